@@ -1,0 +1,212 @@
+//! One line of a signal channel (seed 000, "ChannelMessage").
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::fields::Fields;
+use crate::{DecodeError, FieldError, Object, Timestamp, VERSION};
+
+/// What an agent was dispatched for. Channel messages echo it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DispatchType {
+    /// To work on a phase.
+    Phase,
+    /// To deliver a notification.
+    Notify,
+    /// To show that it speaks the protocol.
+    Test,
+}
+
+impl DispatchType {
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Phase => "phase",
+            Self::Notify => "notify",
+            Self::Test => "test",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        [Self::Phase, Self::Notify, Self::Test].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// One message of a signal channel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChannelMessage {
+    /// When it was written.
+    pub ts: Timestamp,
+    /// What the agent was dispatched for.
+    pub dispatch: DispatchType,
+    /// The message proper.
+    pub body: ChannelBody,
+    /// Fields that this version does not know, or that do not belong to this status.
+    pub extra: Object,
+}
+
+/// The message proper, by its `status`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChannelBody {
+    /// The agent has the message and knows what to do.
+    Ok,
+    /// Still at work.
+    Progress {
+        /// A note for people.
+        message: Option<String>,
+    },
+    /// A request to deliver a notification.
+    Notify(NotifyRequest),
+    /// Finished. Terminal.
+    Complete {
+        /// What the handler returned.
+        result: Option<Value>,
+    },
+    /// Failed. Terminal.
+    Error {
+        /// What went wrong.
+        error: String,
+    },
+}
+
+/// The `result` of a notify message: who is to deliver what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NotifyRequest {
+    /// The agent that delivers, such as `slack`.
+    pub agent: String,
+    /// Where to, in that agent's terms.
+    pub channel: Option<String>,
+    /// What it is about, such as `hug_review`.
+    pub event: String,
+    /// Whatever the agent needs to know.
+    pub payload: Option<Value>,
+    /// Fields that this version does not know.
+    pub extra: Object,
+}
+
+impl ChannelBody {
+    /// The status on the wire.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Progress { .. } => "progress",
+            Self::Notify(_) => "notify",
+            Self::Complete { .. } => "complete",
+            Self::Error { .. } => "error",
+        }
+    }
+
+    /// Whether nothing may follow.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::Complete { .. } | Self::Error { .. })
+    }
+}
+
+impl ChannelMessage {
+    /// A message with no unknown fields.
+    #[must_use]
+    pub fn new(ts: Timestamp, dispatch: DispatchType, body: ChannelBody) -> Self {
+        Self { ts, dispatch, body, extra: Object::new() }
+    }
+
+    /// Decodes one line, with or without its line end.
+    ///
+    /// # Errors
+    /// Not JSON, another version, an unknown type or status, a missing or mistyped field: the error names it.
+    pub fn decode(line: &[u8]) -> Result<Self, DecodeError> {
+        Ok(Self::from_value(serde_json::from_slice(line)?)?)
+    }
+
+    /// Reads a message from a JSON value.
+    ///
+    /// # Errors
+    /// Names the field that is missing or wrong.
+    pub fn from_value(value: Value) -> Result<Self, FieldError> {
+        const TYPES: &str = "\"phase\", \"notify\" or \"test\"";
+        const STATUSES: &str = "\"ok\", \"progress\", \"notify\", \"complete\" or \"error\"";
+        let mut fields = Fields::new(value, "")?;
+        fields.version()?;
+        let ts = Timestamp::from_text(fields.text("ts")?);
+        let kind = fields.required("type", TYPES)?;
+        let dispatch =
+            kind.as_str().and_then(DispatchType::parse).ok_or_else(|| fields.wrong("type", TYPES, &kind))?;
+        let status = fields.required("status", STATUSES)?;
+        let body = match status.as_str() {
+            Some("ok") => ChannelBody::Ok,
+            Some("progress") => ChannelBody::Progress { message: fields.optional_text("message")? },
+            Some("notify") => ChannelBody::Notify(NotifyRequest::read(fields.required("result", "an object")?)?),
+            Some("complete") => ChannelBody::Complete { result: fields.take_raw("result") },
+            Some("error") => ChannelBody::Error { error: fields.text("error")? },
+            _ => return Err(fields.wrong("status", STATUSES, &status)),
+        };
+        Ok(Self { ts, dispatch, body, extra: fields.rest() })
+    }
+
+    /// The message as a JSON value.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut map = self.extra.clone();
+        map.insert("ts".into(), self.ts.as_str().into());
+        map.insert("version".into(), VERSION.into());
+        map.insert("type".into(), self.dispatch.as_str().into());
+        map.insert("status".into(), self.body.status().into());
+        match &self.body {
+            ChannelBody::Ok => {}
+            ChannelBody::Progress { message } => {
+                if let Some(message) = message {
+                    map.insert("message".into(), message.as_str().into());
+                }
+            }
+            ChannelBody::Notify(request) => {
+                map.insert("result".into(), request.to_value());
+            }
+            ChannelBody::Complete { result } => {
+                if let Some(result) = result {
+                    map.insert("result".into(), result.clone());
+                }
+            }
+            ChannelBody::Error { error } => {
+                map.insert("error".into(), error.as_str().into());
+            }
+        }
+        Value::Object(map)
+    }
+
+    /// The message as a line: compact JSON and a newline. JSON escapes every newline within, so it is one line.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut line = self.to_value().to_string().into_bytes();
+        line.push(b'\n');
+        line
+    }
+}
+
+impl NotifyRequest {
+    fn read(value: Value) -> Result<Self, FieldError> {
+        let mut fields = Fields::new(value, "result")?;
+        Ok(Self {
+            agent: fields.text("agent")?,
+            channel: fields.optional_text("channel")?,
+            event: fields.text("event")?,
+            payload: fields.take_raw("payload"),
+            extra: fields.rest(),
+        })
+    }
+
+    fn to_value(&self) -> Value {
+        let mut map = self.extra.clone();
+        map.insert("agent".into(), self.agent.as_str().into());
+        if let Some(channel) = &self.channel {
+            map.insert("channel".into(), channel.as_str().into());
+        }
+        map.insert("event".into(), self.event.as_str().into());
+        if let Some(payload) = &self.payload {
+            map.insert("payload".into(), payload.clone());
+        }
+        Value::Object(map)
+    }
+}

@@ -1,0 +1,162 @@
+//! The handoff envelope, version 1 (seed 000, SPEC section 3).
+
+use serde_json::Value;
+
+use crate::fields::Fields;
+use crate::{CommandResult, DecodeError, EnvelopeType, FieldError, Object, PhaseName, VERSION, Verdict};
+
+/// What one phase hands to another: `.cliq/channels/<from>--<to>/handoff.json`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Envelope {
+    /// The phase that wrote it.
+    pub phase: PhaseName,
+    /// The agent that ran.
+    pub agent: String,
+    /// The payload, by `phase_type`.
+    pub body: Body,
+    /// A summary in natural language.
+    pub text: Option<String>,
+    /// Fields that this version does not know.
+    pub extra: Object,
+}
+
+/// The payload of an envelope, by its `phase_type`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// From a standard, exec, pull, push or connector phase: whatever the agent wants to hand over.
+    Standard(Option<Object>),
+    /// From a gate.
+    Gate(Box<GateData>),
+    /// From a sub-team.
+    Team(Option<Object>),
+}
+
+/// The `data` of a gate's envelope.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GateData {
+    /// What the gate decided.
+    pub verdict: Verdict,
+    /// What its commands said.
+    pub checks: Vec<CommandResult>,
+    /// Which evaluation this was, from 1.
+    pub iteration: u32,
+    /// How many evaluations the gate has.
+    pub max_iterations: u32,
+    /// Fields that this version does not know.
+    pub extra: Object,
+}
+
+impl Envelope {
+    /// An envelope from a phase that is no gate.
+    #[must_use]
+    pub fn standard(phase: PhaseName, agent: impl Into<String>, data: Option<Object>, text: Option<String>) -> Self {
+        Self { phase, agent: agent.into(), body: Body::Standard(data), text, extra: Object::new() }
+    }
+
+    /// An envelope from a gate, its text the verdict's sentence.
+    #[must_use]
+    pub fn gate(phase: PhaseName, agent: impl Into<String>, data: GateData) -> Self {
+        let text = Some(data.verdict.sentence());
+        Self { phase, agent: agent.into(), body: Body::Gate(Box::new(data)), text, extra: Object::new() }
+    }
+
+    /// The discriminator.
+    #[must_use]
+    pub fn phase_type(&self) -> EnvelopeType {
+        match self.body {
+            Body::Standard(_) => EnvelopeType::Standard,
+            Body::Gate(_) => EnvelopeType::Gate,
+            Body::Team(_) => EnvelopeType::Team,
+        }
+    }
+
+    /// The payload as a JSON object, whatever the type.
+    #[must_use]
+    pub fn data(&self) -> Option<Object> {
+        match &self.body {
+            Body::Standard(data) | Body::Team(data) => data.clone(),
+            Body::Gate(gate) => Some(gate.to_object()),
+        }
+    }
+
+    /// Decodes an envelope.
+    ///
+    /// # Errors
+    /// Not JSON, another version, a missing required field, a wrong type: the error names the field.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Ok(Self::from_value(serde_json::from_slice(bytes)?)?)
+    }
+
+    /// Reads an envelope from a JSON value.
+    ///
+    /// # Errors
+    /// Names the field that is missing or wrong.
+    pub fn from_value(value: Value) -> Result<Self, FieldError> {
+        const TYPES: &str = "\"standard\", \"gate\" or \"team\"";
+        let mut fields = Fields::new(value, "")?;
+        fields.version()?;
+        let kind = fields.required("phase_type", TYPES)?;
+        let kind = kind
+            .as_str()
+            .and_then(EnvelopeType::parse)
+            .ok_or_else(|| fields.wrong("phase_type", TYPES, &kind))?;
+        let phase = fields.phase_name("phase")?;
+        let agent = fields.text("agent")?;
+        let body = match kind {
+            EnvelopeType::Standard => Body::Standard(fields.optional_object("data")?),
+            EnvelopeType::Team => Body::Team(fields.optional_object("data")?),
+            EnvelopeType::Gate => {
+                Body::Gate(Box::new(GateData::read(fields.required("data", "an object with the verdict")?)?))
+            }
+        };
+        let text = fields.optional_text("text")?;
+        Ok(Self { phase, agent, body, text, extra: fields.rest() })
+    }
+
+    /// The envelope as a JSON value.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut map = self.extra.clone();
+        map.insert("version".into(), VERSION.into());
+        map.insert("phase_type".into(), self.phase_type().as_str().into());
+        map.insert("phase".into(), self.phase.as_str().into());
+        map.insert("agent".into(), self.agent.as_str().into());
+        if let Some(data) = self.data() {
+            map.insert("data".into(), Value::Object(data));
+        }
+        if let Some(text) = &self.text {
+            map.insert("text".into(), text.as_str().into());
+        }
+        Value::Object(map)
+    }
+
+    /// The envelope as the bytes of a file: indented JSON and a newline.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = format!("{:#}", self.to_value()).into_bytes();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+impl GateData {
+    fn read(value: Value) -> Result<Self, FieldError> {
+        let mut fields = Fields::new(value, "data")?;
+        Ok(Self {
+            verdict: Verdict::read(fields.required("verdict", "a verdict")?, fields.path_of("verdict"))?,
+            checks: fields.list("checks", CommandResult::read)?,
+            iteration: fields.iteration("iteration")?,
+            max_iterations: fields.iteration("max_iterations")?,
+            extra: fields.rest(),
+        })
+    }
+
+    fn to_object(&self) -> Object {
+        let mut map = self.extra.clone();
+        map.insert("verdict".into(), self.verdict.to_value());
+        map.insert("checks".into(), self.checks.iter().map(CommandResult::to_value).collect());
+        map.insert("iteration".into(), self.iteration.into());
+        map.insert("max_iterations".into(), self.max_iterations.into());
+        map
+    }
+}

@@ -1,0 +1,46 @@
+//! The wire of cliq: what agents and the orchestrator say to one another, as types.
+//!
+//! Agents share no memory. They hand over through [`Envelope`]s in channel directories, report through
+//! [`ChannelMessage`] lines in an append-only file, and are dispatched with an [`AgentMessage`] on standard input.
+//! This crate decodes and encodes those three formats and holds the one order in which channel messages may
+//! come ([`ChannelOrder`]). It is pure: no files, no clock, no async. `cliq-fs` puts the formats on disk.
+//!
+//! * Every decoder takes any bytes and gives a value or an error that names the field; none panics.
+//! * Unknown fields of envelopes, verdicts, checks and channel messages survive a rewrite.
+//! * Numbers, texts and nesting come back as they went in.
+//!
+//! Start with [`Envelope::decode`], [`ChannelMessage::decode`], [`StreamDecoder`] and [`AgentMessage::decode`].
+
+mod channel;
+mod check;
+mod envelope;
+mod error;
+mod fields;
+mod kind;
+mod message;
+mod name;
+mod order;
+mod stream;
+mod time;
+mod verdict;
+
+pub use channel::{ChannelBody, ChannelMessage, DispatchType, NotifyRequest};
+pub use check::{CommandResult, HistoryEntry};
+pub use envelope::{Body, Envelope, GateData};
+pub use error::{DecodeError, FieldError};
+pub use kind::{EnvelopeType, PhaseKind};
+pub use message::{
+    AgentMessage, Dispatch, GateDispatch, Incoming, NotifyDetails, NotifyDispatch, Outgoing, PhaseDispatch, PhaseInfo, TeamDispatch,
+    TestDispatch,
+};
+pub use name::{MAX_PHASE_NAME_LEN, NameError, PhaseName};
+pub use order::{ChannelOrder, OrderState, OrderViolation};
+pub use stream::{Line, LineFault, MAX_LINE_BYTES, StreamDecoder};
+pub use time::Timestamp;
+pub use verdict::{Outcome, Verdict, VerdictError};
+
+/// The one version of every format in this crate.
+pub const VERSION: u64 = 1;
+
+/// A JSON object, as `serde_json` keeps it.
+pub type Object = serde_json::Map<String, serde_json::Value>;

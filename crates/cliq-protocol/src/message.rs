@@ -1,0 +1,273 @@
+//! What an agent gets on standard input (SPEC section 5).
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::fields::Fields;
+use crate::{CommandResult, DecodeError, DispatchType, HistoryEntry, Object, PhaseKind, PhaseName, VERSION};
+
+/// The one JSON object that an agent reads from standard input. Unknown fields are ignored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentMessage {
+    /// The run that the dispatch belongs to.
+    pub run_id: String,
+    /// The directory that the agents work in. Absolute.
+    pub workspace: Utf8PathBuf,
+    /// The `.cliq` directory. Absolute.
+    pub cliq_dir: Utf8PathBuf,
+    /// What is asked.
+    pub dispatch: Dispatch,
+}
+
+/// What is asked of the agent, by `type`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Dispatch {
+    /// Work on a phase.
+    Phase(Box<PhaseDispatch>),
+    /// Deliver a notification.
+    Notify(NotifyDispatch),
+    /// Show that you speak the protocol: answer `ok`, then `complete`, and do no work.
+    Test(TestDispatch),
+}
+
+/// The fields of a `phase` dispatch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseDispatch {
+    /// The phase itself.
+    pub phase: PhaseInfo,
+    /// What the team is to do, where somebody said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requirement_file: Option<Utf8PathBuf>,
+    /// The shared task board, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_board_file: Option<Utf8PathBuf>,
+    /// The team's inputs, by name.
+    #[serde(default)]
+    pub inputs: BTreeMap<String, String>,
+    /// Channels to read.
+    #[serde(default)]
+    pub incoming: Vec<Incoming>,
+    /// Channels to write.
+    #[serde(default)]
+    pub outgoing: Vec<Outgoing>,
+    /// The signal channel to report in.
+    pub signal_file: Utf8PathBuf,
+    /// Where the phase may leave files for others.
+    pub files_dir: Utf8PathBuf,
+    /// What a gate needs to know. Only at gates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateDispatch>,
+    /// What a sub-team needs to know. Only for `team` phases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<TeamDispatch>,
+}
+
+/// The phase that an agent is dispatched for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseInfo {
+    /// Its name.
+    pub name: PhaseName,
+    /// Its kind.
+    #[serde(rename = "type")]
+    pub kind: PhaseKind,
+    /// The agent's name.
+    pub agent: String,
+    /// How often the phase has been activated in this run, this time included.
+    pub iteration: u32,
+    /// The gate that sent the work back, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routed_by: Option<PhaseName>,
+    /// The role, as a markdown file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_file: Option<Utf8PathBuf>,
+    /// The model, for agents that have several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The action, for connectors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// Commands, as `team.yml` has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<Value>,
+    /// Sources, as `team.yml` has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Value>,
+    /// Targets, as `team.yml` has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<Value>,
+    /// Names of environment variables that the agent declared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// Settings of the agent for this phase, such as the `rules` of a gate.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    pub config: Object,
+}
+
+/// A channel to read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Incoming {
+    /// Who writes it.
+    pub from: PhaseName,
+    /// The channel's directory.
+    pub dir: Utf8PathBuf,
+    /// The handoff, whether or not it exists yet.
+    pub handoff_file: Utf8PathBuf,
+    /// Guidance for this handoff, where somebody wrote some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_file: Option<Utf8PathBuf>,
+}
+
+/// A channel to write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outgoing {
+    /// Who reads it.
+    pub to: PhaseName,
+    /// The channel's directory.
+    pub dir: Utf8PathBuf,
+    /// Guidance for this handoff, where somebody wrote some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_file: Option<Utf8PathBuf>,
+}
+
+/// What a gate needs to know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GateDispatch {
+    /// Which evaluation this is, from 1.
+    pub iteration: u32,
+    /// How many there are.
+    pub max_iterations: u32,
+    /// What the commands said this time.
+    pub checks: Vec<CommandResult>,
+    /// Phases that the gate may route to.
+    pub route_targets: Vec<PhaseName>,
+    /// Earlier evaluations, oldest first.
+    pub history: Vec<HistoryEntry>,
+    /// The same for people: `.cliq/gate_context.md`.
+    pub context_file: Utf8PathBuf,
+    /// Why the last answer to this very evaluation was no valid verdict, where that happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<String>,
+    /// The `review` block of a human gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Value>,
+}
+
+/// What a sub-team needs to know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TeamDispatch {
+    /// Which team.
+    #[serde(rename = "ref")]
+    pub reference: String,
+    /// Its inputs.
+    pub inputs: BTreeMap<String, String>,
+}
+
+/// The fields of a `notify` dispatch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NotifyDispatch {
+    /// What to deliver.
+    pub notify: NotifyDetails,
+    /// The signal channel to report in.
+    pub signal_file: Utf8PathBuf,
+}
+
+/// What a notification says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NotifyDetails {
+    /// The agent that delivers.
+    pub agent: String,
+    /// Where to, in that agent's terms.
+    #[serde(default)]
+    pub channel: Option<String>,
+    /// What it is about.
+    pub event: String,
+    /// Whatever the agent needs to know.
+    #[serde(default)]
+    pub payload: Value,
+}
+
+/// The fields of a `test` dispatch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestDispatch {
+    /// The signal channel to answer in.
+    pub signal_file: Utf8PathBuf,
+}
+
+impl Dispatch {
+    /// The `type` on the wire.
+    #[must_use]
+    pub fn dispatch_type(&self) -> DispatchType {
+        match self {
+            Self::Phase(_) => DispatchType::Phase,
+            Self::Notify(_) => DispatchType::Notify,
+            Self::Test(_) => DispatchType::Test,
+        }
+    }
+
+    /// The signal channel to report in.
+    #[must_use]
+    pub fn signal_file(&self) -> &Utf8PathBuf {
+        match self {
+            Self::Phase(phase) => &phase.signal_file,
+            Self::Notify(notify) => &notify.signal_file,
+            Self::Test(test) => &test.signal_file,
+        }
+    }
+}
+
+impl AgentMessage {
+    /// Decodes a message.
+    ///
+    /// # Errors
+    /// Not JSON, another version, an unknown type, a missing or mistyped field.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        const TYPES: &str = "\"phase\", \"notify\" or \"test\"";
+        let value: Value = serde_json::from_slice(bytes)?;
+        let mut fields = Fields::new(value, "")?;
+        fields.version()?;
+        let run_id = fields.text("run_id")?;
+        let workspace = fields.text("workspace")?.into();
+        let cliq_dir = fields.text("cliq_dir")?.into();
+        let kind = fields.required("type", TYPES)?;
+        let kind =
+            kind.as_str().and_then(DispatchType::parse).ok_or_else(|| fields.wrong("type", TYPES, &kind))?;
+        let rest = Value::Object(fields.rest());
+        let dispatch = match kind {
+            DispatchType::Phase => serde_json::from_value(rest).map(|phase| Dispatch::Phase(Box::new(phase))),
+            DispatchType::Notify => serde_json::from_value(rest).map(Dispatch::Notify),
+            DispatchType::Test => serde_json::from_value(rest).map(Dispatch::Test),
+        };
+        let dispatch = dispatch.map_err(|error| crate::FieldError {
+            field: String::new(),
+            expected: format!("the fields of a {:?} message", kind.as_str()),
+            found: error.to_string(),
+        })?;
+        Ok(Self { run_id, workspace, cliq_dir, dispatch })
+    }
+
+    /// The message as bytes for an agent's standard input: indented JSON and a newline.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let fields = match &self.dispatch {
+            Dispatch::Phase(phase) => serde_json::to_value(phase),
+            Dispatch::Notify(notify) => serde_json::to_value(notify),
+            Dispatch::Test(test) => serde_json::to_value(test),
+        };
+        // Structs with text keys always become objects.
+        let mut map = match fields {
+            Ok(Value::Object(map)) => map,
+            _ => Object::new(),
+        };
+        map.insert("version".into(), VERSION.into());
+        map.insert("type".into(), self.dispatch.dispatch_type().as_str().into());
+        map.insert("run_id".into(), self.run_id.as_str().into());
+        map.insert("workspace".into(), self.workspace.as_str().into());
+        map.insert("cliq_dir".into(), self.cliq_dir.as_str().into());
+        let mut bytes = format!("{:#}", Value::Object(map)).into_bytes();
+        bytes.push(b'\n');
+        bytes
+    }
+}

@@ -1,0 +1,126 @@
+//! Phase names: path segments that are safe by construction (SPEC section 2).
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The longest phase name, in characters.
+pub const MAX_PHASE_NAME_LEN: usize = 64;
+
+/// The name of a phase: lower-case letters, digits, `_` and `-`, beginning and ending with a letter or digit, without
+/// `--` (which separates the two names of a channel), at most [`MAX_PHASE_NAME_LEN`] characters.
+///
+/// It can only be had by parsing, so whoever holds one may use it as a path segment. Cloning is cheap.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PhaseName(Arc<str>);
+
+/// Why a text is no phase name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// Nothing there.
+    #[error("a name cannot be empty")]
+    Empty,
+    /// Too long.
+    #[error("a name has at most {MAX_PHASE_NAME_LEN} characters, this one has {0}")]
+    TooLong(usize),
+    /// A character that names do not have.
+    #[error("{0:?} cannot stand in a name: use lower-case letters, digits, `-` and `_`")]
+    Character(char),
+    /// `-` or `_` at an end.
+    #[error("a name begins and ends with a lower-case letter or a digit")]
+    Edge,
+    /// The channel separator.
+    #[error("`--` separates the two names of a channel and cannot stand in a name")]
+    Separator,
+}
+
+impl PhaseName {
+    /// Parses a name.
+    ///
+    /// # Errors
+    /// Says which rule of SPEC section 2 the text breaks.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        let (Some(first), Some(last)) = (text.chars().next(), text.chars().next_back()) else {
+            return Err(NameError::Empty);
+        };
+        if let Some(c) = text.chars().find(|c| !matches!(c, 'a'..='z' | '0'..='9' | '-' | '_')) {
+            return Err(NameError::Character(c));
+        }
+        if matches!(first, '-' | '_') || matches!(last, '-' | '_') {
+            return Err(NameError::Edge);
+        }
+        if text.contains("--") {
+            return Err(NameError::Separator);
+        }
+        if text.len() > MAX_PHASE_NAME_LEN {
+            return Err(NameError::TooLong(text.len()));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for PhaseName {
+    type Err = NameError;
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for PhaseName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for PhaseName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl AsRef<str> for PhaseName {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for PhaseName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq<str> for PhaseName {
+    fn eq(&self, other: &str) -> bool {
+        &*self.0 == other
+    }
+}
+
+impl PartialEq<&str> for PhaseName {
+    fn eq(&self, other: &&str) -> bool {
+        &*self.0 == *other
+    }
+}
+
+impl Serialize for PhaseName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for PhaseName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(|error| serde::de::Error::custom(format!("{text:?} is no phase name: {error}")))
+    }
+}
