@@ -1,0 +1,234 @@
+//! The machine itself.
+
+use cliq_protocol::{CommandResult, HistoryEntry, Outcome, PhaseName, Verdict};
+use serde_json::Value;
+
+/// What a gate is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateSpec {
+    /// Evaluations it has, at least 1.
+    pub max_iterations: u32,
+    /// Phases it may route to.
+    pub route_targets: Vec<PhaseName>,
+    /// Whether a person judges. Then every command must pass before anyone is troubled (SPEC section 6).
+    pub human: bool,
+}
+
+/// Where a gate stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GateState {
+    /// Its dependencies are not done.
+    Waiting,
+    /// Its commands run.
+    Checking,
+    /// Its agent thinks.
+    Judging,
+    /// The phase it routed to works.
+    Routed(PhaseName),
+    /// It passed.
+    Passed,
+    /// A person is needed.
+    Escalated,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GateEvent {
+    /// The dependencies are done.
+    Start,
+    /// The commands ran.
+    CommandsFinished(Vec<CommandResult>),
+    /// The agent completed, with this `result`.
+    AgentAnswered(Option<Value>),
+    /// The agent failed: it said so, died, or ran out of time.
+    AgentFailed(String),
+    /// The phase that the gate routed to is done.
+    TargetFinished,
+}
+
+/// What to do about it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GateEffect {
+    /// Nothing: the event does not fit the state.
+    Nothing,
+    /// Run the commands.
+    RunCommands {
+        /// Which evaluation this is, from 1.
+        iteration: u32,
+    },
+    /// Ask the agent (or the person) for a verdict.
+    AskAgent {
+        /// Which evaluation this is, from 1.
+        iteration: u32,
+        /// Why its last answer was no valid verdict, where that happened.
+        rejected: Option<String>,
+    },
+    /// The pipeline goes on.
+    Pass,
+    /// Let `target` work again, with the last entry of the history as feedback.
+    Route {
+        /// Who works again.
+        target: PhaseName,
+    },
+    /// Call a person.
+    Escalate {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A gate in some state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    spec: GateSpec,
+    state: GateState,
+    iteration: u32,
+    rejected_once: bool,
+    checks: Vec<CommandResult>,
+    history: Vec<HistoryEntry>,
+}
+
+impl Gate {
+    /// A gate that waits for its dependencies.
+    #[must_use]
+    pub fn new(spec: GateSpec) -> Self {
+        Self {
+            spec: GateSpec { max_iterations: spec.max_iterations.max(1), ..spec },
+            state: GateState::Waiting,
+            iteration: 0,
+            rejected_once: false,
+            checks: Vec::new(),
+            history: Vec::new(),
+        }
+    }
+
+    /// What it is made from.
+    #[must_use]
+    pub fn spec(&self) -> &GateSpec {
+        &self.spec
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn state(&self) -> &GateState {
+        &self.state
+    }
+
+    /// The evaluation it is in, from 1; 0 before the first.
+    #[must_use]
+    pub fn iteration(&self) -> u32 {
+        self.iteration
+    }
+
+    /// What the commands of this evaluation said.
+    #[must_use]
+    pub fn checks(&self) -> &[CommandResult] {
+        &self.checks
+    }
+
+    /// Verdicts so far, oldest first. It only grows.
+    #[must_use]
+    pub fn history(&self) -> &[HistoryEntry] {
+        &self.history
+    }
+
+    /// Takes what happened and says what to do. An event that does not fit the state changes nothing.
+    pub fn step(&mut self, event: GateEvent) -> GateEffect {
+        match (&self.state, event) {
+            (GateState::Waiting, GateEvent::Start) | (GateState::Routed(_), GateEvent::TargetFinished) => {
+                self.iteration += 1;
+                self.rejected_once = false;
+                self.state = GateState::Checking;
+                GateEffect::RunCommands { iteration: self.iteration }
+            }
+            (GateState::Checking, GateEvent::CommandsFinished(checks)) => self.judge(checks),
+            (GateState::Judging, GateEvent::AgentAnswered(result)) => self.answered(result),
+            (GateState::Judging, GateEvent::AgentFailed(reason)) => self.escalate(reason),
+            _ => GateEffect::Nothing,
+        }
+    }
+
+    fn judge(&mut self, checks: Vec<CommandResult>) -> GateEffect {
+        let failed: Vec<&str> = checks.iter().filter(|c| !c.pass).map(|c| c.name.as_str()).collect();
+        let failed = (!failed.is_empty()).then(|| failed.join(", "));
+        self.checks = checks;
+        match failed {
+            // A person is not troubled with what a command already knows to be broken.
+            Some(names) if self.spec.human => {
+                let reason = format!("failed before review: {names}");
+                let verdict = match self.spec.route_targets.first() {
+                    Some(target) => Verdict::route(target.clone(), reason),
+                    None => Verdict::escalate(reason),
+                };
+                self.decided(verdict)
+            }
+            _ => {
+                self.state = GateState::Judging;
+                GateEffect::AskAgent { iteration: self.iteration, rejected: None }
+            }
+        }
+    }
+
+    fn answered(&mut self, result: Option<Value>) -> GateEffect {
+        let verdict = match self.read_verdict(result) {
+            Ok(verdict) => verdict,
+            Err(why) if self.rejected_once => {
+                return self.escalate(format!("the agent gave no valid verdict twice; the second time: {why}"));
+            }
+            Err(why) => {
+                self.rejected_once = true;
+                return GateEffect::AskAgent { iteration: self.iteration, rejected: Some(why) };
+            }
+        };
+        self.decided(verdict)
+    }
+
+    fn read_verdict(&self, result: Option<Value>) -> Result<Verdict, String> {
+        let Some(Value::Object(mut result)) = result else {
+            return Err("the result of `complete` has no `verdict`".to_owned());
+        };
+        let value = result.remove("verdict").ok_or("the result of `complete` has no `verdict`")?;
+        let verdict = Verdict::from_value(value).map_err(|error| error.to_string())?;
+        if let Outcome::Route(target) = &verdict.outcome
+            && !self.spec.route_targets.contains(target)
+        {
+            let allowed = self.spec.route_targets.iter().map(PhaseName::as_str).collect::<Vec<_>>().join(", ");
+            let allowed = if allowed.is_empty() { "no phase at all".to_owned() } else { allowed };
+            return Err(format!("cannot route to `{target}`: this gate may route to {allowed}"));
+        }
+        Ok(verdict)
+    }
+
+    fn decided(&mut self, verdict: Verdict) -> GateEffect {
+        let entry = HistoryEntry {
+            iteration: self.iteration,
+            verdict: verdict.clone(),
+            checks: self.checks.iter().map(|check| CommandResult::new(check.name.clone(), check.pass)).collect(),
+        };
+        self.history.push(entry);
+        let because = |reason: Option<String>| reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        match verdict.outcome {
+            Outcome::Pass => {
+                self.state = GateState::Passed;
+                GateEffect::Pass
+            }
+            Outcome::Escalate => self.escalate(format!("the gate escalated{}", because(verdict.reason))),
+            Outcome::Route(target) if self.iteration >= self.spec.max_iterations => {
+                let (spent, plural) = (self.iteration, if self.iteration == 1 { "" } else { "s" });
+                self.escalate(format!(
+                    "the budget of {spent} iteration{plural} is spent; the last verdict was ROUTE to {target}{}",
+                    because(verdict.reason)
+                ))
+            }
+            Outcome::Route(target) => {
+                self.state = GateState::Routed(target.clone());
+                GateEffect::Route { target }
+            }
+        }
+    }
+
+    fn escalate(&mut self, reason: String) -> GateEffect {
+        self.state = GateState::Escalated;
+        GateEffect::Escalate { reason }
+    }
+}
