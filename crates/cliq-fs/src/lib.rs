@@ -1,1 +1,34 @@
-//! x
+//! The wire of cliq on disk.
+//!
+//! Everything of a project is under its `.cliq` directory, which a [`CliqDir`] stands for. Three rules hold for every
+//! file in it (SPEC section 2): what another process may read is written whole, to a temporary file in the same
+//! directory and then renamed ([`write_atomic`]); lines of JSON are appended with one write each ([`SignalWriter`]);
+//! and a reader of a growing file keeps its offset and reads only what is new ([`SignalTail`]).
+//!
+//! Every error names the path and what was being done to it. Nothing here is async: agents are plain programs.
+
+mod archive;
+mod atomic;
+mod channel;
+mod clock;
+mod error;
+mod layout;
+mod lock;
+mod markdown;
+mod signal_tail;
+mod signal_writer;
+mod state;
+mod watch;
+
+pub use archive::archive_run;
+pub use atomic::{append_line, write_atomic};
+pub use channel::{HandoffError, create_channel, read_handoff, write_handoff};
+pub use clock::{now, now_millis};
+pub use error::{FsError, IoContext};
+pub use layout::CliqDir;
+pub use lock::{LockError, ProjectLock};
+pub use markdown::render_handoff;
+pub use signal_tail::SignalTail;
+pub use signal_writer::{SignalWriteError, SignalWriter};
+pub use state::{PipelineStatus, clear_signals, read_status, write_command_results, write_routed, write_status};
+pub use watch::SignalWatch;

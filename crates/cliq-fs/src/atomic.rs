@@ -1,0 +1,51 @@
+//! Writing files whole, and lines at once.
+
+use std::fs::{OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+
+use camino::Utf8Path;
+
+use crate::{FsError, IoContext};
+
+/// Replaces the contents of `path` at one stroke: whoever reads it sees the old contents or the new, never a part.
+///
+/// The file is renamed into place and so survives the death of the process at any moment; it is not forced to the
+/// disk, so a power failure may lose it.
+///
+/// # Errors
+/// The directory is not there or not writable, or the disk is full. The old contents stay.
+pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> Result<(), FsError> {
+    let dir = path.parent().unwrap_or(Utf8Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    // Readers may be other users, in containers for example: the usual mode, narrowed by the umask.
+    builder.prefix(".tmp-").permissions(Permissions::from_mode(0o666));
+    let mut file = builder.tempfile_in(dir).at("write", path)?;
+    file.write_all(contents).at("write", path)?;
+    file.persist(path).map_err(|error| error.error).at("write", path)?;
+    Ok(())
+}
+
+/// Appends `line`, which must end in a newline, with a single write.
+///
+/// # Errors
+/// The file cannot be opened or written, or only a part went in (a full disk).
+pub fn append_line(path: &Utf8Path, line: &[u8]) -> Result<(), FsError> {
+    let mut file = OpenOptions::new().append(true).create(true).open(path).at("open", path)?;
+    write_at_once(&mut file, line).at("append to", path)
+}
+
+/// One `write`, because two writers with a handle opened for append then never mix within a line.
+pub(crate) fn write_at_once(file: &mut impl Write, line: &[u8]) -> io::Result<()> {
+    loop {
+        match file.write(line) {
+            Ok(n) if n == line.len() => return Ok(()),
+            Ok(n) => {
+                let message = format!("only {n} of {} bytes could be written", line.len());
+                return Err(io::Error::new(io::ErrorKind::WriteZero, message));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

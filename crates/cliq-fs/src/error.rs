@@ -1,0 +1,40 @@
+//! Errors of files, with the path and the deed.
+
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// Something could not be done to a file or directory.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {path}: {source}")]
+pub struct FsError {
+    /// What was being done: `read`, `write`, `create`, …
+    pub action: &'static str,
+    /// To which file or directory.
+    pub path: Utf8PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl FsError {
+    /// Whether the file or directory was not there.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+}
+
+/// Adds path and deed to an `io::Error`.
+pub trait IoContext<T> {
+    /// `what` was being done to `path`.
+    ///
+    /// # Errors
+    /// The error, with its context.
+    fn at(self, action: &'static str, path: &Utf8Path) -> Result<T, FsError>;
+}
+
+impl<T> IoContext<T> for io::Result<T> {
+    fn at(self, action: &'static str, path: &Utf8Path) -> Result<T, FsError> {
+        self.map_err(|source| FsError { action, path: path.to_owned(), source })
+    }
+}

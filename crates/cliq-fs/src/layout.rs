@@ -1,0 +1,233 @@
+//! Where everything is: the `.cliq` directory (seed 000, SPEC section 2).
+
+use std::fs;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_protocol::PhaseName;
+
+use crate::{FsError, IoContext, write_atomic};
+
+/// The `.cliq` directory of a project. It exists, and its path is absolute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CliqDir {
+    root: Utf8PathBuf,
+}
+
+impl CliqDir {
+    /// The name of the directory in a workspace.
+    pub const NAME: &'static str = ".cliq";
+
+    /// The `.cliq` directory of `workspace`.
+    ///
+    /// # Errors
+    /// There is none, or its path is not UTF-8.
+    pub fn open(workspace: &Utf8Path) -> Result<Self, FsError> {
+        let path = workspace.join(Self::NAME);
+        let root = path.canonicalize_utf8().at("open", &path)?;
+        fs::read_dir(&root).at("open", &path)?;
+        Ok(Self { root })
+    }
+
+    /// The `.cliq` directory of the nearest of `start` and its parents that has one.
+    #[must_use]
+    pub fn discover(start: &Utf8Path) -> Option<Self> {
+        start.ancestors().find_map(|dir| Self::open(dir).ok())
+    }
+
+    /// Creates the directory, where it is missing, and all that belongs in it.
+    ///
+    /// # Errors
+    /// Something cannot be created.
+    pub fn create(workspace: &Utf8Path) -> Result<Self, FsError> {
+        let path = workspace.join(Self::NAME);
+        fs::create_dir_all(&path).at("create", &path)?;
+        let dir = Self::open(workspace)?;
+        dir.ensure_layout()?;
+        Ok(dir)
+    }
+
+    /// Creates whatever of the layout is missing.
+    ///
+    /// # Errors
+    /// Something cannot be created.
+    pub fn ensure_layout(&self) -> Result<(), FsError> {
+        for dir in [
+            self.channels(),
+            self.signals(),
+            self.files(),
+            self.logs(),
+            self.messages(),
+            self.roles(),
+            self.root.join("design"),
+        ] {
+            fs::create_dir_all(&dir).at("create", &dir)?;
+        }
+        let board = self.task_board();
+        if !board.exists() {
+            write_atomic(&board, b"# Task board\n")?;
+        }
+        Ok(())
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+
+    /// The directory that the agents work in: the one that holds `.cliq`.
+    #[must_use]
+    pub fn workspace(&self) -> &Utf8Path {
+        self.root.parent().unwrap_or(&self.root)
+    }
+
+    /// `path`, relative to the directory where it lies within.
+    #[must_use]
+    pub fn relative<'a>(&self, path: &'a Utf8Path) -> &'a Utf8Path {
+        path.strip_prefix(&self.root).unwrap_or(path)
+    }
+
+    /// All channels.
+    #[must_use]
+    pub fn channels(&self) -> Utf8PathBuf {
+        self.root.join("channels")
+    }
+
+    /// The channel that `from` writes and `to` reads.
+    #[must_use]
+    pub fn channel(&self, from: &PhaseName, to: &PhaseName) -> Utf8PathBuf {
+        self.root.join("channels").join(format!("{from}--{to}"))
+    }
+
+    /// All signal channels.
+    #[must_use]
+    pub fn signals(&self) -> Utf8PathBuf {
+        self.root.join("signals")
+    }
+
+    /// The signal channel of a phase.
+    #[must_use]
+    pub fn signal_file(&self, phase: &PhaseName) -> Utf8PathBuf {
+        self.root.join("signals").join(format!("{phase}.jsonl"))
+    }
+
+    /// Present where a gate routed to a support phase.
+    #[must_use]
+    pub fn routed_file(&self, phase: &PhaseName) -> Utf8PathBuf {
+        self.root.join("signals").join(format!("{phase}_routed"))
+    }
+
+    /// The results of a phase's commands.
+    #[must_use]
+    pub fn command_results(&self, phase: &PhaseName) -> Utf8PathBuf {
+        self.root.join("signals").join(format!("{phase}_command_results.json"))
+    }
+
+    /// How the run ended.
+    #[must_use]
+    pub fn pipeline_status(&self) -> Utf8PathBuf {
+        self.root.join("signals/_pipeline_status")
+    }
+
+    /// Files of all phases.
+    #[must_use]
+    pub fn files(&self) -> Utf8PathBuf {
+        self.root.join("files")
+    }
+
+    /// Files that a phase fetched or made.
+    #[must_use]
+    pub fn phase_files(&self, phase: &PhaseName) -> Utf8PathBuf {
+        self.root.join("files").join(phase.as_str())
+    }
+
+    /// What agents and commands print.
+    #[must_use]
+    pub fn logs(&self) -> Utf8PathBuf {
+        self.root.join("logs")
+    }
+
+    /// What a phase's agent printed in its `activation`th run, from 1.
+    #[must_use]
+    pub fn phase_log(&self, phase: &PhaseName, activation: u32) -> Utf8PathBuf {
+        self.root.join("logs").join(format!("{phase}.{activation}.log"))
+    }
+
+    /// Dispatch messages as they were sent.
+    #[must_use]
+    pub fn messages(&self) -> Utf8PathBuf {
+        self.root.join("messages")
+    }
+
+    /// Role files as assembled.
+    #[must_use]
+    pub fn roles(&self) -> Utf8PathBuf {
+        self.root.join("roles")
+    }
+
+    /// The team as assembled.
+    #[must_use]
+    pub fn team_file(&self) -> Utf8PathBuf {
+        self.root.join("team.yml")
+    }
+
+    /// The team's agents as assembled.
+    #[must_use]
+    pub fn agents_file(&self) -> Utf8PathBuf {
+        self.root.join("agents.json")
+    }
+
+    /// What the team is to do.
+    #[must_use]
+    pub fn requirement(&self) -> Utf8PathBuf {
+        self.root.join("requirement.md")
+    }
+
+    /// The shared task board.
+    #[must_use]
+    pub fn task_board(&self) -> Utf8PathBuf {
+        self.root.join("task_board.md")
+    }
+
+    /// What the gate that evaluates now is shown.
+    #[must_use]
+    pub fn gate_context(&self) -> Utf8PathBuf {
+        self.root.join("gate_context.md")
+    }
+
+    /// The record that a run can be rebuilt from.
+    #[must_use]
+    pub fn journal(&self) -> Utf8PathBuf {
+        self.root.join("journal.jsonl")
+    }
+
+    /// The record for people.
+    #[must_use]
+    pub fn orchestrator_log(&self) -> Utf8PathBuf {
+        self.root.join("orchestrator.log")
+    }
+
+    /// Settings of the project.
+    #[must_use]
+    pub fn settings(&self) -> Utf8PathBuf {
+        self.root.join("settings.json")
+    }
+
+    /// The project's id.
+    #[must_use]
+    pub fn id_file(&self) -> Utf8PathBuf {
+        self.root.join("cliq.id")
+    }
+
+    /// The file whose lock the orchestrator holds.
+    #[must_use]
+    pub fn lock_file(&self) -> Utf8PathBuf {
+        self.root.join("lock")
+    }
+
+    /// Earlier runs.
+    #[must_use]
+    pub fn history(&self) -> Utf8PathBuf {
+        self.root.join("history")
+    }
+}

@@ -1,0 +1,84 @@
+//! One orchestrator per project: a lock that a process holds, not a stale file (SPEC section 7).
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+
+use crate::{CliqDir, FsError, IoContext};
+
+/// The project's lock. It is free again when this is dropped or the process dies, however it dies.
+#[derive(Debug)]
+pub struct ProjectLock {
+    _file: File,
+}
+
+/// Why the lock cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// Another process holds it.
+    #[error("another cliq{} is running in {project}", holder.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    Held {
+        /// The process that holds it, where it has said so.
+        holder: Option<u32>,
+        /// The project's directory.
+        project: camino::Utf8PathBuf,
+    },
+    /// The lock file cannot be used.
+    #[error(transparent)]
+    File(#[from] FsError),
+}
+
+impl ProjectLock {
+    /// Takes the lock of a project, without waiting.
+    ///
+    /// # Errors
+    /// Another process holds it, or the lock file cannot be opened.
+    pub fn acquire(dir: &CliqDir) -> Result<Self, LockError> {
+        let path = dir.lock_file();
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .at("open", &path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let _ = file.read_to_string(&mut text);
+                return Err(LockError::Held {
+                    holder: text.trim().parse().ok(),
+                    project: dir.workspace().to_owned(),
+                });
+            }
+            Err(TryLockError::Error(error)) => Err(error).at("lock", &path)?,
+        }
+        // Only for people who wonder who holds it; the lock itself is what counts.
+        let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+        Ok(Self { _file: file })
+    }
+
+    /// The process that holds the lock of a project: `None` where none does, `Some(None)` where it has not said who it is.
+    ///
+    /// # Errors
+    /// The lock file cannot be opened.
+    pub fn holder(dir: &CliqDir) -> Result<Option<Option<u32>>, FsError> {
+        let path = dir.lock_file();
+        let mut file = match OpenOptions::new().read(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).at("open", &path),
+        };
+        // A shared lock, so that two who ask at once do not take each other for an orchestrator.
+        match file.try_lock_shared() {
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let _ = file.read_to_string(&mut text);
+                Ok(Some(text.trim().parse().ok()))
+            }
+            Err(TryLockError::Error(error)) => Err(error).at("lock", &path),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Reading a signal channel as it grows (SPEC section 4).
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_protocol::{Line, StreamDecoder};
+
+use crate::{FsError, IoContext};
+
+const CHUNK: usize = 64 * 1024;
+
+/// The reading end of a signal channel: keeps its offset and reads only what is new.
+#[derive(Debug)]
+pub struct SignalTail {
+    path: Utf8PathBuf,
+    decoder: StreamDecoder,
+    inode: Option<u64>,
+}
+
+impl SignalTail {
+    /// A reader at the start of a file that need not exist yet.
+    #[must_use]
+    pub fn new(path: &Utf8Path) -> Self {
+        Self { path: path.to_owned(), decoder: StreamDecoder::new(), inode: None }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// Hands every line that was finished since the last call to `each`. Uses constant memory.
+    ///
+    /// A file that is shorter than what was read, or another file under the same name, was replaced and is read from
+    /// its start. A file that is not there has nothing new.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    pub fn read_new(&mut self, mut each: impl FnMut(Line)) -> Result<(), FsError> {
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error).at("read", &self.path),
+        };
+        let meta = file.metadata().at("read", &self.path)?;
+        let replaced = self.inode.is_some_and(|inode| inode != meta.ino()) || meta.len() < self.decoder.offset();
+        if replaced {
+            self.decoder = StreamDecoder::new();
+        }
+        self.inode = Some(meta.ino());
+        if meta.len() == self.decoder.offset() {
+            return Ok(());
+        }
+        file.seek(SeekFrom::Start(self.decoder.offset())).at("read", &self.path)?;
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(n) => self.decoder.feed(&buffer[..n], &mut each),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).at("read", &self.path),
+            }
+        }
+    }
+}

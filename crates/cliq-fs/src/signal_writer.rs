@@ -1,0 +1,71 @@
+//! Writing a signal channel, in the only order that the seed allows.
+
+use std::fs::{File, OpenOptions};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_protocol::{ChannelBody, ChannelMessage, ChannelOrder, DispatchType, MAX_LINE_BYTES, OrderViolation};
+
+use crate::atomic::write_at_once;
+use crate::{FsError, IoContext, now};
+
+/// The writing end of a signal channel.
+///
+/// Each message is one line and one write. What would break the order is refused and not written.
+#[derive(Debug)]
+pub struct SignalWriter {
+    path: Utf8PathBuf,
+    file: File,
+    dispatch: DispatchType,
+    order: ChannelOrder,
+}
+
+/// Why a message was not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignalWriteError {
+    /// It may not come now.
+    #[error(transparent)]
+    Order(#[from] OrderViolation),
+    /// It is longer than readers read.
+    #[error("the message has {bytes} bytes, and readers skip lines over {MAX_LINE_BYTES}: hand large data over in a file")]
+    TooLong {
+        /// Its length as a line.
+        bytes: usize,
+    },
+    /// The file cannot be written.
+    #[error(transparent)]
+    File(#[from] FsError),
+}
+
+impl SignalWriter {
+    /// Opens a channel that nothing has been written to in this activation.
+    ///
+    /// # Errors
+    /// The file cannot be opened for append.
+    pub fn open(path: &Utf8Path, dispatch: DispatchType) -> Result<Self, FsError> {
+        let file = OpenOptions::new().append(true).create(true).open(path).at("open", path)?;
+        Ok(Self { path: path.to_owned(), file, dispatch, order: ChannelOrder::new() })
+    }
+
+    /// Where the channel stands.
+    #[must_use]
+    pub fn order(&self) -> ChannelOrder {
+        self.order
+    }
+
+    /// Appends a message, stamped with the time.
+    ///
+    /// # Errors
+    /// The order forbids it, it is too long, or the file cannot be written. Nothing counts as said then.
+    pub fn write(&mut self, body: ChannelBody) -> Result<(), SignalWriteError> {
+        let mut order = self.order;
+        order.accept(&body)?;
+        let line = ChannelMessage::new(now(), self.dispatch, body).encode();
+        if line.len() > MAX_LINE_BYTES {
+            return Err(SignalWriteError::TooLong { bytes: line.len() });
+        }
+        write_at_once(&mut self.file, &line).at("append to", &self.path)?;
+        self.order = order;
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! Standalone signal files: state that outside tools can see (seed 000).
+
+use std::fmt;
+use std::fs;
+use std::io;
+
+use cliq_protocol::{CommandResult, PhaseName};
+
+use crate::{CliqDir, FsError, IoContext, write_atomic};
+
+/// How a run ended: the contents of `_pipeline_status` (SPEC section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PipelineStatus {
+    /// Every phase is done.
+    Completed,
+    /// A phase could not be completed and a person is needed.
+    Escalated,
+    /// The orchestrator itself could not go on.
+    Failed,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+impl PipelineStatus {
+    /// The word in the file.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "COMPLETED",
+            Self::Escalated => "ESCALATED",
+            Self::Failed => "FAILED",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+
+    /// Reads the word, with or without blanks around it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Completed, Self::Escalated, Self::Failed, Self::Cancelled];
+        all.into_iter().find(|status| status.as_str() == text.trim())
+    }
+}
+
+impl fmt::Display for PipelineStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What `_pipeline_status` says; `None` where it is missing or says something else.
+#[must_use]
+pub fn read_status(dir: &CliqDir) -> Option<PipelineStatus> {
+    PipelineStatus::parse(&fs::read_to_string(dir.pipeline_status()).ok()?)
+}
+
+/// Writes `_pipeline_status`.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_status(dir: &CliqDir, status: PipelineStatus) -> Result<(), FsError> {
+    write_atomic(&dir.pipeline_status(), status.as_str().as_bytes())
+}
+
+/// Marks a support phase as activated by a gate's route.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_routed(dir: &CliqDir, phase: &PhaseName) -> Result<(), FsError> {
+    let path = dir.routed_file(phase);
+    fs::write(&path, b"").at("write", &path)
+}
+
+/// Writes `<phase>_command_results.json`.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_command_results(dir: &CliqDir, phase: &PhaseName, results: &[CommandResult]) -> Result<(), FsError> {
+    let values: serde_json::Value = results.iter().map(CommandResult::to_value).collect();
+    write_atomic(&dir.command_results(phase), format!("{values:#}\n").as_bytes())
+}
+
+/// Removes every signal channel and standalone signal file that an earlier run left.
+///
+/// # Errors
+/// The directory cannot be read or a file cannot be removed.
+pub fn clear_signals(dir: &CliqDir) -> Result<(), FsError> {
+    let signals = dir.signals();
+    for entry in signals.read_dir_utf8().at("read", &signals)? {
+        let entry = entry.at("read", &signals)?;
+        let name = entry.file_name();
+        let ours = name == "_pipeline_status"
+            || name.ends_with(".jsonl")
+            || name.ends_with("_routed")
+            || name.ends_with("_command_results.json");
+        if ours {
+            match fs::remove_file(entry.path()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).at("remove", entry.path()),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}

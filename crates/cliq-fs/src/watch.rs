@@ -1,0 +1,53 @@
+//! Being told that a signal file changed.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use notify::event::{AccessKind, AccessMode, EventKind};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+/// Watches one directory for as long as it lives.
+///
+/// What it tells is a hint: it may come twice, late, or not at all (network file systems). Whoever is told looks at the
+/// file itself, and looks at it now and then without being told.
+#[derive(Debug)]
+pub struct SignalWatch {
+    _watcher: RecommendedWatcher,
+}
+
+impl SignalWatch {
+    /// Calls `changed` from a thread of its own with each file of `dir` that was created, written or renamed into
+    /// place; with `None` when events were lost and anything may have changed.
+    ///
+    /// # Errors
+    /// The system cannot watch the directory, in its own words. Polling then has to do.
+    pub fn new(
+        dir: &Utf8Path,
+        changed: impl Fn(Option<Utf8PathBuf>) + Send + 'static,
+    ) -> Result<Self, notify::Error> {
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
+            Ok(event) if event.need_rescan() => changed(None),
+            Ok(event) if tells(event.kind) => {
+                for path in event.paths {
+                    match Utf8PathBuf::from_path_buf(path) {
+                        Ok(path) if !path.file_name().is_some_and(|name| name.starts_with(".tmp-")) => {
+                            changed(Some(path));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Ok(_) => {}
+            Err(_) => changed(None),
+        })?;
+        watcher.watch(dir.as_std_path(), RecursiveMode::NonRecursive)?;
+        Ok(Self { _watcher: watcher })
+    }
+}
+
+/// Opening and reading a file changes nothing; our own reads must not wake us.
+fn tells(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
+        EventKind::Remove(_) => false,
+        EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Other => true,
+    }
+}
