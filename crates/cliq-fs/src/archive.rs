@@ -18,7 +18,8 @@ const KEEP: usize = 10;
 /// Something cannot be moved. What was moved before stays moved; calling again goes on.
 pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
     // Ids are ours, but a journal can be edited: never let one lead out of the directory.
-    let safe: String = run_id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    let safe: String =
+        run_id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
     let target = dir.history().join(if safe.is_empty() { "unknown" } else { &safe });
     fs::create_dir_all(&target).at("create", &target)?;
     let moved = ["signals", "logs", "messages", "files", "channels", "orchestrator.log", "gate_context.md"];

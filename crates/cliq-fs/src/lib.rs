@@ -30,5 +30,7 @@ pub use lock::{LockError, ProjectLock};
 pub use markdown::render_handoff;
 pub use signal_tail::SignalTail;
 pub use signal_writer::{SignalWriteError, SignalWriter};
-pub use state::{PipelineStatus, clear_signals, read_status, write_command_results, write_routed, write_status};
+pub use state::{
+    PipelineStatus, clear_signals, read_status, write_command_results, write_routed, write_status,
+};
 pub use watch::SignalWatch;

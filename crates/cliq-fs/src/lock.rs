@@ -55,7 +55,10 @@ impl ProjectLock {
             Err(TryLockError::Error(error)) => Err(error).at("lock", &path)?,
         }
         // Only for people who wonder who holds it; the lock itself is what counts.
-        let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+        let _ = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self { _file: file })
     }
 

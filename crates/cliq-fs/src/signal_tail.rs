@@ -46,7 +46,8 @@ impl SignalTail {
             Err(error) => return Err(error).at("read", &self.path),
         };
         let meta = file.metadata().at("read", &self.path)?;
-        let replaced = self.inode.is_some_and(|inode| inode != meta.ino()) || meta.len() < self.decoder.offset();
+        let replaced =
+            self.inode.is_some_and(|inode| inode != meta.ino()) || meta.len() < self.decoder.offset();
         if replaced {
             self.decoder = StreamDecoder::new();
         }

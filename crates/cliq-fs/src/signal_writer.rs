@@ -3,7 +3,9 @@
 use std::fs::{File, OpenOptions};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_protocol::{ChannelBody, ChannelMessage, ChannelOrder, DispatchType, MAX_LINE_BYTES, OrderViolation};
+use cliq_protocol::{
+    ChannelBody, ChannelMessage, ChannelOrder, DispatchType, MAX_LINE_BYTES, OrderViolation,
+};
 
 use crate::atomic::write_at_once;
 use crate::{FsError, IoContext, now};
@@ -27,7 +29,9 @@ pub enum SignalWriteError {
     #[error(transparent)]
     Order(#[from] OrderViolation),
     /// It is longer than readers read.
-    #[error("the message has {bytes} bytes, and readers skip lines over {MAX_LINE_BYTES}: hand large data over in a file")]
+    #[error(
+        "the message has {bytes} bytes, and readers skip lines over {MAX_LINE_BYTES}: hand large data over in a file"
+    )]
     TooLong {
         /// Its length as a line.
         bytes: usize,

@@ -74,7 +74,11 @@ pub fn write_routed(dir: &CliqDir, phase: &PhaseName) -> Result<(), FsError> {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_command_results(dir: &CliqDir, phase: &PhaseName, results: &[CommandResult]) -> Result<(), FsError> {
+pub fn write_command_results(
+    dir: &CliqDir,
+    phase: &PhaseName,
+    results: &[CommandResult],
+) -> Result<(), FsError> {
     let values: serde_json::Value = results.iter().map(CommandResult::to_value).collect();
     write_atomic(&dir.command_results(phase), format!("{values:#}\n").as_bytes())
 }
@@ -94,7 +98,9 @@ pub fn clear_signals(dir: &CliqDir) -> Result<(), FsError> {
             || name.ends_with("_command_results.json");
         if ours {
             match fs::remove_file(entry.path()) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).at("remove", entry.path()),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).at("remove", entry.path());
+                }
                 _ => {}
             }
         }

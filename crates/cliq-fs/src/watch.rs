@@ -23,21 +23,22 @@ impl SignalWatch {
         dir: &Utf8Path,
         changed: impl Fn(Option<Utf8PathBuf>) + Send + 'static,
     ) -> Result<Self, notify::Error> {
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
-            Ok(event) if event.need_rescan() => changed(None),
-            Ok(event) if tells(event.kind) => {
-                for path in event.paths {
-                    match Utf8PathBuf::from_path_buf(path) {
-                        Ok(path) if !path.file_name().is_some_and(|name| name.starts_with(".tmp-")) => {
-                            changed(Some(path));
+        let mut watcher =
+            notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
+                Ok(event) if event.need_rescan() => changed(None),
+                Ok(event) if tells(event.kind) => {
+                    for path in event.paths {
+                        match Utf8PathBuf::from_path_buf(path) {
+                            Ok(path) if !path.file_name().is_some_and(|name| name.starts_with(".tmp-")) => {
+                                changed(Some(path));
+                            }
+                            _ => {}
                         }
-                        _ => {}
                     }
                 }
-            }
-            Ok(_) => {}
-            Err(_) => changed(None),
-        })?;
+                Ok(_) => {}
+                Err(_) => changed(None),
+            })?;
         watcher.watch(dir.as_std_path(), RecursiveMode::NonRecursive)?;
         Ok(Self { _watcher: watcher })
     }

@@ -189,7 +189,9 @@ fn an_archived_run_leaves_a_fresh_layout_and_its_instructions() {
     fs::write(dir.journal(), "{}\n").unwrap();
     write_status(&dir, PipelineStatus::Completed).unwrap();
     archive_run(&dir, "../run").unwrap();
-    assert!(!dir.journal().exists() && !dir.pipeline_status().exists() && !channel.join("handoff.json").exists());
+    assert!(
+        !dir.journal().exists() && !dir.pipeline_status().exists() && !channel.join("handoff.json").exists()
+    );
     assert_eq!(fs::read_to_string(channel.join("instructions.md")).unwrap(), "Be brief.");
     let kept = dir.history().join("___run");
     assert!(kept.join("journal.jsonl").exists() && kept.join("channels/a--b/handoff.json").exists());
@@ -205,7 +207,8 @@ fn standalone_signals_are_cleared_and_foreign_files_are_not() {
     write_command_results(&dir, &name("gate"), &[CommandResult::new("t", true)]).unwrap();
     fs::write(dir.signals().join("notes.txt"), "mine").unwrap();
     clear_signals(&dir).unwrap();
-    let left: Vec<_> = dir.signals().read_dir_utf8().unwrap().map(|e| e.unwrap().file_name().to_owned()).collect();
+    let left: Vec<_> =
+        dir.signals().read_dir_utf8().unwrap().map(|e| e.unwrap().file_name().to_owned()).collect();
     assert_eq!(left, ["notes.txt"]);
 }
 

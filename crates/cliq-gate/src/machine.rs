@@ -173,7 +173,8 @@ impl Gate {
         let verdict = match self.read_verdict(result) {
             Ok(verdict) => verdict,
             Err(why) if self.rejected_once => {
-                return self.escalate(format!("the agent gave no valid verdict twice; the second time: {why}"));
+                return self
+                    .escalate(format!("the agent gave no valid verdict twice; the second time: {why}"));
             }
             Err(why) => {
                 self.rejected_once = true;
@@ -192,7 +193,8 @@ impl Gate {
         if let Outcome::Route(target) = &verdict.outcome
             && !self.spec.route_targets.contains(target)
         {
-            let allowed = self.spec.route_targets.iter().map(PhaseName::as_str).collect::<Vec<_>>().join(", ");
+            let allowed =
+                self.spec.route_targets.iter().map(PhaseName::as_str).collect::<Vec<_>>().join(", ");
             let allowed = if allowed.is_empty() { "no phase at all".to_owned() } else { allowed };
             return Err(format!("cannot route to `{target}`: this gate may route to {allowed}"));
         }
@@ -203,10 +205,15 @@ impl Gate {
         let entry = HistoryEntry {
             iteration: self.iteration,
             verdict: verdict.clone(),
-            checks: self.checks.iter().map(|check| CommandResult::new(check.name.clone(), check.pass)).collect(),
+            checks: self
+                .checks
+                .iter()
+                .map(|check| CommandResult::new(check.name.clone(), check.pass))
+                .collect(),
         };
         self.history.push(entry);
-        let because = |reason: Option<String>| reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        let because =
+            |reason: Option<String>| reason.map_or_else(String::new, |reason| format!(": {reason}"));
         match verdict.outcome {
             Outcome::Pass => {
                 self.state = GateState::Passed;

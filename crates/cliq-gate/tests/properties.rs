@@ -11,13 +11,12 @@ fn name(text: &str) -> PhaseName {
 }
 
 fn spec() -> impl Strategy<Value = GateSpec> {
-    (0u32..6, proptest::sample::subsequence(vec!["dev", "fixer", "architect"], 0..=3), any::<bool>()).prop_map(
-        |(max_iterations, targets, human)| GateSpec {
+    (0u32..6, proptest::sample::subsequence(vec!["dev", "fixer", "architect"], 0..=3), any::<bool>())
+        .prop_map(|(max_iterations, targets, human)| GateSpec {
             max_iterations,
             route_targets: targets.into_iter().map(name).collect(),
             human,
-        },
-    )
+        })
 }
 
 fn answer() -> impl Strategy<Value = Option<Value>> {

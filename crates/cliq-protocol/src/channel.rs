@@ -138,7 +138,9 @@ impl ChannelMessage {
         let body = match status.as_str() {
             Some("ok") => ChannelBody::Ok,
             Some("progress") => ChannelBody::Progress { message: fields.optional_text("message")? },
-            Some("notify") => ChannelBody::Notify(NotifyRequest::read(fields.required("result", "an object")?)?),
+            Some("notify") => {
+                ChannelBody::Notify(NotifyRequest::read(fields.required("result", "an object")?)?)
+            }
             Some("complete") => ChannelBody::Complete { result: fields.take_raw("result") },
             Some("error") => ChannelBody::Error { error: fields.text("error")? },
             _ => return Err(fields.wrong("status", STATUSES, &status)),

@@ -49,7 +49,12 @@ pub struct GateData {
 impl Envelope {
     /// An envelope from a phase that is no gate.
     #[must_use]
-    pub fn standard(phase: PhaseName, agent: impl Into<String>, data: Option<Object>, text: Option<String>) -> Self {
+    pub fn standard(
+        phase: PhaseName,
+        agent: impl Into<String>,
+        data: Option<Object>,
+        text: Option<String>,
+    ) -> Self {
         Self { phase, agent: agent.into(), body: Body::Standard(data), text, extra: Object::new() }
     }
 

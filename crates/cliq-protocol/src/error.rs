@@ -48,7 +48,8 @@ impl From<serde_json::Error> for DecodeError {
     fn from(error: serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
         let full = error.to_string();
-        let message = full.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&full).to_owned();
+        let message =
+            full.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&full).to_owned();
         Self::Json { message, line, column }
     }
 }

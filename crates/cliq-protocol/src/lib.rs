@@ -30,8 +30,8 @@ pub use envelope::{Body, Envelope, GateData};
 pub use error::{DecodeError, FieldError};
 pub use kind::{EnvelopeType, PhaseKind};
 pub use message::{
-    AgentMessage, Dispatch, GateDispatch, Incoming, NotifyDetails, NotifyDispatch, Outgoing, PhaseDispatch, PhaseInfo, TeamDispatch,
-    TestDispatch,
+    AgentMessage, Dispatch, GateDispatch, Incoming, NotifyDetails, NotifyDispatch, Outgoing, PhaseDispatch,
+    PhaseInfo, TeamDispatch, TestDispatch,
 };
 pub use name::{MAX_PHASE_NAME_LEN, NameError, PhaseName};
 pub use order::{ChannelOrder, OrderState, OrderViolation};

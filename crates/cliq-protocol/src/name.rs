@@ -121,6 +121,7 @@ impl Serialize for PhaseName {
 impl<'de> Deserialize<'de> for PhaseName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).map_err(|error| serde::de::Error::custom(format!("{text:?} is no phase name: {error}")))
+        Self::parse(&text)
+            .map_err(|error| serde::de::Error::custom(format!("{text:?} is no phase name: {error}")))
     }
 }

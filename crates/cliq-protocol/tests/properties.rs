@@ -2,8 +2,8 @@
 //! into chunks does not matter.
 
 use cliq_protocol::{
-    AgentMessage, Body, ChannelBody, ChannelMessage, ChannelOrder, CommandResult, DispatchType, Envelope, GateData, Line,
-    NotifyRequest, Object, OrderState, Outcome, PhaseName, StreamDecoder, Timestamp, Verdict,
+    AgentMessage, Body, ChannelBody, ChannelMessage, ChannelOrder, CommandResult, DispatchType, Envelope,
+    GateData, Line, NotifyRequest, Object, OrderState, Outcome, PhaseName, StreamDecoder, Timestamp, Verdict,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -43,7 +43,11 @@ fn phase_name() -> impl Strategy<Value = PhaseName> {
 fn verdict() -> impl Strategy<Value = Verdict> {
     let outcome =
         prop_oneof![Just(Outcome::Pass), phase_name().prop_map(Outcome::Route), Just(Outcome::Escalate)];
-    (outcome, option::of(".*"), extra()).prop_map(|(outcome, reason, extra)| Verdict { outcome, reason, extra })
+    (outcome, option::of(".*"), extra()).prop_map(|(outcome, reason, extra)| Verdict {
+        outcome,
+        reason,
+        extra,
+    })
 }
 
 prop_compose! {

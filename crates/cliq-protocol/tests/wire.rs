@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use cliq_protocol::{
-    AgentMessage, ChannelBody, ChannelMessage, CommandResult, DispatchType, Envelope, GateData, NotifyRequest,
-    PhaseName, StreamDecoder, Timestamp, Verdict,
+    AgentMessage, ChannelBody, ChannelMessage, CommandResult, DispatchType, Envelope, GateData,
+    NotifyRequest, PhaseName, StreamDecoder, Timestamp, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -39,9 +39,12 @@ fn every_envelope_of_the_seed_round_trips() {
 fn every_signal_line_of_the_seed_round_trips() {
     for (name, bytes) in fixtures("signals") {
         let mut lines = Vec::new();
-        StreamDecoder::new().feed(&bytes, |line| lines.push(line.message.unwrap_or_else(|e| panic!("{name}: {e}"))));
+        StreamDecoder::new()
+            .feed(&bytes, |line| lines.push(line.message.unwrap_or_else(|e| panic!("{name}: {e}"))));
         let again: Vec<u8> = lines.iter().flat_map(ChannelMessage::encode).collect();
-        let values = |bytes: &[u8]| bytes.split(|&b| b == b'\n').filter(|l| !l.is_empty()).map(json).collect::<Vec<_>>();
+        let values = |bytes: &[u8]| {
+            bytes.split(|&b| b == b'\n').filter(|l| !l.is_empty()).map(json).collect::<Vec<_>>()
+        };
         assert_eq!(values(&again), values(&bytes), "{name}");
     }
 }
@@ -63,7 +66,8 @@ fn dispatch_messages_may_grow_fields() {
         if let Some(phase) = value.get_mut("phase") {
             phase["added_later"] = json!([1]);
         }
-        let after = AgentMessage::decode(value.to_string().as_bytes()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let after =
+            AgentMessage::decode(value.to_string().as_bytes()).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(after, before, "{name}");
     }
 }

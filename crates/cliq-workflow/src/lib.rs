@@ -1,1 +1,72 @@
-//! x
+//! From `team.yml` to a workflow that can run (seed 003, SPEC section 6).
+//!
+//! [`TeamFolder::load`] reads a team from disk and [`TeamFolder::check`] checks it: every problem at once, each with
+//! place, code and remedy, and a [`ValidatedWorkflow`] if and only if none is an error. [`check`] does the same for a
+//! text. Both spellings of the format, older and newer, become one model.
+//!
+//! A [`ValidatedWorkflow`] can only be had this way, so nobody who holds one checks anything again. Templates in it
+//! are resolved when a phase starts, by [`resolve_text`] and, for shell commands, [`resolve_script`], which never puts
+//! a value into the text of a script.
+//!
+//! Absent on purpose: running anything. Only [`TeamFolder`] touches the disk.
+
+mod agents;
+mod diagnostic;
+mod duration;
+mod fields;
+mod folder;
+mod graph;
+mod model;
+mod picture;
+mod raw;
+mod record;
+mod schema;
+mod shell;
+mod template;
+mod validate;
+mod yaml;
+
+pub use agents::{BUILT_IN, CONNECTORS, is_connector};
+pub use diagnostic::{Diagnostic, Severity, Span, nearest};
+pub use duration::parse_duration;
+pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder};
+pub use model::{Agent, Command, Input, Notify, Output, Phase, PhaseId, Rule, Scope, ValidatedWorkflow};
+pub use schema::{field_list, json_schema};
+pub use template::{ResolveError, Script, Step, Template, Values, resolve_script, resolve_text};
+
+/// What became of a team.yml.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// The workflow, where there is no error.
+    pub workflow: Option<ValidatedWorkflow>,
+    /// Every problem, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Checked {
+    /// Whether there is an error.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|d| d.severity == Severity::Error)
+    }
+}
+
+/// Checks the text of a team.yml, with `files` to look up what stands beside it.
+#[must_use]
+pub fn check(text: &str, files: &dyn TeamFiles) -> Checked {
+    let mut diagnostics = Vec::new();
+    let workflow = yaml::parse(text, &mut diagnostics).and_then(|node| {
+        let raw = raw::read(&node, &mut diagnostics)?;
+        validate::validate(&raw, files, &mut diagnostics)
+    });
+    diagnostics.sort_by(|a, b| (a.span, a.severity, a.code).cmp(&(b.span, b.severity, b.code)));
+    diagnostics.dedup();
+    let has_errors = diagnostics.iter().any(|d| d.severity == Severity::Error);
+    if workflow.is_none() && !has_errors {
+        // Cannot happen: whatever keeps a workflow from being built is an error of its own. Never let it pass silently.
+        let help = "please report this team.yml";
+        let span = Span { line: 1, column: 1, start: 0, end: 0 };
+        diagnostics.push(Diagnostic::error("invalid-team", span, "the team cannot be put together", help));
+    }
+    Checked { workflow: workflow.filter(|_| !has_errors), diagnostics }
+}

@@ -1,0 +1,85 @@
+//! What is wrong with a team, where, and how to mend it.
+
+use serde::Serialize;
+
+/// How bad a problem is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The team cannot run.
+    Error,
+    /// The team can run; somebody should look.
+    Warning,
+}
+
+/// A place in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Span {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte; equal to `start` where only a point is known.
+    pub end: usize,
+}
+
+/// One problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// A stable name for this kind of problem, such as `unknown-key`. `docs/team-yml.md` lists them.
+    pub code: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong.
+    pub message: String,
+    /// Where in `team.yml`.
+    pub span: Span,
+    /// How to mend it.
+    pub help: String,
+}
+
+impl Diagnostic {
+    pub(crate) fn error(
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { code, severity: Severity::Error, message: message.into(), span, help: help.into() }
+    }
+
+    pub(crate) fn warning(
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, span, message, help) }
+    }
+}
+
+/// The name in `known` that `typo` was probably meant to be.
+pub fn nearest<'a>(typo: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(&typo.to_lowercase(), name), name))
+        .filter(|(distance, name)| *distance <= 1.max(name.chars().count() / 3))
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// A remedy for an unknown name: the nearest known one, else all of them.
+pub(crate) fn did_you_mean(typo: &str, known: &[&str]) -> String {
+    match nearest(typo, known.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None if known.is_empty() => "there is none to choose from".to_owned(),
+        None if known.len() > 24 => {
+            format!("there are {} to choose from, such as `{}`", known.len(), known[0])
+        }
+        None => {
+            format!("known here: {}", known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "))
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Durations as team.yml and settings write them: `90s`, `45m`, `8h`, `2d` (SPEC section 6).
+
+use std::time::Duration;
+
+/// Parses a duration of at least one second.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "" => return Err("it has no unit".to_owned()),
+        other => return Err(format!("{other:?} is no unit")),
+    };
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err("it has no whole number".to_owned());
+    }
+    let number: u64 = digits.parse().map_err(|_| "the number is too large".to_owned())?;
+    let seconds = number
+        .checked_mul(unit)
+        .filter(|s| *s <= 3650 * 86_400)
+        .ok_or_else(|| "it is longer than ten years".to_owned())?;
+    if seconds == 0 {
+        return Err("it is no time at all".to_owned());
+    }
+    Ok(Duration::from_secs(seconds))
+}

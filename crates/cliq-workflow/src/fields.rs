@@ -1,0 +1,208 @@
+//! Every field of team.yml in one table: the reader checks against it, the JSON Schema is made from it, and a test
+//! holds docs/team-yml.md against it.
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Type {
+    /// A scalar, as text.
+    Text,
+    /// A whole number within bounds.
+    Integer(i64, i64),
+    /// `true` or `false`.
+    Bool,
+    /// `90s`, `45m`, `8h`, `2d`.
+    Duration,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A list of texts.
+    Texts,
+    /// A text or a list of texts.
+    TextOrTexts,
+    /// A mapping of texts to texts.
+    TextMap,
+    /// A mapping with the given fields.
+    Object(&'static [Field]),
+    /// A list of mappings with the given fields.
+    Objects(&'static [Field]),
+    /// A mapping whose keys are free and whose values have the given fields.
+    ObjectMap(&'static [Field]),
+    /// Anything.
+    Any,
+}
+
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) ty: Type,
+    pub(crate) required: bool,
+    pub(crate) doc: &'static str,
+}
+
+const fn must(name: &'static str, ty: Type, doc: &'static str) -> Field {
+    Field { name, ty, required: true, doc }
+}
+
+const fn may(name: &'static str, ty: Type, doc: &'static str) -> Field {
+    Field { name, ty, required: false, doc }
+}
+
+pub(crate) const PHASE_TYPES: &[&str] = &["standard", "gate", "hug", "exec", "pull", "push", "team"];
+pub(crate) const SCOPES: &[&str] = &["workspace", "repo"];
+pub(crate) const FORMATS: &[&str] = &["auto", "raw"];
+pub(crate) const MODES: &[&str] = &["create", "append", "replace"];
+
+pub(crate) static TEAM: &[Field] = &[
+    must("name", Type::Text, "The team's name, `@scope/name`, in quotes."),
+    may("description", Type::Text, "What the team does, in a sentence."),
+    may("version", Type::Text, "The team's version (semver)."),
+    may("cliq_version", Type::Text, "Versions of cliq that can run it (semver range, such as `>=0.1.0`)."),
+    may("tools", Type::Texts, "Programs that must be on the PATH."),
+    may("tags", Type::Texts, "Words to find it by."),
+    may("use_when", Type::Texts, "When to choose this team."),
+    may("not_for", Type::Texts, "When not to."),
+    may("inputs", Type::Objects(INPUT), "Values that a run is given."),
+    may("outputs", Type::Objects(OUTPUT), "What a run delivers. Informs; nothing checks it."),
+    may("agents", Type::ObjectMap(AGENT), "Agents that come with the team, by name."),
+    may("workflow", Type::Object(WORKFLOW), "The phases. Required, unless `phases` stands at the top."),
+    may("phases", Type::Objects(PHASE), "The newer spelling of `workflow.phases`."),
+    may("support", Type::Objects(PHASE), "The newer spelling of `workflow.support`."),
+];
+
+pub(crate) static WORKFLOW: &[Field] = &[
+    must("phases", Type::Objects(PHASE), "The phases of the main flow."),
+    may("support", Type::Objects(PHASE), "Phases that idle until a gate routes work to them."),
+];
+
+pub(crate) static INPUT: &[Field] = &[
+    must("name", Type::Text, "Its name: letters, digits, `_`, `-`."),
+    may("description", Type::Text, "What it is for."),
+    may("required", Type::Bool, "Whether a run must be given it. Default true."),
+    may("default", Type::Text, "Its value where a run is given none. Makes it optional."),
+];
+
+pub(crate) static OUTPUT: &[Field] =
+    &[must("name", Type::Text, "Its name."), may("description", Type::Text, "What it is.")];
+
+pub(crate) static AGENT: &[Field] = &[
+    must("entry", Type::Text, "An executable, as a path within the team folder."),
+    may("env", Type::Texts, "Environment variables that it needs."),
+];
+
+pub(crate) static PHASE: &[Field] = &[
+    must("name", Type::Text, "Its name: lower-case letters, digits, `-`, `_`; at most 64; no `--`."),
+    must("type", Type::Word(PHASE_TYPES), "What it is."),
+    may("depends_on", Type::Texts, "Phases that must be done before it starts. None makes it a root."),
+    may("agent", Type::Text, "Who works: an agent of `agents`, an installed one or a built-in one."),
+    may("role", Type::Text, "The role file is `roles/<role>.md` instead of `roles/<phase>.md`."),
+    may("model", Type::Text, "The model, for agents that have several."),
+    may("action", Type::Text, "What a connector does, such as `get_issue`."),
+    may("commands", Type::Objects(COMMAND), "Shell commands. On gate, hug and exec phases."),
+    may(
+        "max_iterations",
+        Type::Integer(1, 5),
+        "How often a gate may evaluate. Default 3. On gate and hug phases.",
+    ),
+    may(
+        "route_to",
+        Type::Texts,
+        "Phases that a gate may route to. Default: those upstream, and all support phases.",
+    ),
+    may(
+        "rules",
+        Type::TextMap,
+        "For `agent: rules`: where a failing command routes to, a phase or `ESCALATE`.",
+    ),
+    may("review", Type::Object(REVIEW), "Who reviews, and what. Required on hug phases, and only there."),
+    may("sources", Type::Objects(SOURCE), "What to fetch. On pull and connector phases."),
+    may("targets", Type::Objects(TARGET), "What to publish. On push phases."),
+    may("target_entries", Type::Objects(TARGET), "What to publish. On push and connector phases."),
+    may("team", Type::Text, "Which team a team phase runs: `@scope/name`. Required there."),
+    may("inputs", Type::TextMap, "What a team phase gives its team."),
+    may(
+        "timeout",
+        Type::Duration,
+        "How long it may take. Default: settings `phase_timeout` or `gate_agent_timeout`.",
+    ),
+    may("notify", Type::Object(NOTIFY_EVENTS), "Whom to tell when it completes, escalates or fails."),
+];
+
+pub(crate) static COMMAND: &[Field] = &[
+    must("name", Type::Text, "What it is called in results."),
+    must("run", Type::Text, "The shell command. Exit status 0 passes."),
+    may("if", Type::Text, "A shell test; where it fails the command is skipped."),
+    may(
+        "scope",
+        Type::Word(SCOPES),
+        "`repo` runs it in each git repository of the workspace. Default `workspace`.",
+    ),
+    may(
+        "escalate_on_fail",
+        Type::Bool,
+        "Whether its failure ends an exec phase. Default true. Only on exec phases.",
+    ),
+    may("timeout", Type::Duration, "How long it may take. Default: what the phase may take."),
+];
+
+pub(crate) static REVIEW: &[Field] = &[
+    must("reviewer", Type::TextOrTexts, "Who reviews: a name or a list."),
+    may("artifacts", Type::Texts, "Files or globs to show."),
+    may("timeout", Type::Duration, "How long to wait. Default 24h."),
+    may("remind_every", Type::Duration, "How often to remind."),
+    may("inputs", Type::Any, "Fields that the reviewer fills in."),
+];
+
+pub(crate) static SOURCE: &[Field] = &[
+    must(
+        "name",
+        Type::Text,
+        "What it is kept as: lower-case letters, digits, `-`; on connectors also `.` and `_`.",
+    ),
+    may("url", Type::Text, "Where it is."),
+    may("ref", Type::Text, "Where it is, in the connector's own terms."),
+    may("format", Type::Word(FORMATS), "`raw` keeps it as it came. Default `auto`."),
+    may("method", Type::Text, "The HTTP method (curl)."),
+    may("headers", Type::TextMap, "HTTP headers (curl)."),
+    may("body", Type::Text, "The HTTP body (curl)."),
+    may("window", Type::Text, "The time span (datadog)."),
+    may("file", Type::Text, "A file to send along (mesh)."),
+];
+
+pub(crate) static TARGET: &[Field] = &[
+    may("file", Type::Text, "The local file, inside the workspace."),
+    may("to", Type::Text, "Where to publish it."),
+    may("mode", Type::Word(MODES), "What to do where something is there already. Default `create`."),
+    may("name", Type::Text, "What it is called there."),
+    may("ref", Type::Text, "Where to, in the connector's own terms."),
+    may("url", Type::Text, "Where to (curl)."),
+    may("method", Type::Text, "The HTTP method (curl)."),
+    may("headers", Type::TextMap, "HTTP headers (curl)."),
+    may("title", Type::Text, "The page's title (confluence)."),
+];
+
+pub(crate) static NOTIFY_EVENTS: &[Field] = &[
+    may("on_complete", Type::Object(NOTIFY), "When the phase completes."),
+    may("on_escalate", Type::Object(NOTIFY), "When it escalates."),
+    may("on_fail", Type::Object(NOTIFY), "When the run fails in it."),
+];
+
+pub(crate) static NOTIFY: &[Field] = &[
+    must("agent", Type::Text, "Who delivers, such as `slack`."),
+    may("channel", Type::Text, "Where to, in that agent's terms."),
+    may("message", Type::Text, "What to say."),
+];
+
+/// Every object of team.yml with a title, outermost first: for the documents.
+pub(crate) const OBJECTS: &[(&str, &[Field])] = &[
+    ("team", TEAM),
+    ("workflow", WORKFLOW),
+    ("phase", PHASE),
+    ("command", COMMAND),
+    ("review", REVIEW),
+    ("source", SOURCE),
+    ("target", TARGET),
+    ("notify", NOTIFY_EVENTS),
+    ("notify event", NOTIFY),
+    ("input", INPUT),
+    ("output", OUTPUT),
+    ("agent", AGENT),
+];

@@ -1,0 +1,216 @@
+//! A workflow that is right by construction: whoever holds a [`ValidatedWorkflow`] checks nothing again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use cliq_protocol::{PhaseKind, PhaseName};
+use serde_json::Value;
+
+/// A phase of a workflow, by its place in it: phases of the main flow first, then support phases, each in the order
+/// of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PhaseId(pub(crate) u32);
+
+impl PhaseId {
+    /// The place, from 0.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A team whose every rule holds (seed 003, SPEC section 6).
+#[derive(Debug, Clone)]
+pub struct ValidatedWorkflow {
+    /// `@scope/name`
+    pub name: String,
+    /// What the team does.
+    pub description: Option<String>,
+    /// Its version.
+    pub version: Option<semver::Version>,
+    /// Programs that must be on the PATH.
+    pub tools: Vec<String>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// When to choose it.
+    pub use_when: Vec<String>,
+    /// When not to.
+    pub not_for: Vec<String>,
+    /// Values that a run is given.
+    pub inputs: Vec<Input>,
+    /// What a run delivers.
+    pub outputs: Vec<Output>,
+    /// Agents that come with the team.
+    pub agents: BTreeMap<String, Agent>,
+    pub(crate) phases: Vec<Phase>,
+    pub(crate) index: HashMap<PhaseName, PhaseId>,
+}
+
+/// A declared input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether a run must be given it.
+    pub required: bool,
+    /// Its value where a run is given none.
+    pub default: Option<String>,
+}
+
+/// A declared output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub description: Option<String>,
+}
+
+/// An agent that comes with the team.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// Its executable, as a path within the team folder.
+    pub entry: Utf8PathBuf,
+    /// Environment variables that it needs.
+    pub env: Vec<String>,
+}
+
+/// One step of the pipeline.
+#[derive(Debug, Clone)]
+pub struct Phase {
+    /// Its name.
+    pub name: PhaseName,
+    /// What it is, whichever way the file spelled it.
+    pub kind: PhaseKind,
+    /// Whether it idles until a gate routes to it.
+    pub support: bool,
+    /// Phases that must be done before it starts.
+    pub depends_on: Vec<PhaseId>,
+    /// Phases that wait for it.
+    pub dependents: Vec<PhaseId>,
+    /// Who works, where the file says it.
+    pub agent: Option<String>,
+    /// The role file, without directory and ending.
+    pub role: String,
+    /// The model.
+    pub model: Option<String>,
+    /// What a connector does.
+    pub action: Option<String>,
+    /// Its commands.
+    pub commands: Vec<Command>,
+    /// How often it may evaluate. 1 for all but gates.
+    pub max_iterations: u32,
+    /// For gates: where it may route to, the likeliest first.
+    pub route_targets: Vec<PhaseId>,
+    /// For the `rules` agent: where a failing command routes to.
+    pub rules: BTreeMap<String, Rule>,
+    /// The `review` block of a human gate, as it stands in the file.
+    pub review: Option<Value>,
+    /// What to fetch, as it stands in the file.
+    pub sources: Vec<Value>,
+    /// What to publish, as it stands in the file.
+    pub targets: Vec<Value>,
+    /// The team that a team phase runs.
+    pub team: Option<String>,
+    /// What it gives that team.
+    pub inputs: BTreeMap<String, String>,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// Whom to tell of what.
+    pub notify: Vec<Notify>,
+}
+
+/// A shell command of a phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// What it is called.
+    pub name: String,
+    /// The script, with its templates.
+    pub run: String,
+    /// The test that decides whether it runs, with its templates.
+    pub condition: Option<String>,
+    /// Where it runs.
+    pub scope: Scope,
+    /// Whether its failure ends an exec phase.
+    pub escalate_on_fail: bool,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+}
+
+/// Where a command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// In the workspace.
+    Workspace,
+    /// In each git repository of the workspace.
+    Repo,
+}
+
+/// Where the `rules` agent goes when a command fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// To this phase.
+    Route(PhaseId),
+    /// To a person.
+    Escalate,
+}
+
+/// Whom to tell when something happens to a phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notify {
+    /// `on_complete`, `on_escalate` or `on_fail`.
+    pub event: String,
+    /// Who delivers.
+    pub agent: String,
+    /// Where to.
+    pub channel: Option<String>,
+    /// What to say.
+    pub message: Option<String>,
+}
+
+impl ValidatedWorkflow {
+    /// Every phase, the main flow first.
+    pub fn phases(&self) -> impl ExactSizeIterator<Item = (PhaseId, &Phase)> {
+        self.phases.iter().enumerate().map(|(i, phase)| (PhaseId(i as u32), phase))
+    }
+
+    /// A phase.
+    #[must_use]
+    pub fn phase(&self, id: PhaseId) -> &Phase {
+        &self.phases[id.index()]
+    }
+
+    /// The phase of that name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<PhaseId> {
+        self.index.get(name).copied()
+    }
+
+    /// Every channel: one per dependency, and both ways between a gate and each phase that it may route to
+    /// (seed 000). Each pair once.
+    #[must_use]
+    pub fn channels(&self) -> Vec<(PhaseId, PhaseId)> {
+        let mut edges: Vec<(PhaseId, PhaseId)> = Vec::new();
+        for (id, phase) in self.phases() {
+            edges.extend(phase.depends_on.iter().map(|&before| (before, id)));
+            edges.extend(phase.route_targets.iter().flat_map(|&target| [(target, id), (id, target)]));
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        edges
+    }
+
+    /// Whether a phase of this kind with this agent has a role file of its own accord.
+    #[must_use]
+    pub(crate) fn needs_role(kind: PhaseKind, agent: Option<&str>) -> bool {
+        match kind {
+            PhaseKind::Standard | PhaseKind::Gate => {
+                !agent.is_some_and(|agent| crate::agents::is_connector(agent) || agent == "rules")
+            }
+            PhaseKind::Hug | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team => false,
+        }
+    }
+}

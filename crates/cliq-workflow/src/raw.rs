@@ -1,0 +1,257 @@
+//! team.yml as it was written: checked field by field, both dialects lowered to one shape, nothing yet checked across
+//! phases.
+
+use std::time::Duration;
+
+use cliq_protocol::PhaseKind;
+use serde_json::Value;
+
+use crate::agents::is_connector;
+use crate::diagnostic::{Diagnostic, Span, did_you_mean};
+use crate::fields;
+use crate::model::Scope;
+use crate::record::{At, Record};
+use crate::yaml::{Kind, Node};
+
+pub(crate) struct RawTeam<'a> {
+    pub(crate) top: Record<'a>,
+    pub(crate) inputs: Vec<RawInput>,
+    pub(crate) outputs: Vec<(At<String>, Option<String>)>,
+    pub(crate) agents: Vec<RawAgent>,
+    pub(crate) phases: Vec<RawPhase<'a>>,
+}
+
+pub(crate) struct RawInput {
+    pub(crate) name: At<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) required: bool,
+    pub(crate) default: Option<String>,
+}
+
+pub(crate) struct RawAgent {
+    pub(crate) name: At<String>,
+    pub(crate) entry: At<String>,
+    pub(crate) env: Vec<String>,
+}
+
+pub(crate) struct RawPhase<'a> {
+    pub(crate) record: Record<'a>,
+    pub(crate) node: &'a Node,
+    pub(crate) support: bool,
+    pub(crate) name: At<String>,
+    pub(crate) kind: Option<PhaseKind>,
+    pub(crate) agent: Option<At<String>>,
+    pub(crate) commands: Vec<RawCommand<'a>>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+pub(crate) struct RawCommand<'a> {
+    pub(crate) record: Record<'a>,
+    pub(crate) name: At<String>,
+    pub(crate) run: At<String>,
+    pub(crate) condition: Option<At<String>>,
+    pub(crate) scope: Scope,
+    pub(crate) escalate_on_fail: Option<bool>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl<'a> RawPhase<'a> {
+    /// Whether its agent is a connector.
+    pub(crate) fn is_connector(&self) -> bool {
+        self.kind == Some(PhaseKind::Standard)
+            && self.agent.as_ref().is_some_and(|agent| is_connector(&agent.value))
+    }
+
+    /// How the phase is called in messages.
+    pub(crate) fn title(&self) -> String {
+        if self.name.value.is_empty() {
+            "the phase".to_owned()
+        } else {
+            format!("phase `{}`", self.name.value)
+        }
+    }
+
+    pub(crate) fn json(&self, name: &str) -> Option<Value> {
+        self.record.node(name).map(Node::to_json)
+    }
+}
+
+pub(crate) fn read<'a>(node: &'a Node, problems: &mut Vec<Diagnostic>) -> Option<RawTeam<'a>> {
+    let top = Record::read(node, fields::TEAM, "a team", problems)?;
+    let inputs = top.list("inputs").iter().filter_map(|node| read_input(node, problems)).collect();
+    let outputs = top
+        .list("outputs")
+        .iter()
+        .filter_map(|node| {
+            let record = Record::read(node, fields::OUTPUT, "an output", problems)?;
+            Some((record.text("name")?, record.text("description").map(|d| d.value)))
+        })
+        .collect();
+    let agents = top
+        .map("agents")
+        .iter()
+        .filter_map(|entry| {
+            let record = Record::read(&entry.value, fields::AGENT, "an agent", problems)?;
+            let name = At { value: entry.key.clone(), span: entry.span };
+            let env = record.texts("env").into_iter().map(|name| name.value).collect();
+            Some(RawAgent { name, entry: record.text("entry")?, env })
+        })
+        .collect();
+    let phases = read_phases(&top, problems);
+    Some(RawTeam { inputs, outputs, agents, phases, top })
+}
+
+fn read_input(node: &Node, problems: &mut Vec<Diagnostic>) -> Option<RawInput> {
+    let record = Record::read(node, fields::INPUT, "an input", problems)?;
+    let default = record.text("default").map(|d| d.value);
+    Some(RawInput {
+        name: record.text("name")?,
+        description: record.text("description").map(|d| d.value),
+        required: record.bool("required").unwrap_or(default.is_none()),
+        default,
+    })
+}
+
+/// Phases stand under `workflow:` or, in the newer spelling, at the top; not in both (SPEC section 6).
+fn read_phases<'a>(top: &Record<'a>, problems: &mut Vec<Diagnostic>) -> Vec<RawPhase<'a>> {
+    let (main, support) = match (top.key("workflow"), top.key("phases").or(top.key("support"))) {
+        (Some(_), Some(second)) => {
+            let message = "phases stand both under `workflow:` and at the top";
+            problems.push(Diagnostic::error(
+                "both-layouts",
+                second,
+                message,
+                "move them under `workflow:`, or take `workflow:` away",
+            ));
+            return Vec::new();
+        }
+        (None, None) => {
+            let help = "add `workflow:` with `phases:` under it";
+            problems.push(Diagnostic::error("missing-field", top.span, "a team needs `workflow`", help));
+            return Vec::new();
+        }
+        (None, Some(_)) => (top.list("phases"), top.list("support")),
+        (Some(_), None) => {
+            let record = top
+                .node("workflow")
+                .and_then(|node| Record::read(node, fields::WORKFLOW, "`workflow`", problems));
+            match record {
+                Some(record) => (record.list("phases"), record.list("support")),
+                None => return Vec::new(),
+            }
+        }
+    };
+    let main = main.iter().map(|node| (node, false));
+    let support = support.iter().map(|node| (node, true));
+    main.chain(support).filter_map(|(node, support)| read_phase(node, support, problems)).collect()
+}
+
+fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>) -> Option<RawPhase<'a>> {
+    let record = Record::read(node, fields::PHASE, "a phase", problems)?;
+    let agent = record.text("agent");
+    let written = record.text("type").and_then(|t| kind_of(&t.value));
+    let kind = lower(written, agent.as_ref(), record.key("type"), problems);
+    let commands = record.list("commands").iter().filter_map(|node| read_command(node, problems)).collect();
+    if let Some(review) = record.node("review") {
+        Record::read(review, fields::REVIEW, "`review`", problems);
+    }
+    for node in record.list("sources") {
+        Record::read(node, fields::SOURCE, "a source", problems);
+    }
+    for node in ["targets", "target_entries"].into_iter().flat_map(|name| record.list(name)) {
+        Record::read(node, fields::TARGET, "a target", problems);
+    }
+    Some(RawPhase {
+        name: record.text("name").unwrap_or(At { value: String::new(), span: record.span }),
+        timeout: record.duration("timeout"),
+        record,
+        node,
+        support,
+        kind,
+        agent,
+        commands,
+    })
+}
+
+fn kind_of(text: &str) -> Option<PhaseKind> {
+    PhaseKind::ALL.into_iter().find(|kind| kind.as_str() == text)
+}
+
+/// Lowers the newer spelling, in which shell phases, human gates and sub-teams are agents (SPEC section 6).
+fn lower(
+    written: Option<PhaseKind>,
+    agent: Option<&At<String>>,
+    type_key: Option<Span>,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<PhaseKind> {
+    let (Some(kind), Some(agent)) = (written, agent) else { return written };
+    let name = agent.value.as_str();
+    Some(match (kind, name) {
+        (PhaseKind::Standard, "exec") => PhaseKind::Exec,
+        (PhaseKind::Gate, "hug") => PhaseKind::Hug,
+        (PhaseKind::Standard, "team") => PhaseKind::Team,
+        (PhaseKind::Exec, "exec") | (PhaseKind::Hug, "hug") | (PhaseKind::Team, "team") => kind,
+        (PhaseKind::Standard | PhaseKind::Gate, "exec" | "hug" | "team" | "rules")
+            if !(kind == PhaseKind::Gate && name == "rules") =>
+        {
+            let right = if matches!(name, "hug" | "rules") { "gate" } else { "standard" };
+            let message = format!("agent `{name}` cannot work in a phase of type `{kind}`");
+            let span = type_key.unwrap_or(agent.span);
+            problems.push(Diagnostic::error(
+                "agent-type-mismatch",
+                span,
+                message,
+                format!("write `type: {right}`"),
+            ));
+            return None;
+        }
+        (PhaseKind::Exec | PhaseKind::Hug | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team, _) => {
+            let message = format!("a phase of type `{kind}` has no agent to choose");
+            problems.push(Diagnostic::error(
+                "field-not-allowed",
+                agent.span,
+                message,
+                "remove `agent:`, or use `type: standard`",
+            ));
+            kind
+        }
+        _ => kind,
+    })
+}
+
+fn read_command<'a>(node: &'a Node, problems: &mut Vec<Diagnostic>) -> Option<RawCommand<'a>> {
+    if let Kind::Text(text) = &node.kind {
+        let help = format!("write `- name: check` and under it `run: {text}`");
+        problems.push(Diagnostic::error(
+            "wrong-type",
+            node.span,
+            "a command is a mapping, here is a text",
+            help,
+        ));
+        return None;
+    }
+    let record = Record::read(node, fields::COMMAND, "a command", problems)?;
+    let scope = match record.text("scope") {
+        Some(scope) if scope.value == "repo" => Scope::Repo,
+        _ => Scope::Workspace,
+    };
+    Some(RawCommand {
+        name: record.text("name")?,
+        run: record.text("run")?,
+        condition: record.text("if"),
+        scope,
+        escalate_on_fail: record.bool("escalate_on_fail"),
+        timeout: record.duration("timeout"),
+        record,
+    })
+}
+
+/// A reference to a name that is not there.
+pub(crate) fn unknown(code: &'static str, at: &At<String>, what: &str, known: &[&str]) -> Diagnostic {
+    Diagnostic::error(
+        code,
+        at.span,
+        format!("there is no {what} `{}`", at.value),
+        did_you_mean(&at.value, known),
+    )
+}

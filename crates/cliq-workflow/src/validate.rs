@@ -1,0 +1,159 @@
+//! From a raw team to a validated one: every rule of seed 003 and SPEC section 6 that looks beyond one field.
+
+mod gates;
+mod placement;
+mod references;
+mod templates;
+mod top;
+
+use std::collections::{BTreeMap, HashMap};
+
+use cliq_protocol::{PhaseKind, PhaseName};
+
+use crate::TeamFiles;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::graph::Graph;
+use crate::model::{Command, Notify, Phase, PhaseId, ValidatedWorkflow};
+use crate::raw::{RawPhase, RawTeam};
+
+/// What the rules share.
+pub(crate) struct Context<'a> {
+    pub(crate) team: &'a RawTeam<'a>,
+    pub(crate) files: &'a dyn TeamFiles,
+    /// The first phase of each name.
+    pub(crate) index: HashMap<&'a str, usize>,
+    pub(crate) graph: Graph,
+}
+
+impl Context<'_> {
+    pub(crate) fn phases(&self) -> &[RawPhase<'_>] {
+        &self.team.phases
+    }
+
+    /// All names, for remedies.
+    pub(crate) fn names(&self, keep: impl Fn(&RawPhase<'_>) -> bool) -> Vec<&str> {
+        self.phases().iter().filter(|p| keep(p)).map(|p| p.name.value.as_str()).collect()
+    }
+}
+
+/// Checks everything. There is a workflow if and only if there is no error.
+pub(crate) fn validate(
+    team: &RawTeam<'_>,
+    files: &dyn TeamFiles,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<ValidatedWorkflow> {
+    let mut index = HashMap::new();
+    for (i, phase) in team.phases.iter().enumerate() {
+        index.entry(phase.name.value.as_str()).or_insert(i);
+    }
+    let edges = team.phases.iter().enumerate().flat_map(|(after, phase)| {
+        let index = &index;
+        phase.record.texts("depends_on").into_iter().filter_map(move |name| {
+            index.get(name.value.as_str()).filter(|&&before| before != after).map(|&before| (before, after))
+        })
+    });
+    let graph = Graph::new(team.phases.len(), edges.collect::<Vec<_>>().into_iter());
+    let cx = Context { team, files, index, graph };
+
+    let details = top::check(&cx, problems);
+    references::check(&cx, problems);
+    placement::check(&cx, problems);
+    let targets = gates::check(&cx, problems);
+    templates::check(&cx, &targets, problems);
+    if problems.iter().any(|p| p.severity == Severity::Error) {
+        return None;
+    }
+    build(&cx, details?, &targets)
+}
+
+/// Puts the workflow together. Every lookup succeeds once the rules hold.
+fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Option<ValidatedWorkflow> {
+    let id = |name: &str| cx.index.get(name).map(|&i| PhaseId(i as u32));
+    let mut phases = Vec::with_capacity(cx.phases().len());
+    for (i, raw) in cx.phases().iter().enumerate() {
+        let kind = raw.kind?;
+        let rules = raw
+            .record
+            .map("rules")
+            .iter()
+            .filter_map(|entry| Some((entry.key.clone(), gates::rule(&entry.value.scalar()?, &id)?)))
+            .collect();
+        let iterations = raw.record.integer("max_iterations").and_then(|n| u32::try_from(n).ok());
+        let json_list = |name: &str| match raw.json(name) {
+            Some(serde_json::Value::Array(items)) => items,
+            _ => Vec::new(),
+        };
+        let mut published = json_list("targets");
+        published.extend(json_list("target_entries"));
+        phases.push(Phase {
+            name: PhaseName::parse(&raw.name.value).ok()?,
+            kind,
+            support: raw.support,
+            depends_on: raw.record.texts("depends_on").iter().filter_map(|d| id(&d.value)).collect(),
+            dependents: Vec::new(),
+            agent: match kind {
+                PhaseKind::Standard | PhaseKind::Gate => raw.agent.as_ref().map(|a| a.value.clone()),
+                _ => None,
+            },
+            role: raw.record.text("role").unwrap_or_else(|| raw.name.clone()).value,
+            model: raw.record.text("model").map(|m| m.value),
+            action: raw.record.text("action").map(|a| a.value),
+            commands: raw.commands.iter().map(command).collect(),
+            max_iterations: if kind.is_gate() { iterations.unwrap_or(3) } else { 1 },
+            route_targets: targets[i].iter().map(|&t| PhaseId(t as u32)).collect(),
+            rules,
+            review: raw.json("review"),
+            sources: json_list("sources"),
+            targets: published,
+            team: raw.record.text("team").map(|t| t.value),
+            inputs: raw
+                .record
+                .map("inputs")
+                .iter()
+                .filter_map(|e| Some((e.key.clone(), e.value.scalar()?)))
+                .collect::<BTreeMap<_, _>>(),
+            timeout: raw.timeout,
+            notify: notify(raw),
+        });
+    }
+    for i in 0..phases.len() {
+        for before in phases[i].depends_on.clone() {
+            phases[before.index()].dependents.push(PhaseId(i as u32));
+        }
+    }
+    let index = phases.iter().enumerate().map(|(i, p)| (p.name.clone(), PhaseId(i as u32))).collect();
+    Some(details.into_workflow(phases, index))
+}
+
+fn command(raw: &crate::raw::RawCommand<'_>) -> Command {
+    Command {
+        name: raw.name.value.clone(),
+        run: raw.run.value.clone(),
+        condition: raw.condition.as_ref().map(|c| c.value.clone()),
+        scope: raw.scope,
+        escalate_on_fail: raw.escalate_on_fail.unwrap_or(true),
+        timeout: raw.timeout,
+    }
+}
+
+fn notify(raw: &RawPhase<'_>) -> Vec<Notify> {
+    let mut scratch = Vec::new();
+    raw.record
+        .map("notify")
+        .iter()
+        .filter_map(|entry| {
+            let record = crate::record::Record::read(
+                &entry.value,
+                crate::fields::NOTIFY,
+                "a notification",
+                &mut scratch,
+            )?;
+            Some(Notify {
+                event: entry.key.clone(),
+                agent: record.text("agent")?.value,
+                channel: record.text("channel").map(|c| c.value),
+                message: record.text("message").map(|m| m.value),
+            })
+        })
+        .collect()
+}

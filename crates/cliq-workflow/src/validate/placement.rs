@@ -1,0 +1,230 @@
+//! Which fields belong on which phases, and which phases need which fields.
+
+use std::collections::HashSet;
+
+use camino::{Utf8Component, Utf8Path};
+use cliq_protocol::PhaseKind;
+
+use super::Context;
+use crate::agents::needs_action;
+use crate::diagnostic::Diagnostic;
+use crate::raw::RawPhase;
+use crate::record::Record;
+use crate::yaml::Node;
+
+pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
+    for phase in cx.phases() {
+        let Some(kind) = phase.kind else { continue };
+        for (field, span) in phase.record.names() {
+            if let Some(where_) = misplaced(field, phase, kind) {
+                let message =
+                    format!("`{field}` cannot stand on {}, which is of type `{kind}`", phase.title());
+                problems.push(Diagnostic::error(
+                    "field-not-allowed",
+                    span,
+                    message,
+                    format!("`{field}` belongs on {where_}: remove it here"),
+                ));
+            }
+        }
+        check_needs(phase, kind, problems);
+        check_commands(phase, kind, problems);
+        check_sources(phase, problems);
+        check_targets(phase, kind, problems);
+    }
+}
+
+/// Where a field belongs, if not here.
+fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'static str> {
+    use PhaseKind::{Exec, Gate, Hug, Pull, Push, Standard, Team};
+    let connector = phase.is_connector();
+    let (belongs, place) = match field {
+        "commands" => (matches!(kind, Gate | Hug | Exec), "gate, hug and exec phases"),
+        "max_iterations" | "route_to" => (kind.is_gate(), "gate and hug phases"),
+        "rules" => {
+            let rules = phase.agent.as_ref().is_some_and(|a| a.value == "rules");
+            (kind == Gate && rules, "gate phases with `agent: rules`")
+        }
+        "review" => (kind == Hug, "hug phases"),
+        "sources" => (kind == Pull || connector, "pull and connector phases"),
+        "targets" => (kind == Push, "push phases"),
+        "target_entries" => (kind == Push || connector, "push and connector phases"),
+        "action" => (connector, "connector phases"),
+        "team" | "inputs" => (kind == Team, "team phases"),
+        "model" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
+        "role" => {
+            (matches!(kind, Standard | Gate | Hug | Team) && !connector, "phases that an agent works in")
+        }
+        _ => (true, ""),
+    };
+    (!belongs).then_some(place)
+}
+
+fn check_needs(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagnostic>) {
+    let mut need = |field: &str, code: &'static str, there: bool, what: &str| {
+        if !there {
+            let message = format!("{} is of type `{kind}` and needs {what}", phase.title());
+            problems.push(Diagnostic::error(code, phase.name.span, message, format!("add `{field}:` to it")));
+        }
+    };
+    let record = &phase.record;
+    let filled = |field: &str| {
+        record.has(field)
+            && (record.node(field).is_none()
+                || !record.list(field).is_empty()
+                || !record.map(field).is_empty())
+    };
+    let publishes = filled("targets") || filled("target_entries");
+    match kind {
+        PhaseKind::Exec => {
+            need("commands", "exec-without-commands", filled("commands"), "at least one command")
+        }
+        PhaseKind::Pull => need("sources", "pull-without-sources", filled("sources"), "at least one source"),
+        PhaseKind::Push => need("targets", "push-without-targets", publishes, "at least one target"),
+        PhaseKind::Hug => need("review", "hug-without-review", record.has("review"), "a review block"),
+        PhaseKind::Team => need("team", "team-without-team", record.has("team"), "a team to run"),
+        PhaseKind::Standard if phase.is_connector() => {
+            let agent = phase.agent.as_ref().map(|a| a.value.as_str()).unwrap_or_default();
+            let has = filled("sources") || publishes;
+            need("sources", "connector-without-entries", has, "sources or target_entries");
+            need(
+                "action",
+                "connector-without-action",
+                record.has("action") || !needs_action(agent),
+                "an action",
+            );
+        }
+        PhaseKind::Gate => {
+            if !filled("commands") {
+                let message =
+                    format!("{} has no commands: its agent has only the handoffs to go by", phase.title());
+                problems.push(Diagnostic::warning(
+                    "gate-without-commands",
+                    phase.name.span,
+                    message,
+                    "add `commands:` that check the work",
+                ));
+            }
+        }
+        PhaseKind::Standard => {}
+    }
+}
+
+fn check_commands(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagnostic>) {
+    for command in &phase.commands {
+        if let Some(span) = command.record.key("escalate_on_fail")
+            && kind != PhaseKind::Exec
+        {
+            let message = format!(
+                "`escalate_on_fail` cannot stand on a command of {}, which is of type `{kind}`",
+                phase.title()
+            );
+            let help =
+                "it belongs on commands of exec phases: remove it here; a gate judges what its commands say";
+            problems.push(Diagnostic::error("field-not-allowed", span, message, help));
+        }
+        for (what, text) in
+            [("run", Some(&command.run)), ("name", Some(&command.name)), ("if", command.condition.as_ref())]
+        {
+            if let Some(at) = text.filter(|at| at.value.trim().is_empty()) {
+                let message = format!("`{what}` of a command of {} is empty", phase.title());
+                problems.push(Diagnostic::error(
+                    "empty-value",
+                    at.span,
+                    message,
+                    "write something there or remove the command",
+                ));
+            }
+        }
+        if let Some(nul) = [Some(&command.run), command.condition.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(|t| t.value.contains('\0'))
+        {
+            problems.push(Diagnostic::error(
+                "invalid-value",
+                nul.span,
+                "a command cannot contain a NUL character",
+                "remove it",
+            ));
+        }
+    }
+}
+
+fn check_sources(phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) {
+    let mut seen = HashSet::new();
+    for node in phase.record.list("sources") {
+        let Some(record) = quiet(node, crate::fields::SOURCE) else { continue };
+        if let Some(name) = record.text("name") {
+            let allowed = |c: char| {
+                matches!(c, 'a'..='z' | '0'..='9' | '-')
+                    || phase.is_connector() && (matches!(c, '.' | '_') || c.is_ascii_uppercase())
+            };
+            if name.value.is_empty() || !name.value.chars().all(allowed) || name.value.starts_with('.') {
+                let message = format!("{:?} is no name for a source", name.value);
+                problems.push(Diagnostic::error(
+                    "invalid-name",
+                    name.span,
+                    message,
+                    "use lower-case letters, digits and `-`",
+                ));
+            }
+            if !seen.insert(name.value.clone()) {
+                let message = format!("{} has two sources `{}`", phase.title(), name.value);
+                problems.push(Diagnostic::error("duplicate-name", name.span, message, "rename one of them"));
+            }
+        }
+        if !record.has("url") && !record.has("ref") && !phase.is_connector() {
+            problems.push(Diagnostic::error(
+                "missing-field",
+                record.span,
+                "a source needs `url` or `ref`",
+                "say where it is",
+            ));
+        }
+    }
+}
+
+fn check_targets(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagnostic>) {
+    for node in ["targets", "target_entries"].into_iter().flat_map(|name| phase.record.list(name)) {
+        let Some(record) = quiet(node, crate::fields::TARGET) else { continue };
+        match record.text("file") {
+            Some(file) => {
+                let inside = Utf8Path::new(&file.value)
+                    .components()
+                    .all(|c| matches!(c, Utf8Component::Normal(_) | Utf8Component::CurDir));
+                if !inside {
+                    let message = format!("{:?} is not inside the workspace", file.value);
+                    problems.push(Diagnostic::error(
+                        "outside-workspace",
+                        file.span,
+                        message,
+                        "write a path relative to the workspace, without `..`",
+                    ));
+                }
+            }
+            None if kind == PhaseKind::Push && !record.has("file") => {
+                problems.push(Diagnostic::error(
+                    "missing-field",
+                    record.span,
+                    "a target needs `file`",
+                    "say which file to publish",
+                ));
+            }
+            None => {}
+        }
+        if kind == PhaseKind::Push && !["to", "ref", "url"].iter().any(|f| record.has(f)) {
+            problems.push(Diagnostic::error(
+                "missing-field",
+                record.span,
+                "a target needs `to`",
+                "say where to publish it",
+            ));
+        }
+    }
+}
+
+/// A record whose own problems were reported when it was first read.
+fn quiet<'a>(node: &'a Node, fields: &'static [crate::fields::Field]) -> Option<Record<'a>> {
+    Record::read(node, fields, "", &mut Vec::new())
+}

@@ -1,0 +1,183 @@
+//! Templates: that each refers to something that is there when the phase starts, and stands where it can be replaced.
+
+use std::collections::{HashMap, HashSet};
+
+use cliq_protocol::PhaseName;
+
+use super::Context;
+use crate::diagnostic::{Diagnostic, Span, did_you_mean};
+use crate::raw::RawPhase;
+use crate::shell::{self, Context as ShellContext};
+use crate::template::{self, Template};
+use crate::yaml::{Kind, Node};
+
+pub(super) fn check(cx: &Context<'_>, targets: &[Vec<usize>], problems: &mut Vec<Diagnostic>) {
+    let mut rules = Rules { cx, targets, used: HashSet::new(), upstream: HashMap::new() };
+    for (i, phase) in cx.phases().iter().enumerate() {
+        rules.check_phase(i, phase, problems);
+    }
+    for input in &cx.team.inputs {
+        let name = &input.name;
+        let mention = format!("$(inputs.{})", name.value);
+        if !rules.used.contains(&name.value)
+            && !cx.files.role_texts().iter().any(|text| text.contains(&mention))
+        {
+            let message = format!("nothing refers to input `{}`", name.value);
+            problems.push(Diagnostic::error(
+                "unused-input",
+                name.span,
+                message,
+                format!("write `{mention}` where it is needed, or remove it"),
+            ));
+        }
+    }
+}
+
+struct Rules<'a, 'b> {
+    cx: &'a Context<'b>,
+    targets: &'a [Vec<usize>],
+    used: HashSet<String>,
+    upstream: HashMap<usize, HashSet<usize>>,
+}
+
+impl Rules<'_, '_> {
+    fn check_phase(&mut self, i: usize, phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) {
+        for command in &phase.commands {
+            for at in [Some(&command.run), command.condition.as_ref()].into_iter().flatten() {
+                for place in shell::templates(&at.value) {
+                    let written = &at.value[place.found.range.clone()];
+                    self.check_one(i, written, place.found.template.as_ref(), at.span, problems);
+                    check_context(written, place.context, at.span, problems);
+                }
+            }
+        }
+        let Kind::Map(fields) = &phase.node.kind else { return };
+        for field in
+            fields.iter().filter(|f| !matches!(f.key.as_str(), "commands" | "name" | "type" | "depends_on"))
+        {
+            self.check_node(i, &field.value, problems);
+        }
+    }
+
+    fn check_node(&mut self, i: usize, node: &Node, problems: &mut Vec<Diagnostic>) {
+        match &node.kind {
+            Kind::Text(text) => {
+                for found in template::find(text) {
+                    let written = &text[found.range.clone()];
+                    self.check_one(i, written, found.template.as_ref(), node.span, problems);
+                }
+            }
+            Kind::List(items) => items.iter().for_each(|item| self.check_node(i, item, problems)),
+            Kind::Map(entries) => entries.iter().for_each(|entry| self.check_node(i, &entry.value, problems)),
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) => {}
+        }
+    }
+
+    fn check_one(
+        &mut self,
+        i: usize,
+        written: &str,
+        template: Result<&Template, &String>,
+        span: Span,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        match template {
+            Err(why) => {
+                let message = format!("`{written}` is no template: {why}");
+                problems.push(Diagnostic::error("invalid-template", span, message, "correct it; a command substitution of the shell must not begin with `inputs.` or `handoff.`"));
+            }
+            Ok(Template::Input(key)) => {
+                self.used.insert(key.clone());
+                let declared: Vec<&str> =
+                    self.cx.team.inputs.iter().map(|input| input.name.value.as_str()).collect();
+                if !declared.contains(&key.as_str()) {
+                    let message = format!("`{written}` refers to an input that the team does not declare");
+                    let help = format!("declare it under `inputs:`; {}", did_you_mean(key, &declared));
+                    problems.push(Diagnostic::error("undeclared-input", span, message, help));
+                }
+            }
+            Ok(Template::Handoff(phase, _)) => self.check_handoff(i, written, phase, span, problems),
+            Ok(_) => {}
+        }
+    }
+
+    fn check_handoff(
+        &mut self,
+        i: usize,
+        written: &str,
+        phase: &PhaseName,
+        span: Span,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let upstream = self.upstream(i);
+        let known: Vec<&str> = self
+            .cx
+            .phases()
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| upstream.contains(n))
+            .map(|(_, p)| p.name.value.as_str())
+            .collect();
+        if self.cx.index.get(phase.as_str()).is_some_and(|other| upstream.contains(other)) {
+            return;
+        }
+        let there = self.cx.index.contains_key(phase.as_str());
+        let message = if there {
+            format!(
+                "`{written}`: `{phase}` is not upstream of `{}`, so its handoff may not be there",
+                self.cx.phases()[i].name.value
+            )
+        } else {
+            format!("`{written}` names no phase upstream: there is no phase `{phase}`")
+        };
+        problems.push(Diagnostic::error(
+            "template-not-upstream",
+            span,
+            message,
+            did_you_mean(phase.as_str(), &known),
+        ));
+    }
+
+    /// Phases whose handoff can be there when phase `i` starts: those before it; for a gate also those it routes to;
+    /// for a support phase whatever is there for a gate that routes to it, and that gate.
+    fn upstream(&mut self, i: usize) -> HashSet<usize> {
+        if let Some(known) = self.upstream.get(&i) {
+            return known.clone();
+        }
+        let mut set: HashSet<usize> = self.cx.graph.ancestors(i).into_iter().collect();
+        set.extend(&self.targets[i]);
+        if self.cx.phases()[i].support {
+            for (gate, list) in self.targets.iter().enumerate().filter(|(_, list)| list.contains(&i)) {
+                set.insert(gate);
+                set.extend(self.cx.graph.ancestors(gate));
+                set.extend(list);
+            }
+        }
+        set.remove(&i);
+        self.upstream.insert(i, set.clone());
+        set
+    }
+}
+
+fn check_context(written: &str, context: ShellContext, span: Span, problems: &mut Vec<Diagnostic>) {
+    let (code, message, help) = match context {
+        ShellContext::Plain | ShellContext::Quoted => return,
+        ShellContext::Literal => (
+            "template-in-single-quotes",
+            format!(
+                "`{written}` stands where the shell expands nothing: in single quotes or a here-document with a quoted end"
+            ),
+            format!("write it in double quotes: `\"{written}\"`"),
+        ),
+        ShellContext::Arithmetic => (
+            "template-in-arithmetic",
+            format!(
+                "`{written}` stands in `$(( ))`, where a shell could take the value for an expression and run it"
+            ),
+            format!(
+                "put it in a variable first and check it: `n={written}; case $n in *[!0-9]*) exit 1;; esac`"
+            ),
+        ),
+    };
+    problems.push(Diagnostic::error(code, span, message, help));
+}
