@@ -36,6 +36,9 @@ pub enum GateState {
 pub enum GateEvent {
     /// The dependencies are done.
     Start,
+    /// A gate further down routed to this one, which has passed: it evaluates anew, with its whole budget. Its history
+    /// stays.
+    Restart,
     /// The commands ran.
     CommandsFinished(Vec<CommandResult>),
     /// The agent completed, with this `result`.
@@ -140,6 +143,12 @@ impl Gate {
                 self.rejected_once = false;
                 self.state = GateState::Checking;
                 GateEffect::RunCommands { iteration: self.iteration }
+            }
+            (GateState::Passed, GateEvent::Restart) => {
+                self.iteration = 1;
+                self.rejected_once = false;
+                self.state = GateState::Checking;
+                GateEffect::RunCommands { iteration: 1 }
             }
             (GateState::Checking, GateEvent::CommandsFinished(checks)) => self.judge(checks),
             (GateState::Judging, GateEvent::AgentAnswered(result)) => self.answered(result),

@@ -141,3 +141,18 @@ fn a_route_on_the_last_evaluation_escalates_and_says_so() {
     assert_eq!(effect, GateEffect::Escalate { reason: reason.to_owned() });
     assert_eq!(gate.history().len(), 1);
 }
+
+#[test]
+fn a_gate_that_passed_can_be_asked_again_and_remembers() {
+    let mut gate = Gate::new(GateSpec { max_iterations: 2, route_targets: vec![name("dev")], human: false });
+    let pass = || GateEvent::AgentAnswered(Some(json!({"verdict": "PASS"})));
+    assert_eq!(gate.step(GateEvent::Restart), GateEffect::Nothing);
+    for event in [GateEvent::Start, GateEvent::CommandsFinished(vec![])] {
+        gate.step(event);
+    }
+    assert_eq!(gate.step(pass()), GateEffect::Pass);
+    assert_eq!(gate.step(GateEvent::Restart), GateEffect::RunCommands { iteration: 1 });
+    gate.step(GateEvent::CommandsFinished(vec![]));
+    assert_eq!(gate.step(pass()), GateEffect::Pass);
+    assert_eq!(gate.history().len(), 2);
+}

@@ -1,1 +1,37 @@
-//! x
+//! Runs a cliq workflow: put it into any Rust program.
+//!
+//! A [`RunPlan`] says what to run; [`Run::start`] checks it and begins; [`Run::next`] gives the events as they come and
+//! [`Run::finish`] the result. `docs/embedding.md` has a whole program.
+//!
+//! Inside, [`Pipeline`] decides and the driver obeys. The machine takes an [`Input`] and gives [`Effect`]s; it knows no
+//! disk, clock or process. The driver carries the effects out, writes each input to the [`Journal`] before anything
+//! follows from it, and starts processes through a [`Launcher`].
+//!
+//! The library prints nothing, exits nowhere, and reads neither the environment nor the home directory. Everything that
+//! happens is a [`RunEvent`].
+
+mod agents;
+mod driver;
+mod engine;
+mod events;
+mod journal;
+mod launcher;
+mod plan;
+mod process;
+mod run;
+mod sweep;
+mod view;
+
+pub use agents::{AgentCommand, Agents};
+pub use engine::{Effect, Input, PhaseState, Pipeline, Report};
+pub use events::{JOURNAL_VERSION, Record, RunEvent};
+pub use journal::{Journal, JournalError};
+pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
+pub use plan::{PlanError, RunPlan, Timing};
+pub use process::ProcessLauncher;
+pub use run::{Run, StartError};
+pub use sweep::sweep;
+pub use view::{PhaseStatus, PhaseView, RunView};
+
+pub use cliq_fs::{CliqDir, PipelineStatus};
+pub use cliq_workflow::{TeamFolder, ValidatedWorkflow};

@@ -95,11 +95,11 @@ fn scripts_refer_to_variables_quoted_as_their_place_demands() {
 }
 
 fn run(script: &str, value: &str) -> String {
-    let script = resolve_script(script, &facts(value)).unwrap();
+    let script = resolve_script(script, &facts(value)).expect("resolves");
     assert!(value.len() < 4 || !script.text.contains(value));
     let output = Command::new("sh").arg("-c").arg(&script.text).envs(&script.env).output().expect("sh");
     assert!(output.status.success(), "{script:?} {output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    String::from_utf8(output.stdout).expect("text")
 }
 
 proptest! {

@@ -1,0 +1,371 @@
+//! The driver: carries out what the machine says and tells it what happened. It holds no decisions.
+//!
+//! One task, the dispatcher, owns the machine, the journal and the log. Every agent and every phase's commands run in
+//! tasks of their own and report by message. What happened is in the journal before anything follows from it.
+
+mod agent;
+mod commands;
+mod gate_files;
+mod message;
+mod notify;
+mod shared;
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cliq_fs::{
+    FsError, PipelineStatus, ProjectLock, SignalWatch, append_line, clear_signals, create_channel, read_status,
+    write_routed, write_status,
+};
+use cliq_protocol::{NotifyRequest, PhaseName, Timestamp};
+use cliq_workflow::{PhaseId, resolve_text};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::engine::{Effect, Pipeline, Report};
+use crate::events::{JOURNAL_VERSION, Record, RunEvent};
+use crate::journal::JournalWriter;
+use crate::plan::RunPlan;
+use crate::view::RunView;
+use agent::AgentRun;
+use message::Activation;
+use shared::{Message, Shared, Wakers};
+
+/// How long deliveries may still take when the run is over.
+const LAST_NOTIFICATIONS: Duration = Duration::from_secs(10);
+
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    pipeline: Pipeline,
+    journal: JournalWriter,
+    view: RunView,
+    events: mpsc::UnboundedSender<Record>,
+    inbox: mpsc::UnboundedReceiver<Message>,
+    cancel: CancellationToken,
+    tasks: TaskTracker,
+    notifications: TaskTracker,
+    notified: u32,
+    /// The last activation of each phase: it is over before the next begins.
+    activations: HashMap<PhaseId, JoinHandle<()>>,
+    over: bool,
+    /// Whether something could not be recorded.
+    broken: bool,
+    /// How the run ends, to be told when all is quiet.
+    last_word: Option<RunEvent>,
+    _watch: Option<SignalWatch>,
+    _lock: ProjectLock,
+}
+
+impl Driver {
+    /// Makes everything ready: the layout, clean signals, all channels, the journal.
+    pub(crate) fn new(
+        plan: RunPlan,
+        run_id: String,
+        lock: ProjectLock,
+        events: mpsc::UnboundedSender<Record>,
+        cancel: CancellationToken,
+    ) -> Result<Self, FsError> {
+        let dir = plan.dir.clone();
+        dir.ensure_layout()?;
+        clear_signals(&dir)?;
+        for (from, to) in plan.workflow.channels() {
+            create_channel(&dir.channel(&plan.workflow.phase(from).name, &plan.workflow.phase(to).name))?;
+        }
+        let journal = JournalWriter::create(&dir.journal())?;
+        let wakers = Wakers::default();
+        let watch = SignalWatch::new(&dir.signals(), {
+            let wakers = wakers.clone();
+            move |file| wakers.wake(file.as_deref())
+        });
+        let (messages, inbox) = mpsc::unbounded_channel();
+        let pipeline = Pipeline::new(Arc::clone(&plan.workflow));
+        let view = RunView::new(&plan.workflow);
+        let inputs = plan.resolved_inputs();
+        let shared = Arc::new(Shared { plan, run_id, inputs, messages, stop: CancellationToken::new(), wakers });
+        if let Err(why) = &watch {
+            let message = format!("signal files cannot be watched and are polled instead: {why}");
+            shared.send(RunEvent::Warning { phase: None, message });
+        }
+        Ok(Self {
+            shared,
+            pipeline,
+            journal,
+            view,
+            events,
+            inbox,
+            cancel,
+            tasks: TaskTracker::new(),
+            notifications: TaskTracker::new(),
+            notified: 0,
+            activations: HashMap::new(),
+            over: false,
+            broken: false,
+            last_word: None,
+            _watch: watch.ok(),
+            _lock: lock,
+        })
+    }
+
+    /// Runs to the end. Gives the run as it then stands.
+    pub(crate) async fn run(mut self) -> RunView {
+        let plan = &self.shared.plan;
+        self.happened(RunEvent::RunStarted {
+            version: JOURNAL_VERSION,
+            run_id: self.shared.run_id.clone(),
+            team: plan.workflow.name.clone(),
+            cliq_version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            max_parallel: plan.max_parallel,
+            inputs: self.shared.inputs.clone(),
+        });
+        let status_file = self.shared.dir().pipeline_status();
+        let control = self.shared.wakers.register(&status_file);
+        let mut poll = tokio::time::interval(self.shared.plan.timing.poll_interval);
+        let mut cancelled = false;
+        while !self.over {
+            let mut look = false;
+            tokio::select! {
+                Some(message) = self.inbox.recv() => self.received(message),
+                () = self.cancel.cancelled(), if !cancelled => {
+                    cancelled = true;
+                    self.happened(RunEvent::CancelRequested { by: "a signal".to_owned() });
+                }
+                () = control.notified() => look = true,
+                _ = poll.tick() => look = true,
+            }
+            if look && !cancelled && read_status(self.shared.dir()) == Some(PipelineStatus::Cancelled) {
+                cancelled = true;
+                self.happened(RunEvent::CancelRequested { by: "cliq cancel".to_owned() });
+            }
+        }
+        self.wind_up().await;
+        self.view
+    }
+
+    /// Waits for whatever is left of agents and deliveries. What they still say is only worth a warning.
+    async fn wind_up(&mut self) {
+        self.tasks.close();
+        self.notifications.close();
+        if tokio::time::timeout(LAST_NOTIFICATIONS, self.notifications.wait()).await.is_err() {
+            self.shared.stop.cancel();
+        }
+        self.tasks.wait().await;
+        self.notifications.wait().await;
+        while let Ok(message) = self.inbox.try_recv() {
+            if let Message::Event(event @ RunEvent::Warning { .. }) = message {
+                self.publish(event);
+            }
+        }
+        let (run_id, grace) = (self.shared.run_id.clone(), self.shared.plan.timing.kill_grace);
+        let _ = tokio::task::spawn_blocking(move || crate::sweep::sweep(&run_id, None, grace)).await;
+        self.finish();
+    }
+
+    /// Tells how the run ended. The very last thing: whoever reads it finds nothing running any more.
+    fn finish(&mut self) {
+        let Some(RunEvent::RunFinished { status, reason, phase }) = self.last_word.take() else { return };
+        let (mut status, mut reason) = (status, reason);
+        if let Err(error) = write_status(self.shared.dir(), status) {
+            (status, reason) = (PipelineStatus::Failed, Some(error.to_string()));
+        }
+        self.publish(RunEvent::RunFinished { status, reason, phase });
+    }
+
+    fn received(&mut self, message: Message) {
+        match message {
+            Message::Event(event) => self.happened(event),
+            Message::Notify(phase, request) => self.notify(phase, request),
+        }
+    }
+
+    /// Records an event, and where it is an input of the machine, does what follows.
+    fn happened(&mut self, event: RunEvent) {
+        let input = event.as_input(self.shared.workflow());
+        self.publish(event);
+        let Some(input) = input else { return };
+        for effect in self.pipeline.step(input) {
+            if let Err(error) = self.perform(effect) {
+                return self.happened(RunEvent::OrchestratorFailed { reason: error.to_string() });
+            }
+        }
+    }
+
+    /// Writes an event to the journal and the log, and hands it to whoever listens.
+    fn publish(&mut self, event: RunEvent) {
+        let record = Record { ts: cliq_fs::now(), event };
+        let journaled = if record.event.is_journaled() { self.journal.append(&record) } else { Ok(()) };
+        if let Err(error) = journaled.and_then(|()| self.log(&record)) {
+            self.cannot_record(&error);
+        }
+        self.view.apply(&record);
+        // Nobody has to listen.
+        let _ = self.events.send(record);
+    }
+
+    fn log(&self, record: &Record) -> Result<(), FsError> {
+        let line = format!("{} {}\n", record.ts, record.event.describe());
+        append_line(&self.shared.dir().orchestrator_log(), line.as_bytes())
+    }
+
+    /// Without its record a run must not go on.
+    fn cannot_record(&mut self, error: &FsError) {
+        if self.broken {
+            return;
+        }
+        self.broken = true;
+        let event = RunEvent::OrchestratorFailed { reason: error.to_string() };
+        let _ = self.shared.messages.send(Message::Event(event));
+    }
+
+    fn perform(&mut self, effect: Effect) -> Result<(), FsError> {
+        match effect {
+            Effect::RunAgent { phase, iteration, routed_by, rejected } => {
+                self.run_agent(phase, iteration, routed_by, rejected)?;
+            }
+            Effect::RunCommands { phase, iteration, routed_by } => {
+                let shared = Arc::clone(&self.shared);
+                self.start(phase, commands::run(shared, phase, iteration, routed_by));
+            }
+            Effect::DeliverVerdict { gate, to, data } => {
+                let workflow = Arc::clone(&self.shared.plan.workflow);
+                let agent = self.shared.plan.agent_of(workflow.phase(gate)).unwrap_or("gate").to_owned();
+                for to in to {
+                    let (dir, name) = (self.shared.dir(), &workflow.phase(gate).name);
+                    gate_files::deliver(dir, name, &agent, &workflow.phase(to).name, &data)?;
+                }
+            }
+            Effect::Report(report) => self.report(report)?,
+            Effect::StopAll => self.shared.stop.cancel(),
+            Effect::Finish { status, reason, phase } => {
+                let phase = phase.map(|id| self.shared.workflow().phase(id).name.clone());
+                self.last_word = Some(RunEvent::RunFinished { status, reason, phase });
+                self.over = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, report: Report) -> Result<(), FsError> {
+        let told = match &report {
+            Report::PhaseStarted { phase, routed_by: Some(_), .. } => {
+                let phase = self.shared.workflow().phase(*phase);
+                write_routed(self.shared.dir(), &phase.name)?;
+                None
+            }
+            Report::PhaseCompleted { phase } => Some((*phase, "on_complete")),
+            Report::PhaseEscalated { phase, .. } => Some((*phase, "on_escalate")),
+            _ => None,
+        };
+        self.publish(RunEvent::from_report(report, &Arc::clone(&self.shared.plan.workflow)));
+        if let Some((phase, event)) = told {
+            self.notify_of(phase, event);
+        }
+        Ok(())
+    }
+
+    fn run_agent(
+        &mut self,
+        id: PhaseId,
+        iteration: u32,
+        routed_by: Option<PhaseId>,
+        rejected: Option<String>,
+    ) -> Result<(), FsError> {
+        let shared = Arc::clone(&self.shared);
+        let phase = shared.workflow().phase(id);
+        let agent = shared.plan.agent_of(phase).unwrap_or_default().to_owned();
+        let gate = match self.pipeline.gate(id) {
+            Some(gate) => {
+                let context = gate_files::write_context(shared.dir(), shared.workflow(), id, gate)?;
+                Some(message::gate_dispatch(gate, context, rejected))
+            }
+            None => None,
+        };
+        let timing = shared.plan.timing;
+        let usual = if gate.is_some() { timing.gate_agent_timeout } else { timing.phase_timeout };
+        let activation = Activation { phase: id, iteration, routed_by, agent: agent.clone(), gate };
+        let run = AgentRun {
+            message: message::build(&shared, &activation)?,
+            message_file: shared.dir().messages().join(format!("{}.{iteration}.json", phase.name)),
+            log: shared.dir().phase_log(&phase.name, iteration),
+            phase: phase.name.clone(),
+            limit: phase.timeout.unwrap_or(usual),
+            agent,
+            iteration,
+            shared: Arc::clone(&shared),
+        };
+        self.start(id, run.run());
+        Ok(())
+    }
+
+    /// Starts an activation once nothing is left of the one before: a phase never runs twice at the same time.
+    fn start(&mut self, phase: PhaseId, work: impl Future<Output = ()> + Send + 'static) {
+        let before = self.activations.remove(&phase);
+        let handle = self.tasks.spawn(async move {
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            work.await;
+        });
+        let name = self.shared.workflow().phase(phase).name.clone();
+        let (shared, inner) = (Arc::clone(&self.shared), handle);
+        // A bug in a task must end its phase, not hang the run.
+        let guard = self.tasks.spawn(async move {
+            if inner.await.is_err() {
+                let reason = "an internal error ended the phase; please report it".to_owned();
+                shared.send(RunEvent::WorkFailed { phase: name, reason, output_tail: None, log_file: None });
+            }
+        });
+        self.activations.insert(phase, guard);
+    }
+
+    /// Tells whom the team wants told.
+    fn notify_of(&mut self, id: PhaseId, event: &str) {
+        let shared = Arc::clone(&self.shared);
+        let phase = shared.workflow().phase(id);
+        for wish in phase.notify.iter().filter(|wish| wish.event == event) {
+            let resolve = |text: &Option<String>| {
+                text.as_deref().map(|text| resolve_text(text, &shared.values(phase)).unwrap_or_else(|_| text.to_owned()))
+            };
+            let payload = serde_json::json!({
+                "phase": phase.name, "team": shared.workflow().name, "run_id": shared.run_id,
+                "message": resolve(&wish.message),
+            });
+            let request = NotifyRequest {
+                agent: wish.agent.clone(),
+                channel: resolve(&wish.channel),
+                event: event.to_owned(),
+                payload: Some(payload),
+                extra: cliq_protocol::Object::new(),
+            };
+            self.notify(phase.name.clone(), request);
+        }
+    }
+
+    fn notify(&mut self, phase: PhaseName, request: NotifyRequest) {
+        let (agent, about) = (request.agent.clone(), request.event.clone());
+        self.publish(RunEvent::NotifyRequested { phase: phase.clone(), agent, about });
+        self.notified += 1;
+        self.notifications.spawn(notify::deliver(Arc::clone(&self.shared), phase, request, self.notified));
+    }
+}
+
+/// Archives what an earlier run left, so that this one starts clean. `None` where there was none.
+pub(crate) fn put_earlier_run_aside(dir: &cliq_fs::CliqDir) -> Result<(), FsError> {
+    if !dir.journal().exists() {
+        return Ok(());
+    }
+    let run_id = crate::journal::Journal::read(&dir.journal()).ok().flatten();
+    let run_id = run_id.as_ref().and_then(|journal| journal.run_id().map(str::to_owned));
+    if let Some(run_id) = &run_id {
+        // Nothing of a run whose orchestrator died lives on beside the next.
+        crate::sweep::sweep(run_id, None, Duration::from_secs(2));
+    }
+    let fallback = || Timestamp::from_unix_millis(cliq_fs::now_millis()).as_str().replace(':', "-");
+    cliq_fs::archive_run(dir, &run_id.unwrap_or_else(fallback))?;
+    let _ = fs::remove_file(dir.pipeline_status());
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! One activation of an agent: start it, follow its signal channel, see it out.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use cliq_fs::{SignalTail, write_atomic};
+use cliq_protocol::{AgentMessage, ChannelBody, ChannelOrder, Line, PhaseName};
+use tokio::time::Instant;
+
+use super::commands::show;
+use super::shared::{Message, Shared};
+use crate::events::RunEvent;
+use crate::launcher::{Job, Running};
+
+/// How a signal channel ended.
+pub(super) enum Terminal {
+    Complete(Option<serde_json::Value>),
+    Error(String),
+}
+
+/// An agent to be run and followed.
+pub(super) struct AgentRun {
+    pub(super) shared: Arc<Shared>,
+    pub(super) phase: PhaseName,
+    pub(super) agent: String,
+    pub(super) iteration: u32,
+    pub(super) limit: Duration,
+    pub(super) message: AgentMessage,
+    pub(super) message_file: Utf8PathBuf,
+    pub(super) log: Utf8PathBuf,
+}
+
+/// Reads a channel and judges the order.
+pub(super) struct Follower {
+    tail: SignalTail,
+    order: ChannelOrder,
+}
+
+impl Follower {
+    pub(super) fn new(file: &camino::Utf8Path) -> Self {
+        Self { tail: SignalTail::new(file), order: ChannelOrder::new() }
+    }
+
+    /// Reads what is new. Gives the terminal message once it has come; tells the rest to `each`, and what has no
+    /// effect to `odd`.
+    pub(super) fn read(
+        &mut self,
+        mut each: impl FnMut(ChannelBody),
+        mut odd: impl FnMut(String),
+    ) -> Result<Option<Terminal>, String> {
+        let (mut terminal, order) = (None, &mut self.order);
+        let read = self.tail.read_new(|Line { offset, message }| {
+            let message = match message {
+                Ok(message) => message,
+                Err(fault) => return odd(format!("the line at byte {offset} is no message and is skipped: {fault}")),
+            };
+            if let Err(violation) = order.accept(&message.body) {
+                return odd(format!("the message at byte {offset} has no effect: {violation}"));
+            }
+            match message.body {
+                ChannelBody::Complete { result } => terminal = Some(Terminal::Complete(result)),
+                ChannelBody::Error { error } => terminal = Some(Terminal::Error(error)),
+                other => each(other),
+            }
+        });
+        read.map_err(|error| error.to_string())?;
+        Ok(terminal)
+    }
+}
+
+impl AgentRun {
+    /// Runs the agent and tells the dispatcher how the phase went, as soon as that is certain. Returns once nothing
+    /// of the agent is left.
+    pub(super) async fn run(self) {
+        let signal_file = self.message.dispatch.signal_file().clone();
+        let waker = self.shared.wakers.register(&signal_file);
+        let mut process = match self.start(&signal_file).await {
+            Ok(process) => process,
+            Err(reason) => {
+                self.shared.wakers.forget(&signal_file);
+                return self.tell(Err((reason, None)));
+            }
+        };
+        self.shared.send(RunEvent::AgentStarted {
+            phase: self.phase.clone(),
+            iteration: self.iteration,
+            agent: self.agent.clone(),
+            pid: process.pid(),
+        });
+        let mut follower = Follower::new(&signal_file);
+        let outcome = self.follow(&mut follower, process.as_mut(), &waker).await;
+        self.shared.wakers.forget(&signal_file);
+        let timing = self.shared.plan.timing;
+        match outcome {
+            Ok(result) => {
+                self.tell(Ok(result));
+                // It has said its last; it gets a moment to leave by itself.
+                tokio::select! {
+                    exit = tokio::time::timeout(timing.exit_grace, process.wait()) => match exit {
+                        Err(_) => self.shared.warn(&self.phase, format!(
+                            "agent {} did not exit within {} of its terminal message and was ended", self.agent, show(timing.exit_grace))),
+                        Ok(Ok(exit)) if !exit.success() => self.shared.warn(&self.phase, format!("agent {} completed and then ended with {exit}", self.agent)),
+                        Ok(_) => {}
+                    },
+                    () = self.shared.stop.cancelled() => {}
+                }
+                process.end(timing.kill_grace).await;
+                // Whatever it said in the meantime has no effect, and people want to know.
+                let _ = follower.read(|_| (), |odd| self.shared.warn(&self.phase, odd));
+            }
+            Err(reason) => {
+                process.end(timing.kill_grace).await;
+                let tail = process.output_tail().await;
+                let tail = process.has_output().then_some(tail);
+                self.tell(Err((reason, tail)));
+            }
+        }
+        self.sweep().await;
+    }
+
+    async fn start(&self, signal_file: &camino::Utf8Path) -> Result<Box<dyn Running>, String> {
+        match fs::remove_file(signal_file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("cannot clear {signal_file}: {error}"));
+            }
+            _ => {}
+        }
+        write_atomic(&self.message_file, &self.message.encode()).map_err(|error| error.to_string())?;
+        let command = self.shared.plan.agents.get(&self.agent).ok_or("the agent is not there")?;
+        let mut env = self.shared.environment(&self.phase);
+        env.insert("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string());
+        let job = Job {
+            title: self.phase.to_string(),
+            program: command.program.to_string(),
+            args: command.args.clone(),
+            env,
+            dir: self.shared.dir().workspace().to_owned(),
+            stdin: Some(self.message_file.clone()),
+            log: self.log.clone(),
+        };
+        self.shared.plan.launcher.launch(&job).await.map_err(|error| error.to_string())
+    }
+
+    /// Waits for the terminal message, the end of the process, the end of its time or the end of the run.
+    async fn follow(
+        &self,
+        follower: &mut Follower,
+        process: &mut dyn Running,
+        waker: &tokio::sync::Notify,
+    ) -> Result<Option<serde_json::Value>, String> {
+        let deadline = Instant::now() + self.limit;
+        let mut poll = tokio::time::interval(self.shared.plan.timing.poll_interval);
+        loop {
+            let exit = tokio::select! {
+                () = waker.notified() => None,
+                _ = poll.tick() => None,
+                exit = process.wait() => Some(exit),
+                () = tokio::time::sleep_until(deadline) => {
+                    // Its last words may have come just now.
+                    return self.read(follower)?.unwrap_or_else(|| Err(format!("it did not finish within {}", show(self.limit))));
+                }
+                () = self.shared.stop.cancelled() => return Err("stopped".to_owned()),
+            };
+            if let Some(outcome) = self.read(follower)? {
+                return outcome;
+            }
+            if let Some(exit) = exit {
+                let how = exit.map_or_else(|error| format!("nobody knows how: {error}"), |exit| exit.to_string());
+                return Err(format!("agent {} ended without a terminal message ({how})", self.agent));
+            }
+        }
+    }
+
+    /// What is new in the channel; the outcome once it is there.
+    fn read(&self, follower: &mut Follower) -> Result<Option<Result<Option<serde_json::Value>, String>>, String> {
+        let terminal = follower.read(
+            |body| match body {
+                ChannelBody::Progress { message } => {
+                    let message = message.unwrap_or_default();
+                    self.shared.send(RunEvent::Progress { phase: self.phase.clone(), message });
+                }
+                ChannelBody::Notify(request) => {
+                    let _ = self.shared.messages.send(Message::Notify(self.phase.clone(), request));
+                }
+                ChannelBody::Ok | ChannelBody::Complete { .. } | ChannelBody::Error { .. } => {}
+            },
+            |odd| self.shared.warn(&self.phase, odd),
+        )?;
+        Ok(terminal.map(|terminal| match terminal {
+            Terminal::Complete(result) => Ok(result),
+            Terminal::Error(error) => Err(format!("agent {} reports: {error}", self.agent)),
+        }))
+    }
+
+    fn tell(&self, outcome: Result<Option<serde_json::Value>, (String, Option<String>)>) {
+        let phase = self.phase.clone();
+        self.shared.send(match outcome {
+            Ok(result) => RunEvent::AgentCompleted { phase, result },
+            Err((reason, output_tail)) => {
+                let log_file = output_tail.as_ref().map(|_| self.shared.dir().relative(&self.log).to_string());
+                RunEvent::WorkFailed { phase, reason, output_tail, log_file }
+            }
+        });
+    }
+
+    /// Ends processes of the phase that left its process group.
+    async fn sweep(&self) {
+        let (run_id, phase, grace) =
+            (self.shared.run_id.clone(), self.phase.to_string(), self.shared.plan.timing.kill_grace);
+        let swept = tokio::task::spawn_blocking(move || crate::sweep::sweep(&run_id, Some(&phase), grace)).await;
+        if let Ok(n @ 1..) = swept {
+            self.shared.warn(&self.phase, format!("{n} processes that it left behind were ended"));
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Running the commands of a gate or exec phase: one `sh -c` each, one after the other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::{SignalWriter, write_command_results, write_handoff};
+use cliq_protocol::{ChannelBody, CommandResult, DispatchType, Envelope, Object, PhaseKind};
+use cliq_workflow::{Command, Phase, PhaseId, Scope, resolve_script};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::shared::{Shared, unresolved};
+use crate::events::RunEvent;
+use crate::launcher::{Exit, Job, Running};
+
+/// Runs them all and tells the dispatcher.
+pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, routed_by: Option<PhaseId>) {
+    let mut runner = Runner { shared: &shared, phase: shared.workflow().phase(phase), iteration, left: Vec::new() };
+    let event = match runner.run(routed_by).await {
+        Ok(results) => RunEvent::CommandsFinished { phase: runner.phase.name.clone(), iteration, results },
+        Err(reason) => {
+            RunEvent::WorkFailed { phase: runner.phase.name.clone(), reason, output_tail: None, log_file: None }
+        }
+    };
+    // What the commands left running goes before anybody hears that they are done: a phase that ended is over.
+    let grace = shared.plan.timing.kill_grace;
+    for mut process in runner.left {
+        process.end(grace).await;
+    }
+    shared.send(event);
+}
+
+struct Runner<'a> {
+    shared: &'a Shared,
+    phase: &'a Phase,
+    iteration: u32,
+    /// Commands that exited; others that they started may still run until the phase ends.
+    left: Vec<Box<dyn Running>>,
+}
+
+impl Runner<'_> {
+    async fn run(&mut self, routed_by: Option<PhaseId>) -> Result<Vec<CommandResult>, String> {
+        let exec = self.phase.kind == PhaseKind::Exec;
+        let mut channel = if exec { Some(self.open_channel()?) } else { None };
+        let limit = self.phase.timeout.filter(|_| exec).unwrap_or(self.shared.plan.timing.phase_timeout);
+        let deadline = Instant::now() + limit;
+        let mut results = Vec::new();
+        for (n, command) in self.phase.commands.iter().enumerate() {
+            let command_results = self.run_command(n, command, deadline, limit).await?;
+            let failed = command_results.iter().any(|r| !r.pass);
+            for result in command_results {
+                if self.phase.commands.len() > 1 || command.scope == Scope::Repo {
+                    let phase = self.phase.name.clone();
+                    self.shared.send(RunEvent::CommandFinished { phase, result: result.clone() });
+                }
+                results.push(result);
+            }
+            if exec && failed && command.escalate_on_fail {
+                break;
+            }
+            if exec && failed {
+                self.shared.warn(&self.phase.name, format!("command `{}` failed; the phase goes on", command.name));
+            }
+        }
+        let dir = self.shared.dir();
+        if !self.phase.commands.is_empty() {
+            write_command_results(dir, &self.phase.name, &results).map_err(|e| e.to_string())?;
+        }
+        if let Some(channel) = &mut channel {
+            self.finish_exec(channel, &results, routed_by)?;
+        }
+        Ok(results)
+    }
+
+    fn open_channel(&self) -> Result<SignalWriter, String> {
+        let path = self.shared.dir().signal_file(&self.phase.name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("cannot remove {path}: {error}"));
+            }
+            _ => {}
+        }
+        let mut writer = SignalWriter::open(&path, DispatchType::Phase).map_err(|e| e.to_string())?;
+        writer.write(ChannelBody::Ok).map_err(|e| e.to_string())?;
+        Ok(writer)
+    }
+
+    /// Handoffs and terminal message of an exec phase, as its agent would write them (SPEC section 9).
+    fn finish_exec(
+        &self,
+        channel: &mut SignalWriter,
+        results: &[CommandResult],
+        routed_by: Option<PhaseId>,
+    ) -> Result<(), String> {
+        let workflow = self.shared.workflow();
+        let data = exec_data(results);
+        let text = results.iter().map(|r| format!("- {}: {}", if r.pass { "pass" } else { "FAIL" }, r.name));
+        let text = text.collect::<Vec<_>>().join("\n");
+        let envelope = Envelope::standard(self.phase.name.clone(), "exec", Some(data.clone()), Some(text));
+        for &to in self.phase.dependents.iter().chain(&routed_by) {
+            let to = self.shared.dir().channel(&self.phase.name, &workflow.phase(to).name);
+            write_handoff(&to, &envelope).map_err(|e| e.to_string())?;
+        }
+        let fatal = results.iter().find(|r| {
+            !r.pass && self.phase.commands.iter().any(|c| c.name == r.name && c.escalate_on_fail)
+        });
+        let body = match fatal {
+            Some(result) => ChannelBody::Error { error: format!("command `{}` failed", result.name) },
+            None => ChannelBody::Complete { result: Some(data.into()) },
+        };
+        channel.write(body).map_err(|e| e.to_string())
+    }
+
+    async fn run_command(
+        &mut self,
+        n: usize,
+        command: &Command,
+        deadline: Instant,
+        limit: Duration,
+    ) -> Result<Vec<CommandResult>, String> {
+        let workspace = self.shared.dir().workspace().to_owned();
+        let dirs = match command.scope {
+            Scope::Workspace => vec![workspace],
+            Scope::Repo => repositories(&workspace),
+        };
+        let mut results = Vec::with_capacity(dirs.len());
+        for dir in dirs {
+            results.push(self.run_in(n, command, &dir, deadline, limit).await?);
+        }
+        Ok(results)
+    }
+
+    async fn run_in(
+        &mut self,
+        n: usize,
+        command: &Command,
+        dir: &Utf8Path,
+        deadline: Instant,
+        limit: Duration,
+    ) -> Result<CommandResult, String> {
+        let mut result = CommandResult::new(command.name.clone(), true);
+        result.run = Some(command.run.clone());
+        if dir != self.shared.dir().workspace() {
+            let repo = dir.strip_prefix(self.shared.dir().workspace()).unwrap_or(dir);
+            result.extra.insert("repo".to_owned(), repo.as_str().into());
+        }
+        let log = self.log_file(n, command, dir);
+        if let Some(condition) = &command.condition {
+            let (exit, _) = self.shell(condition, dir, &log, deadline, limit).await?;
+            if !exit.success() {
+                result.skipped = Some(true);
+                return Ok(result);
+            }
+        }
+        let phase = self.phase.name.clone();
+        self.shared.send(RunEvent::CommandStarted { phase, command: command.name.clone() });
+        let started = Instant::now();
+        let (deadline, limit) = match command.timeout {
+            Some(own) if started + own < deadline => (started + own, own),
+            _ => (deadline, limit),
+        };
+        let outcome = self.shell(&command.run, dir, &log, deadline, limit).await;
+        result.duration_ms = Some(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX));
+        match outcome {
+            Ok((exit, tail)) => {
+                result.pass = exit.success();
+                match exit {
+                    Exit::Code(code) => result.exit_code = Some(code.into()),
+                    Exit::Signal(signal) => drop(result.extra.insert("signal".to_owned(), signal.into())),
+                }
+                result.log_file = tail.as_ref().map(|_| self.shared.dir().relative(&log).to_string());
+                result.output_tail = tail;
+                Ok(result)
+            }
+            // A command's own limit is a failed command; the phase's limit ends the phase.
+            Err(reason) if command.timeout == Some(limit) && !self.shared.stop.is_cancelled() => {
+                result.pass = false;
+                result.output_tail = Some(reason);
+                result.extra.insert("timed_out".to_owned(), true.into());
+                Ok(result)
+            }
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// Runs a script to its end. Gives how it ended and the last of what it printed, if anything.
+    async fn shell(
+        &mut self,
+        script: &str,
+        dir: &Utf8Path,
+        log: &Utf8Path,
+        deadline: Instant,
+        limit: Duration,
+    ) -> Result<(Exit, Option<String>), String> {
+        let script = resolve_script(script, &self.shared.values(self.phase)).map_err(|e| unresolved(&e))?;
+        let mut env: BTreeMap<String, String> = self.shared.environment(&self.phase.name);
+        env.extend(script.env);
+        let job = Job {
+            title: self.phase.name.to_string(),
+            program: "sh".to_owned(),
+            args: vec!["-c".to_owned(), script.text],
+            env,
+            dir: dir.to_owned(),
+            stdin: None,
+            log: log.to_owned(),
+        };
+        let mut process = self.shared.plan.launcher.launch(&job).await.map_err(|e| e.to_string())?;
+        let grace = self.shared.plan.timing.kill_grace;
+        tokio::select! {
+            exit = process.wait() => {
+                let exit = exit.map_err(|e| format!("cannot tell how a command ended: {e}"))?;
+                let tail = process.output_tail().await;
+                let tail = process.has_output().then_some(tail);
+                self.left.push(process);
+                Ok((exit, tail))
+            }
+            () = tokio::time::sleep_until(deadline) => {
+                process.end(grace).await;
+                Err(format!("`{}` did not end within {}", first_line(script_name(self.phase, log)), show(limit)))
+            }
+            () = self.shared.stop.cancelled() => {
+                process.end(grace).await;
+                Err("stopped".to_owned())
+            }
+        }
+    }
+
+    fn log_file(&self, n: usize, command: &Command, dir: &Utf8Path) -> Utf8PathBuf {
+        let slug = |text: &str| -> String {
+            let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+            text.chars().map(plain).take(40).collect()
+        };
+        let name = format!("{}.{}.{}-{}", self.phase.name, self.iteration, n + 1, slug(&command.name));
+        let repo = if dir == self.shared.dir().workspace() {
+            String::new()
+        } else {
+            format!(".{}", slug(dir.file_name().unwrap_or_default()))
+        };
+        self.shared.dir().logs().join(format!("{name}{repo}.log"))
+    }
+}
+
+fn script_name<'a>(phase: &'a Phase, log: &'a Utf8Path) -> &'a str {
+    log.file_stem().unwrap_or(phase.name.as_str())
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// `90 s`, `20 min`.
+pub(super) fn show(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds if seconds >= 120 && seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}
+
+/// The `data` of an exec phase's envelope.
+fn exec_data(results: &[CommandResult]) -> Object {
+    let failed = results.iter().filter(|r| !r.pass).count();
+    let rows: Vec<_> = results
+        .iter()
+        .map(|r| json!({"name": r.name, "pass": r.pass, "exit_code": r.exit_code, "duration_ms": r.duration_ms}))
+        .collect();
+    let mut data = Object::new();
+    data.insert("results".to_owned(), rows.into());
+    data.insert("all_passed".to_owned(), (failed == 0).into());
+    data.insert("total".to_owned(), results.len().into());
+    data.insert("failed".to_owned(), failed.into());
+    data
+}
+
+/// The git repositories of a workspace: itself where it is one, else those directly in it. A workspace without any
+/// counts as one (seed 003).
+fn repositories(workspace: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let is_repo = |dir: &Utf8Path| dir.join(".git").exists();
+    if is_repo(workspace) {
+        return vec![workspace.to_owned()];
+    }
+    let entries = workspace.read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
+    let mut found: Vec<Utf8PathBuf> = entries.map(camino::Utf8DirEntry::into_path).filter(|dir| is_repo(dir)).collect();
+    found.sort();
+    if found.is_empty() { vec![workspace.to_owned()] } else { found }
+}

@@ -1,0 +1,97 @@
+//! What a gate leaves on disk: `gate_context.md`, and its verdict in the channels of those it concerns.
+
+use std::fmt::Write;
+
+use camino::Utf8PathBuf;
+use cliq_fs::{CliqDir, FsError, read_handoff, write_atomic, write_handoff};
+use cliq_gate::Gate;
+use cliq_protocol::{Body, Envelope, GateData, Outcome, PhaseName};
+use cliq_workflow::{PhaseId, ValidatedWorkflow};
+
+/// Writes what the gate's agent is shown, for people and agents that read markdown. Where a team has several gates,
+/// each has a file of its own, and `gate_context.md` shows the newest.
+pub(super) fn write_context(
+    dir: &CliqDir,
+    workflow: &ValidatedWorkflow,
+    id: PhaseId,
+    gate: &Gate,
+) -> Result<Utf8PathBuf, FsError> {
+    let name = &workflow.phase(id).name;
+    let text = render_context(name, gate);
+    write_atomic(&dir.gate_context(), text.as_bytes())?;
+    if workflow.phases().filter(|(_, phase)| phase.kind.is_gate()).count() == 1 {
+        return Ok(dir.gate_context());
+    }
+    let own = dir.messages().join(format!("{name}.gate_context.md"));
+    write_atomic(&own, text.as_bytes())?;
+    Ok(own)
+}
+
+fn render_context(name: &PhaseName, gate: &Gate) -> String {
+    let mut out = format!(
+        "# Gate {name}: evaluation {} of {}\n\n## Check results\n\n",
+        gate.iteration(),
+        gate.spec().max_iterations
+    );
+    if gate.checks().is_empty() {
+        out.push_str("The gate has no commands.\n");
+    }
+    for check in gate.checks() {
+        let mark = match (check.was_skipped(), check.pass) {
+            (true, _) => "skipped",
+            (_, true) => "pass",
+            (_, false) => "FAIL",
+        };
+        let _ = write!(out, "- {mark}: {}", check.name);
+        if let Some(code) = check.exit_code.filter(|_| !check.pass) {
+            let _ = write!(out, " (exit status {code})");
+        }
+        out.push('\n');
+        for line in check.output_tail.as_deref().filter(|_| !check.pass).unwrap_or_default().lines() {
+            let _ = writeln!(out, "      {line}");
+        }
+    }
+    out.push_str("\n## History\n\n");
+    if gate.history().is_empty() {
+        out.push_str("This is the first evaluation.\n");
+    }
+    for entry in gate.history() {
+        let failed: Vec<&str> = entry.checks.iter().filter(|c| !c.pass).map(|c| c.name.as_str()).collect();
+        let _ = write!(out, "{}. {}", entry.iteration, entry.verdict.sentence());
+        if !failed.is_empty() {
+            let _ = write!(out, " (failed: {})", failed.join(", "));
+        }
+        out.push('\n');
+    }
+    out.push_str("\n## Route targets\n\n");
+    for target in &gate.spec().route_targets {
+        let _ = writeln!(out, "- {target}");
+    }
+    if gate.spec().route_targets.is_empty() {
+        out.push_str("This gate cannot route.\n");
+    }
+    out
+}
+
+/// Sees to it that the verdict lies in a channel: writes it where the gate's agent has not (SPEC section 3).
+pub(super) fn deliver(
+    dir: &CliqDir,
+    gate: &PhaseName,
+    agent: &str,
+    to: &PhaseName,
+    data: &GateData,
+) -> Result<(), FsError> {
+    let channel = dir.channel(gate, to);
+    let written_by_agent = match read_handoff(&channel, gate) {
+        Ok(Some(Envelope { body: Body::Gate(found), .. })) => {
+            found.iteration == data.iteration && found.verdict.outcome == data.verdict.outcome
+        }
+        // On PASS a gate may hand over something of its own to those behind it.
+        Ok(Some(_)) => data.verdict.outcome == Outcome::Pass,
+        Ok(None) | Err(_) => false,
+    };
+    if written_by_agent {
+        return Ok(());
+    }
+    write_handoff(&channel, &Envelope::gate(gate.clone(), agent, data.clone()))
+}

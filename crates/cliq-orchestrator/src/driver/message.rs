@@ -1,0 +1,169 @@
+//! Building the dispatch message of a phase (SPEC section 5).
+
+use std::collections::BTreeSet;
+
+use camino::Utf8PathBuf;
+use cliq_fs::{CliqDir, FsError, IoContext, write_atomic};
+use cliq_gate::Gate;
+use cliq_protocol::{
+    AgentMessage, Dispatch, GateDispatch, Incoming, Object, Outgoing, Outcome, PhaseDispatch, PhaseInfo, PhaseName,
+};
+use cliq_workflow::{Command, Phase, PhaseId, Rule, Scope, resolve_text};
+use serde_json::{Value, json};
+
+use super::shared::Shared;
+
+/// One activation of a phase's agent.
+pub(super) struct Activation {
+    pub(super) phase: PhaseId,
+    pub(super) iteration: u32,
+    pub(super) routed_by: Option<PhaseId>,
+    pub(super) agent: String,
+    /// For gates.
+    pub(super) gate: Option<GateDispatch>,
+}
+
+/// What a gate's agent is told of the gate.
+pub(super) fn gate_dispatch(gate: &Gate, context_file: Utf8PathBuf, rejected: Option<String>) -> GateDispatch {
+    GateDispatch {
+        iteration: gate.iteration(),
+        max_iterations: gate.spec().max_iterations,
+        checks: gate.checks().to_vec(),
+        route_targets: gate.spec().route_targets.clone(),
+        history: gate.history().to_vec(),
+        context_file,
+        rejected,
+        review: None,
+    }
+}
+
+/// Builds the message.
+pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMessage, FsError> {
+    let (dir, workflow) = (shared.dir(), shared.workflow());
+    let phase = workflow.phase(activation.phase);
+    let name = |id: PhaseId| &workflow.phase(id).name;
+    let routed_by = activation.routed_by.map(name);
+
+    // A gate reads what comes along the graph and from the phases it has sent work back to; a phase that works for a
+    // gate reads that gate's feedback and answers it.
+    let mut from: Vec<&PhaseName> = phase.depends_on.iter().map(|&id| name(id)).collect();
+    let mut to: Vec<&PhaseName> = phase.dependents.iter().map(|&id| name(id)).collect();
+    from.extend(routed_by);
+    to.extend(routed_by);
+    if let Some(gate) = &activation.gate {
+        let routed = gate.history.iter().filter_map(|entry| match &entry.verdict.outcome {
+            Outcome::Route(target) => workflow.find(target.as_str()).map(name),
+            Outcome::Pass | Outcome::Escalate => None,
+        });
+        from.extend(routed);
+    }
+    let files_dir = dir.phase_files(&phase.name);
+    std::fs::create_dir_all(&files_dir).at("create", &files_dir)?;
+    let requirement = dir.requirement();
+    let board = dir.task_board();
+    let dispatch = PhaseDispatch {
+        phase: PhaseInfo {
+            name: phase.name.clone(),
+            kind: phase.kind,
+            agent: activation.agent.clone(),
+            iteration: activation.iteration,
+            routed_by: routed_by.cloned(),
+            role_file: role_file(shared, phase)?,
+            model: phase.model.clone(),
+            action: phase.action.clone(),
+            commands: phase.commands.iter().map(command).collect(),
+            sources: phase.sources.clone(),
+            targets: phase.targets.clone(),
+            env: shared.plan.agents.get(&activation.agent).map(|a| a.needs_env.clone()).unwrap_or_default(),
+            config: config(phase, &name),
+        },
+        requirement_file: requirement.exists().then_some(requirement),
+        task_board_file: board.exists().then_some(board),
+        inputs: shared.inputs.clone(),
+        incoming: unique(from).into_iter().map(|from| incoming(dir, from, &phase.name)).collect(),
+        outgoing: unique(to).into_iter().map(|to| outgoing(dir, &phase.name, to)).collect(),
+        signal_file: dir.signal_file(&phase.name),
+        files_dir,
+        gate: activation.gate.clone(),
+        team: None,
+    };
+    Ok(AgentMessage {
+        run_id: shared.run_id.clone(),
+        workspace: dir.workspace().to_owned(),
+        cliq_dir: dir.root().to_owned(),
+        dispatch: Dispatch::Phase(Box::new(dispatch)),
+    })
+}
+
+fn unique(names: Vec<&PhaseName>) -> Vec<&PhaseName> {
+    let mut seen = BTreeSet::new();
+    names.into_iter().filter(|name| seen.insert(name.as_str())).collect()
+}
+
+fn instructions(channel: &Utf8PathBuf) -> Option<Utf8PathBuf> {
+    let file = channel.join("instructions.md");
+    file.exists().then_some(file)
+}
+
+fn incoming(dir: &CliqDir, from: &PhaseName, to: &PhaseName) -> Incoming {
+    let channel = dir.channel(from, to);
+    Incoming {
+        from: from.clone(),
+        handoff_file: channel.join("handoff.json"),
+        instructions_file: instructions(&channel),
+        dir: channel,
+    }
+}
+
+fn outgoing(dir: &CliqDir, from: &PhaseName, to: &PhaseName) -> Outgoing {
+    let channel = dir.channel(from, to);
+    Outgoing { to: to.clone(), instructions_file: instructions(&channel), dir: channel }
+}
+
+/// The role, with its templates replaced where they have a value. A role without templates is used where it lies.
+fn role_file(shared: &Shared, phase: &Phase) -> Result<Option<Utf8PathBuf>, FsError> {
+    let dir = shared.dir();
+    let file = dir.roles().join(format!("{}.md", phase.role));
+    let Ok(text) = std::fs::read_to_string(&file) else { return Ok(None) };
+    match resolve_text(&text, &shared.values(phase)) {
+        Ok(resolved) if resolved != text => {
+            let target = dir.messages().join(format!("{}.role.md", phase.name));
+            write_atomic(&target, resolved.as_bytes())?;
+            Ok(Some(target))
+        }
+        Ok(_) => Ok(Some(file)),
+        Err(error) => {
+            shared.warn(&phase.name, format!("{} is used as it stands: {error}", dir.relative(&file)));
+            Ok(Some(file))
+        }
+    }
+}
+
+fn command(command: &Command) -> Value {
+    let mut value = json!({"name": command.name, "run": command.run, "escalate_on_fail": command.escalate_on_fail});
+    if let Some(condition) = &command.condition {
+        value["if"] = condition.as_str().into();
+    }
+    if command.scope == Scope::Repo {
+        value["scope"] = "repo".into();
+    }
+    if let Some(timeout) = command.timeout {
+        value["timeout"] = format!("{}s", timeout.as_secs()).into();
+    }
+    value
+}
+
+fn config<'a>(phase: &Phase, name: &dyn Fn(PhaseId) -> &'a PhaseName) -> Object {
+    let mut config = Object::new();
+    if !phase.rules.is_empty() {
+        let rules = phase.rules.iter().map(|(command, rule)| {
+            let target = match rule {
+                Rule::Route(target) => name(*target).as_str(),
+                Rule::Escalate => "ESCALATE",
+            };
+            (command.clone(), target.into())
+        });
+        config.insert("rules".to_owned(), Value::Object(rules.collect()));
+    }
+    config
+}

@@ -1,0 +1,76 @@
+//! Delivering notifications: fire and forget, and failures are warnings (SPEC section 9).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cliq_fs::write_atomic;
+use cliq_protocol::{AgentMessage, Dispatch, NotifyDetails, NotifyDispatch, NotifyRequest, PhaseName};
+
+use super::agent::{Follower, Terminal};
+use super::shared::Shared;
+use crate::launcher::Job;
+
+/// How long a delivery may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Delivers one notification; a failure becomes a warning.
+pub(super) async fn deliver(shared: Arc<Shared>, phase: PhaseName, request: NotifyRequest, number: u32) {
+    if let Err(why) = try_deliver(&shared, &phase, &request, number).await {
+        shared.warn(&phase, format!("`{}` could not be told of {}: {why}", request.agent, request.event));
+    }
+}
+
+async fn try_deliver(shared: &Shared, phase: &PhaseName, request: &NotifyRequest, number: u32) -> Result<(), String> {
+    let Some(command) = shared.plan.agents.get(&request.agent) else {
+        return Err(if cliq_workflow::BUILT_IN.contains(&request.agent.as_str()) {
+            "this version of cliq cannot run that agent yet".to_owned()
+        } else {
+            "there is no such agent".to_owned()
+        });
+    };
+    let dir = shared.dir();
+    let signal_file = dir.signals().join(format!("_notify-{number}.jsonl"));
+    let message_file = dir.messages().join(format!("_notify-{number}.json"));
+    let message = AgentMessage {
+        run_id: shared.run_id.clone(),
+        workspace: dir.workspace().to_owned(),
+        cliq_dir: dir.root().to_owned(),
+        dispatch: Dispatch::Notify(NotifyDispatch {
+            notify: NotifyDetails {
+                agent: request.agent.clone(),
+                channel: request.channel.clone(),
+                event: request.event.clone(),
+                payload: request.payload.clone().unwrap_or_default(),
+            },
+            signal_file: signal_file.clone(),
+        }),
+    };
+    write_atomic(&message_file, &message.encode()).map_err(|error| error.to_string())?;
+    let mut env = shared.environment(phase);
+    env.insert("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string());
+    // It does not belong to the phase: the phase's end must not end it.
+    env.insert("CLIQ_PHASE".to_owned(), format!("_notify-{number}"));
+    let job = Job {
+        title: format!("{} for {phase}", request.agent),
+        program: command.program.to_string(),
+        args: command.args.clone(),
+        env,
+        dir: dir.workspace().to_owned(),
+        stdin: Some(message_file),
+        log: dir.logs().join(format!("_notify-{number}.log")),
+    };
+    let mut process = shared.plan.launcher.launch(&job).await.map_err(|error| error.to_string())?;
+    let ended = tokio::select! {
+        ended = tokio::time::timeout(LIMIT, process.wait()) => ended,
+        () = shared.stop.cancelled() => Ok(Err(std::io::ErrorKind::Interrupted.into())),
+    };
+    process.end(shared.plan.timing.kill_grace).await;
+    let terminal = Follower::new(&signal_file).read(|_| (), |_| ())?;
+    match (terminal, ended) {
+        (Some(Terminal::Complete(_)), _) => Ok(()),
+        (Some(Terminal::Error(error)), _) => Err(error),
+        (None, Ok(Ok(exit))) => Err(format!("it ended without a terminal message ({exit})")),
+        (None, Ok(Err(error))) => Err(error.to_string()),
+        (None, Err(_)) => Err(format!("it did not finish within {} s", LIMIT.as_secs())),
+    }
+}

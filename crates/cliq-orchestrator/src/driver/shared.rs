@@ -1,0 +1,162 @@
+//! What the dispatcher and its tasks share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::{CliqDir, read_handoff};
+use cliq_protocol::PhaseName;
+use cliq_workflow::{Phase, ResolveError, Values, ValidatedWorkflow};
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::events::RunEvent;
+use crate::plan::RunPlan;
+
+/// What a task tells the dispatcher.
+pub(super) enum Message {
+    /// Something happened.
+    Event(RunEvent),
+    /// An agent asks for a notification.
+    Notify(PhaseName, cliq_protocol::NotifyRequest),
+}
+
+/// Facts of the run, and the way back to the dispatcher.
+pub(super) struct Shared {
+    pub(super) plan: RunPlan,
+    pub(super) run_id: String,
+    pub(super) inputs: BTreeMap<String, String>,
+    pub(super) messages: mpsc::UnboundedSender<Message>,
+    /// Ends every agent and command.
+    pub(super) stop: CancellationToken,
+    pub(super) wakers: Wakers,
+}
+
+impl Shared {
+    pub(super) fn dir(&self) -> &CliqDir {
+        &self.plan.dir
+    }
+
+    pub(super) fn workflow(&self) -> &ValidatedWorkflow {
+        &self.plan.workflow
+    }
+
+    pub(super) fn send(&self, event: RunEvent) {
+        // The dispatcher outlives its tasks; where it is gone, nobody wants to know any more.
+        let _ = self.messages.send(Message::Event(event));
+    }
+
+    pub(super) fn warn(&self, phase: &PhaseName, message: impl Into<String>) {
+        self.send(RunEvent::Warning { phase: Some(phase.clone()), message: message.into() });
+    }
+
+    /// What agents and commands find in their environment (SPEC section 5).
+    pub(super) fn environment(&self, phase: &PhaseName) -> BTreeMap<String, String> {
+        let dir = self.dir();
+        BTreeMap::from([
+            ("CLIQ_PHASE".to_owned(), phase.to_string()),
+            ("CLIQ_DIR".to_owned(), dir.root().to_string()),
+            ("CLIQ_WORKSPACE".to_owned(), dir.workspace().to_string()),
+            ("CLIQ_SIGNAL_FILE".to_owned(), dir.signal_file(phase).to_string()),
+            ("CLIQ_RUN_ID".to_owned(), self.run_id.clone()),
+        ])
+    }
+
+    pub(super) fn values<'a>(&'a self, phase: &'a Phase) -> PhaseValues<'a> {
+        PhaseValues { shared: self, phase, now: cliq_fs::now() }
+    }
+}
+
+/// The values of templates when a phase starts. All of one phase's templates see the same time.
+pub(super) struct PhaseValues<'a> {
+    shared: &'a Shared,
+    phase: &'a Phase,
+    now: cliq_protocol::Timestamp,
+}
+
+impl Values for PhaseValues<'_> {
+    fn input(&self, key: &str) -> Option<String> {
+        self.shared.inputs.get(key).cloned()
+    }
+
+    /// From the channel to the phase that asks, else from the newest channel that the other phase wrote.
+    fn handoff(&self, from: &PhaseName) -> Result<Value, String> {
+        let dir = self.shared.dir();
+        let direct = dir.channel(from, &self.phase.name);
+        let envelope = match read_handoff(&direct, from).map_err(|error| error.to_string())? {
+            Some(envelope) => Some(envelope),
+            None => {
+                let newest = newest_handoff(&dir.channels(), from);
+                newest.map(|channel| read_handoff(&channel, from)).transpose().map_err(|e| e.to_string())?.flatten()
+            }
+        };
+        let envelope = envelope.ok_or_else(|| format!("`{from}` has handed nothing over"))?;
+        envelope.data().map(Value::Object).ok_or_else(|| format!("the handoff of `{from}` has no `data`"))
+    }
+
+    fn team_name(&self) -> String {
+        self.shared.workflow().name.clone()
+    }
+
+    fn date(&self) -> String {
+        self.now.as_str().chars().take(10).collect()
+    }
+
+    fn timestamp(&self) -> String {
+        self.now.as_str().to_owned()
+    }
+
+    fn phase(&self) -> String {
+        self.phase.name.to_string()
+    }
+
+    fn run_id(&self) -> String {
+        self.shared.run_id.clone()
+    }
+}
+
+fn newest_handoff(channels: &Utf8Path, from: &PhaseName) -> Option<Utf8PathBuf> {
+    let prefix = format!("{from}--");
+    let entries = channels.read_dir_utf8().ok()?.filter_map(Result::ok);
+    entries
+        .filter(|entry| entry.file_name().starts_with(&prefix))
+        .filter_map(|entry| {
+            let written = entry.path().join("handoff.json").metadata().ok()?.modified().ok()?;
+            Some((written, entry.into_path()))
+        })
+        .max()
+        .map(|(_, channel)| channel)
+}
+
+/// A template without a value, as the reason of a failure.
+pub(super) fn unresolved(error: &ResolveError) -> String {
+    format!("it cannot start: {error}")
+}
+
+/// Who wants to know when a file changes.
+#[derive(Clone, Default)]
+pub(super) struct Wakers {
+    by_file: Arc<Mutex<HashMap<Utf8PathBuf, Arc<Notify>>>>,
+}
+
+impl Wakers {
+    /// From now on, `wake` tells the returned waker of changes of `file`.
+    pub(super) fn register(&self, file: &Utf8Path) -> Arc<Notify> {
+        let mut map = self.by_file.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(map.entry(file.to_owned()).or_default())
+    }
+
+    pub(super) fn forget(&self, file: &Utf8Path) {
+        self.by_file.lock().unwrap_or_else(PoisonError::into_inner).remove(file);
+    }
+
+    /// `None`: anything may have changed.
+    pub(super) fn wake(&self, file: Option<&Utf8Path>) {
+        let map = self.by_file.lock().unwrap_or_else(PoisonError::into_inner);
+        match file {
+            Some(file) => map.get(file).into_iter().for_each(|waker| waker.notify_one()),
+            None => map.values().for_each(|waker| waker.notify_one()),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The pipeline as a state machine: what happened goes in, what to do comes out.
+//!
+//! Nothing in this module touches a disk, a clock, a process or a thread. The same inputs always give the same effects,
+//! so a run is rebuilt by replaying its journal, and every interleaving of completions, failures and cancellations can
+//! be tested in memory.
+
+mod machine;
+mod routing;
+
+use cliq_fs::PipelineStatus;
+use cliq_protocol::{CommandResult, GateData, Verdict};
+use cliq_workflow::PhaseId;
+use serde_json::Value;
+
+pub use machine::{PhaseState, Pipeline};
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// The run begins. At most `max_parallel` phases work at the same time.
+    Start {
+        /// The bound, at least 1; `None` for none.
+        max_parallel: Option<usize>,
+    },
+    /// The commands of a gate or exec phase ran.
+    CommandsFinished {
+        /// The phase.
+        phase: PhaseId,
+        /// What became of each that was run.
+        results: Vec<CommandResult>,
+    },
+    /// An agent completed.
+    AgentCompleted {
+        /// The phase.
+        phase: PhaseId,
+        /// The `result` of its `complete` message.
+        result: Option<Value>,
+    },
+    /// The work of a phase failed: its agent said so, died, or fell silent, or its time ran out.
+    WorkFailed {
+        /// The phase.
+        phase: PhaseId,
+        /// Why, for people.
+        reason: String,
+    },
+    /// Somebody stops the run.
+    Cancel,
+    /// The orchestrator cannot go on.
+    Fail {
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Start the agent of a phase.
+    RunAgent {
+        /// The phase.
+        phase: PhaseId,
+        /// How often it has been activated; for a gate, which evaluation this is. From 1.
+        iteration: u32,
+        /// The gate that sent the work back.
+        routed_by: Option<PhaseId>,
+        /// For a gate: why its last answer was no valid verdict.
+        rejected: Option<String>,
+    },
+    /// Run the commands of a gate or exec phase.
+    RunCommands {
+        /// The phase.
+        phase: PhaseId,
+        /// As for `RunAgent`.
+        iteration: u32,
+        /// As for `RunAgent`.
+        routed_by: Option<PhaseId>,
+    },
+    /// See to it that the verdict lies in the channels from `gate` to each of `to`.
+    DeliverVerdict {
+        /// The gate.
+        gate: PhaseId,
+        /// Who is to read it.
+        to: Vec<PhaseId>,
+        /// What it says.
+        data: Box<GateData>,
+    },
+    /// Tell whoever listens.
+    Report(Report),
+    /// End every agent and command at once.
+    StopAll,
+    /// The run is over: everything that was started has come back.
+    Finish {
+        /// How it ended.
+        status: PipelineStatus,
+        /// Why it did not complete.
+        reason: Option<String>,
+        /// The phase that it is about.
+        phase: Option<PhaseId>,
+    },
+}
+
+/// What follows from an input, for whoever watches.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    /// A phase starts, or starts again.
+    PhaseStarted {
+        /// The phase.
+        phase: PhaseId,
+        /// As in `Effect::RunAgent`.
+        iteration: u32,
+        /// The gate that sent the work back.
+        routed_by: Option<PhaseId>,
+    },
+    /// A gate decided.
+    Verdict {
+        /// The gate.
+        gate: PhaseId,
+        /// Which evaluation.
+        iteration: u32,
+        /// What it decided.
+        verdict: Verdict,
+    },
+    /// A gate's answer was no valid verdict and is given back.
+    VerdictRejected {
+        /// The gate.
+        gate: PhaseId,
+        /// Which evaluation.
+        iteration: u32,
+        /// Why.
+        reason: String,
+    },
+    /// A phase is done.
+    PhaseCompleted {
+        /// The phase.
+        phase: PhaseId,
+    },
+    /// A phase could not be completed; a person is needed.
+    PhaseEscalated {
+        /// The phase.
+        phase: PhaseId,
+        /// Why.
+        reason: String,
+    },
+    /// A phase was ended before it was done, because the run stops.
+    PhaseStopped {
+        /// The phase.
+        phase: PhaseId,
+    },
+    /// Nothing new starts; these phases may still finish.
+    Draining {
+        /// The phases.
+        running: Vec<PhaseId>,
+    },
+}

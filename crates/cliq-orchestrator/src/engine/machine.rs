@@ -1,0 +1,392 @@
+//! The machine: which phase may start, which is done, when the run is over.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use cliq_fs::PipelineStatus;
+use cliq_gate::{Gate, GateEvent, GateSpec};
+use cliq_protocol::{CommandResult, PhaseKind};
+use cliq_workflow::{PhaseId, ValidatedWorkflow};
+use serde_json::Value;
+
+use super::{Effect, Input, Report};
+
+/// Where a phase stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PhaseState {
+    /// It waits for its dependencies or, a support phase, for a gate's route.
+    Waiting,
+    /// It may start and waits for its turn.
+    Queued,
+    /// Its agent or its commands run.
+    Working,
+    /// A gate whose work went back: it waits for the phase it routed to.
+    Routed(PhaseId),
+    /// It is done.
+    Completed,
+    /// A person is needed.
+    Escalated(String),
+    /// It was ended because the run stops.
+    Stopped,
+}
+
+/// A pipeline in some state. See the module for what it promises.
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    pub(super) workflow: Arc<ValidatedWorkflow>,
+    pub(super) phases: Vec<Cell>,
+    started: bool,
+    max_parallel: usize,
+    working: usize,
+    /// Main phases that are not done. A phase that runs again after a route stays done as far as this goes.
+    missing: usize,
+    queue: VecDeque<Task>,
+    end: Option<End>,
+    finished: bool,
+}
+
+/// What the machine keeps of a phase.
+#[derive(Debug, Clone)]
+pub(super) struct Cell {
+    pub(super) state: PhaseState,
+    pub(super) activations: u32,
+    /// Dependencies that are not done.
+    blockers: usize,
+    /// Whether it has ever been done.
+    ever_done: bool,
+    /// The gate that it works for.
+    pub(super) routed_by: Option<PhaseId>,
+    /// Gates that routed to it while it worked for another.
+    pub(super) waiting_gates: VecDeque<PhaseId>,
+    pub(super) gate: Option<Gate>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Task {
+    /// Start a phase, or start it again for `routed_by`.
+    Start(PhaseId),
+    /// A gate evaluates again after the phase that it routed to.
+    Reevaluate(PhaseId),
+}
+
+#[derive(Debug, Clone)]
+struct End {
+    status: PipelineStatus,
+    reason: Option<String>,
+    phase: Option<PhaseId>,
+}
+
+impl Pipeline {
+    /// A pipeline that has not begun.
+    #[must_use]
+    pub fn new(workflow: Arc<ValidatedWorkflow>) -> Self {
+        let phases = workflow
+            .phases()
+            .map(|(_, phase)| Cell {
+                state: PhaseState::Waiting,
+                activations: 0,
+                blockers: phase.depends_on.len(),
+                ever_done: false,
+                routed_by: None,
+                waiting_gates: VecDeque::new(),
+                gate: phase.kind.is_gate().then(|| {
+                    Gate::new(GateSpec {
+                        max_iterations: phase.max_iterations,
+                        route_targets: phase
+                            .route_targets
+                            .iter()
+                            .map(|&t| workflow.phase(t).name.clone())
+                            .collect(),
+                        human: phase.kind == PhaseKind::Hug,
+                    })
+                }),
+            })
+            .collect();
+        let missing = workflow.phases().filter(|(_, p)| !p.support).count();
+        Self {
+            workflow,
+            phases,
+            started: false,
+            max_parallel: usize::MAX,
+            working: 0,
+            missing,
+            queue: VecDeque::new(),
+            end: None,
+            finished: false,
+        }
+    }
+
+    /// The workflow.
+    #[must_use]
+    pub fn workflow(&self) -> &Arc<ValidatedWorkflow> {
+        &self.workflow
+    }
+
+    /// Where a phase stands.
+    #[must_use]
+    pub fn state(&self, phase: PhaseId) -> &PhaseState {
+        &self.phases[phase.index()].state
+    }
+
+    /// How often a phase was activated.
+    #[must_use]
+    pub fn activations(&self, phase: PhaseId) -> u32 {
+        self.phases[phase.index()].activations
+    }
+
+    /// The gate machine of a gate.
+    #[must_use]
+    pub fn gate(&self, phase: PhaseId) -> Option<&Gate> {
+        self.phases[phase.index()].gate.as_ref()
+    }
+
+    /// The gate that a phase works for.
+    #[must_use]
+    pub fn routed_by(&self, phase: PhaseId) -> Option<PhaseId> {
+        self.phases[phase.index()].routed_by
+    }
+
+    /// Whether the run is over.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Phases that ever completed.
+    pub fn completed(&self) -> impl Iterator<Item = PhaseId> + '_ {
+        self.workflow.phases().filter(|(id, _)| self.phases[id.index()].ever_done).map(|(id, _)| id)
+    }
+
+    /// Takes what happened and says what to do, in order. An input that does not fit the state has no effect.
+    pub fn step(&mut self, input: Input) -> Vec<Effect> {
+        let mut out = Vec::new();
+        if self.finished {
+            return out;
+        }
+        match input {
+            Input::Start { max_parallel } if !self.started => {
+                self.started = true;
+                self.max_parallel = max_parallel.unwrap_or(usize::MAX).max(1);
+                let workflow = Arc::clone(&self.workflow);
+                for (id, phase) in workflow.phases().filter(|(_, p)| !p.support && p.depends_on.is_empty()) {
+                    debug_assert!(phase.depends_on.is_empty());
+                    self.enqueue(Task::Start(id));
+                }
+            }
+            Input::Start { .. } => {}
+            Input::Cancel => self.stop(PipelineStatus::Cancelled, None, &mut out),
+            Input::Fail { reason } => self.stop(PipelineStatus::Failed, Some(reason), &mut out),
+            Input::CommandsFinished { phase, results } if self.is_working(phase) => {
+                self.commands_finished(phase, results, &mut out);
+            }
+            Input::AgentCompleted { phase, result } if self.is_working(phase) => {
+                self.agent_completed(phase, result, &mut out);
+            }
+            Input::WorkFailed { phase, reason } if self.is_working(phase) => {
+                self.rest(phase);
+                if self.is_stopping() {
+                    self.stopped(phase, &mut out);
+                } else if self.phases[phase.index()].gate.is_some() {
+                    self.gate_event(phase, GateEvent::AgentFailed(reason.clone()), &mut out);
+                    self.escalate(phase, &reason, &mut out);
+                } else {
+                    self.escalate(phase, &reason, &mut out);
+                }
+            }
+            Input::CommandsFinished { .. } | Input::AgentCompleted { .. } | Input::WorkFailed { .. } => {}
+        }
+        self.start_what_may(&mut out);
+        self.finish_if_over(&mut out);
+        out
+    }
+
+    fn is_working(&self, phase: PhaseId) -> bool {
+        self.phases.get(phase.index()).is_some_and(|cell| cell.state == PhaseState::Working)
+    }
+
+    /// Whether agents are being ended (as opposed to: nothing new starts).
+    fn is_stopping(&self) -> bool {
+        self.end
+            .as_ref()
+            .is_some_and(|end| matches!(end.status, PipelineStatus::Cancelled | PipelineStatus::Failed))
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.end.is_some()
+    }
+
+    pub(super) fn enqueue(&mut self, task: Task) {
+        let (Task::Start(phase) | Task::Reevaluate(phase)) = task;
+        self.phases[phase.index()].state = PhaseState::Queued;
+        self.queue.push_back(task);
+    }
+
+    /// A phase works no more, for now.
+    pub(super) fn rest(&mut self, phase: PhaseId) {
+        debug_assert!(self.is_working(phase));
+        self.working -= 1;
+        self.phases[phase.index()].state = PhaseState::Waiting;
+    }
+
+    fn start_what_may(&mut self, out: &mut Vec<Effect>) {
+        while !self.is_ending() && self.working < self.max_parallel {
+            let Some(task) = self.queue.pop_front() else { return };
+            self.working += 1;
+            match task {
+                Task::Start(phase) => self.start(phase, out),
+                Task::Reevaluate(gate) => {
+                    self.phases[gate.index()].state = PhaseState::Working;
+                    self.gate_event(gate, GateEvent::TargetFinished, out);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
+        let cell = &mut self.phases[phase.index()];
+        cell.state = PhaseState::Working;
+        cell.activations += 1;
+        let (iteration, routed_by) = (cell.activations, cell.routed_by);
+        match self.workflow.phase(phase).kind {
+            PhaseKind::Gate | PhaseKind::Hug => {
+                let event = if cell.ever_done { GateEvent::Restart } else { GateEvent::Start };
+                self.gate_event(phase, event, out);
+            }
+            PhaseKind::Exec => {
+                out.push(Effect::Report(Report::PhaseStarted { phase, iteration, routed_by }));
+                out.push(Effect::RunCommands { phase, iteration, routed_by });
+            }
+            PhaseKind::Standard | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team => {
+                out.push(Effect::Report(Report::PhaseStarted { phase, iteration, routed_by }));
+                out.push(Effect::RunAgent { phase, iteration, routed_by, rejected: None });
+            }
+        }
+    }
+
+    fn commands_finished(&mut self, phase: PhaseId, results: Vec<CommandResult>, out: &mut Vec<Effect>) {
+        if self.phases[phase.index()].gate.is_some() {
+            return self.gate_event(phase, GateEvent::CommandsFinished(results), out);
+        }
+        self.rest(phase);
+        match self.fatal_failure(phase, &results) {
+            None => self.complete(phase, out),
+            Some(_) if self.is_stopping() => self.stopped(phase, out),
+            Some(reason) => self.escalate(phase, &reason, out),
+        }
+    }
+
+    /// What an exec phase cannot get over: a failure whose command does not say `escalate_on_fail: false`.
+    fn fatal_failure(&self, phase: PhaseId, results: &[CommandResult]) -> Option<String> {
+        let commands = &self.workflow.phase(phase).commands;
+        let fatal = |result: &&CommandResult| {
+            !result.pass && commands.iter().find(|c| c.name == result.name).is_none_or(|c| c.escalate_on_fail)
+        };
+        let result = results.iter().find(fatal)?;
+        let how = result.exit_code.map(|code| format!(" with exit status {code}")).unwrap_or_default();
+        Some(format!("command `{}` failed{how}", result.name))
+    }
+
+    fn agent_completed(&mut self, phase: PhaseId, result: Option<Value>, out: &mut Vec<Effect>) {
+        if self.phases[phase.index()].gate.is_some() {
+            return self.gate_event(phase, GateEvent::AgentAnswered(result), out);
+        }
+        self.rest(phase);
+        self.complete(phase, out);
+    }
+
+    /// A phase is done: its dependents come nearer, and the gate that sent the work back goes on.
+    pub(super) fn complete(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
+        out.push(Effect::Report(Report::PhaseCompleted { phase }));
+        let cell = &mut self.phases[phase.index()];
+        cell.state = PhaseState::Completed;
+        if !std::mem::replace(&mut cell.ever_done, true) && !self.workflow.phase(phase).support {
+            self.missing -= 1;
+            let workflow = Arc::clone(&self.workflow);
+            for &after in &workflow.phase(phase).dependents {
+                let next = &mut self.phases[after.index()];
+                next.blockers -= 1;
+                if next.blockers == 0 {
+                    self.enqueue(Task::Start(after));
+                }
+            }
+        }
+        self.release_gate(phase);
+    }
+
+    /// A person is needed: nothing new starts, and what runs may finish.
+    pub(super) fn escalate(&mut self, phase: PhaseId, reason: &str, out: &mut Vec<Effect>) {
+        self.phases[phase.index()].state = PhaseState::Escalated(reason.to_owned());
+        out.push(Effect::Report(Report::PhaseEscalated { phase, reason: reason.to_owned() }));
+        if self.end.is_none() {
+            let name = &self.workflow.phase(phase).name;
+            let reason = Some(format!("phase `{name}`: {reason}"));
+            self.end = Some(End { status: PipelineStatus::Escalated, reason, phase: Some(phase) });
+            let running = self.running();
+            if !running.is_empty() {
+                out.push(Effect::Report(Report::Draining { running }));
+            }
+        }
+    }
+
+    fn stop(&mut self, status: PipelineStatus, reason: Option<String>, out: &mut Vec<Effect>) {
+        if self.is_stopping() {
+            return;
+        }
+        self.end = Some(End { status, reason, phase: None });
+        out.push(Effect::StopAll);
+    }
+
+    /// The agent of a phase was ended because the run stops.
+    pub(super) fn stopped(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
+        self.phases[phase.index()].state = PhaseState::Stopped;
+        out.push(Effect::Report(Report::PhaseStopped { phase }));
+    }
+
+    fn running(&self) -> Vec<PhaseId> {
+        self.workflow.phases().filter(|(id, _)| self.is_working(*id)).map(|(id, _)| id).collect()
+    }
+
+    fn finish_if_over(&mut self, out: &mut Vec<Effect>) {
+        if self.working > 0 || !self.started && self.end.is_none() {
+            return;
+        }
+        let end = match self.end.take() {
+            Some(end) => end,
+            None if self.missing == 0 && self.queue.is_empty() => {
+                End { status: PipelineStatus::Completed, reason: None, phase: None }
+            }
+            // Nothing runs, nothing can start, something is missing: a validated workflow never gets here, and a run
+            // that hung would be worse than one that says so.
+            None => End {
+                status: PipelineStatus::Failed,
+                reason: Some("no phase can start, though the run is not complete; please report this".to_owned()),
+                phase: None,
+            },
+        };
+        self.finished = true;
+        out.push(Effect::Finish { status: end.status, reason: end.reason, phase: end.phase });
+    }
+
+    /// What must hold whatever happened; for tests.
+    ///
+    /// # Panics
+    /// It does not hold.
+    pub fn assert_invariants(&self) {
+        let working = self.phases.iter().filter(|c| c.state == PhaseState::Working).count();
+        assert_eq!(working, self.working);
+        assert!(working <= self.max_parallel);
+        let queued: HashSet<PhaseId> =
+            self.queue.iter().map(|(Task::Start(p) | Task::Reevaluate(p))| *p).collect();
+        assert_eq!(queued.len(), self.queue.len(), "a phase is queued once");
+        for (id, phase) in self.workflow.phases() {
+            let cell = &self.phases[id.index()];
+            assert_eq!(queued.contains(&id), cell.state == PhaseState::Queued, "{}", phase.name);
+            if cell.activations > 0 {
+                assert!(phase.depends_on.iter().all(|d| self.phases[d.index()].ever_done), "{}", phase.name);
+            }
+            if let Some(gate) = &cell.gate {
+                assert!(gate.iteration() <= phase.max_iterations);
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Gates within the pipeline: from a gate's effect to the pipeline's, and the queues of gates that route to the same
+//! phase.
+
+use cliq_gate::{GateEffect, GateEvent};
+use cliq_protocol::{GateData, Object, PhaseName};
+use cliq_workflow::PhaseId;
+
+use super::machine::{Pipeline, PhaseState, Task};
+use super::{Effect, Report};
+
+impl Pipeline {
+    /// Tells a gate that works what happened, and does what it says.
+    pub(super) fn gate_event(&mut self, phase: PhaseId, event: GateEvent, out: &mut Vec<Effect>) {
+        let Some(gate) = self.phases[phase.index()].gate.as_mut() else { return };
+        let decided = gate.history().len();
+        let effect = gate.step(event);
+        let iteration = gate.iteration();
+        let verdict = gate.history().get(decided).map(|entry| entry.verdict.clone());
+        if let Some(verdict) = verdict {
+            out.push(Effect::Report(Report::Verdict { gate: phase, iteration, verdict }));
+        }
+        match effect {
+            GateEffect::Nothing => {}
+            GateEffect::RunCommands { iteration } => {
+                let routed_by = self.phases[phase.index()].routed_by;
+                out.push(Effect::Report(Report::PhaseStarted { phase, iteration, routed_by }));
+                out.push(Effect::RunCommands { phase, iteration, routed_by });
+            }
+            // The commands were still under way when the run began to end: the agent is not started any more.
+            GateEffect::AskAgent { .. } if self.is_ending() => {
+                self.rest(phase);
+                self.stopped(phase, out);
+            }
+            GateEffect::AskAgent { iteration, rejected } => {
+                if let Some(reason) = rejected.clone() {
+                    out.push(Effect::Report(Report::VerdictRejected { gate: phase, iteration, reason }));
+                }
+                let routed_by = self.phases[phase.index()].routed_by;
+                out.push(Effect::RunAgent { phase, iteration, routed_by, rejected });
+            }
+            GateEffect::Pass => {
+                self.rest(phase);
+                self.deliver(phase, self.workflow.phase(phase).dependents.clone(), out);
+                self.complete(phase, out);
+            }
+            GateEffect::Route { target } => {
+                self.rest(phase);
+                self.route(phase, &target, out);
+            }
+            // A failed agent's escalation is reported by whoever told us of the failure.
+            GateEffect::Escalate { reason } => {
+                if self.phases[phase.index()].state == PhaseState::Working {
+                    self.rest(phase);
+                    self.escalate(phase, &reason, out);
+                }
+            }
+        }
+    }
+
+    fn route(&mut self, gate: PhaseId, target: &PhaseName, out: &mut Vec<Effect>) {
+        let Some(target) = self.workflow.find(target.as_str()) else { return };
+        if self.waits_for(target, gate) {
+            let reason = format!("cannot route to `{}`, which waits for this gate", self.workflow.phase(target).name);
+            return self.escalate(gate, &reason, out);
+        }
+        self.deliver(gate, vec![target], out);
+        self.phases[gate.index()].state = PhaseState::Routed(target);
+        let cell = &mut self.phases[target.index()];
+        match cell.state {
+            PhaseState::Queued | PhaseState::Working | PhaseState::Routed(_) => cell.waiting_gates.push_back(gate),
+            PhaseState::Waiting | PhaseState::Completed | PhaseState::Escalated(_) | PhaseState::Stopped => {
+                cell.routed_by = Some(gate);
+                self.enqueue(Task::Start(target));
+            }
+        }
+    }
+
+    /// Whether `phase` cannot go on before `gate` does.
+    fn waits_for(&self, phase: PhaseId, gate: PhaseId) -> bool {
+        let mut at = phase;
+        for _ in 0..=self.phases.len() {
+            if at == gate {
+                return true;
+            }
+            match self.phases[at.index()].state {
+                PhaseState::Routed(next) => at = next,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    fn deliver(&self, gate: PhaseId, to: Vec<PhaseId>, out: &mut Vec<Effect>) {
+        let Some(machine) = self.gate(gate) else { return };
+        let Some(entry) = machine.history().last() else { return };
+        if to.is_empty() {
+            return;
+        }
+        let data = GateData {
+            verdict: entry.verdict.clone(),
+            checks: machine.checks().to_vec(),
+            iteration: machine.iteration(),
+            max_iterations: machine.spec().max_iterations,
+            extra: Object::new(),
+        };
+        out.push(Effect::DeliverVerdict { gate, to, data: Box::new(data) });
+    }
+
+    /// The phase is done: the gate that it worked for goes on, then the next gate that waits for it has its turn.
+    pub(super) fn release_gate(&mut self, phase: PhaseId) {
+        if let Some(gate) = self.phases[phase.index()].routed_by.take() {
+            self.enqueue(Task::Reevaluate(gate));
+        }
+        if let Some(next) = self.phases[phase.index()].waiting_gates.pop_front() {
+            self.phases[phase.index()].routed_by = Some(next);
+            self.enqueue(Task::Start(phase));
+        }
+    }
+}

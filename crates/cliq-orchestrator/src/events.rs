@@ -1,0 +1,395 @@
+//! What happens in a run, as one stream: the progress display, `--json`, the log, the journal and tests all see this
+//! and nothing else.
+
+use std::collections::BTreeMap;
+
+use cliq_fs::PipelineStatus;
+use cliq_protocol::{CommandResult, Outcome, PhaseKind, PhaseName, Timestamp, Verdict};
+use cliq_workflow::ValidatedWorkflow;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::engine::{Input, Report};
+
+/// The version of the journal's format.
+pub const JOURNAL_VERSION: u32 = 1;
+
+/// An event and its time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// When it was seen.
+    pub ts: Timestamp,
+    /// What happened.
+    pub event: RunEvent,
+}
+
+/// Something that happened in a run. On the wire an object whose `event` names it (`docs/protocol.md`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// The run begins.
+    RunStarted {
+        /// Version of this format.
+        version: u32,
+        /// The run.
+        run_id: String,
+        /// The team's name.
+        team: String,
+        /// The cliq that runs it.
+        cliq_version: String,
+        /// The orchestrator's process.
+        pid: u32,
+        /// How many phases may work at the same time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_parallel: Option<usize>,
+        /// The run's inputs.
+        #[serde(default)]
+        inputs: BTreeMap<String, String>,
+    },
+    /// A phase starts, or starts again.
+    PhaseStarted {
+        /// The phase.
+        phase: PhaseName,
+        /// Its kind.
+        kind: PhaseKind,
+        /// Which activation this is; for a gate, which evaluation. From 1.
+        iteration: u32,
+        /// The gate that sent the work back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        routed_by: Option<PhaseName>,
+    },
+    /// An agent runs.
+    AgentStarted {
+        /// The phase.
+        phase: PhaseName,
+        /// As in `PhaseStarted`.
+        iteration: u32,
+        /// The agent.
+        agent: String,
+        /// Its process, where it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+    },
+    /// A command begins.
+    CommandStarted {
+        /// The phase.
+        phase: PhaseName,
+        /// The command.
+        command: String,
+    },
+    /// A command is done.
+    CommandFinished {
+        /// The phase.
+        phase: PhaseName,
+        /// What became of it.
+        result: CommandResult,
+    },
+    /// All commands of a phase are done.
+    CommandsFinished {
+        /// The phase.
+        phase: PhaseName,
+        /// As in `PhaseStarted`.
+        iteration: u32,
+        /// What became of each that was run.
+        results: Vec<CommandResult>,
+    },
+    /// An agent says how far it is.
+    Progress {
+        /// The phase.
+        phase: PhaseName,
+        /// What it says.
+        message: String,
+    },
+    /// A notification was asked for.
+    NotifyRequested {
+        /// The phase that asks.
+        phase: PhaseName,
+        /// The agent that is to deliver.
+        agent: String,
+        /// What it is about.
+        about: String,
+    },
+    /// An agent completed.
+    AgentCompleted {
+        /// The phase.
+        phase: PhaseName,
+        /// What it returned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
+    },
+    /// The work of a phase failed.
+    WorkFailed {
+        /// The phase.
+        phase: PhaseName,
+        /// Why.
+        reason: String,
+        /// The last of what it printed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_tail: Option<String>,
+        /// The file with all it printed, relative to `.cliq/`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        log_file: Option<String>,
+    },
+    /// A gate decided.
+    Verdict {
+        /// The gate.
+        gate: PhaseName,
+        /// Which evaluation.
+        iteration: u32,
+        /// How many it has.
+        max_iterations: u32,
+        /// What it decided.
+        verdict: Verdict,
+    },
+    /// A gate's answer was no valid verdict and is given back to its agent.
+    VerdictRejected {
+        /// The gate.
+        gate: PhaseName,
+        /// Which evaluation.
+        iteration: u32,
+        /// Why.
+        reason: String,
+    },
+    /// A phase is done.
+    PhaseCompleted {
+        /// The phase.
+        phase: PhaseName,
+    },
+    /// A phase could not be completed; a person is needed.
+    PhaseEscalated {
+        /// The phase.
+        phase: PhaseName,
+        /// Why.
+        reason: String,
+    },
+    /// A phase was ended because the run stops.
+    PhaseStopped {
+        /// The phase.
+        phase: PhaseName,
+    },
+    /// Nothing new starts; these phases may still finish.
+    Draining {
+        /// The phases.
+        running: Vec<PhaseName>,
+    },
+    /// Something is odd, and the run goes on.
+    Warning {
+        /// The phase that it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase: Option<PhaseName>,
+        /// What is odd.
+        message: String,
+    },
+    /// Somebody stops the run.
+    CancelRequested {
+        /// Who or what.
+        by: String,
+    },
+    /// The orchestrator cannot go on.
+    OrchestratorFailed {
+        /// Why.
+        reason: String,
+    },
+    /// The run is over.
+    RunFinished {
+        /// `COMPLETED`, `ESCALATED`, `FAILED` or `CANCELLED`.
+        #[serde(with = "status_text")]
+        status: PipelineStatus,
+        /// Why it did not complete.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The phase that it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase: Option<PhaseName>,
+    },
+}
+
+mod status_text {
+    use cliq_fs::PipelineStatus;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(status: &PipelineStatus, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(status.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PipelineStatus, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        PipelineStatus::parse(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is no status of a run")))
+    }
+}
+
+impl RunEvent {
+    /// Whether the journal keeps it: all but what comes in any number and decides nothing.
+    #[must_use]
+    pub fn is_journaled(&self) -> bool {
+        !matches!(self, Self::Progress { .. } | Self::CommandStarted { .. } | Self::CommandFinished { .. })
+    }
+
+    /// The input of the machine that this event records; `None` for what merely follows from inputs.
+    #[must_use]
+    pub fn as_input(&self, workflow: &ValidatedWorkflow) -> Option<Input> {
+        let find = |phase: &PhaseName| workflow.find(phase.as_str());
+        Some(match self {
+            Self::RunStarted { max_parallel, .. } => Input::Start { max_parallel: *max_parallel },
+            Self::CommandsFinished { phase, results, .. } => {
+                Input::CommandsFinished { phase: find(phase)?, results: results.clone() }
+            }
+            Self::AgentCompleted { phase, result } => {
+                Input::AgentCompleted { phase: find(phase)?, result: result.clone() }
+            }
+            Self::WorkFailed { phase, reason, .. } => {
+                Input::WorkFailed { phase: find(phase)?, reason: reason.clone() }
+            }
+            Self::CancelRequested { .. } => Input::Cancel,
+            Self::OrchestratorFailed { reason } => Input::Fail { reason: reason.clone() },
+            _ => return None,
+        })
+    }
+
+    /// A report of the machine, with names.
+    #[must_use]
+    pub fn from_report(report: Report, workflow: &ValidatedWorkflow) -> Self {
+        let name = |id| workflow.phase(id).name.clone();
+        match report {
+            Report::PhaseStarted { phase, iteration, routed_by } => Self::PhaseStarted {
+                phase: name(phase),
+                kind: workflow.phase(phase).kind,
+                iteration,
+                routed_by: routed_by.map(name),
+            },
+            Report::Verdict { gate, iteration, verdict } => Self::Verdict {
+                gate: name(gate),
+                iteration,
+                max_iterations: workflow.phase(gate).max_iterations,
+                verdict,
+            },
+            Report::VerdictRejected { gate, iteration, reason } => {
+                Self::VerdictRejected { gate: name(gate), iteration, reason }
+            }
+            Report::PhaseCompleted { phase } => Self::PhaseCompleted { phase: name(phase) },
+            Report::PhaseEscalated { phase, reason } => Self::PhaseEscalated { phase: name(phase), reason },
+            Report::PhaseStopped { phase } => Self::PhaseStopped { phase: name(phase) },
+            Report::Draining { running } => Self::Draining { running: running.into_iter().map(name).collect() },
+        }
+    }
+
+    /// The event as a line for people, without time and colour.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::RunStarted { run_id, team, .. } => format!("run {run_id} of {team} started"),
+            Self::PhaseStarted { phase, kind, iteration, routed_by } => {
+                let again = match (routed_by, kind.is_gate(), iteration) {
+                    (Some(gate), false, _) => format!(", sent back by {gate}"),
+                    (_, true, n) => format!(", evaluation {n}"),
+                    _ => String::new(),
+                };
+                format!("{phase}: started ({kind}{again})")
+            }
+            Self::AgentStarted { phase, agent, .. } => format!("{phase}: agent {agent} runs"),
+            Self::CommandStarted { phase, command } => format!("{phase}: command `{command}` runs"),
+            Self::CommandFinished { phase, result } => format!("{phase}: command {}", outcome(result)),
+            Self::CommandsFinished { phase, results, .. } => {
+                let failed = results.iter().filter(|r| !r.pass).count();
+                format!("{phase}: {} of {} commands passed", results.len() - failed, results.len())
+            }
+            Self::Progress { phase, message } => format!("{phase}: {message}"),
+            Self::NotifyRequested { phase, agent, about } => format!("{phase}: tells {agent} of {about}"),
+            Self::AgentCompleted { phase, .. } => format!("{phase}: agent is done"),
+            Self::WorkFailed { phase, reason, .. } => format!("{phase}: {reason}"),
+            Self::Verdict { gate, iteration, max_iterations, verdict } => {
+                format!("{gate}: {} (evaluation {iteration} of {max_iterations})", verdict.sentence())
+            }
+            Self::VerdictRejected { gate, reason, .. } => format!("{gate}: no valid verdict, asked again: {reason}"),
+            Self::PhaseCompleted { phase } => format!("{phase}: completed"),
+            Self::PhaseEscalated { phase, reason } => format!("{phase}: escalated: {reason}"),
+            Self::PhaseStopped { phase } => format!("{phase}: stopped"),
+            Self::Draining { running } => {
+                let names = running.iter().map(PhaseName::as_str).collect::<Vec<_>>().join(", ");
+                format!("nothing new starts; waiting for {names}")
+            }
+            Self::Warning { phase: Some(phase), message } => format!("{phase}: warning: {message}"),
+            Self::Warning { phase: None, message } => format!("warning: {message}"),
+            Self::CancelRequested { by } => format!("cancelled by {by}"),
+            Self::OrchestratorFailed { reason } => format!("cannot go on: {reason}"),
+            Self::RunFinished { status, reason, .. } => match reason {
+                Some(reason) => format!("run {status}: {reason}"),
+                None => format!("run {status}"),
+            },
+        }
+    }
+
+    /// The phase that it is about.
+    #[must_use]
+    pub fn phase(&self) -> Option<&PhaseName> {
+        match self {
+            Self::PhaseStarted { phase, .. }
+            | Self::AgentStarted { phase, .. }
+            | Self::CommandStarted { phase, .. }
+            | Self::CommandFinished { phase, .. }
+            | Self::CommandsFinished { phase, .. }
+            | Self::Progress { phase, .. }
+            | Self::NotifyRequested { phase, .. }
+            | Self::AgentCompleted { phase, .. }
+            | Self::WorkFailed { phase, .. }
+            | Self::Verdict { gate: phase, .. }
+            | Self::VerdictRejected { gate: phase, .. }
+            | Self::PhaseCompleted { phase }
+            | Self::PhaseEscalated { phase, .. }
+            | Self::PhaseStopped { phase } => Some(phase),
+            Self::Warning { phase, .. } | Self::RunFinished { phase, .. } => phase.as_ref(),
+            Self::RunStarted { .. }
+            | Self::Draining { .. }
+            | Self::CancelRequested { .. }
+            | Self::OrchestratorFailed { .. } => None,
+        }
+    }
+
+    /// Whether the verdict, if it is one, passes.
+    #[must_use]
+    pub fn is_pass(&self) -> bool {
+        matches!(self, Self::Verdict { verdict, .. } if verdict.outcome == Outcome::Pass)
+    }
+}
+
+/// `name` passed, was skipped, or failed and how.
+fn outcome(result: &CommandResult) -> String {
+    let name = &result.name;
+    if result.was_skipped() {
+        format!("`{name}` skipped")
+    } else if result.pass {
+        format!("`{name}` passed")
+    } else {
+        match result.exit_code {
+            Some(code) => format!("`{name}` failed with exit status {code}"),
+            None => format!("`{name}` failed"),
+        }
+    }
+}
+
+impl Record {
+    /// The record as one line of JSON with its newline.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut value = serde_json::to_value(&self.event).unwrap_or_default();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("ts".into(), self.ts.as_str().into());
+        }
+        let mut line = value.to_string().into_bytes();
+        line.push(b'\n');
+        line
+    }
+
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// It is no JSON, or an event that this version does not know.
+    pub fn decode(line: &[u8]) -> Result<Self, serde_json::Error> {
+        use serde::de::Error;
+        let mut value: Value = serde_json::from_slice(line)?;
+        let ts = value.as_object_mut().and_then(|map| map.remove("ts"));
+        let Some(Value::String(ts)) = ts else { return Err(serde_json::Error::custom("it has no `ts`")) };
+        Ok(Self { ts: Timestamp::from_text(ts), event: serde_json::from_value(value)? })
+    }
+}

@@ -1,0 +1,139 @@
+//! The run's truth: `.cliq/journal.jsonl`, one event per line, enough to rebuild the whole state by replay
+//! (SPEC section 7).
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::{FsError, IoContext};
+use cliq_workflow::ValidatedWorkflow;
+
+use crate::engine::Pipeline;
+use crate::events::{JOURNAL_VERSION, Record, RunEvent};
+
+/// The writing end.
+#[derive(Debug)]
+pub(crate) struct JournalWriter {
+    path: Utf8PathBuf,
+    file: File,
+}
+
+impl JournalWriter {
+    /// Begins a new journal.
+    pub(crate) fn create(path: &Utf8Path) -> Result<Self, FsError> {
+        let file = OpenOptions::new().append(true).create(true).open(path).at("open", path)?;
+        file.set_len(0).at("truncate", path)?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// Appends an event with a single write.
+    pub(crate) fn append(&mut self, record: &Record) -> Result<(), FsError> {
+        use std::io::Write;
+        let line = record.encode();
+        match self.file.write(&line) {
+            Ok(n) if n == line.len() => Ok(()),
+            Ok(n) => Err(io::Error::new(io::ErrorKind::WriteZero, format!("only {n} of {} bytes were written", line.len()))),
+            Err(error) => Err(error),
+        }
+        .at("append to", &self.path)
+    }
+}
+
+/// A journal as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Journal {
+    /// Its events, oldest first.
+    pub records: Vec<Record>,
+    /// Whether its last line was torn by a crash. What it would have said did not happen, as far as anyone can tell.
+    pub torn: bool,
+}
+
+/// Why a journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    File(#[from] FsError),
+    /// A line in the middle is broken.
+    #[error("{path}, line {line}: {message}")]
+    Broken {
+        /// The journal.
+        path: Utf8PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A newer cliq wrote it.
+    #[error("{path} has version {found} of the format, and this cliq reads version {JOURNAL_VERSION}: use the cliq that wrote it")]
+    Newer {
+        /// The journal.
+        path: Utf8PathBuf,
+        /// Its version.
+        found: u64,
+    },
+}
+
+impl Journal {
+    /// Reads a journal; `None` where there is none.
+    ///
+    /// # Errors
+    /// It cannot be read, is broken other than at its end, or was written by a newer cliq.
+    pub fn read(path: &Utf8Path) -> Result<Option<Self>, JournalError> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => Err(error).at("read", path)?,
+        };
+        let mut records = Vec::new();
+        let mut rest = bytes.as_slice();
+        while let Some(end) = rest.iter().position(|&b| b == b'\n') {
+            let line = &rest[..end];
+            rest = &rest[end + 1..];
+            match Record::decode(line) {
+                Ok(record) => records.push(record),
+                Err(error) => {
+                    if let Some(found) = newer_version(line) {
+                        return Err(JournalError::Newer { path: path.to_owned(), found });
+                    }
+                    let (line, message) = (records.len() + 1, error.to_string());
+                    return Err(JournalError::Broken { path: path.to_owned(), line, message });
+                }
+            }
+            if let Some(Record { event: RunEvent::RunStarted { version, .. }, .. }) = records.last()
+                && *version > JOURNAL_VERSION
+            {
+                return Err(JournalError::Newer { path: path.to_owned(), found: u64::from(*version) });
+            }
+        }
+        Ok(Some(Self { records, torn: !rest.is_empty() }))
+    }
+
+    /// The run that it is about.
+    #[must_use]
+    pub fn run_id(&self) -> Option<&str> {
+        self.records.iter().find_map(|record| match &record.event {
+            RunEvent::RunStarted { run_id, .. } => Some(run_id.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Rebuilds the state that the run was in after the last event.
+    #[must_use]
+    pub fn replay(&self, workflow: Arc<ValidatedWorkflow>) -> Pipeline {
+        let mut pipeline = Pipeline::new(workflow);
+        for record in &self.records {
+            if let Some(input) = record.event.as_input(&Arc::clone(pipeline.workflow())) {
+                pipeline.step(input);
+            }
+        }
+        pipeline
+    }
+}
+
+fn newer_version(line: &[u8]) -> Option<u64> {
+    let value: serde_json::Value = serde_json::from_slice(line).ok()?;
+    value.get("version")?.as_u64().filter(|version| *version > u64::from(JOURNAL_VERSION))
+}

@@ -1,0 +1,96 @@
+//! Launchers: what turns a job into a running process. `process` is here; terminals and containers implement the same
+//! trait.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use camino::Utf8PathBuf;
+
+/// Something to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// What it is, for people: a phase, or a phase and a command.
+    pub title: String,
+    /// The program.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables on top of the orchestrator's own environment.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs.
+    pub dir: Utf8PathBuf,
+    /// What it reads on standard input; `None` for nothing.
+    pub stdin: Option<Utf8PathBuf>,
+    /// Where all it prints is kept. The file is made when the first byte comes.
+    pub log: Utf8PathBuf,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It exited with a status.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+}
+
+impl Exit {
+    /// Whether it exited with status 0.
+    #[must_use]
+    pub fn success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit status {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}
+
+/// A job that cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start {program}: {source}")]
+pub struct LaunchError {
+    /// The program.
+    pub program: String,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// Starts jobs.
+#[async_trait]
+pub trait Launcher: Send + Sync {
+    /// Starts a job.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError>;
+}
+
+/// A job that was started. Dropping it ends it at once, with all that it started.
+#[async_trait]
+pub trait Running: Send {
+    /// Its process, where it has one.
+    fn pid(&self) -> Option<u32>;
+
+    /// Waits until it exits. What it started may go on. May be called again, and be dropped while it waits.
+    ///
+    /// # Errors
+    /// Nobody can tell any more how it ended.
+    async fn wait(&mut self) -> io::Result<Exit>;
+
+    /// Ends whatever is left of it and of what it started: asks, waits for `grace`, then forces.
+    async fn end(&mut self, grace: Duration);
+
+    /// The last of what it printed, at most 4 KiB, once it has exited or been ended.
+    async fn output_tail(&mut self) -> String;
+
+    /// Whether it printed anything.
+    fn has_output(&self) -> bool;
+}

@@ -1,0 +1,175 @@
+//! What a run is made from, and whether it can begin: everything that can be known to fail is found before the first
+//! agent starts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cliq_fs::CliqDir;
+use cliq_protocol::PhaseKind;
+use cliq_workflow::{Phase, ValidatedWorkflow, is_connector, nearest};
+
+use crate::agents::Agents;
+use crate::launcher::Launcher;
+use crate::process::ProcessLauncher;
+
+/// Times that a run goes by. The defaults are those of seed 000 and SPEC section 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// How often signal files are looked at where no notification comes. 3 s.
+    pub poll_interval: Duration,
+    /// How long a phase may take. 20 min.
+    pub phase_timeout: Duration,
+    /// How long the agent of a gate may take. 15 min.
+    pub gate_agent_timeout: Duration,
+    /// How long an agent may still run after its terminal message. 5 s.
+    pub exit_grace: Duration,
+    /// How long a process may take to end when asked, before it is forced. 2 s.
+    pub kill_grace: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            poll_interval: Duration::from_secs(3),
+            phase_timeout: Duration::from_secs(20 * 60),
+            gate_agent_timeout: Duration::from_secs(15 * 60),
+            exit_grace: Duration::from_secs(5),
+            kill_grace: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Everything that a run is made from.
+pub struct RunPlan {
+    /// The project.
+    pub dir: CliqDir,
+    /// The team.
+    pub workflow: Arc<ValidatedWorkflow>,
+    /// Who can work.
+    pub agents: Agents,
+    /// Who works where the team names nobody.
+    pub default_agent: Option<String>,
+    /// Values for the team's inputs.
+    pub inputs: BTreeMap<String, String>,
+    /// How many phases may work at the same time; `None` for as many as can.
+    pub max_parallel: Option<usize>,
+    /// Times.
+    pub timing: Timing,
+    /// What starts processes.
+    pub launcher: Arc<dyn Launcher>,
+}
+
+/// Why a run cannot begin. One line per problem, each with its remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", problems.join("\n"))]
+pub struct PlanError {
+    /// The problems.
+    pub problems: Vec<String>,
+}
+
+impl RunPlan {
+    /// A plan with defaults: no agents, no inputs, plain child processes.
+    #[must_use]
+    pub fn new(dir: CliqDir, workflow: ValidatedWorkflow) -> Self {
+        Self {
+            dir,
+            workflow: Arc::new(workflow),
+            agents: Agents::new(),
+            default_agent: None,
+            inputs: BTreeMap::new(),
+            max_parallel: None,
+            timing: Timing::default(),
+            launcher: Arc::new(ProcessLauncher),
+        }
+    }
+
+    /// The agent that works in a phase; `None` for phases without one.
+    #[must_use]
+    pub fn agent_of<'a>(&'a self, phase: &'a Phase) -> Option<&'a str> {
+        match phase.kind {
+            PhaseKind::Standard | PhaseKind::Gate => phase.agent.as_deref().or(self.default_agent.as_deref()),
+            PhaseKind::Hug | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team => None,
+        }
+    }
+
+    /// Whether the run can begin. `has_env` says whether an environment variable is set.
+    ///
+    /// # Errors
+    /// Names every phase that this version cannot run, every agent and environment variable that is missing, every
+    /// input that is missing or unknown.
+    pub fn check(&self, has_env: &dyn Fn(&str) -> bool) -> Result<(), PlanError> {
+        let mut problems = Vec::new();
+        for (_, phase) in self.workflow.phases() {
+            self.check_phase(phase, has_env, &mut problems);
+        }
+        self.check_inputs(&mut problems);
+        problems.dedup();
+        if problems.is_empty() { Ok(()) } else { Err(PlanError { problems }) }
+    }
+
+    fn check_phase(&self, phase: &Phase, has_env: &dyn Fn(&str) -> bool, problems: &mut Vec<String>) {
+        let name = &phase.name;
+        if matches!(phase.kind, PhaseKind::Hug | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team) {
+            problems.push(format!(
+                "phase `{name}` is of type `{}`, which this version of cliq validates but cannot run yet: remove the phase or wait for a version that can",
+                phase.kind
+            ));
+            return;
+        }
+        if phase.kind == PhaseKind::Exec {
+            return;
+        }
+        let Some(agent) = self.agent_of(phase) else {
+            problems.push(format!(
+                "phase `{name}` names no agent and there is no default: write `agent:` in team.yml, pass `--agent NAME`, or set `default_agent` in .cliq/settings.json"
+            ));
+            return;
+        };
+        let Some(command) = self.agents.get(agent) else {
+            let built_in = cliq_workflow::BUILT_IN.contains(&agent);
+            let what = if is_connector(agent) { "connector" } else { "agent" };
+            problems.push(if built_in {
+                format!("phase `{name}` uses {what} `{agent}`, which this version of cliq knows but cannot run yet: declare an agent of your own under `agents:`, or wait for a version that can")
+            } else {
+                format!("phase `{name}` uses agent `{agent}`, which is not there: {}", self.known_agents(agent))
+            });
+            return;
+        };
+        for variable in command.needs_env.iter().filter(|variable| !has_env(variable)) {
+            problems.push(format!(
+                "agent `{agent}` of phase `{name}` needs the environment variable {variable}: set it and run again"
+            ));
+        }
+    }
+
+    fn known_agents(&self, name: &str) -> String {
+        match nearest(name, self.agents.names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "declare it under `agents:` in team.yml and assemble the team again".to_owned(),
+        }
+    }
+
+    fn check_inputs(&self, problems: &mut Vec<String>) {
+        let declared = &self.workflow.inputs;
+        for input in declared.iter().filter(|i| i.required && !self.inputs.contains_key(&i.name)) {
+            let about = input.description.as_deref().map(|d| format!(" ({d})")).unwrap_or_default();
+            problems.push(format!("input `{0}`{about} is missing: pass `--input {0}=VALUE`", input.name));
+        }
+        for name in self.inputs.keys().filter(|name| !declared.iter().any(|i| i.name == **name)) {
+            let hint = match nearest(name, declared.iter().map(|i| i.name.as_str())) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if declared.is_empty() => "it declares none".to_owned(),
+                None => format!("it declares {}", declared.iter().map(|i| i.name.as_str()).collect::<Vec<_>>().join(", ")),
+            };
+            problems.push(format!("the team has no input `{name}`: {hint}"));
+        }
+    }
+
+    /// Every input with its value: given, or its default.
+    #[must_use]
+    pub fn resolved_inputs(&self) -> BTreeMap<String, String> {
+        let defaults = self.workflow.inputs.iter().filter_map(|i| Some((i.name.clone(), i.default.clone()?)));
+        defaults.chain(self.inputs.clone()).collect()
+    }
+}

@@ -1,0 +1,176 @@
+//! The `process` launcher: plain child processes, each in a process group of its own.
+//!
+//! The group is signalled before its leader is reaped, because afterwards its number may belong to somebody else. On
+//! the way out the handle kills the group, so that no panic or dropped future leaves a process behind.
+
+mod capture;
+mod group;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rustix::process::{Pid, Signal};
+use tokio::task::JoinHandle;
+
+use crate::launcher::{Exit, Job, LaunchError, Launcher, Running};
+use capture::Capture;
+
+/// How long output may still come in once the process that was started has exited and others hold its output open.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// Starts plain child processes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ProcessLauncher;
+
+struct Process {
+    child: Child,
+    pid: Pid,
+    exited: group::ExitWatch,
+    exit: Option<Exit>,
+    /// Whether the whole group is gone and its number no longer ours.
+    gone: bool,
+    capture: Arc<Mutex<Capture>>,
+    pump: JoinHandle<()>,
+}
+
+#[async_trait]
+impl Launcher for ProcessLauncher {
+    async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
+        start(job)
+            .map(|process| Box::new(process) as Box<dyn Running>)
+            .map_err(|source| LaunchError { program: job.program.clone(), source })
+    }
+}
+
+fn start(job: &Job) -> io::Result<Process> {
+    let (reader, writer) = io::pipe()?;
+    let stdin = match &job.stdin {
+        Some(path) => Stdio::from(File::open(path)?),
+        None => Stdio::null(),
+    };
+    let mut command = Command::new(&job.program);
+    command
+        .args(&job.args)
+        .envs(&job.env)
+        .current_dir(&job.dir)
+        .stdin(stdin)
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .process_group(0);
+    let child = spawn(&mut command)?;
+    // The command keeps its ends of the pipe open; without this the output would never end.
+    drop(command);
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+    let exited = group::ExitWatch::new(pid)?;
+    let capture = Arc::new(Mutex::new(Capture::new(job.log.clone())));
+    let pump = tokio::spawn(capture::pump(OwnedFd::from(reader), Arc::clone(&capture)));
+    Ok(Process { child, pid, exited, exit: None, gone: false, capture, pump })
+}
+
+/// A program that was written a moment ago may still be open for writing in a child that another thread is just
+/// forking; the system then says "text file busy" for an instant.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..50 {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            other => return other,
+        }
+    }
+    command.spawn()
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, signal) => Exit::Signal(signal.unwrap_or(0)),
+    }
+}
+
+#[async_trait]
+impl Running for Process {
+    fn pid(&self) -> Option<u32> {
+        Some(self.child.id())
+    }
+
+    async fn wait(&mut self) -> io::Result<Exit> {
+        if let Some(exit) = self.exit {
+            return Ok(exit);
+        }
+        self.exited.wait().await?;
+        // Not reaped: its number, and with it the group's, stays taken until the group is ended.
+        let exit = group::peek(self.pid)?;
+        self.exit = Some(exit);
+        Ok(exit)
+    }
+
+    async fn end(&mut self, grace: Duration) {
+        if self.gone {
+            return;
+        }
+        let _ = rustix::process::kill_process_group(self.pid, Signal::TERM);
+        let deadline = tokio::time::Instant::now() + grace;
+        let leader = tokio::time::timeout_at(deadline, self.exited.wait()).await;
+        if leader.is_ok() {
+            self.reap();
+        }
+        while group::exists(self.pid) && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        if group::exists(self.pid) {
+            let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
+        }
+        if self.exit.is_none() || leader.is_err() {
+            let _ = self.exited.wait().await;
+            self.reap();
+        }
+        self.gone = true;
+        self.drain().await;
+    }
+
+    async fn output_tail(&mut self) -> String {
+        self.drain().await;
+        self.capture.lock().unwrap_or_else(PoisonError::into_inner).tail()
+    }
+
+    fn has_output(&self) -> bool {
+        self.capture.lock().unwrap_or_else(PoisonError::into_inner).has_output()
+    }
+}
+
+impl Process {
+    fn reap(&mut self) {
+        if let Ok(status) = self.child.wait() {
+            self.exit = Some(exit_of(status));
+        }
+    }
+
+    /// Waits for the end of the output, or a moment where somebody else holds it open.
+    async fn drain(&mut self) {
+        if !self.pump.is_finished() {
+            let _ = tokio::time::timeout(DRAIN, &mut self.pump).await;
+        }
+        if self.gone {
+            self.pump.abort();
+            self.capture.lock().unwrap_or_else(PoisonError::into_inner).finish();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !self.gone {
+            let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
+            let _ = self.child.wait();
+        }
+        self.pump.abort();
+        self.capture.lock().unwrap_or_else(PoisonError::into_inner).finish();
+    }
+}

@@ -1,0 +1,110 @@
+//! Keeping what a process prints: in a log file, bounded, and its last 4 KiB at hand.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use camino::Utf8PathBuf;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+
+/// What results quote of an output.
+const TAIL_BYTES: usize = 4 * 1024;
+/// What a log file keeps from the beginning of an output.
+const HEAD_LIMIT: u64 = 16 * 1024 * 1024;
+/// What it keeps of the end of one that is longer.
+const END_KEPT: usize = 256 * 1024;
+
+/// The output of one process.
+#[derive(Debug)]
+pub(super) struct Capture {
+    path: Utf8PathBuf,
+    file: Option<File>,
+    total: u64,
+    /// The end of the output, twice as much as is kept at most.
+    recent: Vec<u8>,
+    finished: bool,
+}
+
+impl Capture {
+    pub(super) fn new(path: Utf8PathBuf) -> Self {
+        Self { path, file: None, total: 0, recent: Vec::new(), finished: false }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        if self.finished {
+            return;
+        }
+        let room = usize::try_from(HEAD_LIMIT.saturating_sub(self.total)).unwrap_or(usize::MAX);
+        self.write(&bytes[..bytes.len().min(room)]);
+        self.total += bytes.len() as u64;
+        self.recent.extend_from_slice(bytes);
+        let keep = if self.total > HEAD_LIMIT { END_KEPT } else { TAIL_BYTES };
+        if self.recent.len() > 2 * keep {
+            self.recent.drain(..self.recent.len() - keep);
+        }
+    }
+
+    /// A log that cannot be written must not end the work that is logged.
+    fn write(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if self.file.is_none() {
+            self.file = OpenOptions::new().append(true).create(true).open(&self.path).ok();
+        }
+        if let Some(file) = &mut self.file {
+            let _ = file.write_all(bytes);
+        }
+    }
+
+    /// Nothing more is taken; the end of an output over the limit is written.
+    pub(super) fn finish(&mut self) {
+        if std::mem::replace(&mut self.finished, true) || self.total <= HEAD_LIMIT {
+            return;
+        }
+        let beyond = self.total - HEAD_LIMIT;
+        let kept = usize::try_from(beyond).unwrap_or(usize::MAX).min(self.recent.len()).min(END_KEPT);
+        let end = self.recent.split_off(self.recent.len() - kept);
+        let left_out = beyond - kept as u64;
+        if left_out > 0 {
+            self.write(format!("\n[cliq: {left_out} bytes of output left out here]\n").as_bytes());
+        }
+        self.write(&end);
+        self.recent = end;
+    }
+
+    /// The last of the output, from a line's beginning where there is one.
+    pub(super) fn tail(&self) -> String {
+        let start = self.recent.len().saturating_sub(TAIL_BYTES);
+        let mut tail = &self.recent[start..];
+        if self.total > tail.len() as u64
+            && let Some(line) = tail.iter().position(|&b| b == b'\n').filter(|&at| at + 1 < tail.len())
+        {
+            tail = &tail[line + 1..];
+        }
+        String::from_utf8_lossy(tail).into_owned()
+    }
+
+    pub(super) fn has_output(&self) -> bool {
+        self.total > 0
+    }
+}
+
+/// Reads until every holder of the writing end is gone.
+pub(super) async fn pump(reader: OwnedFd, capture: Arc<Mutex<Capture>>) {
+    if rustix::io::ioctl_fionbio(&reader, true).is_err() {
+        return;
+    }
+    let Ok(mut reader) = pipe::Receiver::from_owned_fd(reader) else { return };
+    let mut buffer = Vec::with_capacity(64 * 1024);
+    loop {
+        buffer.clear();
+        match reader.read_buf(&mut buffer).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) => capture.lock().unwrap_or_else(PoisonError::into_inner).feed(&buffer),
+        }
+    }
+    capture.lock().unwrap_or_else(PoisonError::into_inner).finish();
+}

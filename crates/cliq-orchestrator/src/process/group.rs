@@ -1,0 +1,58 @@
+//! Process groups: knowing that a leader exited without reaping it, and whether anyone of a group is left.
+
+use std::io;
+
+use rustix::process::{Pid, WaitId, WaitIdOptions};
+
+use crate::launcher::Exit;
+
+/// Tells when a process has exited, without reaping it.
+pub(super) struct ExitWatch {
+    #[cfg(target_os = "linux")]
+    fd: tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>,
+    #[cfg(not(target_os = "linux"))]
+    pid: Pid,
+}
+
+#[cfg(target_os = "linux")]
+impl ExitWatch {
+    #[expect(deprecated, reason = "its replacement is unsafe for the sake of types that lie about their descriptor; an OwnedFd does not")]
+    pub(super) fn new(pid: Pid) -> io::Result<Self> {
+        let fd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?;
+        Ok(Self { fd: tokio::io::unix::AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)? })
+    }
+
+    pub(super) async fn wait(&self) -> io::Result<()> {
+        // A process descriptor becomes readable when its process exits, and stays so.
+        self.fd.readable().await.map(|mut guard| guard.retain_ready())
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl ExitWatch {
+    pub(super) fn new(pid: Pid) -> io::Result<Self> {
+        Ok(Self { pid })
+    }
+
+    pub(super) async fn wait(&self) -> io::Result<()> {
+        let pid = self.pid;
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let wait = move || rustix::process::waitid(WaitId::Pid(pid), options);
+        tokio::task::spawn_blocking(wait).await.map_err(io::Error::other)?.map(drop).map_err(Into::into)
+    }
+}
+
+/// How a process that has exited did so. It is not reaped.
+pub(super) fn peek(pid: Pid) -> io::Result<Exit> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    let status = rustix::process::waitid(WaitId::Pid(pid), options)?.ok_or(io::ErrorKind::WouldBlock)?;
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ok(Exit::Code(code)),
+        (None, signal) => Ok(Exit::Signal(signal.unwrap_or(0))),
+    }
+}
+
+/// Whether a process of the group is left. An exited leader that is not reaped counts.
+pub(super) fn exists(pid: Pid) -> bool {
+    rustix::process::test_kill_process_group(pid).is_ok()
+}

@@ -1,0 +1,204 @@
+//! A run as people look at it: folded from its events, live or from the journal.
+
+use cliq_fs::PipelineStatus;
+use cliq_protocol::{CommandResult, PhaseKind, PhaseName, Verdict};
+use cliq_workflow::ValidatedWorkflow;
+use serde::Serialize;
+
+use crate::events::{Record, RunEvent};
+
+/// Where a phase stands, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PhaseStatus {
+    /// Not started.
+    Pending,
+    /// At work.
+    Running,
+    /// A gate that waits for the phase it sent the work back to.
+    Waiting,
+    /// Done.
+    Completed,
+    /// A person is needed.
+    Escalated,
+    /// Ended before it was done.
+    Stopped,
+}
+
+/// A phase of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PhaseView {
+    /// Its name.
+    pub name: PhaseName,
+    /// Its kind.
+    #[serde(rename = "type")]
+    pub kind: PhaseKind,
+    /// Whether it idles until a gate routes to it.
+    pub support: bool,
+    /// Where it stands.
+    pub status: PhaseStatus,
+    /// How often it started; for a gate, how often it evaluated.
+    pub iterations: u32,
+    /// How long it was at work, in milliseconds, without the time it now is.
+    pub duration_ms: i64,
+    /// Since when it is at work, in milliseconds since 1970.
+    pub running_since_ms: Option<i64>,
+    /// The last it said, or why it escalated.
+    pub message: Option<String>,
+    /// The last verdict of a gate.
+    pub verdict: Option<Verdict>,
+    /// The last results of its commands.
+    pub commands: Vec<CommandResult>,
+    /// The last of what its agent printed, where it failed.
+    pub output_tail: Option<String>,
+    /// The log of the agent that failed, relative to `.cliq/`.
+    pub log_file: Option<String>,
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunView {
+    /// The run, once it began.
+    pub run_id: Option<String>,
+    /// The team's name.
+    pub team: String,
+    /// How it ended, once it did: `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`.
+    pub status: Option<String>,
+    /// Why it did not complete.
+    pub reason: Option<String>,
+    /// The phase that this is about.
+    pub phase: Option<PhaseName>,
+    /// When it began, in milliseconds since 1970.
+    pub started_ms: Option<i64>,
+    /// When it ended.
+    pub ended_ms: Option<i64>,
+    /// Its phases, in the order of the file.
+    pub phases: Vec<PhaseView>,
+}
+
+impl RunView {
+    /// A run that has not begun.
+    #[must_use]
+    pub fn new(workflow: &ValidatedWorkflow) -> Self {
+        let phases = workflow
+            .phases()
+            .map(|(_, phase)| PhaseView {
+                name: phase.name.clone(),
+                kind: phase.kind,
+                support: phase.support,
+                status: PhaseStatus::Pending,
+                iterations: 0,
+                duration_ms: 0,
+                running_since_ms: None,
+                message: None,
+                verdict: None,
+                commands: Vec::new(),
+                output_tail: None,
+                log_file: None,
+            })
+            .collect();
+        Self {
+            run_id: None,
+            team: workflow.name.clone(),
+            status: None,
+            reason: None,
+            phase: None,
+            started_ms: None,
+            ended_ms: None,
+            phases,
+        }
+    }
+
+    /// A phase.
+    #[must_use]
+    pub fn find(&self, name: &PhaseName) -> Option<&PhaseView> {
+        self.phases.iter().find(|phase| phase.name == *name)
+    }
+
+    /// How it ended.
+    #[must_use]
+    pub fn pipeline_status(&self) -> Option<PipelineStatus> {
+        self.status.as_deref().and_then(PipelineStatus::parse)
+    }
+
+    /// How long it ran, or has run at `now_ms`, in milliseconds.
+    #[must_use]
+    pub fn elapsed_ms(&self, now_ms: i64) -> i64 {
+        self.started_ms.map_or(0, |started| self.ended_ms.unwrap_or(now_ms) - started)
+    }
+
+    /// Takes the next event.
+    pub fn apply(&mut self, record: &Record) {
+        let now = record.ts.unix_millis();
+        match &record.event {
+            RunEvent::RunStarted { run_id, .. } => {
+                self.run_id = Some(run_id.clone());
+                self.started_ms = now;
+            }
+            RunEvent::RunFinished { status, reason, phase } => {
+                self.status = Some(status.as_str().to_owned());
+                self.reason.clone_from(reason);
+                self.phase.clone_from(phase);
+                self.ended_ms = now;
+                for phase in &mut self.phases {
+                    phase.rest(now);
+                }
+            }
+            event => {
+                let Some(name) = event.phase() else { return };
+                if let Some(phase) = self.phases.iter_mut().find(|phase| phase.name == *name) {
+                    phase.apply(event, now);
+                }
+            }
+        }
+    }
+}
+
+impl PhaseView {
+    fn rest(&mut self, now: Option<i64>) {
+        if let Some(since) = self.running_since_ms.take() {
+            self.duration_ms += now.map_or(0, |now| (now - since).max(0));
+        }
+    }
+
+    fn apply(&mut self, event: &RunEvent, now: Option<i64>) {
+        match event {
+            RunEvent::PhaseStarted { .. } => {
+                self.iterations += 1;
+                self.status = PhaseStatus::Running;
+                self.running_since_ms = now;
+                self.message = None;
+            }
+            RunEvent::CommandStarted { command, .. } => self.message = Some(format!("`{command}`")),
+            RunEvent::AgentStarted { agent, .. } => self.message = Some(format!("agent {agent}")),
+            RunEvent::Progress { message, .. } => self.message = Some(message.clone()),
+            RunEvent::CommandsFinished { results, .. } => self.commands.clone_from(results),
+            RunEvent::WorkFailed { output_tail, log_file, .. } => {
+                self.output_tail.clone_from(output_tail);
+                self.log_file.clone_from(log_file);
+            }
+            RunEvent::Verdict { verdict, .. } => {
+                self.message = Some(verdict.sentence());
+                self.verdict = Some(verdict.clone());
+                if matches!(verdict.outcome, cliq_protocol::Outcome::Route(_)) {
+                    self.status = PhaseStatus::Waiting;
+                    self.rest(now);
+                }
+            }
+            RunEvent::PhaseCompleted { .. } => {
+                self.status = PhaseStatus::Completed;
+                self.rest(now);
+            }
+            RunEvent::PhaseEscalated { reason, .. } => {
+                self.status = PhaseStatus::Escalated;
+                self.message = Some(reason.clone());
+                self.rest(now);
+            }
+            RunEvent::PhaseStopped { .. } => {
+                self.status = PhaseStatus::Stopped;
+                self.rest(now);
+            }
+            _ => {}
+        }
+    }
+}
