@@ -1,2 +1,32 @@
-//! x
-fn main() {}
+//! `cliq-agent`: reads one dispatch message on standard input and handles it with the built-in agent that it names.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        None => cliq_agents::agent().run(),
+        Some("--version" | "-V") => {
+            print(&format!("cliq-agent {}", env!("CARGO_PKG_VERSION")), ExitCode::SUCCESS)
+        }
+        Some("--help" | "-h") => print(&usage(), ExitCode::SUCCESS),
+        Some(other) => {
+            print(&format!("error: unexpected argument {other:?}\n\n{}", usage()), ExitCode::from(2))
+        }
+    }
+}
+
+fn usage() -> String {
+    format!(
+        "Reads one dispatch message on standard input and handles it with the built-in agent that it names.\n\n\
+         Usage: cliq-agent < MESSAGE\n\n\
+         Agents: {}\n\
+         The orchestrator starts it; .cliq/messages/ keeps what it sent. docs/protocol.md describes the message.",
+        cliq_agents::NAMES.join(", ")
+    )
+}
+
+#[expect(clippy::print_stdout, reason = "the one thing that this program says to people")]
+fn print(text: &str, code: ExitCode) -> ExitCode {
+    println!("{text}");
+    code
+}

@@ -1,2 +1,31 @@
-//! x
-fn main() {}
+//! `cliq`: runs teams of agents. Arguments in, one library call, rendering out.
+
+mod args;
+mod commands;
+mod failure;
+mod home;
+mod project;
+mod render;
+mod settings;
+mod teams;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = match args::Cli::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Usage errors go to standard error with code 2, help and version to standard output with 0.
+            let code = if error.use_stderr() { 2 } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    match commands::run(args) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}

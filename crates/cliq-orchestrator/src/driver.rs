@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::{
-    FsError, PipelineStatus, ProjectLock, SignalWatch, append_line, clear_signals, create_channel, read_status,
-    write_routed, write_status,
+    FsError, PipelineStatus, ProjectLock, SignalWatch, append_line, clear_signals, create_channel,
+    read_status, write_routed, write_status,
 };
 use cliq_protocol::{NotifyRequest, PhaseName, Timestamp};
 use cliq_workflow::{PhaseId, resolve_text};
@@ -85,7 +85,8 @@ impl Driver {
         let pipeline = Pipeline::new(Arc::clone(&plan.workflow));
         let view = RunView::new(&plan.workflow);
         let inputs = plan.resolved_inputs();
-        let shared = Arc::new(Shared { plan, run_id, inputs, messages, stop: CancellationToken::new(), wakers });
+        let shared =
+            Arc::new(Shared { plan, run_id, inputs, messages, stop: CancellationToken::new(), wakers });
         if let Err(why) = &watch {
             let message = format!("signal files cannot be watched and are polled instead: {why}");
             shared.send(RunEvent::Warning { phase: None, message });
@@ -328,7 +329,8 @@ impl Driver {
         let phase = shared.workflow().phase(id);
         for wish in phase.notify.iter().filter(|wish| wish.event == event) {
             let resolve = |text: &Option<String>| {
-                text.as_deref().map(|text| resolve_text(text, &shared.values(phase)).unwrap_or_else(|_| text.to_owned()))
+                text.as_deref()
+                    .map(|text| resolve_text(text, &shared.values(phase)).unwrap_or_else(|_| text.to_owned()))
             };
             let payload = serde_json::json!({
                 "phase": phase.name, "team": shared.workflow().name, "run_id": shared.run_id,

@@ -209,13 +209,19 @@ mod status_text {
     use cliq_fs::PipelineStatus;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(super) fn serialize<S: Serializer>(status: &PipelineStatus, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        status: &PipelineStatus,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(status.as_str())
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PipelineStatus, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<PipelineStatus, D::Error> {
         let text = String::deserialize(deserializer)?;
-        PipelineStatus::parse(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is no status of a run")))
+        PipelineStatus::parse(&text)
+            .ok_or_else(|| D::Error::custom(format!("{text:?} is no status of a run")))
     }
 }
 
@@ -270,7 +276,9 @@ impl RunEvent {
             Report::PhaseCompleted { phase } => Self::PhaseCompleted { phase: name(phase) },
             Report::PhaseEscalated { phase, reason } => Self::PhaseEscalated { phase: name(phase), reason },
             Report::PhaseStopped { phase } => Self::PhaseStopped { phase: name(phase) },
-            Report::Draining { running } => Self::Draining { running: running.into_iter().map(name).collect() },
+            Report::Draining { running } => {
+                Self::Draining { running: running.into_iter().map(name).collect() }
+            }
         }
     }
 
@@ -301,7 +309,9 @@ impl RunEvent {
             Self::Verdict { gate, iteration, max_iterations, verdict } => {
                 format!("{gate}: {} (evaluation {iteration} of {max_iterations})", verdict.sentence())
             }
-            Self::VerdictRejected { gate, reason, .. } => format!("{gate}: no valid verdict, asked again: {reason}"),
+            Self::VerdictRejected { gate, reason, .. } => {
+                format!("{gate}: no valid verdict, asked again: {reason}")
+            }
             Self::PhaseCompleted { phase } => format!("{phase}: completed"),
             Self::PhaseEscalated { phase, reason } => format!("{phase}: escalated: {reason}"),
             Self::PhaseStopped { phase } => format!("{phase}: stopped"),

@@ -33,7 +33,10 @@ impl JournalWriter {
         let line = record.encode();
         match self.file.write(&line) {
             Ok(n) if n == line.len() => Ok(()),
-            Ok(n) => Err(io::Error::new(io::ErrorKind::WriteZero, format!("only {n} of {} bytes were written", line.len()))),
+            Ok(n) => Err(io::Error::new(
+                io::ErrorKind::WriteZero,
+                format!("only {n} of {} bytes were written", line.len()),
+            )),
             Err(error) => Err(error),
         }
         .at("append to", &self.path)
@@ -67,7 +70,9 @@ pub enum JournalError {
         message: String,
     },
     /// A newer cliq wrote it.
-    #[error("{path} has version {found} of the format, and this cliq reads version {JOURNAL_VERSION}: use the cliq that wrote it")]
+    #[error(
+        "{path} has version {found} of the format, and this cliq reads version {JOURNAL_VERSION}: use the cliq that wrote it"
+    )]
     Newer {
         /// The journal.
         path: Utf8PathBuf,

@@ -160,7 +160,10 @@ impl RunPlan {
             let hint = match nearest(name, declared.iter().map(|i| i.name.as_str())) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if declared.is_empty() => "it declares none".to_owned(),
-                None => format!("it declares {}", declared.iter().map(|i| i.name.as_str()).collect::<Vec<_>>().join(", ")),
+                None => format!(
+                    "it declares {}",
+                    declared.iter().map(|i| i.name.as_str()).collect::<Vec<_>>().join(", ")
+                ),
             };
             problems.push(format!("the team has no input `{name}`: {hint}"));
         }

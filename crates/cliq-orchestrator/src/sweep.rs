@@ -44,7 +44,9 @@ fn marked(run_id: &str, phase: Option<&str>) -> Vec<Pid> {
         .filter(|&pid| pid != me)
         .filter(|pid| {
             // A zombie's environment reads as empty, so the dead do not count.
-            let Ok(environment) = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())) else { return false };
+            let Ok(environment) = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())) else {
+                return false;
+            };
             let has = |mark: &str| environment.split(|&b| b == 0).any(|variable| variable == mark.as_bytes());
             has(&run) && phase.as_deref().is_none_or(has)
         })

@@ -1,1 +1,40 @@
-//! x
+//! Write a cliq agent.
+//!
+//! An agent is a program: it reads one message on standard input, works, and reports in a file. This crate does all of
+//! that but the work. [`Agent`] takes a handler per kind of phase and [`Agent::run`] is the whole of `main`:
+//!
+//! ```no_run
+//! use cliq_sdk::{Agent, Handoff};
+//!
+//! fn main() -> std::process::ExitCode {
+//!     Agent::new()
+//!         .standard(|ctx| {
+//!             ctx.progress("reading the requirement")?;
+//!             let words = ctx.requirement()?.unwrap_or_default().split_whitespace().count();
+//!             ctx.send(&Handoff::text(format!("The requirement has {words} words.")))?;
+//!             Ok(ctx.complete(serde_json::json!({ "words": words })))
+//!         })
+//!         .run()
+//! }
+//! ```
+//!
+//! The handler cannot get the order of messages wrong: `ok` is written before it starts, the terminal message after it
+//! returns, and a [`Completion`] can only be had from the context, so forgetting to complete does not compile. An error
+//! that is returned, and a panic, are reported as `error`.
+//!
+//! Programs that do not fit into handlers use [`Session`]. Agents in other languages need no SDK: `docs/protocol.md` has
+//! all they need, and [`conformance`] checks them.
+
+pub mod conformance;
+mod context;
+mod handoff;
+mod run;
+mod session;
+
+pub use cliq_protocol::{
+    CommandResult, Envelope, HistoryEntry, NotifyRequest, Object, PhaseKind, PhaseName, Timestamp, Verdict,
+};
+pub use context::{GateContext, NotifyContext, PhaseContext, StandardContext, TeamContext};
+pub use handoff::{Handoff, Received};
+pub use run::{Agent, Completion};
+pub use session::{Reporter, SdkError, Session};

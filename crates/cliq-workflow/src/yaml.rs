@@ -134,8 +134,7 @@ fn opening_quote(text: &str, span: Span) -> Span {
         for quote in ['"', '\''] {
             let opens = |at: &usize| line[..*at].chars().next_back().is_none_or(|c| " \t[{,".contains(c));
             let odd = line.matches(quote).count() % 2 == 1;
-            if let Some(at) = line.match_indices(quote).map(|(at, _)| at).rfind(opens).filter(|_| odd)
-            {
+            if let Some(at) = line.match_indices(quote).map(|(at, _)| at).rfind(opens).filter(|_| odd) {
                 let column = line[..at].chars().count() + 1;
                 return Span { line: n + 1, column, start: start + at, end: start + at + 1 };
             }

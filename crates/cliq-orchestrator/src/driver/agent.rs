@@ -54,7 +54,9 @@ impl Follower {
         let read = self.tail.read_new(|Line { offset, message }| {
             let message = match message {
                 Ok(message) => message,
-                Err(fault) => return odd(format!("the line at byte {offset} is no message and is skipped: {fault}")),
+                Err(fault) => {
+                    return odd(format!("the line at byte {offset} is no message and is skipped: {fault}"));
+                }
             };
             if let Err(violation) = order.accept(&message.body) {
                 return odd(format!("the message at byte {offset} has no effect: {violation}"));
@@ -167,14 +169,18 @@ impl AgentRun {
                 return outcome;
             }
             if let Some(exit) = exit {
-                let how = exit.map_or_else(|error| format!("nobody knows how: {error}"), |exit| exit.to_string());
+                let how =
+                    exit.map_or_else(|error| format!("nobody knows how: {error}"), |exit| exit.to_string());
                 return Err(format!("agent {} ended without a terminal message ({how})", self.agent));
             }
         }
     }
 
     /// What is new in the channel; the outcome once it is there.
-    fn read(&self, follower: &mut Follower) -> Result<Option<Result<Option<serde_json::Value>, String>>, String> {
+    fn read(
+        &self,
+        follower: &mut Follower,
+    ) -> Result<Option<Result<Option<serde_json::Value>, String>>, String> {
         let terminal = follower.read(
             |body| match body {
                 ChannelBody::Progress { message } => {
@@ -199,7 +205,8 @@ impl AgentRun {
         self.shared.send(match outcome {
             Ok(result) => RunEvent::AgentCompleted { phase, result },
             Err((reason, output_tail)) => {
-                let log_file = output_tail.as_ref().map(|_| self.shared.dir().relative(&self.log).to_string());
+                let log_file =
+                    output_tail.as_ref().map(|_| self.shared.dir().relative(&self.log).to_string());
                 RunEvent::WorkFailed { phase, reason, output_tail, log_file }
             }
         });
@@ -209,7 +216,8 @@ impl AgentRun {
     async fn sweep(&self) {
         let (run_id, phase, grace) =
             (self.shared.run_id.clone(), self.phase.to_string(), self.shared.plan.timing.kill_grace);
-        let swept = tokio::task::spawn_blocking(move || crate::sweep::sweep(&run_id, Some(&phase), grace)).await;
+        let swept =
+            tokio::task::spawn_blocking(move || crate::sweep::sweep(&run_id, Some(&phase), grace)).await;
         if let Ok(n @ 1..) = swept {
             self.shared.warn(&self.phase, format!("{n} processes that it left behind were ended"));
         }

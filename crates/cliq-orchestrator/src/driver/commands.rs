@@ -17,12 +17,16 @@ use crate::launcher::{Exit, Job, Running};
 
 /// Runs them all and tells the dispatcher.
 pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, routed_by: Option<PhaseId>) {
-    let mut runner = Runner { shared: &shared, phase: shared.workflow().phase(phase), iteration, left: Vec::new() };
+    let mut runner =
+        Runner { shared: &shared, phase: shared.workflow().phase(phase), iteration, left: Vec::new() };
     let event = match runner.run(routed_by).await {
         Ok(results) => RunEvent::CommandsFinished { phase: runner.phase.name.clone(), iteration, results },
-        Err(reason) => {
-            RunEvent::WorkFailed { phase: runner.phase.name.clone(), reason, output_tail: None, log_file: None }
-        }
+        Err(reason) => RunEvent::WorkFailed {
+            phase: runner.phase.name.clone(),
+            reason,
+            output_tail: None,
+            log_file: None,
+        },
     };
     // What the commands left running goes before anybody hears that they are done: a phase that ended is over.
     let grace = shared.plan.timing.kill_grace;
@@ -61,7 +65,8 @@ impl Runner<'_> {
                 break;
             }
             if exec && failed {
-                self.shared.warn(&self.phase.name, format!("command `{}` failed; the phase goes on", command.name));
+                self.shared
+                    .warn(&self.phase.name, format!("command `{}` failed; the phase goes on", command.name));
             }
         }
         let dir = self.shared.dir();
@@ -103,9 +108,9 @@ impl Runner<'_> {
             let to = self.shared.dir().channel(&self.phase.name, &workflow.phase(to).name);
             write_handoff(&to, &envelope).map_err(|e| e.to_string())?;
         }
-        let fatal = results.iter().find(|r| {
-            !r.pass && self.phase.commands.iter().any(|c| c.name == r.name && c.escalate_on_fail)
-        });
+        let fatal = results
+            .iter()
+            .find(|r| !r.pass && self.phase.commands.iter().any(|c| c.name == r.name && c.escalate_on_fail));
         let body = match fatal {
             Some(result) => ChannelBody::Error { error: format!("command `{}` failed", result.name) },
             None => ChannelBody::Complete { result: Some(data.into()) },
@@ -281,7 +286,8 @@ fn repositories(workspace: &Utf8Path) -> Vec<Utf8PathBuf> {
         return vec![workspace.to_owned()];
     }
     let entries = workspace.read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
-    let mut found: Vec<Utf8PathBuf> = entries.map(camino::Utf8DirEntry::into_path).filter(|dir| is_repo(dir)).collect();
+    let mut found: Vec<Utf8PathBuf> =
+        entries.map(camino::Utf8DirEntry::into_path).filter(|dir| is_repo(dir)).collect();
     found.sort();
     if found.is_empty() { vec![workspace.to_owned()] } else { found }
 }

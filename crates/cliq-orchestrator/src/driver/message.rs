@@ -6,7 +6,8 @@ use camino::Utf8PathBuf;
 use cliq_fs::{CliqDir, FsError, IoContext, write_atomic};
 use cliq_gate::Gate;
 use cliq_protocol::{
-    AgentMessage, Dispatch, GateDispatch, Incoming, Object, Outgoing, Outcome, PhaseDispatch, PhaseInfo, PhaseName,
+    AgentMessage, Dispatch, GateDispatch, Incoming, Object, Outcome, Outgoing, PhaseDispatch, PhaseInfo,
+    PhaseName,
 };
 use cliq_workflow::{Command, Phase, PhaseId, Rule, Scope, resolve_text};
 use serde_json::{Value, json};
@@ -24,7 +25,11 @@ pub(super) struct Activation {
 }
 
 /// What a gate's agent is told of the gate.
-pub(super) fn gate_dispatch(gate: &Gate, context_file: Utf8PathBuf, rejected: Option<String>) -> GateDispatch {
+pub(super) fn gate_dispatch(
+    gate: &Gate,
+    context_file: Utf8PathBuf,
+    rejected: Option<String>,
+) -> GateDispatch {
     GateDispatch {
         iteration: gate.iteration(),
         max_iterations: gate.spec().max_iterations,
@@ -140,7 +145,8 @@ fn role_file(shared: &Shared, phase: &Phase) -> Result<Option<Utf8PathBuf>, FsEr
 }
 
 fn command(command: &Command) -> Value {
-    let mut value = json!({"name": command.name, "run": command.run, "escalate_on_fail": command.escalate_on_fail});
+    let mut value =
+        json!({"name": command.name, "run": command.run, "escalate_on_fail": command.escalate_on_fail});
     if let Some(condition) = &command.condition {
         value["if"] = condition.as_str().into();
     }

@@ -20,7 +20,12 @@ pub(super) async fn deliver(shared: Arc<Shared>, phase: PhaseName, request: Noti
     }
 }
 
-async fn try_deliver(shared: &Shared, phase: &PhaseName, request: &NotifyRequest, number: u32) -> Result<(), String> {
+async fn try_deliver(
+    shared: &Shared,
+    phase: &PhaseName,
+    request: &NotifyRequest,
+    number: u32,
+) -> Result<(), String> {
     let Some(command) = shared.plan.agents.get(&request.agent) else {
         return Err(if cliq_workflow::BUILT_IN.contains(&request.agent.as_str()) {
             "this version of cliq cannot run that agent yet".to_owned()

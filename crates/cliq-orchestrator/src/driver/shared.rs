@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, read_handoff};
 use cliq_protocol::PhaseName;
-use cliq_workflow::{Phase, ResolveError, Values, ValidatedWorkflow};
+use cliq_workflow::{Phase, ResolveError, ValidatedWorkflow, Values};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -88,7 +88,11 @@ impl Values for PhaseValues<'_> {
             Some(envelope) => Some(envelope),
             None => {
                 let newest = newest_handoff(&dir.channels(), from);
-                newest.map(|channel| read_handoff(&channel, from)).transpose().map_err(|e| e.to_string())?.flatten()
+                newest
+                    .map(|channel| read_handoff(&channel, from))
+                    .transpose()
+                    .map_err(|e| e.to_string())?
+                    .flatten()
             }
         };
         let envelope = envelope.ok_or_else(|| format!("`{from}` has handed nothing over"))?;

@@ -359,7 +359,9 @@ impl Pipeline {
             // that hung would be worse than one that says so.
             None => End {
                 status: PipelineStatus::Failed,
-                reason: Some("no phase can start, though the run is not complete; please report this".to_owned()),
+                reason: Some(
+                    "no phase can start, though the run is not complete; please report this".to_owned(),
+                ),
                 phase: None,
             },
         };

@@ -5,7 +5,7 @@ use cliq_gate::{GateEffect, GateEvent};
 use cliq_protocol::{GateData, Object, PhaseName};
 use cliq_workflow::PhaseId;
 
-use super::machine::{Pipeline, PhaseState, Task};
+use super::machine::{PhaseState, Pipeline, Task};
 use super::{Effect, Report};
 
 impl Pipeline {
@@ -60,14 +60,17 @@ impl Pipeline {
     fn route(&mut self, gate: PhaseId, target: &PhaseName, out: &mut Vec<Effect>) {
         let Some(target) = self.workflow.find(target.as_str()) else { return };
         if self.waits_for(target, gate) {
-            let reason = format!("cannot route to `{}`, which waits for this gate", self.workflow.phase(target).name);
+            let reason =
+                format!("cannot route to `{}`, which waits for this gate", self.workflow.phase(target).name);
             return self.escalate(gate, &reason, out);
         }
         self.deliver(gate, vec![target], out);
         self.phases[gate.index()].state = PhaseState::Routed(target);
         let cell = &mut self.phases[target.index()];
         match cell.state {
-            PhaseState::Queued | PhaseState::Working | PhaseState::Routed(_) => cell.waiting_gates.push_back(gate),
+            PhaseState::Queued | PhaseState::Working | PhaseState::Routed(_) => {
+                cell.waiting_gates.push_back(gate)
+            }
             PhaseState::Waiting | PhaseState::Completed | PhaseState::Escalated(_) | PhaseState::Stopped => {
                 cell.routed_by = Some(gate);
                 self.enqueue(Task::Start(target));

@@ -16,7 +16,10 @@ pub(super) struct ExitWatch {
 
 #[cfg(target_os = "linux")]
 impl ExitWatch {
-    #[expect(deprecated, reason = "its replacement is unsafe for the sake of types that lie about their descriptor; an OwnedFd does not")]
+    #[expect(
+        deprecated,
+        reason = "its replacement is unsafe for the sake of types that lie about their descriptor; an OwnedFd does not"
+    )]
     pub(super) fn new(pid: Pid) -> io::Result<Self> {
         let fd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?;
         Ok(Self { fd: tokio::io::unix::AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)? })

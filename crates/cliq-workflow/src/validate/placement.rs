@@ -79,10 +79,18 @@ fn check_needs(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagnos
         PhaseKind::Exec => {
             need("commands", "exec-without-commands", filled("commands"), "at least one command");
         }
-        PhaseKind::Pull => { need("sources", "pull-without-sources", filled("sources"), "at least one source"); }
-        PhaseKind::Push => { need("targets", "push-without-targets", publishes, "at least one target"); }
-        PhaseKind::Hug => { need("review", "hug-without-review", record.has("review"), "a review block"); }
-        PhaseKind::Team => { need("team", "team-without-team", record.has("team"), "a team to run"); }
+        PhaseKind::Pull => {
+            need("sources", "pull-without-sources", filled("sources"), "at least one source");
+        }
+        PhaseKind::Push => {
+            need("targets", "push-without-targets", publishes, "at least one target");
+        }
+        PhaseKind::Hug => {
+            need("review", "hug-without-review", record.has("review"), "a review block");
+        }
+        PhaseKind::Team => {
+            need("team", "team-without-team", record.has("team"), "a team to run");
+        }
         PhaseKind::Standard if phase.is_connector() => {
             let agent = phase.agent.as_ref().map(|a| a.value.as_str()).unwrap_or_default();
             let has = filled("sources") || publishes;

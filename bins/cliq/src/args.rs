@@ -1,0 +1,197 @@
+//! The command line.
+
+use camino::Utf8PathBuf;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Runs teams of agents.
+///
+/// A run has four steps: `cliq init`, `cliq assemble TEAM`, `cliq req -m TEXT`, `cliq run`. `cliq demo` shows one.
+#[derive(Debug, Parser)]
+#[command(name = "cliq", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// Work as if started in DIR.
+    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
+    pub(crate) directory: Option<Utf8PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make this directory a project: create .cliq/.
+    Init,
+    /// Choose the team: copy it into .cliq/.
+    Assemble {
+        /// A folder with a team.yml, or `@scope/name`.
+        team: String,
+    },
+    /// Say what the team is to do. Puts the last run aside.
+    Req(ReqArgs),
+    /// Run the team.
+    Run(RunArgs),
+    /// Show how the run stands.
+    Status {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// Follow the run to its end.
+        #[arg(long, conflicts_with = "json")]
+        watch: bool,
+    },
+    /// Print what the orchestrator, or a phase's agent and commands, wrote.
+    Logs {
+        /// The phase; without it, the orchestrator's own log.
+        phase: Option<String>,
+        /// Follow until the run ends.
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// Stop the run of this project.
+    Cancel,
+    /// Remove everything that runs left in .cliq/; team, roles, requirement and settings stay.
+    Clean,
+    /// Check that everything needed is there.
+    Doctor {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a bundled team on real files in DIR: no key, model or account needed.
+    Demo {
+        /// A new or empty directory. Default: `cliq-demo`, or the first free `cliq-demo-N`.
+        dir: Option<Utf8PathBuf>,
+    },
+    /// Work with teams.
+    #[command(subcommand)]
+    Team(TeamCommand),
+    /// Work with agents.
+    #[command(subcommand)]
+    Agent(AgentCommand),
+    /// Print a completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ReqArgs {
+    /// The requirement itself.
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// A file that holds it; `-` for standard input.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Option<Utf8PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Run again whatever came before, without asking.
+    #[arg(short, long)]
+    pub(crate) force: bool,
+    /// Plain child processes, plain lines, no questions.
+    #[arg(long)]
+    pub(crate) headless: bool,
+    /// The agent for phases that name none, for this run.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// A value for an input of the team. May be given several times.
+    #[arg(long = "input", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) inputs: Vec<(String, String)>,
+    /// How many phases may work at the same time. Default: as many as can.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_parallel: Option<u32>,
+    /// Print events as JSON, one per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write KEY=VALUE".to_owned()),
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// A list for people.
+    Text,
+    /// A Mermaid flowchart.
+    Mermaid,
+    /// A Graphviz digraph.
+    Dot,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TeamCommand {
+    /// Report every problem of a team, with place and remedy.
+    Validate {
+        /// A team's folder or team.yml, or `@scope/name`. Default: the team here, else the assembled one.
+        path: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Draw a team's phases.
+    Graph {
+        /// As for `validate`.
+        path: Option<String>,
+        /// How to draw.
+        #[arg(long, value_enum, default_value = "text")]
+        format: GraphFormat,
+    },
+    /// Print the JSON Schema of team.yml, for editors.
+    Schema,
+    /// List the teams here, installed and bundled.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Create a team to begin with, in a folder of its name.
+    Create {
+        /// `name` or `@scope/name`.
+        name: String,
+    },
+    /// Show a team: what it does, what it needs, its phases.
+    Show {
+        /// As for `validate`.
+        path: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum CheckRole {
+    /// As the agent of a standard phase.
+    Standard,
+    /// As the agent of a gate.
+    Gate,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentCommand {
+    /// Play the orchestrator to an agent and name each rule that it breaks.
+    Check {
+        /// What to dispatch it as.
+        #[arg(long = "as", value_enum, default_value = "standard")]
+        role: CheckRole,
+        /// How many seconds it has to answer each message.
+        #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+        timeout: u64,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// The agent's program and its arguments.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Handle the dispatch message on standard input with the built-in agent that it names, as `cliq-agent` does.
+    Handle,
+    /// List the agents that can work here.
+    List,
+}

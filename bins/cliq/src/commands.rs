@@ -1,0 +1,49 @@
+//! One module per command.
+
+mod agent;
+mod assemble;
+mod cancel;
+mod clean;
+mod demo;
+mod doctor;
+mod init;
+mod logs;
+mod req;
+mod run;
+mod status;
+mod team;
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::args::{Cli, Command};
+use crate::failure::Failure;
+
+/// Carries out a command.
+pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    if let Some(dir) = &cli.directory {
+        std::env::set_current_dir(dir)
+            .map_err(|error| Failure::usage(format!("cannot work in {dir}: {error}")))?;
+    }
+    match cli.command {
+        Command::Init => init::run(),
+        Command::Assemble { team } => assemble::run(&team),
+        Command::Req(args) => req::run(&args),
+        Command::Run(args) => run::run(args),
+        Command::Status { json, watch } => status::run(json, watch),
+        Command::Logs { phase, follow } => logs::run(phase.as_deref(), follow),
+        Command::Cancel => cancel::run(),
+        Command::Clean => clean::run(),
+        Command::Doctor { json } => doctor::run(json),
+        Command::Demo { dir } => demo::run(dir),
+        Command::Team(command) => team::run(command),
+        Command::Agent(command) => agent::run(command),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "cliq", &mut script);
+            crate::ui::raw(&script)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `cliq cancel`
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use cliq_fs::{PipelineStatus, ProjectLock, write_status};
+
+use crate::failure::Failure;
+use crate::{project, settings, ui};
+
+pub(super) fn run() -> Result<ExitCode, Failure> {
+    let dir = project::open()?;
+    let Some(holder) = ProjectLock::holder(&dir)? else {
+        return Err(Failure::failed("nothing is running in this project")
+            .hint("`cliq status` shows how the last run ended"));
+    };
+    write_status(&dir, PipelineStatus::Cancelled)?;
+    let process = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    ui::line(format!("asked the run{process} to stop"))?;
+    // It sees the request at its next poll at the latest, and then gives its agents a moment to end.
+    let timing = settings::load(Some(&dir))?.timing;
+    let deadline = Instant::now() + timing.poll_interval + timing.kill_grace * 2 + Duration::from_secs(15);
+    while ProjectLock::holder(&dir)?.is_some() {
+        if Instant::now() > deadline {
+            return Err(Failure::failed("the run has not stopped yet")
+                .hint("`cliq status` shows how it stands; end its process by hand if it hangs"));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    ui::line("it has stopped")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,101 @@
+//! `cliq logs`
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use cliq_fs::{CliqDir, ProjectLock};
+
+use crate::failure::Failure;
+use crate::{project, ui};
+
+const STEP: Duration = Duration::from_millis(200);
+
+pub(super) fn run(phase: Option<&str>, follow: bool) -> Result<ExitCode, Failure> {
+    let dir = project::open()?;
+    if let Some(phase) = phase {
+        let workflow = project::team(&dir)?;
+        if workflow.find(phase).is_none() {
+            let names: Vec<String> = workflow.phases().map(|(_, p)| p.name.to_string()).collect();
+            let near = cliq_workflow::nearest(phase, names.iter().map(String::as_str));
+            let hint = near.map_or_else(
+                || format!("it has {}", names.join(", ")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            return Err(Failure::usage(format!("the team has no phase `{phase}`")).hint(hint));
+        }
+    }
+    let mut printed: HashMap<Utf8PathBuf, u64> = HashMap::new();
+    loop {
+        let running = ProjectLock::holder(&dir)?.is_some();
+        for file in files(&dir, phase)? {
+            print_new(&file, phase.is_some(), &mut printed)?;
+        }
+        if !(follow && running) {
+            break;
+        }
+        std::thread::sleep(STEP);
+    }
+    if printed.is_empty() {
+        let what = phase.map_or("the orchestrator has".to_owned(), |phase| format!("phase `{phase}` has"));
+        ui::hint(&format!("{what} printed nothing"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The orchestrator's log, or every log of a phase, oldest first.
+fn files(dir: &CliqDir, phase: Option<&str>) -> Result<Vec<Utf8PathBuf>, Failure> {
+    let Some(phase) = phase else { return Ok(vec![dir.orchestrator_log()]) };
+    let prefix = format!("{phase}.");
+    let mut found = Vec::new();
+    let entries = match dir.logs().read_dir_utf8() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().starts_with(&prefix) {
+            found.push((entry.metadata()?.modified()?, entry.into_path()));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
+fn print_new(
+    file: &Utf8PathBuf,
+    title: bool,
+    printed: &mut HashMap<Utf8PathBuf, u64>,
+) -> Result<(), Failure> {
+    let mut handle = match File::open(file) {
+        Ok(handle) => handle,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let length = handle.metadata()?.len();
+    let at = printed.get(file).copied();
+    if at == Some(length) || (at.is_none() && length == 0) {
+        return Ok(());
+    }
+    if title && at.is_none() {
+        ui::line(ui::paint(ui::BOLD, format!("==> {} <==", file.file_name().unwrap_or_default())))?;
+    }
+    let start = at.filter(|at| *at <= length).unwrap_or(0);
+    handle.seek(SeekFrom::Start(start))?;
+    let mut buffer = vec![0; 64 * 1024];
+    let mut position = start;
+    loop {
+        let n = handle.read(&mut buffer)?;
+        if n == 0 {
+            break;
+        }
+        ui::raw(&buffer[..n])?;
+        position += n as u64;
+    }
+    printed.insert(file.clone(), position);
+    Ok(())
+}

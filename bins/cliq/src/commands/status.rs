@@ -1,0 +1,89 @@
+//! `cliq status`
+
+use std::fmt::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use cliq_fs::{CliqDir, ProjectLock, now_millis};
+use cliq_orchestrator::RunView;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::render::summary;
+use crate::{project, ui};
+
+/// How often a followed run is looked at.
+const STEP: Duration = Duration::from_millis(500);
+
+pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
+    let dir = project::open()?;
+    let workflow = project::team(&dir)?;
+    let mut last = String::new();
+    loop {
+        // The lock first: a run that ends in between is then shown as ended.
+        let running = ProjectLock::holder(&dir)?.is_some();
+        let view = project::last_run(&dir, &workflow)?.map(|(_, view)| view);
+        let state = state(view.as_ref(), running);
+        if as_json {
+            let view = view.unwrap_or_else(|| RunView::new(&workflow));
+            let mut value = serde_json::to_value(&view).unwrap_or_default();
+            value["state"] = state.into();
+            value["elapsed_ms"] = json!(view.elapsed_ms(now_millis()));
+            ui::json(&value)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let text = show(view.as_ref(), state, &dir);
+        let going = watch && running && state == "running";
+        if text != last {
+            if going && !last.is_empty() {
+                ui::line("")?;
+            }
+            ui::raw_styled(&text)?;
+            last = text;
+        }
+        if !going {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+/// `none`, `running`, `interrupted`, or how it ended, in lower case.
+fn state(view: Option<&RunView>, running: bool) -> &'static str {
+    match (view, running) {
+        (None, false) => "none",
+        (None, true) => "running",
+        (Some(view), _) => match (view.status.as_deref(), running) {
+            (Some("COMPLETED"), _) => "completed",
+            (Some("ESCALATED"), _) => "escalated",
+            (Some("FAILED"), _) => "failed",
+            (Some("CANCELLED"), _) => "cancelled",
+            (_, true) => "running",
+            (_, false) => "interrupted",
+        },
+    }
+}
+
+fn show(view: Option<&RunView>, state: &str, dir: &CliqDir) -> String {
+    let Some(view) = view else {
+        return "nothing has run yet: `cliq run` runs the team\n".to_owned();
+    };
+    // Whole seconds, so that a display that is followed changes when something does.
+    let now = now_millis();
+    let mut out = format!(
+        "{} {}  {}\n",
+        ui::paint(ui::BOLD, &view.team),
+        ui::paint(ui::DIM, view.run_id.as_deref().unwrap_or("-")),
+        state
+    );
+    out.push_str(&summary::table(view, now - now % 1000));
+    if let Some(reason) = &view.reason {
+        let _ = writeln!(out, "reason: {reason}");
+    }
+    if state == "interrupted" {
+        let log = dir.orchestrator_log();
+        let _ =
+            writeln!(out, "the orchestrator ended without finishing the run; {log} tells how far it came");
+    }
+    out
+}

@@ -1,0 +1,197 @@
+//! `cliq team`
+
+use std::process::ExitCode;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_protocol::PhaseName;
+use cliq_workflow::{Severity, ValidatedWorkflow, json_schema};
+use serde_json::json;
+
+use crate::args::{GraphFormat, TeamCommand};
+use crate::failure::{Failure, Kind};
+use crate::render::diagnostics;
+use crate::ui::{self, BOLD, DIM, GREEN, RED, paint};
+use crate::{project, teams};
+
+pub(super) fn run(command: TeamCommand) -> Result<ExitCode, Failure> {
+    match command {
+        TeamCommand::Validate { path, json } => validate(path.as_deref(), json),
+        TeamCommand::Graph { path, format } => {
+            let workflow = valid(path.as_deref())?;
+            ui::raw_styled(&match format {
+                GraphFormat::Text => workflow.to_text(),
+                GraphFormat::Mermaid => workflow.to_mermaid(),
+                GraphFormat::Dot => workflow.to_dot(),
+            })?;
+            Ok(ExitCode::SUCCESS)
+        }
+        TeamCommand::Schema => {
+            ui::json(&json_schema())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        TeamCommand::List { json } => list(json),
+        TeamCommand::Create { name } => create(&name),
+        TeamCommand::Show { path, json } => show(path.as_deref(), json),
+    }
+}
+
+fn validate(path: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
+    let found = teams::load_or_here(path)?;
+    let checked = found.folder.check();
+    let (file, valid) = (found.folder.file(), checked.workflow.is_some());
+    if as_json {
+        let rows: Vec<_> = checked
+            .diagnostics
+            .iter()
+            .map(|d| {
+                json!({
+                    "code": d.code, "severity": d.severity, "message": d.message, "file": file,
+                    "line": d.span.line, "column": d.span.column, "help": d.help,
+                })
+            })
+            .collect();
+        ui::json(&json!({"valid": valid, "file": file, "diagnostics": rows}))?;
+    } else {
+        diagnostics::show(found.folder.text(), file, &checked.diagnostics);
+        let count = diagnostics::count(&checked.diagnostics);
+        match &checked.workflow {
+            Some(workflow) => {
+                let with = if count.is_empty() { String::new() } else { format!(" with {count}") };
+                let phases = workflow.phases().len();
+                ui::line(format!("{} {} ({phases} phases){with}", paint(GREEN, "valid:"), workflow.name))?;
+            }
+            None => ui::line(format!("{} {file}: {count}", paint(RED, "invalid:")))?,
+        }
+    }
+    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// A team without errors; its problems are shown where it has some.
+fn valid(path: Option<&str>) -> Result<ValidatedWorkflow, Failure> {
+    let found = teams::load_or_here(path)?;
+    let checked = found.folder.check();
+    checked.workflow.ok_or_else(|| {
+        let errors: Vec<_> =
+            checked.diagnostics.into_iter().filter(|d| d.severity == Severity::Error).collect();
+        diagnostics::show(found.folder.text(), found.folder.file(), &errors);
+        Failure::told(Kind::Usage)
+    })
+}
+
+fn list(as_json: bool) -> Result<ExitCode, Failure> {
+    let teams = teams::list()?;
+    if as_json {
+        ui::json(&teams)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let width = teams.iter().map(|team| team.name.chars().count()).max().unwrap_or(0);
+    for team in teams {
+        let about = match (team.valid, team.description) {
+            (false, _) => paint(RED, "has errors: `cliq team validate` shows them"),
+            (true, description) => description.unwrap_or_default(),
+        };
+        let place = team.path.map_or(String::new(), |path| paint(DIM, format!(" ({path})")));
+        ui::line(format!("{:width$}  {:<9}  {about}{place}", team.name, team.source))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(path: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
+    let workflow = valid(path)?;
+    if as_json {
+        ui::json(&to_json(&workflow))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let version = workflow.version.as_ref().map(|v| format!(" {v}")).unwrap_or_default();
+    ui::line(paint(BOLD, format!("{}{version}", workflow.name)))?;
+    if let Some(description) = &workflow.description {
+        ui::line(description)?;
+    }
+    for (title, items) in [
+        ("use when", &workflow.use_when),
+        ("not for", &workflow.not_for),
+        ("tools", &workflow.tools),
+        ("tags", &workflow.tags),
+    ] {
+        if !items.is_empty() {
+            ui::line(format!("{}: {}", paint(BOLD, title), items.join("; ")))?;
+        }
+    }
+    for input in &workflow.inputs {
+        let need = match (&input.default, input.required) {
+            (Some(default), _) => format!("default {default:?}"),
+            (None, true) => "required".to_owned(),
+            (None, false) => "optional".to_owned(),
+        };
+        let about = input.description.as_deref().unwrap_or_default();
+        ui::line(format!("{}: {} ({need}) {about}", paint(BOLD, "input"), input.name))?;
+    }
+    for (name, agent) in &workflow.agents {
+        let env =
+            if agent.env.is_empty() { String::new() } else { format!(", needs {}", agent.env.join(", ")) };
+        ui::line(format!("{}: {name} ({}{env})", paint(BOLD, "agent"), agent.entry))?;
+    }
+    let text = workflow.to_text();
+    ui::raw_styled(text.split_once('\n').map_or("", |(_, phases)| phases))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn to_json(workflow: &ValidatedWorkflow) -> serde_json::Value {
+    let name = |id| workflow.phase(id).name.to_string();
+    let phases: Vec<_> = workflow
+        .phases()
+        .map(|(_, phase)| {
+            json!({
+                "name": phase.name, "type": phase.kind, "support": phase.support, "agent": phase.agent,
+                "depends_on": phase.depends_on.iter().map(|&id| name(id)).collect::<Vec<_>>(),
+                "route_targets": phase.route_targets.iter().map(|&id| name(id)).collect::<Vec<_>>(),
+                "commands": phase.commands.iter().map(|c| &c.name).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let inputs: Vec<_> = workflow
+        .inputs
+        .iter()
+        .map(|i| json!({"name": i.name, "description": i.description, "required": i.required, "default": i.default}))
+        .collect();
+    json!({
+        "name": workflow.name, "description": workflow.description,
+        "version": workflow.version.as_ref().map(ToString::to_string),
+        "tools": workflow.tools, "tags": workflow.tags, "use_when": workflow.use_when, "not_for": workflow.not_for,
+        "inputs": inputs, "phases": phases,
+    })
+}
+
+/// A team that is valid as it stands and asks to be changed.
+fn create(name: &str) -> Result<ExitCode, Failure> {
+    let full = if name.starts_with('@') { name.to_owned() } else { format!("@local/{name}") };
+    let short = full.rsplit('/').next().unwrap_or_default();
+    let scope = full
+        .strip_prefix('@')
+        .and_then(|rest| rest.split_once('/'))
+        .map(|(scope, _)| scope)
+        .unwrap_or_default();
+    for part in [scope, short] {
+        PhaseName::parse(part).map_err(|why| {
+            Failure::usage(format!("{name:?} is no team name: {why}")).hint("write `name` or `@scope/name`")
+        })?;
+    }
+    let dir = Utf8PathBuf::from(short);
+    if !project::is_empty_dir(&dir).map_err(|error| Failure::usage(format!("cannot use {dir}: {error}")))? {
+        return Err(
+            Failure::refused(format!("{dir} is not empty")).hint("choose another name, or remove the folder")
+        );
+    }
+    let team = include_str!("../../new-team/team.yml").replace("@local/new-team", &full);
+    let files = [
+        ("team.yml", team.as_str()),
+        ("roles/developer.md", include_str!("../../new-team/roles/developer.md")),
+        ("roles/fixer.md", include_str!("../../new-team/roles/fixer.md")),
+    ];
+    teams::write_files(Utf8Path::new(&dir), &files)?;
+    ui::line(format!("created {full} in {dir}/"))?;
+    ui::line(format!(
+        "next: change {dir}/team.yml and {dir}/roles/, then `cliq team validate {dir}` and `cliq assemble {dir}`"
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,139 @@
+//! Errors at the edge: what the person is told, and the exit code. `docs/exit-codes.md` documents each.
+
+use std::io;
+use std::process::ExitCode;
+
+use cliq_fs::{FsError, LockError};
+use cliq_orchestrator::{JournalError, StartError};
+use cliq_workflow::LoadError;
+
+use crate::ui;
+
+/// Why a command ends without having done what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    message: String,
+    hint: Option<String>,
+}
+
+/// What class of failure: it decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Something could not be done: 1.
+    Failed,
+    /// The call or the team is wrong: 2.
+    Usage,
+    /// The rules forbid it now: 4.
+    Refused,
+    /// Whoever read our output has gone. That is no failure of ours: 0.
+    BrokenPipe,
+}
+
+impl Failure {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Failed, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Usage, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Refused, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn code(&self) -> u8 {
+        match self.kind {
+            Kind::BrokenPipe => 0,
+            Kind::Failed => 1,
+            Kind::Usage => 2,
+            Kind::Refused => 4,
+        }
+    }
+
+    /// Tells the person and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        if self.kind != Kind::BrokenPipe && !self.message.is_empty() {
+            ui::error(&self.message);
+            if let Some(hint) = &self.hint {
+                ui::hint(hint);
+            }
+        }
+        ExitCode::from(self.code())
+    }
+
+    /// A failure that has been reported already.
+    pub(crate) fn told(kind: Kind) -> Self {
+        Self { kind, message: String::new(), hint: None }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let kind = if error.kind() == io::ErrorKind::BrokenPipe { Kind::BrokenPipe } else { Kind::Failed };
+        Self { kind, message: error.to_string(), hint: None }
+    }
+}
+
+impl From<FsError> for Failure {
+    fn from(error: FsError) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        let hint = match error {
+            JournalError::Broken { .. } => Some("`cliq clean` puts the broken run away".to_owned()),
+            _ => None,
+        };
+        Self { kind: Kind::Failed, message: error.to_string(), hint }
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::NoTeam(_) => Self::usage(error.to_string())
+                .hint("name a folder with a team.yml; `cliq team create NAME` makes one, `cliq team list` shows those there are"),
+            LoadError::NotUtf8 { .. } => Self::usage(error.to_string()).hint("save the file as UTF-8"),
+            _ => Self::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held { .. } => Self::refused(error.to_string())
+                .hint("`cliq status --watch` follows it, `cliq cancel` stops it"),
+            _ => Self::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Plan(plan) => {
+                Self::usage(format!("the run cannot begin:\n  {}", plan.problems.join("\n  ")))
+            }
+            StartError::Lock(lock) => lock.into(),
+            StartError::File(file) => file.into(),
+            other => Self::failed(other.to_string()),
+        }
+    }
+}
+
+impl Failure {
+    /// What the person would be told.
+    pub(crate) fn text(&self) -> &str {
+        &self.message
+    }
+}

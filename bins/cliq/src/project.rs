@@ -1,0 +1,152 @@
+//! The project that a command works on: its `.cliq`, its team, its agents.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::CliqDir;
+use cliq_orchestrator::{AgentCommand, Agents, Journal, RunView};
+use cliq_workflow::{TeamFolder, ValidatedWorkflow};
+use serde::Deserialize;
+
+use crate::failure::{Failure, Kind};
+use crate::{home, render};
+
+/// The directory that the command was started in.
+pub(crate) fn here() -> Result<Utf8PathBuf, Failure> {
+    let dir = std::env::current_dir()?;
+    Utf8PathBuf::from_path_buf(dir).map_err(|path| {
+        Failure::failed(format!("{} is not UTF-8, which cliq needs of paths", path.display()))
+    })
+}
+
+/// The project of this directory or the nearest above it.
+pub(crate) fn open() -> Result<CliqDir, Failure> {
+    let here = here()?;
+    CliqDir::discover(&here).ok_or_else(|| {
+        Failure::usage(format!("{here} is no cliq project, nor is any directory above it"))
+            .hint("`cliq init` makes it one; `cliq demo` shows a whole run")
+    })
+}
+
+/// The assembled team. Its problems are shown where it has errors.
+pub(crate) fn team(dir: &CliqDir) -> Result<ValidatedWorkflow, Failure> {
+    if !dir.team_file().exists() {
+        return Err(Failure::usage("no team is assembled in this project").hint("`cliq assemble PATH` or `cliq assemble @scope/name` chooses one; `cliq team list` shows those there are"));
+    }
+    let folder = TeamFolder::load(dir.root())?.with_installed_agents(installed_names());
+    // The entries of its agents lie in .cliq/team, where `agents.json` says; they were checked when it was assembled.
+    let checked = cliq_workflow::check(folder.text(), &AssembledFiles(&folder));
+    match checked.workflow {
+        Some(workflow) => Ok(workflow),
+        None => {
+            render::diagnostics::show(folder.text(), folder.file(), &checked.diagnostics);
+            crate::ui::hint("mend the team where it comes from and assemble it again");
+            Err(Failure::told(Kind::Usage))
+        }
+    }
+}
+
+struct AssembledFiles<'a>(&'a TeamFolder);
+
+impl cliq_workflow::TeamFiles for AssembledFiles<'_> {
+    fn has_role(&self, name: &str) -> bool {
+        self.0.has_role(name)
+    }
+    fn role_names(&self) -> Vec<String> {
+        self.0.role_names()
+    }
+    fn role_texts(&self) -> Vec<String> {
+        self.0.role_texts()
+    }
+    fn entry(&self, path: &Utf8Path) -> cliq_workflow::EntryFile {
+        self.0.entry(&Utf8Path::new("team").join(path))
+    }
+    fn installed_agents(&self) -> Vec<String> {
+        self.0.installed_agents()
+    }
+}
+
+/// Every agent that can work in the project: the team's own, installed ones, built-in ones (SPEC section 9).
+pub(crate) fn agents(dir: Option<&CliqDir>, workflow: Option<&ValidatedWorkflow>) -> Agents {
+    let mut agents = Agents::new();
+    for name in cliq_agents::NAMES {
+        agents = agents.with(*name, built_in());
+    }
+    for (name, command) in installed() {
+        agents = agents.with(name, command);
+    }
+    if let (Some(dir), Some(workflow)) = (dir, workflow) {
+        for (name, agent) in &workflow.agents {
+            let program = dir.root().join("team").join(&agent.entry);
+            let command = AgentCommand { program, args: Vec::new(), needs_env: agent.env.clone() };
+            agents = agents.with(name.clone(), command);
+        }
+    }
+    agents
+}
+
+/// `cliq-agent` beside this program; where it was not installed, this program does the same.
+fn built_in() -> AgentCommand {
+    let me = std::env::current_exe().ok().and_then(|path| Utf8PathBuf::from_path_buf(path).ok());
+    let me = me.unwrap_or_else(|| "cliq".into());
+    let sibling = me.with_file_name("cliq-agent");
+    if sibling.is_file() {
+        return AgentCommand { program: sibling, args: Vec::new(), needs_env: Vec::new() };
+    }
+    AgentCommand { program: me, args: vec!["agent".to_owned(), "handle".to_owned()], needs_env: Vec::new() }
+}
+
+#[derive(Deserialize)]
+struct Manifest {
+    entry: Utf8PathBuf,
+    #[serde(default)]
+    env: Vec<String>,
+}
+
+/// `CLIQ_HOME/agents/<name>/manifest.json`. One that cannot be read is as good as none; `cliq doctor` shows it.
+fn installed() -> Vec<(String, AgentCommand)> {
+    let Some(agents) = home::dir().map(|home| home.join("agents")) else { return Vec::new() };
+    let Ok(entries) = agents.read_dir_utf8() else { return Vec::new() };
+    entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let dir = entry.into_path();
+            let manifest: Manifest =
+                serde_json::from_slice(&fs::read(dir.join("manifest.json")).ok()?).ok()?;
+            let program = dir.join(&manifest.entry);
+            let executable =
+                fs::metadata(&program).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+            let command = AgentCommand { program, args: Vec::new(), needs_env: manifest.env };
+            executable.then(|| (dir.file_name().unwrap_or_default().to_owned(), command))
+        })
+        .collect()
+}
+
+pub(crate) fn installed_names() -> Vec<String> {
+    installed().into_iter().map(|(name, _)| name).collect()
+}
+
+/// The last run as its journal tells it; `None` where there was none.
+pub(crate) fn last_run(
+    dir: &CliqDir,
+    workflow: &ValidatedWorkflow,
+) -> Result<Option<(Journal, RunView)>, Failure> {
+    let Some(journal) = Journal::read(&dir.journal())? else { return Ok(None) };
+    if journal.records.is_empty() {
+        return Ok(None);
+    }
+    let mut view = RunView::new(workflow);
+    journal.records.iter().for_each(|record| view.apply(record));
+    Ok(Some((journal, view)))
+}
+
+/// Whether a file or directory is there, links followed.
+pub(crate) fn is_empty_dir(path: &Utf8Path) -> io::Result<bool> {
+    match path.read_dir_utf8() {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,5 @@
+//! Rendering what the libraries hand over.
+
+pub(crate) mod diagnostics;
+pub(crate) mod progress;
+pub(crate) mod summary;

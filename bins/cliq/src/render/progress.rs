@@ -1,0 +1,142 @@
+//! A run as it goes: live lines on a terminal, plain lines in a pipe, JSON for programs.
+
+use std::collections::HashMap;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use cliq_orchestrator::{Record, RunEvent, RunView};
+use cliq_protocol::{Outcome, PhaseName};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::ui::{self, DIM, GREEN, RED, YELLOW, paint};
+
+/// How a run is shown.
+pub(crate) enum Progress {
+    /// One JSON object per line.
+    Json,
+    /// One plain line per event.
+    Plain,
+    /// Finished lines above, phases at work below, with the time they take.
+    Live(Live),
+}
+
+pub(crate) struct Live {
+    area: MultiProgress,
+    bars: HashMap<PhaseName, ProgressBar>,
+}
+
+impl Progress {
+    /// What fits: JSON where asked for, live where standard output is a terminal and nobody wants plain.
+    pub(crate) fn new(json: bool, plain: bool) -> Self {
+        if json {
+            Self::Json
+        } else if plain || !io::stdout().is_terminal() {
+            Self::Plain
+        } else {
+            let area = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
+            Self::Live(Live { area, bars: HashMap::new() })
+        }
+    }
+
+    /// Shows an event. `view` has taken it already.
+    pub(crate) fn show(&mut self, record: &Record, view: &RunView) -> io::Result<()> {
+        match self {
+            Self::Json => ui::raw(&record.encode()),
+            Self::Plain => match line(record, view) {
+                Some(line) => ui::line(line),
+                None => Ok(()),
+            },
+            Self::Live(live) => live.show(record, view),
+        }
+    }
+}
+
+impl Live {
+    fn show(&mut self, record: &Record, view: &RunView) -> io::Result<()> {
+        match &record.event {
+            RunEvent::PhaseStarted { phase, .. } => {
+                let bar = self.bars.entry(phase.clone()).or_insert_with(|| {
+                    let bar = self.area.add(ProgressBar::new_spinner());
+                    let style = ProgressStyle::with_template(
+                        "  {spinner:.cyan} {prefix:.bold} {elapsed:>5.dim} {wide_msg:.dim}",
+                    );
+                    if let Ok(style) = style {
+                        bar.set_style(style);
+                    }
+                    bar.enable_steady_tick(Duration::from_millis(120));
+                    bar
+                });
+                bar.set_prefix(phase.to_string());
+                bar.reset_elapsed();
+            }
+            RunEvent::PhaseCompleted { phase }
+            | RunEvent::PhaseEscalated { phase, .. }
+            | RunEvent::PhaseStopped { phase } => self.drop_bar(phase),
+            RunEvent::Verdict { gate, verdict, .. } if matches!(verdict.outcome, Outcome::Route(_)) => {
+                self.drop_bar(gate)
+            }
+            RunEvent::RunFinished { .. } => {
+                self.bars.clear();
+                self.area.clear()?;
+            }
+            event => {
+                if let Some(phase) = event.phase()
+                    && let Some(bar) = self.bars.get(phase)
+                    && let Some(message) = view.find(phase).and_then(|p| p.message.clone())
+                {
+                    bar.set_message(message.replace('\n', " "));
+                }
+            }
+        }
+        let passing = matches!(
+            record.event,
+            RunEvent::PhaseStarted { .. } | RunEvent::Progress { .. } | RunEvent::AgentStarted { .. }
+        );
+        match line(record, view).filter(|_| !passing) {
+            Some(line) => self.area.println(line),
+            None => Ok(()),
+        }
+    }
+
+    fn drop_bar(&mut self, phase: &PhaseName) {
+        if let Some(bar) = self.bars.remove(phase) {
+            bar.finish_and_clear();
+            self.area.remove(&bar);
+        }
+    }
+}
+
+/// The event as a line for people; `None` for what only programs care about.
+fn line(record: &Record, view: &RunView) -> Option<String> {
+    let took = |phase: &PhaseName| {
+        let millis = view.find(phase).map_or(0, |p| p.duration_ms);
+        paint(DIM, format!("({})", ui::duration(millis)))
+    };
+    let text = record.event.describe();
+    Some(match &record.event {
+        RunEvent::AgentCompleted { .. } | RunEvent::CommandStarted { .. } | RunEvent::WorkFailed { .. } => {
+            return None;
+        }
+        // With a single command the line of the phase says it all.
+        RunEvent::CommandsFinished { results, .. } if results.len() < 2 && results.iter().all(|r| r.pass) => {
+            return None;
+        }
+        RunEvent::PhaseCompleted { phase } => format!("{} {text} {}", paint(GREEN, "✓"), took(phase)),
+        RunEvent::PhaseEscalated { phase, .. } => format!("{} {text} {}", paint(RED, "✗"), took(phase)),
+        RunEvent::Verdict { verdict, .. } => {
+            let style = if verdict.outcome == Outcome::Pass { GREEN } else { YELLOW };
+            format!("{} {text}", paint(style, "◆"))
+        }
+        RunEvent::Warning { .. }
+        | RunEvent::VerdictRejected { .. }
+        | RunEvent::Draining { .. }
+        | RunEvent::CancelRequested { .. } => {
+            format!("{} {text}", paint(YELLOW, "!"))
+        }
+        RunEvent::OrchestratorFailed { .. } => format!("{} {text}", paint(RED, "✗")),
+        // The summary says it.
+        RunEvent::RunFinished { .. } => return None,
+        RunEvent::PhaseStarted { .. } | RunEvent::RunStarted { .. } => format!("{} {text}", paint(DIM, "▸")),
+        _ => format!("{} {text}", paint(DIM, "·")),
+    })
+}

@@ -1,0 +1,146 @@
+//! A run at its end, or as it stands: the table of phases, and for an escalation what to do next.
+
+use std::io;
+
+use cliq_fs::CliqDir;
+use cliq_orchestrator::{PhaseStatus, PhaseView, PipelineStatus, RunView};
+use cliq_protocol::CommandResult;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
+
+/// How many lines of an output are quoted.
+const QUOTED_LINES: usize = 12;
+
+/// The table of phases.
+pub(crate) fn table(view: &RunView, now_ms: i64) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["", "PHASE", "TYPE", "STATUS", "ITERATIONS", "TIME"]);
+    for phase in &view.phases {
+        let running = phase.running_since_ms.map_or(0, |since| (now_ms - since).max(0));
+        let idle = phase.iterations == 0;
+        let name = if phase.support { format!("{} (support)", phase.name) } else { phase.name.to_string() };
+        table.add_row([
+            mark(phase.status).to_owned(),
+            name,
+            phase.kind.to_string(),
+            word(phase),
+            if idle { "-".to_owned() } else { phase.iterations.to_string() },
+            if idle { "-".to_owned() } else { ui::duration(phase.duration_ms + running) },
+        ]);
+    }
+    for column in [4, 5] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    let mut out = String::new();
+    for (n, line) in lines.iter().enumerate() {
+        let style = match n.checked_sub(1).and_then(|n| view.phases.get(n)) {
+            None => BOLD,
+            Some(phase) => match phase.status {
+                PhaseStatus::Completed => GREEN,
+                PhaseStatus::Escalated => RED,
+                PhaseStatus::Running | PhaseStatus::Waiting | PhaseStatus::Stopped => YELLOW,
+                PhaseStatus::Pending => DIM,
+            },
+        };
+        out.push_str(&paint(style, line));
+        out.push('\n');
+    }
+    out
+}
+
+fn mark(status: PhaseStatus) -> &'static str {
+    match status {
+        PhaseStatus::Pending => "·",
+        PhaseStatus::Running => "▸",
+        PhaseStatus::Waiting => "↺",
+        PhaseStatus::Completed => "✓",
+        PhaseStatus::Escalated => "✗",
+        PhaseStatus::Stopped => "■",
+    }
+}
+
+fn word(phase: &PhaseView) -> String {
+    match phase.status {
+        PhaseStatus::Pending if phase.support => "not needed",
+        PhaseStatus::Pending => "pending",
+        PhaseStatus::Running => "running",
+        PhaseStatus::Waiting => "waiting",
+        PhaseStatus::Completed => "completed",
+        PhaseStatus::Escalated => "escalated",
+        PhaseStatus::Stopped => "stopped",
+    }
+    .to_owned()
+}
+
+/// The whole summary, on standard output.
+pub(crate) fn show(view: &RunView, dir: &CliqDir) -> io::Result<()> {
+    let now = cliq_fs::now_millis();
+    ui::line("")?;
+    ui::raw_styled(&table(view, now))?;
+    let took = ui::duration(view.elapsed_ms(now));
+    match view.pipeline_status() {
+        Some(PipelineStatus::Completed) => ui::line(format!("\n{} in {took}", paint(GREEN, "COMPLETED"))),
+        Some(PipelineStatus::Cancelled) => {
+            ui::line(format!("\n{} after {took}", paint(YELLOW, "CANCELLED")))?;
+            ui::line("Nothing of the run is left running. `cliq run` starts again.")
+        }
+        Some(status @ (PipelineStatus::Escalated | PipelineStatus::Failed)) => {
+            ui::line(format!("\n{} after {took}", paint(RED, status)))?;
+            explain(view, dir)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Why the run did not complete, the last that was printed, and what to do next.
+fn explain(view: &RunView, dir: &CliqDir) -> io::Result<()> {
+    if let Some(reason) = &view.reason {
+        ui::line(format!("{} {reason}", paint(BOLD, "reason:")))?;
+    }
+    let Some(phase) = view.phase.as_ref().and_then(|name| view.find(name)) else {
+        return ui::line(format!("{} {}", paint(BOLD, "log:"), dir.orchestrator_log()));
+    };
+    for command in phase.commands.iter().filter(|command| !command.pass) {
+        quote_command(command, dir)?;
+    }
+    if let Some(tail) = &phase.output_tail {
+        let file = phase.log_file.as_ref().map(|file| dir.root().join(file).to_string());
+        quote(&format!("last output of phase `{}`", phase.name), tail, file.as_deref())?;
+    }
+    ui::line(paint(BOLD, "next:"))?;
+    ui::line(format!("  cliq logs {:<16} all that the phase printed", phase.name.as_str()))?;
+    ui::line(format!(
+        "  {:<26} what it was handed",
+        dir.relative(&dir.channels()).as_str().to_owned() + "/*/handoff.md"
+    ))?;
+    ui::line("  mend the cause, then `cliq run` to start again (`cliq run -f` does not ask)")
+}
+
+fn quote_command(command: &CommandResult, dir: &CliqDir) -> io::Result<()> {
+    let how = match command.exit_code {
+        Some(code) => format!("command `{}` ended with exit status {code}", command.name),
+        None => format!("command `{}` failed", command.name),
+    };
+    let file = command.log_file.as_ref().map(|file| dir.root().join(file).to_string());
+    quote(&how, command.output_tail.as_deref().unwrap_or_default(), file.as_deref())
+}
+
+fn quote(title: &str, text: &str, file: Option<&str>) -> io::Result<()> {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let more = lines.len().saturating_sub(QUOTED_LINES);
+    ui::line(format!("{} {title}", paint(BOLD, "output:")))?;
+    for line in &lines[more..] {
+        // A log may hold anything; escape sequences of its own must not reach the terminal.
+        let plain: String = line.chars().map(|c| if c.is_control() && c != '\t' { '·' } else { c }).collect();
+        ui::line(format!("  {} {plain}", paint(DIM, "│")))?;
+    }
+    if let Some(file) = file {
+        ui::line(format!("  {} {}", paint(DIM, "╰"), paint(DIM, file)))?;
+    }
+    Ok(())
+}

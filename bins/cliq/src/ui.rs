@@ -1,0 +1,80 @@
+//! What people see: data on standard output, talk on standard error, colour where there is a terminal.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
+
+/// `text` in `style`. Whoever writes it strips the style where there is no terminal.
+pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Writes a line to standard output.
+pub(crate) fn line(text: impl AsRef<str>) -> io::Result<()> {
+    writeln!(anstream::stdout(), "{}", text.as_ref())
+}
+
+/// Writes bytes to standard output as they are.
+pub(crate) fn raw(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// Writes a value as indented JSON to standard output.
+pub(crate) fn json(value: &impl serde::Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(io::Error::other)?;
+    text.push(b'\n');
+    raw(&text)
+}
+
+pub(crate) fn error(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{} {text}", paint(RED, "error:"));
+}
+
+pub(crate) fn warning(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{} {text}", paint(YELLOW, "warning:"));
+}
+
+pub(crate) fn hint(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{} {text}", paint(CYAN, "hint:"));
+}
+
+/// Whether a person can be asked.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks; only `y` and `yes` are yes.
+pub(crate) fn confirm(question: &str) -> io::Result<bool> {
+    let mut err = anstream::stderr();
+    write!(err, "{question} [y/N] ")?;
+    err.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// `0.4s`, `12s`, `3m07s`, `2h05m`.
+pub(crate) fn duration(millis: i64) -> String {
+    let millis = millis.max(0);
+    let seconds = millis / 1000;
+    match seconds {
+        0..=9 => format!("{}.{}s", seconds, millis % 1000 / 100),
+        10..=59 => format!("{seconds}s"),
+        60..=3599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// Writes text with styles to standard output, as it is.
+pub(crate) fn raw_styled(text: &str) -> io::Result<()> {
+    write!(anstream::stdout(), "{text}")
+}

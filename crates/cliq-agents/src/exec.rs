@@ -1,0 +1,53 @@
+//! `exec`: runs the commands of the message, one after the other.
+
+use std::process::Command;
+use std::time::Instant;
+
+use cliq_sdk::{Completion, Handoff, StandardContext};
+use serde_json::{Value, json};
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+pub(crate) fn run(ctx: &StandardContext) -> Result<Completion, AnyError> {
+    let mut results = Vec::new();
+    let mut fatal = None;
+    for command in &ctx.phase().commands {
+        let text = |key: &str| command.get(key).and_then(Value::as_str);
+        let (name, script) =
+            (text("name").unwrap_or("command"), text("run").ok_or("a command has no `run`")?);
+        if let Some(condition) = text("if")
+            && !shell(ctx, condition)?.success()
+        {
+            results.push(json!({"name": name, "pass": true, "skipped": true}));
+            continue;
+        }
+        ctx.progress(format!("running `{name}`"))?;
+        let started = Instant::now();
+        let status = shell(ctx, script)?;
+        let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        results.push(json!({"name": name, "pass": status.success(), "exit_code": status.code(), "duration_ms": millis}));
+        if !status.success() && command.get("escalate_on_fail").and_then(Value::as_bool).unwrap_or(true) {
+            fatal = Some(format!("command `{name}` failed ({status})"));
+            break;
+        }
+    }
+    let passed = |result: &&Value| result["pass"] == true;
+    let text = results.iter().map(|r| {
+        format!("- {}: {}", if passed(&r) { "pass" } else { "FAIL" }, r["name"].as_str().unwrap_or_default())
+    });
+    let text = text.collect::<Vec<_>>().join("\n");
+    let failed = results.len() - results.iter().filter(passed).count();
+    let data =
+        json!({"all_passed": failed == 0, "total": results.len(), "failed": failed, "results": results});
+    ctx.send(&Handoff::text(text).with_data(data.clone()))?;
+    match fatal {
+        Some(reason) => Err(reason.into()),
+        None => Ok(ctx.complete(data)),
+    }
+}
+
+/// The script's output is the agent's own. Templates are for the orchestrator: a message's scripts stand as they are.
+fn shell(ctx: &StandardContext, script: &str) -> Result<std::process::ExitStatus, AnyError> {
+    let status = Command::new("sh").arg("-c").arg(script).current_dir(ctx.workspace()).status();
+    status.map_err(|error| format!("cannot start sh: {error}").into())
+}

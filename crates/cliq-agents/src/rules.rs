@@ -1,0 +1,31 @@
+//! `rules`: a gate that decides from the command results alone.
+
+use cliq_sdk::{CommandResult, GateContext, Verdict};
+
+/// PASS when every command passes; else where the first failing command's rule says, else to the first route target;
+/// ESCALATE where that is nowhere (SPEC section 9).
+#[must_use]
+pub fn decide(ctx: &GateContext) -> Verdict {
+    let failed: Vec<&CommandResult> = ctx.checks().iter().filter(|check| !check.pass).collect();
+    if failed.is_empty() {
+        let n = ctx.checks().len();
+        return Verdict::pass(format!("{n} of {n} commands pass."));
+    }
+    let names = failed.iter().map(|check| check.name.as_str()).collect::<Vec<_>>().join(", ");
+    let reason = format!("{} of {} commands fail: {names}.", failed.len(), ctx.checks().len());
+    let rules = ctx.phase().config.get("rules");
+    let rule = failed.iter().find_map(|check| rules?.get(&check.name)?.as_str());
+    match rule {
+        Some("ESCALATE") => Verdict::escalate(reason),
+        Some(target) => match ctx.route_targets().iter().find(|name| **name == target) {
+            Some(target) => Verdict::route(target.clone(), reason),
+            None => Verdict::escalate(format!(
+                "{reason} The rule routes to `{target}`, where this gate may not route."
+            )),
+        },
+        None => match ctx.route_targets().first() {
+            Some(target) => Verdict::route(target.clone(), reason),
+            None => Verdict::escalate(format!("{reason} There is nowhere to route to.")),
+        },
+    }
+}

@@ -1,0 +1,80 @@
+//! The conformance kit: plays the orchestrator to an agent and names each rule that it breaks. For agents in any
+//! language; `cliq agent check -- COMMAND` is its command line.
+
+mod dialogue;
+mod rules;
+
+use std::time::Duration;
+
+use cliq_fs::FsError;
+use serde::Serialize;
+
+/// What the agent is dispatched as, after the test message that every agent answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The agent of a standard phase.
+    Standard,
+    /// The agent of a gate, which may route to `developer` and `fixer`.
+    Gate,
+}
+
+/// How to check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// What to dispatch the agent as.
+    pub role: Role,
+    /// How long it may take to answer each message.
+    pub timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { role: Role::Standard, timeout: Duration::from_secs(30) }
+    }
+}
+
+/// One rule, and whether the agent keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The message that the agent was answering: `test`, `phase` or `gate`.
+    pub dialogue: &'static str,
+    /// The rule's stable name. `docs/protocol.md` explains each.
+    pub rule: &'static str,
+    /// Whether it was kept.
+    pub kept: bool,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// What an agent did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Whether every rule was kept.
+    pub conforms: bool,
+    /// Every rule that was looked at.
+    pub findings: Vec<Finding>,
+    /// What the agent printed, at most 4 KiB per message.
+    pub output: String,
+}
+
+/// Checks the agent that `command` (a program and its arguments) starts.
+///
+/// # Errors
+/// The kit itself cannot write its temporary files. An agent that cannot be started is a finding.
+pub fn check(command: &[String], options: Options) -> Result<Report, FsError> {
+    let mut findings = Vec::new();
+    let mut output = String::new();
+    let role = match options.role {
+        Role::Standard => dialogue::Kind::Phase,
+        Role::Gate => dialogue::Kind::Gate,
+    };
+    for kind in [dialogue::Kind::Test, role] {
+        let transcript = dialogue::run(command, kind, options.timeout)?;
+        rules::judge(kind, &transcript, &mut findings);
+        output.push_str(&transcript.output);
+        if transcript.exit.is_err() {
+            break;
+        }
+    }
+    Ok(Report { conforms: findings.iter().all(|finding| finding.kept), findings, output })
+}

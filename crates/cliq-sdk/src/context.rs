@@ -1,0 +1,381 @@
+//! What handlers are given.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::ops::Deref;
+
+use camino::Utf8Path;
+use cliq_fs::{IoContext, read_handoff, write_handoff};
+use cliq_protocol::{
+    AgentMessage, Body, CommandResult, Envelope, EnvelopeType, GateData, GateDispatch, HistoryEntry,
+    NotifyDetails, NotifyRequest, Object, Outcome, PhaseDispatch, PhaseInfo, PhaseName, TeamDispatch,
+    Verdict,
+};
+use serde_json::{Value, json};
+
+use crate::{Completion, Handoff, Received, Reporter, SdkError};
+
+/// What every phase's agent has.
+#[derive(Debug)]
+pub struct PhaseContext {
+    message: AgentMessage,
+    dispatch: PhaseDispatch,
+    reporter: Reporter,
+}
+
+impl PhaseContext {
+    pub(crate) fn new(message: AgentMessage, dispatch: PhaseDispatch, reporter: Reporter) -> Self {
+        Self { message, dispatch, reporter }
+    }
+
+    /// The phase.
+    #[must_use]
+    pub fn phase(&self) -> &PhaseInfo {
+        &self.dispatch.phase
+    }
+
+    /// The run's id.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.message.run_id
+    }
+
+    /// The directory to work in.
+    #[must_use]
+    pub fn workspace(&self) -> &Utf8Path {
+        &self.message.workspace
+    }
+
+    /// Where to leave files for others: `.cliq/files/<phase>/`.
+    #[must_use]
+    pub fn files_dir(&self) -> &Utf8Path {
+        &self.dispatch.files_dir
+    }
+
+    /// The team's inputs.
+    #[must_use]
+    pub fn inputs(&self) -> &BTreeMap<String, String> {
+        &self.dispatch.inputs
+    }
+
+    /// The whole dispatch, for what has no method of its own.
+    #[must_use]
+    pub fn dispatch(&self) -> &PhaseDispatch {
+        &self.dispatch
+    }
+
+    /// To report with from other threads.
+    #[must_use]
+    pub fn reporter(&self) -> &Reporter {
+        &self.reporter
+    }
+
+    /// What the team is to do.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    pub fn requirement(&self) -> Result<Option<String>, SdkError> {
+        read(self.dispatch.requirement_file.as_deref())
+    }
+
+    /// Who the agent is to be.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    pub fn role(&self) -> Result<Option<String>, SdkError> {
+        read(self.dispatch.phase.role_file.as_deref())
+    }
+
+    /// The shared task board.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    pub fn task_board(&self) -> Result<Option<String>, SdkError> {
+        read(self.dispatch.task_board_file.as_deref())
+    }
+
+    /// All channels to this phase, with the handoffs in them.
+    ///
+    /// # Errors
+    /// A handoff is there and is none: the error names file, field and what was expected.
+    pub fn incoming(&self) -> Result<Vec<Received>, SdkError> {
+        let read_one = |channel: &cliq_protocol::Incoming| {
+            Ok(Received {
+                from: channel.from.clone(),
+                envelope: read_handoff(&channel.dir, &channel.from)?,
+                instructions: read(channel.instructions_file.as_deref())?,
+            })
+        };
+        self.dispatch.incoming.iter().map(read_one).collect()
+    }
+
+    /// The handoff of one phase; `None` where there is none.
+    ///
+    /// # Errors
+    /// It is there and is none.
+    pub fn handoff_from(&self, phase: &str) -> Result<Option<Envelope>, SdkError> {
+        match self.dispatch.incoming.iter().find(|channel| channel.from == phase) {
+            Some(channel) => Ok(read_handoff(&channel.dir, &channel.from)?),
+            None => Ok(None),
+        }
+    }
+
+    /// Says how far the work is.
+    ///
+    /// # Errors
+    /// The channel cannot be written.
+    pub fn progress(&self, message: impl Into<String>) -> Result<(), SdkError> {
+        self.reporter.progress(message)
+    }
+
+    /// Asks the orchestrator to have `agent` tell `channel` of `event`.
+    ///
+    /// # Errors
+    /// The channel cannot be written.
+    pub fn notify(
+        &self,
+        agent: &str,
+        channel: Option<&str>,
+        event: &str,
+        payload: Value,
+    ) -> Result<(), SdkError> {
+        self.reporter.notify(NotifyRequest {
+            agent: agent.to_owned(),
+            channel: channel.map(str::to_owned),
+            event: event.to_owned(),
+            payload: Some(payload),
+            extra: Object::new(),
+        })
+    }
+
+    /// Hands the same to every phase that waits for this one.
+    ///
+    /// # Errors
+    /// A channel cannot be written.
+    pub fn send(&self, handoff: &Handoff) -> Result<(), SdkError> {
+        let envelope = self.envelope(handoff);
+        self.dispatch.outgoing.iter().try_for_each(|channel| Ok(write_handoff(&channel.dir, &envelope)?))
+    }
+
+    /// Hands something to one phase.
+    ///
+    /// # Errors
+    /// There is no channel to it, or it cannot be written.
+    pub fn send_to(&self, to: &str, handoff: &Handoff) -> Result<(), SdkError> {
+        let Some(channel) = self.dispatch.outgoing.iter().find(|channel| channel.to == to) else {
+            let known = names(self.dispatch.outgoing.iter().map(|channel| &channel.to));
+            return Err(SdkError::NoChannel { to: to.to_owned(), known });
+        };
+        Ok(write_handoff(&channel.dir, &self.envelope(handoff))?)
+    }
+
+    fn envelope(&self, handoff: &Handoff) -> Envelope {
+        let phase = &self.dispatch.phase;
+        let data = handoff.data.clone();
+        let body = match phase.kind.envelope_type() {
+            EnvelopeType::Team => Body::Team(data),
+            // A gate's own words to those behind it are no verdict.
+            EnvelopeType::Standard | EnvelopeType::Gate => Body::Standard(data),
+        };
+        Envelope {
+            phase: phase.name.clone(),
+            agent: phase.agent.clone(),
+            body,
+            text: handoff.text.clone(),
+            extra: Object::new(),
+        }
+    }
+}
+
+fn read(file: Option<&Utf8Path>) -> Result<Option<String>, SdkError> {
+    let Some(file) = file else { return Ok(None) };
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Ok(Err(error).at("read", file)?),
+    }
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a PhaseName>) -> String {
+    let names: Vec<&str> = names.map(PhaseName::as_str).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+macro_rules! phase_contexts {
+    ($($(#[$doc:meta])* $name:ident),*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name {
+            pub(crate) base: PhaseContext,
+        }
+
+        impl Deref for $name {
+            type Target = PhaseContext;
+            fn deref(&self) -> &PhaseContext {
+                &self.base
+            }
+        }
+    )*};
+}
+
+phase_contexts! {
+    /// For the agent of a standard phase.
+    StandardContext,
+    /// For the agent of a gate.
+    GateContext,
+    /// For the agent of a team phase.
+    TeamContext
+}
+
+impl StandardContext {
+    /// Success, with a result for the record. Return it from the handler.
+    pub fn complete(&self, result: Value) -> Completion {
+        Completion::new(Some(result))
+    }
+}
+
+impl TeamContext {
+    /// Which team to run, with which inputs.
+    #[must_use]
+    pub fn team(&self) -> Option<&TeamDispatch> {
+        self.dispatch.team.as_ref()
+    }
+
+    /// Success, with a result for the record. Return it from the handler.
+    pub fn complete(&self, result: Value) -> Completion {
+        Completion::new(Some(result))
+    }
+}
+
+impl GateContext {
+    /// What the gate is asked. A dispatch for a gate always has it; see [`crate::Agent`].
+    fn gate(&self) -> Option<&GateDispatch> {
+        self.dispatch.gate.as_ref()
+    }
+
+    /// Which evaluation this is, from 1.
+    #[must_use]
+    pub fn iteration(&self) -> u32 {
+        self.gate().map_or(1, |gate| gate.iteration)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn max_iterations(&self) -> u32 {
+        self.gate().map_or(1, |gate| gate.max_iterations)
+    }
+
+    /// What the commands said.
+    #[must_use]
+    pub fn checks(&self) -> &[CommandResult] {
+        self.gate().map_or(&[], |gate| &gate.checks)
+    }
+
+    /// Earlier evaluations, oldest first.
+    #[must_use]
+    pub fn history(&self) -> &[HistoryEntry] {
+        self.gate().map_or(&[], |gate| &gate.history)
+    }
+
+    /// Where the gate may route to, the likeliest first.
+    #[must_use]
+    pub fn route_targets(&self) -> &[PhaseName] {
+        self.gate().map_or(&[], |gate| &gate.route_targets)
+    }
+
+    /// Why the last answer to this very evaluation was no valid verdict, where that happened.
+    #[must_use]
+    pub fn rejected(&self) -> Option<&str> {
+        self.gate().and_then(|gate| gate.rejected.as_deref())
+    }
+
+    /// PASS. The verdict goes to every phase that waits for the gate.
+    ///
+    /// # Errors
+    /// A channel cannot be written.
+    pub fn pass(&self, reason: impl Into<String>) -> Result<Completion, SdkError> {
+        let verdict = Verdict::pass(reason);
+        for channel in &self.dispatch.outgoing {
+            write_handoff(&channel.dir, &self.gate_envelope(verdict.clone()))?;
+        }
+        Ok(completion(&verdict))
+    }
+
+    /// ROUTE: `target` works again. The verdict goes to it.
+    ///
+    /// # Errors
+    /// The gate may not route there, or the channel cannot be written.
+    pub fn route(&self, target: &str, reason: impl Into<String>) -> Result<Completion, SdkError> {
+        let Some(target) = self.route_targets().iter().find(|name| **name == target) else {
+            let known = names(self.route_targets().iter());
+            return Err(SdkError::RouteTarget { target: target.to_owned(), known });
+        };
+        let verdict = Verdict::route(target.clone(), reason);
+        let channels = self.message.cliq_dir.join("channels");
+        let channel = channels.join(format!("{}--{target}", self.dispatch.phase.name));
+        write_handoff(&channel, &self.gate_envelope(verdict.clone()))?;
+        Ok(completion(&verdict))
+    }
+
+    /// ESCALATE: a person is needed.
+    pub fn escalate(&self, reason: impl Into<String>) -> Completion {
+        completion(&Verdict::escalate(reason))
+    }
+
+    /// Whatever a verdict says.
+    ///
+    /// # Errors
+    /// As for [`Self::pass`] and [`Self::route`].
+    pub fn decide(&self, verdict: &Verdict) -> Result<Completion, SdkError> {
+        let reason = verdict.reason.clone().unwrap_or_default();
+        match &verdict.outcome {
+            Outcome::Pass => self.pass(reason),
+            Outcome::Route(target) => self.route(target.as_str(), reason),
+            Outcome::Escalate => Ok(self.escalate(reason)),
+        }
+    }
+
+    fn gate_envelope(&self, verdict: Verdict) -> Envelope {
+        let data = GateData {
+            verdict,
+            checks: self.checks().to_vec(),
+            iteration: self.iteration(),
+            max_iterations: self.max_iterations(),
+            extra: Object::new(),
+        };
+        Envelope::gate(self.dispatch.phase.name.clone(), self.dispatch.phase.agent.clone(), data)
+    }
+}
+
+fn completion(verdict: &Verdict) -> Completion {
+    Completion::new(Some(json!({ "verdict": verdict.to_value() })))
+}
+
+/// For an agent that delivers a notification.
+#[derive(Debug)]
+pub struct NotifyContext {
+    pub(crate) details: NotifyDetails,
+    pub(crate) reporter: Reporter,
+}
+
+impl NotifyContext {
+    /// What to deliver.
+    #[must_use]
+    pub fn details(&self) -> &NotifyDetails {
+        &self.details
+    }
+
+    /// Says how far the work is.
+    ///
+    /// # Errors
+    /// The channel cannot be written.
+    pub fn progress(&self, message: impl Into<String>) -> Result<(), SdkError> {
+        self.reporter.progress(message)
+    }
+
+    /// Success. Return it from the handler.
+    pub fn complete(&self) -> Completion {
+        Completion::new(None)
+    }
+}

@@ -1,0 +1,52 @@
+//! What agents hand to one another.
+
+use cliq_protocol::{Envelope, Object, PhaseName};
+use serde_json::Value;
+
+/// Something to hand over: a text for people and models, data for programs, or both.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Handoff {
+    pub(crate) text: Option<String>,
+    pub(crate) data: Option<Object>,
+}
+
+impl Handoff {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), data: None }
+    }
+
+    /// Data. A value that is no object is wrapped as `{"value": …}`, because `data` is an object on the wire.
+    #[must_use]
+    pub fn data(value: Value) -> Self {
+        Self::default().with_data(value)
+    }
+
+    /// The same with data.
+    #[must_use]
+    pub fn with_data(mut self, value: Value) -> Self {
+        self.data = Some(match value {
+            Value::Object(map) => map,
+            other => Object::from_iter([("value".to_owned(), other)]),
+        });
+        self
+    }
+
+    /// The same with a text.
+    #[must_use]
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+}
+
+/// A channel to this phase, and what was in it when the agent started.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Received {
+    /// Who writes it.
+    pub from: PhaseName,
+    /// The handoff; `None` where there is none yet.
+    pub envelope: Option<Envelope>,
+    /// Guidance for this handoff.
+    pub instructions: Option<String>,
+}

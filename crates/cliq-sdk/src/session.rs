@@ -1,0 +1,150 @@
+//! The agent's end of the protocol, below handlers.
+
+use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cliq_fs::{FsError, HandoffError, SignalWriteError, SignalWriter};
+use cliq_protocol::{AgentMessage, ChannelBody, DecodeError, NotifyRequest, OrderState};
+use serde_json::Value;
+
+/// What can go wrong in an agent, apart from its work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SdkError {
+    /// Standard input cannot be read.
+    #[error("cannot read the message on standard input: {0}")]
+    Stdin(#[from] std::io::Error),
+    /// Standard input holds no dispatch message.
+    #[error("standard input holds no dispatch message: {0}")]
+    Message(#[from] DecodeError),
+    /// A signal cannot be written.
+    #[error(transparent)]
+    Signal(#[from] SignalWriteError),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FsError),
+    /// A handoff is there and cannot be read.
+    #[error(transparent)]
+    Handoff(#[from] HandoffError),
+    /// There is no channel to that phase.
+    #[error("there is no channel from this phase to `{to}`; there are: {known}")]
+    NoChannel {
+        /// Who was to be sent something.
+        to: String,
+        /// Who can be.
+        known: String,
+    },
+    /// The gate may not route there.
+    #[error("this gate may not route to `{target}`; it may route to: {known}")]
+    RouteTarget {
+        /// Where it was to route.
+        target: String,
+        /// Where it may.
+        known: String,
+    },
+}
+
+/// Writes progress and notifications. Clones write to the same channel, from any thread.
+#[derive(Debug, Clone)]
+pub struct Reporter {
+    writer: Arc<Mutex<SignalWriter>>,
+}
+
+impl Reporter {
+    pub(crate) fn write(&self, body: ChannelBody) -> Result<(), SdkError> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).write(body).map_err(Into::into)
+    }
+
+    /// Says how far the work is.
+    ///
+    /// # Errors
+    /// The agent has completed already, or the channel cannot be written.
+    pub fn progress(&self, message: impl Into<String>) -> Result<(), SdkError> {
+        self.write(ChannelBody::Progress { message: Some(message.into()) })
+    }
+
+    /// Asks the orchestrator to deliver a notification.
+    ///
+    /// # Errors
+    /// The agent has completed already, or the channel cannot be written.
+    pub fn notify(&self, request: NotifyRequest) -> Result<(), SdkError> {
+        self.write(ChannelBody::Notify(request))
+    }
+
+    fn is_finished(&self) -> bool {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).order().state() == OrderState::Finished
+    }
+}
+
+/// A dispatch that was accepted: `ok` is written. Dropping it before it is finished reports an error, so that neither an
+/// early return nor a panic goes unsaid.
+#[derive(Debug)]
+pub struct Session {
+    message: AgentMessage,
+    reporter: Reporter,
+}
+
+impl Session {
+    /// Reads the message on standard input and acknowledges it.
+    ///
+    /// # Errors
+    /// There is no message, or the signal channel cannot be written.
+    pub fn accept() -> Result<Self, SdkError> {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes)?;
+        Self::open(AgentMessage::decode(&bytes)?)
+    }
+
+    /// Acknowledges a message that was had otherwise.
+    ///
+    /// # Errors
+    /// The signal channel cannot be written.
+    pub fn open(message: AgentMessage) -> Result<Self, SdkError> {
+        let writer = SignalWriter::open(message.dispatch.signal_file(), message.dispatch.dispatch_type())?;
+        let reporter = Reporter { writer: Arc::new(Mutex::new(writer)) };
+        reporter.write(ChannelBody::Ok)?;
+        Ok(Self { message, reporter })
+    }
+
+    /// The message.
+    #[must_use]
+    pub fn message(&self) -> &AgentMessage {
+        &self.message
+    }
+
+    /// To report with.
+    #[must_use]
+    pub fn reporter(&self) -> &Reporter {
+        &self.reporter
+    }
+
+    /// Reports success. Nothing can be said after it.
+    ///
+    /// # Errors
+    /// The channel cannot be written.
+    pub fn complete(self, result: Option<Value>) -> Result<(), SdkError> {
+        self.reporter.write(ChannelBody::Complete { result })
+    }
+
+    /// Reports failure. Nothing can be said after it.
+    ///
+    /// # Errors
+    /// The channel cannot be written.
+    pub fn error(self, error: impl Into<String>) -> Result<(), SdkError> {
+        self.reporter.write(ChannelBody::Error { error: error.into() })
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.reporter.is_finished() {
+            return;
+        }
+        let error = if std::thread::panicking() {
+            "the agent panicked"
+        } else {
+            "the agent returned without completing"
+        };
+        let _ = self.reporter.write(ChannelBody::Error { error: error.to_owned() });
+    }
+}
