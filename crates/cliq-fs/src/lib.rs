@@ -15,6 +15,7 @@ mod error;
 mod layout;
 mod lock;
 mod markdown;
+mod proc;
 mod signal_tail;
 mod signal_writer;
 mod state;
@@ -28,6 +29,7 @@ pub use error::{FsError, IoContext};
 pub use layout::CliqDir;
 pub use lock::{LockError, ProjectLock};
 pub use markdown::render_handoff;
+pub use proc::process_group_is_alive;
 pub use signal_tail::SignalTail;
 pub use signal_writer::{SignalWriteError, SignalWriter};
 pub use state::{

@@ -121,10 +121,10 @@ impl Running for Process {
         if leader.is_ok() {
             self.reap();
         }
-        while group::exists(self.pid) && tokio::time::Instant::now() < deadline {
+        while group::is_alive(self.pid) && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        if group::exists(self.pid) {
+        if group::is_alive(self.pid) {
             let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
         }
         if self.exit.is_none() || leader.is_err() {

@@ -93,7 +93,13 @@ impl Live {
             RunEvent::PhaseStarted { .. } | RunEvent::Progress { .. } | RunEvent::AgentStarted { .. }
         );
         match line(record, view).filter(|_| !passing) {
-            Some(line) => self.area.println(line),
+            // The display writes by itself: whether colour is wanted is asked here.
+            Some(line) => match anstream::AutoStream::choice(&io::stdout()) {
+                anstream::ColorChoice::Never => {
+                    self.area.println(anstream::adapter::strip_str(&line).to_string())
+                }
+                _ => self.area.println(line),
+            },
             None => Ok(()),
         }
     }

@@ -55,7 +55,9 @@ pub(super) fn peek(pid: Pid) -> io::Result<Exit> {
     }
 }
 
-/// Whether a process of the group is left. An exited leader that is not reaped counts.
-pub(super) fn exists(pid: Pid) -> bool {
+/// Whether a living process of the group is left.
+pub(super) fn is_alive(pid: Pid) -> bool {
+    // Nearly always nobody is left, and asking that is cheap; only then is it worth looking who.
     rustix::process::test_kill_process_group(pid).is_ok()
+        && cliq_fs::process_group_is_alive(pid.as_raw_nonzero().get()).unwrap_or(true)
 }

@@ -120,8 +120,9 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
         &channel,
         &Envelope::standard(before.clone(), "kit", data, Some("Read README.md.".to_owned())),
     )?;
-    for (from, to) in [(&own, &after), (&own, &name("developer")), (&own, &name("fixer"))] {
-        let path = dir.channel(from, to);
+    let targets = if kind == Kind::Gate { &["publisher", "developer", "fixer"][..] } else { &["publisher"] };
+    for to in targets {
+        let path = dir.channel(&own, &name(to));
         fs::create_dir_all(&path).at("create", &path)?;
     }
     let requirement = dir.requirement();
@@ -253,7 +254,10 @@ fn follow(
     if let Some(group) = group {
         // A helper that is just leaving is no leftover.
         let patience = Instant::now() + Duration::from_millis(500);
-        let alive = || rustix::process::test_kill_process_group(group).is_ok();
+        let alive = || {
+            rustix::process::test_kill_process_group(group).is_ok()
+                && cliq_fs::process_group_is_alive(group.as_raw_nonzero().get()).unwrap_or(true)
+        };
         while exited && alive() && Instant::now() < patience {
             thread::sleep(STEP);
         }

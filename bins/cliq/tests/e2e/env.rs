@@ -1,0 +1,229 @@
+//! A project of its own for each test: home, workspace, team.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// What test agents in sh begin with.
+pub(crate) const PRELUDE: &str = r#"#!/bin/sh
+message=$(cat)
+say() { printf '{"ts":"2026-01-01T00:00:00.000Z","version":1,"type":"phase",%s}\n' "$1" >> "$CLIQ_SIGNAL_FILE"; }
+ok() { say '"status":"ok"'; }
+progress() { say '"status":"progress","message":"'"$1"'"'; }
+complete() { say '"status":"complete","result":{}'; }
+verdict() { say '"status":"complete","result":{"verdict":'"$1"'}'; }
+hand() {
+  mkdir -p "$CLIQ_DIR/channels/$CLIQ_PHASE--$1"
+  printf '%s\n' "$2" > "$CLIQ_DIR/channels/$CLIQ_PHASE--$1/.h"
+  mv "$CLIQ_DIR/channels/$CLIQ_PHASE--$1/.h" "$CLIQ_DIR/channels/$CLIQ_PHASE--$1/handoff.json"
+}
+"#;
+
+pub(crate) struct Env {
+    _guard: tempfile::TempDir,
+    root: PathBuf,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Done {
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says(self, text: &str) -> Self {
+        let all = format!("{}\n{}", self.stdout, self.stderr);
+        assert!(all.contains(text), "{text:?} is not in\n{all}");
+        self
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("{e}:\n{}\n{}", self.stdout, self.stderr))
+    }
+
+    /// Events of `run --json`.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).expect("an event per line")).collect()
+    }
+}
+
+impl Env {
+    /// A home and an empty workspace.
+    pub(crate) fn bare() -> Self {
+        let guard = tempfile::tempdir().expect("a temporary directory");
+        let root = guard.path().canonicalize().expect("it is there");
+        fs::create_dir_all(root.join("work")).expect("workspace");
+        Self { _guard: guard, root }
+    }
+
+    /// A project with a team of `phases` (the lines under `workflow:`), agents and other files of the team folder. An
+    /// agent's script gets the prelude.
+    pub(crate) fn new(workflow: &str, agents: &[(&str, &str)]) -> Self {
+        let env = Self::bare();
+        env.team(workflow, agents);
+        env.cliq(["init"]).expect(0);
+        env.cliq(["assemble", "../team"]).expect(0);
+        env
+    }
+
+    pub(crate) fn team(&self, workflow: &str, agents: &[(&str, &str)]) {
+        let mut yml = "name: \"@local/test\"\n".to_owned();
+        if !agents.is_empty() {
+            yml.push_str("agents:\n");
+        }
+        for (name, script) in agents {
+            yml.extend(["  ", name, ": {entry: agents/", name, "}\n"]);
+            let text =
+                if script.starts_with("#!") { (*script).to_owned() } else { format!("{PRELUDE}{script}") };
+            self.write_executable(&format!("../team/agents/{name}"), &text);
+        }
+        yml.push_str(workflow);
+        self.write("../team/team.yml", &yml);
+        for line in yml.lines() {
+            if let Some(name) = line.trim_start().strip_prefix("- name: ") {
+                self.write(&format!("../team/roles/{name}.md"), &format!("You are {name}.\n"));
+            }
+        }
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.work().join(path)
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("directory");
+        let mut file = fs::File::create(&path).expect("file");
+        file.write_all(text.as_bytes()).expect("written");
+    }
+
+    pub(crate) fn write_executable(&self, path: &str, text: &str) {
+        self.write(path, text);
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).expect("mode");
+    }
+
+    #[track_caller]
+    pub(crate) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+    }
+
+    #[track_caller]
+    pub(crate) fn read_json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.read(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+    }
+
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    pub(crate) fn command<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cliq"));
+        command
+            .args(args)
+            .current_dir(self.work())
+            .env("CLIQ_HOME", self.root.join("home"))
+            .env("HOME", self.root.join("nobody"))
+            .env_remove("CLIQ_RUN_ID")
+            .stdin(Stdio::null());
+        command
+    }
+
+    #[must_use = "assert the exit code"]
+    pub(crate) fn cliq<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Done {
+        done(&self.command(args).output().expect("cliq starts"))
+    }
+
+    pub(crate) fn spawn<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Child {
+        self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("cliq starts")
+    }
+
+    pub(crate) fn run_id(&self) -> String {
+        let journal = self.read(".cliq/journal.jsonl");
+        let first: Value = serde_json::from_str(journal.lines().next().expect("a line")).expect("json");
+        first["run_id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Processes of the run that are still alive.
+    pub(crate) fn left_over(&self) -> Vec<String> {
+        let mark = format!("CLIQ_RUN_ID={}", self.run_id());
+        let entries = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
+        entries
+            .filter(|entry| {
+                fs::read(entry.path().join("environ"))
+                    .is_ok_and(|env| env.split(|&b| b == 0).any(|v| v == mark.as_bytes()))
+            })
+            .map(|entry| fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default())
+            .collect()
+    }
+
+    /// Every file below a directory, relative to it.
+    pub(crate) fn files(&self, dir: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        collect(&self.path(dir), &self.path(dir), &mut found);
+        found.sort();
+        found
+    }
+
+    /// Waits until `condition` holds.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, what: &str, condition: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !condition() {
+            assert!(Instant::now() < deadline, "{what} did not come");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Where each phase stands, and how often it ran, as `status --json` tells.
+    pub(crate) fn phases(&self) -> BTreeMap<String, (String, u64)> {
+        let status = self.cliq(["status", "--json"]).expect(0).json();
+        status["phases"]
+            .as_array()
+            .expect("phases")
+            .iter()
+            .map(|p| {
+                let text = |key: &str| p[key].as_str().expect(key).to_owned();
+                (text("name"), (text("status"), p["iterations"].as_u64().expect("iterations")))
+            })
+            .collect()
+    }
+}
+
+pub(crate) fn done(output: &Output) -> Done {
+    Done {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+fn collect(base: &Path, dir: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok) {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(base, &path, found);
+        } else {
+            found.push(path.strip_prefix(base).expect("below").to_string_lossy().into_owned());
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The built binaries, end to end: real processes in temporary directories.
+
+mod bad_agents;
+mod cancel;
+mod cli;
+mod demo;
+mod env;
+mod foreign_agents;
+mod gates;
+mod layering;
+mod rerun;
+mod runs;
+mod worked_example;

@@ -1,0 +1,383 @@
+//! Runs: the graph, parallelism, exec phases, templates, inputs, notifications, embedding.
+
+use crate::env::Env;
+
+#[test]
+fn a_diamond_runs_in_order_and_the_middle_at_the_same_time() {
+    let workflow = "workflow:
+  phases:
+    - name: first
+      type: exec
+      commands: [{name: t, run: 'echo first >> order'}]
+    - name: left
+      type: exec
+      depends_on: [first]
+      commands: [{name: t, run: 'touch left; while [ ! -f right ]; do sleep 0.01; done'}]
+    - name: right
+      type: exec
+      depends_on: [first]
+      commands: [{name: t, run: 'touch right; while [ ! -f left ]; do sleep 0.01; done'}]
+    - name: last
+      type: exec
+      depends_on: [left, right]
+      commands: [{name: t, run: 'test -f left && test -f right && echo last >> order'}]
+";
+    let env = Env::new(workflow, &[]);
+    env.cliq(["run", "--headless"]).expect(0);
+    assert_eq!(env.read("order"), "first\nlast\n");
+}
+
+#[test]
+fn max_parallel_bounds_how_many_work() {
+    let phase = |n: u32| {
+        format!(
+            "    - name: p{n}\n      type: exec\n      commands: [{{name: t, run: 'echo + >> log; sleep 0.1; echo - >> log'}}]\n"
+        )
+    };
+    let workflow = format!("workflow:\n  phases:\n{}", (0..8).map(phase).collect::<String>());
+    let env = Env::new(&workflow, &[]);
+    env.cliq(["run", "--headless", "--max-parallel", "2"]).expect(0);
+    let mut working = 0;
+    for line in env.read("log").lines() {
+        working += if line == "+" { 1 } else { -1 };
+        assert!((0..=2).contains(&working));
+    }
+    assert_eq!(working, 0);
+}
+
+#[test]
+fn exec_phases_hand_over_what_their_commands_said() {
+    let workflow = "workflow:
+  phases:
+    - name: build
+      type: exec
+      commands:
+        - {name: compile, run: 'echo compiled'}
+        - {name: lint, run: 'echo ugly; exit 2', escalate_on_fail: false}
+        - {name: docs, run: 'echo never', if: 'test -d docs'}
+    - name: after
+      type: exec
+      depends_on: [build]
+      commands:
+        - {name: t, run: 'test $(handoff.build.results[1].exit_code) -eq 2 && test \"$(handoff.build.failed)\" = 1'}
+";
+    let env = Env::new(workflow, &[]);
+    env.cliq(["run", "--headless"]).expect(0).says("command `lint` failed; the phase goes on");
+    let envelope = env.read_json(".cliq/channels/build--after/handoff.json");
+    assert_eq!(envelope["agent"], "exec");
+    assert_eq!(envelope["data"]["all_passed"], false);
+    assert_eq!(envelope["data"]["total"], 3);
+    assert_eq!(envelope["text"], "- pass: compile\n- FAIL: lint\n- pass: docs");
+    let results = env.read_json(".cliq/signals/build_command_results.json");
+    assert_eq!(results[0]["output_tail"], "compiled\n");
+    assert_eq!(results[0]["log_file"], "logs/build.1.1-compile.log");
+    assert_eq!(results[2]["skipped"], true);
+    assert!(!env.exists(".cliq/logs/build.1.3-docs.log"));
+    let signals = env.read(".cliq/signals/build.jsonl");
+    let statuses: Vec<_> = signals
+        .lines()
+        .map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap()["status"].clone())
+        .collect();
+    assert_eq!(statuses, ["ok", "complete"]);
+}
+
+#[test]
+fn a_failing_exec_command_ends_the_phase_and_the_run() {
+    let workflow = "workflow:
+  phases:
+    - name: verify
+      type: exec
+      commands:
+        - {name: pushed, run: 'echo not pushed >&2; exit 7'}
+        - {name: next, run: 'touch next'}
+    - name: after
+      type: exec
+      depends_on: [verify]
+      commands: [{name: t, run: touch after}]
+";
+    let env = Env::new(workflow, &[]);
+    env.cliq(["run", "--headless"])
+        .expect(3)
+        .says("phase `verify`: command `pushed` failed with exit status 7")
+        .says("not pushed")
+        .says("cliq logs verify");
+    assert!(!env.exists("next") && !env.exists("after"));
+    assert_eq!(env.phases()["after"], ("pending".into(), 0));
+}
+
+#[test]
+fn what_runs_beside_an_escalation_may_finish() {
+    let workflow = "workflow:
+  phases:
+    - name: breaks
+      type: exec
+      commands: [{name: t, run: 'exit 1'}]
+    - name: works
+      type: exec
+      commands: [{name: t, run: 'while [ ! -f go ]; do sleep 0.01; done; touch finished'}]
+    - name: after
+      type: exec
+      depends_on: [works]
+      commands: [{name: t, run: touch after}]
+";
+    let env = Env::new(workflow, &[]);
+    let run = env.spawn(["run", "--headless"]);
+    env.wait_for("draining", || {
+        env.exists(".cliq/journal.jsonl") && env.read(".cliq/journal.jsonl").contains("draining")
+    });
+    env.write("go", "");
+    let done = crate::env::done(&run.wait_with_output().unwrap()).expect(3);
+    done.says("nothing new starts; waiting for works");
+    assert!(env.exists("finished") && !env.exists("after"));
+    assert_eq!(env.phases()["works"].0, "completed");
+}
+
+#[test]
+fn commands_have_limits_of_their_own() {
+    let workflow = "workflow:
+  phases:
+    - name: slow
+      type: exec
+      commands:
+        - {name: sleepy, run: 'sleep 100', timeout: 1s, escalate_on_fail: false}
+        - {name: next, run: 'touch next'}
+    - name: stuck
+      type: exec
+      timeout: 1s
+      depends_on: [slow]
+      commands: [{name: t, run: 'sleep 100'}]
+";
+    let env = Env::new(workflow, &[]);
+    env.cliq(["run", "--headless"]).expect(3).says("phase `stuck`: `").says("did not end within 1 s");
+    assert!(env.exists("next"));
+    let result = &env.read_json(".cliq/signals/slow_command_results.json")[0];
+    assert_eq!(result["pass"], false);
+    assert_eq!(result["timed_out"], true);
+    assert_eq!(env.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn inputs_reach_commands_to_the_letter_and_run_nothing() {
+    let yml = "inputs:
+  - {name: title}
+  - {name: branch, default: main}
+workflow:
+  phases:
+    - name: show
+      type: exec
+      commands:
+        - {name: t, run: 'printf \"%s|%s|%s\" \"$(inputs.title)\" $(inputs.branch) $(phase) > shown'}
+";
+    let env = Env::new(yml, &[]);
+    let hostile = "a  'b' \"c\" $(touch pwned) `touch pwned`; touch pwned\n*";
+    env.cliq(["run", "--headless", "--input", &format!("title={hostile}")]).expect(0);
+    assert_eq!(env.read("shown"), format!("{hostile}|main|show"));
+    assert!(!env.exists("pwned"));
+    env.cliq(["run", "-f"]).expect(2).says("input `title` is missing: pass `--input title=VALUE`");
+    env.cliq(["run", "-f", "--input", "title=x", "--input", "brunch=y"])
+        .expect(2)
+        .says("did you mean `branch`?");
+    env.cliq(["run", "--input", "nonsense"]).expect(2).says("write KEY=VALUE");
+}
+
+#[test]
+fn a_template_without_a_value_escalates_before_anything_starts() {
+    let workflow = "workflow:
+  phases:
+    - name: a
+      type: standard
+      agent: quiet
+    - name: b
+      type: exec
+      depends_on: [a]
+      commands: [{name: t, run: 'touch ran; echo $(handoff.a.x)'}]
+";
+    let env = Env::new(workflow, &[("quiet", "ok\ncomplete\n")]);
+    env.cliq(["run", "--headless"])
+        .expect(3)
+        .says("`$(handoff.a.x)` has no value: `a` has handed nothing over");
+    assert!(!env.exists("ran"));
+}
+
+#[test]
+fn scope_repo_runs_in_each_repository() {
+    let workflow = "workflow:\n  phases:\n    - name: build\n      type: exec\n      commands: [{name: t, run: 'touch built', scope: repo, if: 'test -f package.json'}]\n";
+    let env = Env::new(workflow, &[]);
+    for repo in ["one", "two"] {
+        env.write(&format!("{repo}/.git/HEAD"), "");
+    }
+    env.write("one/package.json", "{}");
+    env.write("plain/package.json", "{}");
+    env.cliq(["run", "--headless"]).expect(0);
+    assert!(
+        env.exists("one/built")
+            && !env.exists("two/built")
+            && !env.exists("plain/built")
+            && !env.exists("built")
+    );
+    let results = env.read_json(".cliq/signals/build_command_results.json");
+    assert_eq!(
+        (&results[0]["repo"], &results[1]["repo"], &results[1]["skipped"]),
+        (&"one".into(), &"two".into(), &true.into())
+    );
+}
+
+#[test]
+fn notifications_are_delivered_and_their_failure_is_only_a_warning() {
+    let workflow = "workflow:
+  phases:
+    - name: work
+      type: standard
+      agent: worker
+      notify:
+        on_complete: {agent: pager, channel: team, message: 'done with $(phase)'}
+        on_escalate: {agent: pager}
+";
+    let worker = "ok\nsay '\"status\":\"notify\",\"result\":{\"agent\":\"pager\",\"channel\":\"ann\",\"event\":\"help\",\"payload\":{\"n\":1}}'\nsay '\"status\":\"notify\",\"result\":{\"agent\":\"slack\",\"event\":\"other\"}'\ncomplete\n";
+    let pager = "printf '%s' \"$message\" | tr -d '\\n ' >> paged; echo >> paged\nok\ncomplete\n";
+    let env = Env::new(workflow, &[("worker", worker), ("pager", pager)]);
+    env.cliq(["run", "--headless"])
+        .expect(0)
+        .says("`slack` could not be told of other: this version of cliq cannot run that agent yet");
+    let paged = env.read("paged");
+    assert_eq!(paged.lines().count(), 2, "{paged}");
+    assert!(
+        paged.contains(r#""notify":{"agent":"pager","channel":"ann","event":"help","payload":{"n":1}}"#),
+        "{paged}"
+    );
+    assert!(paged.contains("donewithwork"), "{paged}");
+}
+
+#[test]
+fn roles_and_instructions_reach_the_agent() {
+    let yml = "inputs: [{name: style, default: terse}]
+workflow:
+  phases:
+    - name: a
+      type: exec
+      commands: [{name: t, run: 'true'}]
+    - name: b
+      type: standard
+      agent: reader
+      depends_on: [a]
+";
+    let env = Env::bare();
+    let reader = "ok\nprintf '%s' \"$message\" > message\ncat \"$(printf '%s' \"$message\" | sed -n 's/.*\"role_file\": \"\\(.*\\)\".*/\\1/p')\" > role\ncomplete\n";
+    env.team(yml, &[("reader", reader)]);
+    env.write("../team/roles/b.md", "Be $(inputs.style). Leave $(git branch) alone.\n");
+    env.write("../team/channels/a--b/instructions.md", "Name files.\n");
+    env.cliq(["init"]).expect(0);
+    env.cliq(["assemble", "../team"]).expect(0);
+    env.cliq(["run", "--headless"]).expect(0);
+    assert_eq!(env.read("role"), "Be terse. Leave $(git branch) alone.\n");
+    assert!(env.read("message").contains("channels/a--b/instructions.md"));
+    // They are there for the next run as well.
+    env.cliq(["run", "--headless", "-f"]).expect(0);
+    assert!(env.read("message").contains("channels/a--b/instructions.md"));
+}
+
+#[test]
+fn what_cannot_run_yet_is_refused_by_name_before_anything_starts() {
+    let yml = "workflow:
+  phases:
+    - name: first
+      type: exec
+      commands: [{name: t, run: touch ran}]
+    - name: fetch
+      type: pull
+      sources: [{name: x, url: 'https://example.com'}]
+    - name: approve
+      type: hug
+      review: {reviewer: ann}
+    - name: think
+      type: standard
+      agent: claude-code
+    - name: issue
+      type: standard
+      agent: jira
+      action: get_issue
+      sources: [{name: x, ref: A-1}]
+    - name: whoever
+      type: standard
+";
+    let env = Env::new(yml, &[]);
+    env.cliq(["run"])
+        .expect(2)
+        .says("phase `fetch` is of type `pull`")
+        .says("phase `approve` is of type `hug`")
+        .says("phase `think` uses agent `claude-code`, which this version of cliq knows but cannot run yet")
+        .says("phase `issue` uses connector `jira`")
+        .says("phase `whoever` names no agent and there is no default");
+    assert!(!env.exists("ran") && !env.exists(".cliq/journal.jsonl"));
+}
+
+#[test]
+fn a_missing_environment_variable_is_an_error_before_the_run() {
+    let env = Env::bare();
+    env.team(
+        "workflow:\n  phases:\n    - name: a\n      type: standard\n      agent: x\n",
+        &[("x", "ok\ntest \"$SECRET_OF_X\" = s || exit 1\ncomplete\n")],
+    );
+    let yml =
+        env.read("../team/team.yml").replace("{entry: agents/x}", "{entry: agents/x, env: [SECRET_OF_X]}");
+    env.write("../team/team.yml", &yml);
+    env.cliq(["init"]).expect(0);
+    env.cliq(["assemble", "../team"]).expect(0);
+    env.cliq(["run"]).expect(2).says("agent `x` of phase `a` needs the environment variable SECRET_OF_X");
+    let output = env.command(["run"]).env("SECRET_OF_X", "s").output().unwrap();
+    crate::env::done(&output).expect(0);
+}
+
+#[test]
+fn the_default_agent_comes_from_the_flag_or_the_settings() {
+    let env =
+        Env::new("workflow:\n  phases:\n    - name: a\n      type: standard\n", &[("x", "ok\ncomplete\n")]);
+    env.cliq(["run"]).expect(2);
+    env.cliq(["run", "--agent", "x"]).expect(0);
+    env.write(".cliq/settings.json", "{\"default_agent\": \"x\"}");
+    env.cliq(["run", "-f"]).expect(0);
+    env.write(".cliq/settings.json", "{\"defaultagent\": \"x\"}");
+    env.cliq(["run", "-f"]).expect(2).says("did you mean `default_agent`?");
+}
+
+#[test]
+fn json_events_are_the_journal_and_more() {
+    let env = Env::new(
+        "workflow:\n  phases:\n    - name: a\n      type: standard\n      agent: x\n",
+        &[("x", "ok\nprogress half\ncomplete\n")],
+    );
+    let events = env.cliq(["run", "--json"]).expect(0).events();
+    let names: Vec<&str> = events.iter().map(|e| e["event"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "run_started",
+            "phase_started",
+            "agent_started",
+            "progress",
+            "agent_completed",
+            "phase_completed",
+            "run_finished"
+        ]
+    );
+    assert_eq!(events.last().unwrap()["status"], "COMPLETED");
+    let journal: Vec<serde_json::Value> =
+        env.read(".cliq/journal.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let kept: Vec<_> = events.into_iter().filter(|e| e["event"] != "progress").collect();
+    assert_eq!(journal, kept);
+}
+
+#[test]
+fn the_documented_embedding_program_runs_a_team() {
+    let docs = include_str!("../../../../docs/embedding.md");
+    let program = include_str!("../../../../crates/cliq-orchestrator/examples/embed.rs");
+    assert!(docs.contains(program), "docs/embedding.md does not show examples/embed.rs as it is");
+    assert!(program.lines().count() <= 40);
+    let env = Env::bare();
+    env.team("workflow:\n  phases:\n    - name: a\n      type: standard\n      agent: x\n    - name: b\n      type: exec\n      depends_on: [a]\n      commands: [{name: t, run: 'touch ran'}]\n", &[("x", "ok\ncomplete\n")]);
+    let embed = std::path::Path::new(env!("CARGO_BIN_EXE_cliq")).with_file_name("examples").join("embed");
+    assert!(embed.exists(), "{embed:?} is not built: ./test builds it");
+    let output = std::process::Command::new(embed).arg(env.path("../team")).output().unwrap();
+    crate::env::done(&output).expect(0).says("run COMPLETED").says("b: Completed after");
+    assert!(env.exists("../team/ran"));
+}
