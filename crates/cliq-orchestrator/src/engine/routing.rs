@@ -66,6 +66,10 @@ impl Pipeline {
         }
         self.deliver(gate, vec![target], out);
         self.phases[gate.index()].state = PhaseState::Routed(target);
+        // The target will not start any more; that it escalated, say, must not be forgotten for a place in the queue.
+        if self.is_ending() {
+            return;
+        }
         let cell = &mut self.phases[target.index()];
         match cell.state {
             PhaseState::Queued | PhaseState::Working | PhaseState::Routed(_) => {
