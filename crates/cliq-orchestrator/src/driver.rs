@@ -171,7 +171,8 @@ impl Driver {
         let Some(RunEvent::RunFinished { status, reason, phase }) = self.last_word.take() else { return };
         let (mut status, mut reason) = (status, reason);
         if let Err(error) = write_status(self.shared.dir(), status) {
-            (status, reason) = (PipelineStatus::Failed, Some(error.to_string()));
+            status = PipelineStatus::Failed;
+            reason.get_or_insert_with(|| error.to_string());
         }
         self.publish(RunEvent::RunFinished { status, reason, phase });
     }

@@ -187,6 +187,7 @@ fn create(name: &str) -> Result<ExitCode, Failure> {
         ("team.yml", team.as_str()),
         ("roles/developer.md", include_str!("../../new-team/roles/developer.md")),
         ("roles/fixer.md", include_str!("../../new-team/roles/fixer.md")),
+        ("agents/worker.sh", include_str!("../../new-team/agents/worker.sh")),
     ];
     teams::write_files(Utf8Path::new(&dir), &files)?;
     ui::line(format!("created {full} in {dir}/"))?;

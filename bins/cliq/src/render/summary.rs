@@ -66,7 +66,7 @@ fn mark(status: PhaseStatus) -> &'static str {
 
 fn word(phase: &PhaseView) -> String {
     match phase.status {
-        PhaseStatus::Pending if phase.support => "not needed",
+        PhaseStatus::Pending if phase.support => "idle",
         PhaseStatus::Pending => "pending",
         PhaseStatus::Running => "running",
         PhaseStatus::Waiting => "waiting",
@@ -113,11 +113,8 @@ fn explain(view: &RunView, dir: &CliqDir) -> io::Result<()> {
         quote(&format!("last output of phase `{}`", phase.name), tail, file.as_deref())?;
     }
     ui::line(paint(BOLD, "next:"))?;
-    ui::line(format!("  cliq logs {:<16} all that the phase printed", phase.name.as_str()))?;
-    ui::line(format!(
-        "  {:<26} what it was handed",
-        dir.relative(&dir.channels()).as_str().to_owned() + "/*/handoff.md"
-    ))?;
+    ui::line(format!("  cliq logs {:<18} all that the phase printed", phase.name.as_str()))?;
+    ui::line(format!("  {:<28} what it was handed", ".cliq/channels/*/handoff.md"))?;
     ui::line("  mend the cause, then `cliq run` to start again (`cliq run -f` does not ask)")
 }
 

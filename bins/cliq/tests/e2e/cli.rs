@@ -82,6 +82,12 @@ fn teams_can_be_made_listed_shown_and_drawn() {
     let env = Env::bare();
     env.cliq(["team", "create", "my-team"]).expect(0).says("created @local/my-team in my-team/");
     env.cliq(["team", "validate", "my-team"]).expect(0);
+    env.cliq(["agent", "check", "--", "my-team/agents/worker.sh"]).expect(0);
+    env.cliq(["init"]).expect(0);
+    env.cliq(["assemble", "my-team"]).expect(0);
+    env.cliq(["req", "-m", "Add a search page"]).expect(0);
+    env.cliq(["run"]).expect(0).says("PASS: 1 of 1 commands pass.");
+    assert!(env.read("work.md").contains("Add a search page"));
     env.cliq(["team", "create", "my-team"]).expect(4).says("is not empty");
     env.cliq(["team", "create", "My Team"]).expect(2).says("is no team name");
     env.cliq(["team", "list"]).expect(0).says("@local/my-team").says("@cliq/demo");

@@ -133,6 +133,30 @@ fn what_runs_beside_an_escalation_may_finish() {
 }
 
 #[test]
+fn an_orchestrator_that_cannot_write_its_files_has_failed() {
+    let workflow = "workflow:
+  phases:
+    - name: vandal
+      type: exec
+      commands: [{name: t, run: 'rm -r \"$CLIQ_DIR/signals\"; echo > \"$CLIQ_DIR/signals\"'}]
+    - name: beside
+      type: exec
+      commands: [{name: t, run: 'sleep 1000'}]
+    - name: after
+      type: exec
+      depends_on: [vandal]
+      commands: [{name: t, run: touch after}]
+";
+    let env = Env::new(workflow, &[]);
+    env.cliq(["run", "--headless"])
+        .expect(1)
+        .says("FAILED")
+        .says("vandal_command_results.json: Not a directory");
+    assert!(!env.exists("after"));
+    assert_eq!(env.left_over(), Vec::<String>::new());
+}
+
+#[test]
 fn commands_have_limits_of_their_own() {
     let workflow = "workflow:
   phases:
@@ -148,7 +172,7 @@ fn commands_have_limits_of_their_own() {
       commands: [{name: t, run: 'sleep 100'}]
 ";
     let env = Env::new(workflow, &[]);
-    env.cliq(["run", "--headless"]).expect(3).says("phase `stuck`: `").says("did not end within 1 s");
+    env.cliq(["run", "--headless"]).expect(3).says("phase `stuck`: command `t` did not end within 1 s");
     assert!(env.exists("next"));
     let result = &env.read_json(".cliq/signals/slow_command_results.json")[0];
     assert_eq!(result["pass"], false);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_fs::{SignalTail, write_atomic};
+use cliq_fs::{FsError, IoContext, SignalTail, write_atomic};
 use cliq_protocol::{AgentMessage, ChannelBody, ChannelOrder, Line, PhaseName};
 use tokio::time::Instant;
 
@@ -80,9 +80,9 @@ impl AgentRun {
         let waker = self.shared.wakers.register(&signal_file);
         let mut process = match self.start(&signal_file).await {
             Ok(process) => process,
-            Err(reason) => {
+            Err(event) => {
                 self.shared.wakers.forget(&signal_file);
-                return self.tell(Err((reason, None)));
+                return self.shared.send(event);
             }
         };
         self.shared.send(RunEvent::AgentStarted {
@@ -122,15 +122,29 @@ impl AgentRun {
         self.sweep().await;
     }
 
-    async fn start(&self, signal_file: &camino::Utf8Path) -> Result<Box<dyn Running>, String> {
+    /// Starts the agent; where that fails, gives the event that says so.
+    async fn start(&self, signal_file: &camino::Utf8Path) -> Result<Box<dyn Running>, RunEvent> {
+        // Not the agent's fault: the orchestrator cannot write its own files.
+        let broken = |error: FsError| {
+            self.shared.send(RunEvent::OrchestratorFailed { reason: error.to_string() });
+            self.shared.stopped(&self.phase)
+        };
         match fs::remove_file(signal_file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(format!("cannot clear {signal_file}: {error}"));
+                return Err(error).at("clear", signal_file).map_err(broken);
             }
             _ => {}
         }
-        write_atomic(&self.message_file, &self.message.encode()).map_err(|error| error.to_string())?;
-        let command = self.shared.plan.agents.get(&self.agent).ok_or("the agent is not there")?;
+        write_atomic(&self.message_file, &self.message.encode()).map_err(broken)?;
+        let failed = |reason: String| RunEvent::WorkFailed {
+            phase: self.phase.clone(),
+            reason,
+            output_tail: None,
+            log_file: None,
+        };
+        let Some(command) = self.shared.plan.agents.get(&self.agent) else {
+            return Err(failed(format!("there is no agent `{}`", self.agent)));
+        };
         let mut env = self.shared.environment(&self.phase);
         env.insert("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string());
         let job = Job {
@@ -142,7 +156,7 @@ impl AgentRun {
             stdin: Some(self.message_file.clone()),
             log: self.log.clone(),
         };
-        self.shared.plan.launcher.launch(&job).await.map_err(|error| error.to_string())
+        self.shared.plan.launcher.launch(&job).await.map_err(|error| failed(error.to_string()))
     }
 
     /// Waits for the terminal message, the end of the process, the end of its time or the end of the run.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{SignalWriter, write_command_results, write_handoff};
+use cliq_fs::{FsError, IoContext, SignalWriteError, SignalWriter, write_command_results, write_handoff};
 use cliq_protocol::{ChannelBody, CommandResult, DispatchType, Envelope, Object, PhaseKind};
 use cliq_workflow::{Command, Phase, PhaseId, Scope, resolve_script};
 use serde_json::json;
@@ -21,12 +21,17 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
         Runner { shared: &shared, phase: shared.workflow().phase(phase), iteration, left: Vec::new() };
     let event = match runner.run(routed_by).await {
         Ok(results) => RunEvent::CommandsFinished { phase: runner.phase.name.clone(), iteration, results },
-        Err(reason) => RunEvent::WorkFailed {
+        Err(Trouble::Phase(reason) | Trouble::TimedOut(reason)) => RunEvent::WorkFailed {
             phase: runner.phase.name.clone(),
             reason,
             output_tail: None,
             log_file: None,
         },
+        Err(Trouble::Run(reason)) => {
+            // The run ends first, so that the phase counts as stopped by it.
+            shared.send(RunEvent::OrchestratorFailed { reason });
+            shared.stopped(&runner.phase.name)
+        }
     };
     // What the commands left running goes before anybody hears that they are done: a phase that ended is over.
     let grace = shared.plan.timing.kill_grace;
@@ -34,6 +39,28 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
         process.end(grace).await;
     }
     shared.send(event);
+}
+
+/// Why the commands did not all run.
+enum Trouble {
+    /// The phase cannot go on.
+    Phase(String),
+    /// A command took longer than it or the phase may.
+    TimedOut(String),
+    /// The orchestrator cannot: a file of its own cannot be written.
+    Run(String),
+}
+
+impl From<FsError> for Trouble {
+    fn from(error: FsError) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
+impl From<SignalWriteError> for Trouble {
+    fn from(error: SignalWriteError) -> Self {
+        Self::Run(error.to_string())
+    }
 }
 
 struct Runner<'a> {
@@ -45,7 +72,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    async fn run(&mut self, routed_by: Option<PhaseId>) -> Result<Vec<CommandResult>, String> {
+    async fn run(&mut self, routed_by: Option<PhaseId>) -> Result<Vec<CommandResult>, Trouble> {
         let exec = self.phase.kind == PhaseKind::Exec;
         let mut channel = if exec { Some(self.open_channel()?) } else { None };
         let limit = self.phase.timeout.filter(|_| exec).unwrap_or(self.shared.plan.timing.phase_timeout);
@@ -71,7 +98,7 @@ impl Runner<'_> {
         }
         let dir = self.shared.dir();
         if !self.phase.commands.is_empty() {
-            write_command_results(dir, &self.phase.name, &results).map_err(|e| e.to_string())?;
+            write_command_results(dir, &self.phase.name, &results)?;
         }
         if let Some(channel) = &mut channel {
             self.finish_exec(channel, &results, routed_by)?;
@@ -79,16 +106,16 @@ impl Runner<'_> {
         Ok(results)
     }
 
-    fn open_channel(&self) -> Result<SignalWriter, String> {
+    fn open_channel(&self) -> Result<SignalWriter, Trouble> {
         let path = self.shared.dir().signal_file(&self.phase.name);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(format!("cannot remove {path}: {error}"));
+                return Err(error).at("remove", &path)?;
             }
             _ => {}
         }
-        let mut writer = SignalWriter::open(&path, DispatchType::Phase).map_err(|e| e.to_string())?;
-        writer.write(ChannelBody::Ok).map_err(|e| e.to_string())?;
+        let mut writer = SignalWriter::open(&path, DispatchType::Phase)?;
+        writer.write(ChannelBody::Ok)?;
         Ok(writer)
     }
 
@@ -98,7 +125,7 @@ impl Runner<'_> {
         channel: &mut SignalWriter,
         results: &[CommandResult],
         routed_by: Option<PhaseId>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Trouble> {
         let workflow = self.shared.workflow();
         let data = exec_data(results);
         let text = results.iter().map(|r| format!("- {}: {}", if r.pass { "pass" } else { "FAIL" }, r.name));
@@ -106,7 +133,7 @@ impl Runner<'_> {
         let envelope = Envelope::standard(self.phase.name.clone(), "exec", Some(data.clone()), Some(text));
         for &to in self.phase.dependents.iter().chain(&routed_by) {
             let to = self.shared.dir().channel(&self.phase.name, &workflow.phase(to).name);
-            write_handoff(&to, &envelope).map_err(|e| e.to_string())?;
+            write_handoff(&to, &envelope)?;
         }
         let fatal = results
             .iter()
@@ -115,7 +142,7 @@ impl Runner<'_> {
             Some(result) => ChannelBody::Error { error: format!("command `{}` failed", result.name) },
             None => ChannelBody::Complete { result: Some(data.into()) },
         };
-        channel.write(body).map_err(|e| e.to_string())
+        Ok(channel.write(body)?)
     }
 
     async fn run_command(
@@ -124,7 +151,7 @@ impl Runner<'_> {
         command: &Command,
         deadline: Instant,
         limit: Duration,
-    ) -> Result<Vec<CommandResult>, String> {
+    ) -> Result<Vec<CommandResult>, Trouble> {
         let workspace = self.shared.dir().workspace().to_owned();
         let dirs = match command.scope {
             Scope::Workspace => vec![workspace],
@@ -144,7 +171,7 @@ impl Runner<'_> {
         dir: &Utf8Path,
         deadline: Instant,
         limit: Duration,
-    ) -> Result<CommandResult, String> {
+    ) -> Result<CommandResult, Trouble> {
         let mut result = CommandResult::new(command.name.clone(), true);
         result.run = Some(command.run.clone());
         if dir != self.shared.dir().workspace() {
@@ -153,7 +180,7 @@ impl Runner<'_> {
         }
         let log = self.log_file(n, command, dir);
         if let Some(condition) = &command.condition {
-            let (exit, _) = self.shell(condition, dir, &log, deadline, limit).await?;
+            let (exit, _) = self.shell(&command.name, condition, dir, &log, deadline, limit).await?;
             if !exit.success() {
                 result.skipped = Some(true);
                 return Ok(result);
@@ -166,7 +193,7 @@ impl Runner<'_> {
             Some(own) if started + own < deadline => (started + own, own),
             _ => (deadline, limit),
         };
-        let outcome = self.shell(&command.run, dir, &log, deadline, limit).await;
+        let outcome = self.shell(&command.name, &command.run, dir, &log, deadline, limit).await;
         result.duration_ms = Some(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX));
         match outcome {
             Ok((exit, tail)) => {
@@ -180,26 +207,28 @@ impl Runner<'_> {
                 Ok(result)
             }
             // A command's own limit is a failed command; the phase's limit ends the phase.
-            Err(reason) if command.timeout == Some(limit) && !self.shared.stop.is_cancelled() => {
+            Err(Trouble::TimedOut(reason)) if command.timeout == Some(limit) => {
                 result.pass = false;
                 result.output_tail = Some(reason);
                 result.extra.insert("timed_out".to_owned(), true.into());
                 Ok(result)
             }
-            Err(reason) => Err(reason),
+            Err(trouble) => Err(trouble),
         }
     }
 
     /// Runs a script to its end. Gives how it ended and the last of what it printed, if anything.
     async fn shell(
         &mut self,
+        name: &str,
         script: &str,
         dir: &Utf8Path,
         log: &Utf8Path,
         deadline: Instant,
         limit: Duration,
-    ) -> Result<(Exit, Option<String>), String> {
-        let script = resolve_script(script, &self.shared.values(self.phase)).map_err(|e| unresolved(&e))?;
+    ) -> Result<(Exit, Option<String>), Trouble> {
+        let script = resolve_script(script, &self.shared.values(self.phase))
+            .map_err(|e| Trouble::Phase(unresolved(&e)))?;
         let mut env: BTreeMap<String, String> = self.shared.environment(&self.phase.name);
         env.extend(script.env);
         let job = Job {
@@ -211,11 +240,12 @@ impl Runner<'_> {
             stdin: None,
             log: log.to_owned(),
         };
-        let mut process = self.shared.plan.launcher.launch(&job).await.map_err(|e| e.to_string())?;
+        let mut process =
+            self.shared.plan.launcher.launch(&job).await.map_err(|e| Trouble::Run(e.to_string()))?;
         let grace = self.shared.plan.timing.kill_grace;
         tokio::select! {
             exit = process.wait() => {
-                let exit = exit.map_err(|e| format!("cannot tell how a command ended: {e}"))?;
+                let exit = exit.map_err(|e| Trouble::Run(format!("cannot tell how a command ended: {e}")))?;
                 let tail = process.output_tail().await;
                 let tail = process.has_output().then_some(tail);
                 self.left.push(process);
@@ -223,11 +253,11 @@ impl Runner<'_> {
             }
             () = tokio::time::sleep_until(deadline) => {
                 process.end(grace).await;
-                Err(format!("`{}` did not end within {}", first_line(script_name(self.phase, log)), show(limit)))
+                Err(Trouble::TimedOut(format!("command `{name}` did not end within {}", show(limit))))
             }
             () = self.shared.stop.cancelled() => {
                 process.end(grace).await;
-                Err("stopped".to_owned())
+                Err(Trouble::Phase("stopped".to_owned()))
             }
         }
     }
@@ -245,14 +275,6 @@ impl Runner<'_> {
         };
         self.shared.dir().logs().join(format!("{name}{repo}.log"))
     }
-}
-
-fn script_name<'a>(phase: &'a Phase, log: &'a Utf8Path) -> &'a str {
-    log.file_stem().unwrap_or(phase.name.as_str())
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
 }
 
 /// `90 s`, `20 min`.

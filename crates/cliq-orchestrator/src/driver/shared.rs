@@ -51,6 +51,12 @@ impl Shared {
         self.send(RunEvent::Warning { phase: Some(phase.clone()), message: message.into() });
     }
 
+    /// The work of a phase came to nothing because the run stops.
+    pub(super) fn stopped(&self, phase: &PhaseName) -> RunEvent {
+        let (phase, reason) = (phase.clone(), "stopped".to_owned());
+        RunEvent::WorkFailed { phase, reason, output_tail: None, log_file: None }
+    }
+
     /// What agents and commands find in their environment (SPEC section 5).
     pub(super) fn environment(&self, phase: &PhaseName) -> BTreeMap<String, String> {
         let dir = self.dir();
