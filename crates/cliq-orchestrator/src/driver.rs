@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::engine::{Effect, Pipeline, Report};
+use crate::engine::{Effect, PhaseState, Pipeline, Report};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 use crate::journal::JournalWriter;
 use crate::plan::RunPlan;
@@ -186,13 +186,27 @@ impl Driver {
 
     /// Records an event, and where it is an input of the machine, does what follows.
     fn happened(&mut self, event: RunEvent) {
-        let input = event.as_input(self.shared.workflow());
+        let workflow = Arc::clone(&self.shared.plan.workflow);
+        let input = event.as_input(&workflow);
+        // Work that fails, as opposed to a verdict: whoever wants to hear of failures does.
+        let may_have_failed = match &event {
+            RunEvent::WorkFailed { phase, .. } => workflow.find(phase.as_str()),
+            RunEvent::CommandsFinished { phase, .. } => {
+                workflow.find(phase.as_str()).filter(|id| !workflow.phase(*id).kind.is_gate())
+            }
+            _ => None,
+        };
         self.publish(event);
         let Some(input) = input else { return };
         for effect in self.pipeline.step(input) {
             if let Err(error) = self.perform(effect) {
                 return self.happened(RunEvent::OrchestratorFailed { reason: error.to_string() });
             }
+        }
+        if let Some(phase) =
+            may_have_failed.filter(|id| matches!(self.pipeline.state(*id), PhaseState::Escalated(_)))
+        {
+            self.notify_of(phase, "on_fail");
         }
     }
 

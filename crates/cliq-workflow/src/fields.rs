@@ -181,8 +181,12 @@ pub(crate) static TARGET: &[Field] = &[
 
 pub(crate) static NOTIFY_EVENTS: &[Field] = &[
     may("on_complete", Type::Object(NOTIFY), "When the phase completes."),
-    may("on_escalate", Type::Object(NOTIFY), "When it escalates."),
-    may("on_fail", Type::Object(NOTIFY), "When the run fails in it."),
+    may("on_escalate", Type::Object(NOTIFY), "When it escalates, for whatever reason."),
+    may(
+        "on_fail",
+        Type::Object(NOTIFY),
+        "When its work fails: its agent or a command failed, died or took too long.",
+    ),
 ];
 
 pub(crate) static NOTIFY: &[Field] = &[

@@ -273,6 +273,27 @@ fn notifications_are_delivered_and_their_failure_is_only_a_warning() {
 }
 
 #[test]
+fn failures_and_verdicts_are_told_apart() {
+    let notify = "      notify: {on_fail: {agent: pager, message: failed}, on_escalate: {agent: pager, message: escalated}}\n";
+    let pager = "printf '%s' \"$message\" | tr -d '\\n ' >> paged; echo >> paged\nok\ncomplete\n";
+    let exec = format!(
+        "workflow:\n  phases:\n    - name: a\n      type: exec\n      commands: [{{name: t, run: 'exit 1'}}]\n{notify}"
+    );
+    let env = Env::new(&exec, &[("pager", pager)]);
+    env.cliq(["run", "--headless"]).expect(3);
+    let paged = env.read("paged");
+    assert!(
+        paged.contains("\"event\":\"on_fail\"") && paged.contains("\"event\":\"on_escalate\""),
+        "{paged}"
+    );
+    let gate = format!("workflow:\n  phases:\n    - name: a\n      type: gate\n      agent: judge\n{notify}");
+    let env = Env::new(&gate, &[("pager", pager), ("judge", "ok\nverdict '\"ESCALATE\"'\n")]);
+    env.cliq(["run", "--headless"]).expect(3);
+    let paged = env.read("paged");
+    assert!(!paged.contains("on_fail") && paged.contains("\"event\":\"on_escalate\""), "{paged}");
+}
+
+#[test]
 fn roles_and_instructions_reach_the_agent() {
     let yml = "inputs: [{name: style, default: terse}]
 workflow:
