@@ -90,6 +90,12 @@ pub(crate) struct RunArgs {
     /// Run again whatever came before, without asking.
     #[arg(short, long)]
     pub(crate) force: bool,
+    /// Go on with the last run: what completed is not run again, what was under way, failed or was stopped starts anew.
+    #[arg(long, conflicts_with_all = ["force", "inputs"])]
+    pub(crate) resume: bool,
+    /// Run PHASE and all that depends on it again, and whatever else is not done.
+    #[arg(long, value_name = "PHASE", conflicts_with_all = ["force", "inputs"])]
+    pub(crate) from: Option<String>,
     /// Plain child processes, plain lines, no questions.
     #[arg(long)]
     pub(crate) headless: bool,

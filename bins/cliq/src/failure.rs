@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use cliq_fs::{FsError, LockError};
-use cliq_orchestrator::{JournalError, StartError};
+use cliq_orchestrator::{JournalError, ResumeError, StartError};
 use cliq_workflow::LoadError;
 
 use crate::ui;
@@ -118,6 +118,20 @@ impl From<LockError> for Failure {
     }
 }
 
+impl From<ResumeError> for Failure {
+    fn from(error: ResumeError) -> Self {
+        let text = error.to_string();
+        match error {
+            ResumeError::Nothing => Self::refused(text).hint("`cliq run` starts one"),
+            ResumeError::Completed => Self::refused(text).hint(
+                "`cliq run --from PHASE` runs a phase and what depends on it again, `cliq req -m TEXT` starts a new task",
+            ),
+            ResumeError::TeamChanged => Self::refused(text).hint("`cliq run -f` starts anew"),
+            _ => Self::usage(text),
+        }
+    }
+}
+
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {
@@ -126,6 +140,8 @@ impl From<StartError> for Failure {
             }
             StartError::Lock(lock) => lock.into(),
             StartError::File(file) => file.into(),
+            StartError::Journal(journal) => journal.into(),
+            StartError::Resume(resume) => resume.into(),
             other => Self::failed(other.to_string()),
         }
     }

@@ -83,6 +83,42 @@ pub fn write_command_results(
     write_atomic(&dir.command_results(phase), format!("{values:#}\n").as_bytes())
 }
 
+/// Reads `<phase>_command_results.json`; `None` where there is none that could have been written here.
+///
+/// # Errors
+/// The file is there and cannot be read.
+pub fn read_command_results(dir: &CliqDir, phase: &PhaseName) -> Result<Option<Vec<CommandResult>>, FsError> {
+    let path = dir.command_results(phase);
+    match fs::read(&path) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).at("read", &path),
+    }
+}
+
+/// Clears the signal channel of a phase.
+///
+/// # Errors
+/// The file is there and cannot be removed.
+pub fn clear_signal(dir: &CliqDir, phase: &PhaseName) -> Result<(), FsError> {
+    remove_if_there(&dir.signal_file(phase))
+}
+
+fn remove_if_there(path: &camino::Utf8Path) -> Result<(), FsError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.at("remove", path),
+    }
+}
+
+/// Says that a run is under way again: how it ended before no longer holds.
+///
+/// # Errors
+/// `_pipeline_status` is there and cannot be removed.
+pub fn clear_status(dir: &CliqDir) -> Result<(), FsError> {
+    remove_if_there(&dir.pipeline_status())
+}
+
 /// Removes every signal channel and standalone signal file that an earlier run left.
 ///
 /// # Errors
@@ -97,12 +133,7 @@ pub fn clear_signals(dir: &CliqDir) -> Result<(), FsError> {
             || name.ends_with("_routed")
             || name.ends_with("_command_results.json");
         if ours {
-            match fs::remove_file(entry.path()) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(error).at("remove", entry.path());
-                }
-                _ => {}
-            }
+            remove_if_there(entry.path())?;
         }
     }
     Ok(())

@@ -39,6 +39,9 @@ pub enum GateEvent {
     /// A gate further down routed to this one, which has passed: it evaluates anew, with its whole budget. Its history
     /// stays.
     Restart,
+    /// The run goes on after an interruption: an evaluation that was under way begins anew and costs nothing extra; a
+    /// gate that had called a person has its whole budget again, for somebody has had a look.
+    Resume,
     /// The commands ran.
     CommandsFinished(Vec<CommandResult>),
     /// The agent completed, with this `result`.
@@ -145,6 +148,17 @@ impl Gate {
                 GateEffect::RunCommands { iteration: self.iteration }
             }
             (GateState::Passed, GateEvent::Restart) => {
+                self.iteration = 1;
+                self.rejected_once = false;
+                self.state = GateState::Checking;
+                GateEffect::RunCommands { iteration: 1 }
+            }
+            (GateState::Checking | GateState::Judging, GateEvent::Resume) => {
+                self.rejected_once = false;
+                self.state = GateState::Checking;
+                GateEffect::RunCommands { iteration: self.iteration }
+            }
+            (_, GateEvent::Resume) => {
                 self.iteration = 1;
                 self.rejected_once = false;
                 self.state = GateState::Checking;

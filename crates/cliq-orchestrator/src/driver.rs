@@ -8,6 +8,7 @@ mod commands;
 mod gate_files;
 mod message;
 mod notify;
+mod recovery;
 mod shared;
 
 use std::collections::HashMap;
@@ -16,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::{
-    FsError, PipelineStatus, ProjectLock, SignalWatch, append_line, clear_signals, create_channel,
-    read_status, write_routed, write_status,
+    FsError, PipelineStatus, ProjectLock, SignalWatch, append_line, clear_signal, clear_signals,
+    clear_status, create_channel, read_status, write_routed, write_status,
 };
 use cliq_protocol::{NotifyRequest, PhaseName, Timestamp};
 use cliq_workflow::{PhaseId, resolve_text};
@@ -28,12 +29,25 @@ use tokio_util::task::TaskTracker;
 
 use crate::engine::{Effect, PhaseState, Pipeline, Report};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
-use crate::journal::JournalWriter;
+use crate::journal::{Journal, JournalWriter};
 use crate::plan::RunPlan;
 use crate::view::RunView;
 use agent::AgentRun;
 use message::Activation;
 use shared::{Message, Shared, Wakers};
+
+/// What a driver begins with.
+pub(crate) enum Opening {
+    /// A new run.
+    Start,
+    /// A run that was recorded so far, to be gone on with.
+    Resume {
+        /// Its record.
+        journal: Journal,
+        /// The phase that runs again, with what depends on it.
+        from: Option<PhaseName>,
+    },
+}
 
 /// How long deliveries may still take when the run is over.
 const LAST_NOTIFICATIONS: Duration = Duration::from_secs(10);
@@ -51,6 +65,7 @@ pub(crate) struct Driver {
     notified: u32,
     /// The last activation of each phase: it is over before the next begins.
     activations: HashMap<PhaseId, JoinHandle<()>>,
+    opening: Opening,
     over: bool,
     /// Whether something could not be recorded.
     broken: bool,
@@ -61,29 +76,43 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Makes everything ready: the layout, clean signals, all channels, the journal.
+    /// Makes everything ready: the layout, signals, all channels, the journal.
     pub(crate) fn new(
         plan: RunPlan,
         run_id: String,
+        opening: Opening,
         lock: ProjectLock,
         events: mpsc::UnboundedSender<Record>,
         cancel: CancellationToken,
     ) -> Result<Self, FsError> {
         let dir = plan.dir.clone();
         dir.ensure_layout()?;
-        clear_signals(&dir)?;
+        match opening {
+            Opening::Start => clear_signals(&dir)?,
+            Opening::Resume { .. } => clear_status(&dir)?,
+        }
         for (from, to) in plan.workflow.channels() {
             create_channel(&dir.channel(&plan.workflow.phase(from).name, &plan.workflow.phase(to).name))?;
         }
-        let journal = JournalWriter::create(&dir.journal())?;
         let wakers = Wakers::default();
         let watch = SignalWatch::new(&dir.signals(), {
             let wakers = wakers.clone();
             move |file| wakers.wake(file.as_deref())
         });
         let (messages, inbox) = mpsc::unbounded_channel();
-        let pipeline = Pipeline::new(Arc::clone(&plan.workflow));
-        let view = RunView::new(&plan.workflow);
+        let mut view = RunView::new(&plan.workflow);
+        let (journal, pipeline, notified) = match &opening {
+            Opening::Start => {
+                (JournalWriter::create(&dir.journal())?, Pipeline::new(Arc::clone(&plan.workflow)), 0)
+            }
+            Opening::Resume { journal, .. } => {
+                journal.records.iter().for_each(|record| view.apply(record));
+                let asked = |record: &&Record| matches!(record.event, RunEvent::NotifyRequested { .. });
+                let notified = journal.records.iter().filter(asked).count();
+                let writer = JournalWriter::reopen(&dir.journal(), journal)?;
+                (writer, journal.replay(Arc::clone(&plan.workflow)), u32::try_from(notified).unwrap_or(0))
+            }
+        };
         let inputs = plan.resolved_inputs();
         let shared =
             Arc::new(Shared { plan, run_id, inputs, messages, stop: CancellationToken::new(), wakers });
@@ -101,8 +130,9 @@ impl Driver {
             cancel,
             tasks: TaskTracker::new(),
             notifications: TaskTracker::new(),
-            notified: 0,
+            notified,
             activations: HashMap::new(),
+            opening,
             over: false,
             broken: false,
             last_word: None,
@@ -113,16 +143,7 @@ impl Driver {
 
     /// Runs to the end. Gives the run as it then stands.
     pub(crate) async fn run(mut self) -> RunView {
-        let plan = &self.shared.plan;
-        self.happened(RunEvent::RunStarted {
-            version: JOURNAL_VERSION,
-            run_id: self.shared.run_id.clone(),
-            team: plan.workflow.name.clone(),
-            cliq_version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-            max_parallel: plan.max_parallel,
-            inputs: self.shared.inputs.clone(),
-        });
+        self.open();
         let status_file = self.shared.dir().pipeline_status();
         let control = self.shared.wakers.register(&status_file);
         let mut poll = tokio::time::interval(self.shared.plan.timing.poll_interval);
@@ -145,6 +166,35 @@ impl Driver {
         }
         self.wind_up().await;
         self.view
+    }
+
+    /// Tells of the beginning, which starts the first phases.
+    fn open(&mut self) {
+        let plan = &self.shared.plan;
+        let (cliq_version, pid) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
+        let max_parallel = plan.max_parallel;
+        match std::mem::replace(&mut self.opening, Opening::Start) {
+            Opening::Start => self.happened(RunEvent::RunStarted {
+                version: JOURNAL_VERSION,
+                run_id: self.shared.run_id.clone(),
+                team: plan.workflow.name.clone(),
+                cliq_version,
+                pid,
+                max_parallel,
+                inputs: self.shared.inputs.clone(),
+                shape: plan.shape(),
+            }),
+            Opening::Resume { from, .. } => {
+                if !self.pipeline.is_finished() {
+                    self.happened(RunEvent::RunInterrupted);
+                    match recovery::unheard(&self.shared, &self.pipeline) {
+                        Ok(events) => events.into_iter().for_each(|event| self.happened(event)),
+                        Err(error) => self.cannot_record(&error),
+                    }
+                }
+                self.happened(RunEvent::RunResumed { cliq_version, pid, max_parallel, from });
+            }
+        }
     }
 
     /// Waits for whatever is left of agents and deliveries. What they still say is only worth a warning.
@@ -266,6 +316,10 @@ impl Driver {
     }
 
     fn report(&mut self, report: Report) -> Result<(), FsError> {
+        // What a signal channel holds is of the start that the journal tells of last: recovery relies on that.
+        if let Report::PhaseStarted { phase, .. } | Report::VerdictRejected { gate: phase, .. } = &report {
+            clear_signal(self.shared.dir(), &self.shared.workflow().phase(*phase).name)?;
+        }
         let told = match &report {
             Report::PhaseStarted { phase, routed_by: Some(_), .. } => {
                 let phase = self.shared.workflow().phase(*phase);
@@ -375,7 +429,7 @@ pub(crate) fn put_earlier_run_aside(dir: &cliq_fs::CliqDir) -> Result<(), FsErro
     if !dir.journal().exists() {
         return Ok(());
     }
-    let run_id = crate::journal::Journal::read(&dir.journal()).ok().flatten();
+    let run_id = Journal::read(&dir.journal()).ok().flatten();
     let run_id = run_id.as_ref().and_then(|journal| journal.run_id().map(str::to_owned));
     if let Some(run_id) = &run_id {
         // Nothing of a run whose orchestrator died lives on beside the next.

@@ -5,6 +5,7 @@
 //! be tested in memory.
 
 mod machine;
+mod resume;
 mod routing;
 
 use cliq_fs::PipelineStatus;
@@ -42,6 +43,16 @@ pub enum Input {
         phase: PhaseId,
         /// Why, for people.
         reason: String,
+    },
+    /// The orchestrator died, and another has taken note of it. What it no longer heard of may follow; nothing starts
+    /// before [`Input::Resume`].
+    Interrupt,
+    /// The run goes on after it ended or was interrupted.
+    Resume {
+        /// Run this phase again, with all that depends on it.
+        from: Option<PhaseId>,
+        /// As for `Start`.
+        max_parallel: Option<usize>,
     },
     /// Somebody stops the run.
     Cancel,
@@ -140,6 +151,11 @@ pub enum Report {
         phase: PhaseId,
         /// Why.
         reason: String,
+    },
+    /// A phase that was done, or begun, is to be done again.
+    PhaseReset {
+        /// The phase.
+        phase: PhaseId,
     },
     /// A phase was ended before it was done, because the run stops.
     PhaseStopped {

@@ -46,6 +46,24 @@ pub enum RunEvent {
         /// The run's inputs.
         #[serde(default)]
         inputs: BTreeMap<String, String>,
+        /// Stands for all of the team that decides what follows from what: a run is resumed with the same only.
+        #[serde(default)]
+        shape: String,
+    },
+    /// The orchestrator had died without finishing the run, and another has found that.
+    RunInterrupted,
+    /// The run goes on, after it ended or its orchestrator died.
+    RunResumed {
+        /// The cliq that goes on with it.
+        cliq_version: String,
+        /// The orchestrator's process.
+        pid: u32,
+        /// How many phases may work at the same time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_parallel: Option<usize>,
+        /// The phase that runs again, with all that depends on it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<PhaseName>,
     },
     /// A phase starts, or starts again.
     PhaseStarted {
@@ -163,6 +181,11 @@ pub enum RunEvent {
         /// Why.
         reason: String,
     },
+    /// A phase is to be done again.
+    PhaseReset {
+        /// The phase.
+        phase: PhaseName,
+    },
     /// A phase was ended because the run stops.
     PhaseStopped {
         /// The phase.
@@ -238,6 +261,10 @@ impl RunEvent {
         let find = |phase: &PhaseName| workflow.find(phase.as_str());
         Some(match self {
             Self::RunStarted { max_parallel, .. } => Input::Start { max_parallel: *max_parallel },
+            Self::RunInterrupted => Input::Interrupt,
+            Self::RunResumed { max_parallel, from, .. } => {
+                Input::Resume { from: from.as_ref().and_then(find), max_parallel: *max_parallel }
+            }
             Self::CommandsFinished { phase, results, .. } => {
                 Input::CommandsFinished { phase: find(phase)?, results: results.clone() }
             }
@@ -275,6 +302,7 @@ impl RunEvent {
             }
             Report::PhaseCompleted { phase } => Self::PhaseCompleted { phase: name(phase) },
             Report::PhaseEscalated { phase, reason } => Self::PhaseEscalated { phase: name(phase), reason },
+            Report::PhaseReset { phase } => Self::PhaseReset { phase: name(phase) },
             Report::PhaseStopped { phase } => Self::PhaseStopped { phase: name(phase) },
             Report::Draining { running } => {
                 Self::Draining { running: running.into_iter().map(name).collect() }
@@ -287,6 +315,9 @@ impl RunEvent {
     pub fn describe(&self) -> String {
         match self {
             Self::RunStarted { run_id, team, .. } => format!("run {run_id} of {team} started"),
+            Self::RunInterrupted => "the orchestrator had died; the run was not over".to_owned(),
+            Self::RunResumed { from: None, .. } => "run taken up again".to_owned(),
+            Self::RunResumed { from: Some(phase), .. } => format!("run taken up again from {phase}"),
             Self::PhaseStarted { phase, kind, iteration, routed_by } => {
                 let again = match (routed_by, kind.is_gate(), iteration) {
                     (Some(gate), false, _) => format!(", sent back by {gate}"),
@@ -314,6 +345,7 @@ impl RunEvent {
             }
             Self::PhaseCompleted { phase } => format!("{phase}: completed"),
             Self::PhaseEscalated { phase, reason } => format!("{phase}: escalated: {reason}"),
+            Self::PhaseReset { phase } => format!("{phase}: is to be done again"),
             Self::PhaseStopped { phase } => format!("{phase}: stopped"),
             Self::Draining { running } => {
                 let names = running.iter().map(PhaseName::as_str).collect::<Vec<_>>().join(", ");
@@ -347,9 +379,12 @@ impl RunEvent {
             | Self::VerdictRejected { gate: phase, .. }
             | Self::PhaseCompleted { phase }
             | Self::PhaseEscalated { phase, .. }
+            | Self::PhaseReset { phase }
             | Self::PhaseStopped { phase } => Some(phase),
             Self::Warning { phase, .. } | Self::RunFinished { phase, .. } => phase.as_ref(),
             Self::RunStarted { .. }
+            | Self::RunInterrupted
+            | Self::RunResumed { .. }
             | Self::Draining { .. }
             | Self::CancelRequested { .. }
             | Self::OrchestratorFailed { .. } => None,

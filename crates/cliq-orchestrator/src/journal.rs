@@ -1,12 +1,13 @@
 //! The run's truth: `.cliq/journal.jsonl`, one event per line, enough to rebuild the whole state by replay
 //! (SPEC section 7).
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{FsError, IoContext};
+use cliq_fs::{FsError, IoContext, PipelineStatus};
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::engine::Pipeline;
@@ -17,6 +18,8 @@ use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 pub(crate) struct JournalWriter {
     path: Utf8PathBuf,
     file: File,
+    /// How much of the file is whole lines.
+    len: u64,
 }
 
 impl JournalWriter {
@@ -24,19 +27,32 @@ impl JournalWriter {
     pub(crate) fn create(path: &Utf8Path) -> Result<Self, FsError> {
         let file = OpenOptions::new().append(true).create(true).open(path).at("open", path)?;
         file.set_len(0).at("truncate", path)?;
-        Ok(Self { path: path.to_owned(), file })
+        Ok(Self { path: path.to_owned(), file, len: 0 })
     }
 
-    /// Appends an event with a single write.
+    /// Goes on with a journal that was read. A torn line at its end is cut off.
+    pub(crate) fn reopen(path: &Utf8Path, journal: &Journal) -> Result<Self, FsError> {
+        let file = OpenOptions::new().append(true).open(path).at("open", path)?;
+        if journal.torn {
+            file.set_len(journal.len).at("truncate", path)?;
+        }
+        Ok(Self { path: path.to_owned(), file, len: journal.len })
+    }
+
+    /// Appends an event with a single write. Where only a part of it fits on the disk, that part is taken back.
     pub(crate) fn append(&mut self, record: &Record) -> Result<(), FsError> {
         use std::io::Write;
         let line = record.encode();
         match self.file.write(&line) {
-            Ok(n) if n == line.len() => Ok(()),
-            Ok(n) => Err(io::Error::new(
-                io::ErrorKind::WriteZero,
-                format!("only {n} of {} bytes were written", line.len()),
-            )),
+            Ok(n) if n == line.len() => {
+                self.len += n as u64;
+                Ok(())
+            }
+            Ok(n) => {
+                let _ = self.file.set_len(self.len);
+                let message = format!("only {n} of {} bytes could be written", line.len());
+                Err(io::Error::new(io::ErrorKind::StorageFull, message))
+            }
             Err(error) => Err(error),
         }
         .at("append to", &self.path)
@@ -50,6 +66,8 @@ pub struct Journal {
     pub records: Vec<Record>,
     /// Whether its last line was torn by a crash. What it would have said did not happen, as far as anyone can tell.
     pub torn: bool,
+    /// How many bytes its whole lines have.
+    pub(crate) len: u64,
 }
 
 /// Why a journal cannot be read.
@@ -113,7 +131,8 @@ impl Journal {
                 return Err(JournalError::Newer { path: path.to_owned(), found: u64::from(*version) });
             }
         }
-        Ok(Some(Self { records, torn: !rest.is_empty() }))
+        let len = (bytes.len() - rest.len()) as u64;
+        Ok(Some(Self { records, torn: !rest.is_empty(), len }))
     }
 
     /// The run that it is about.
@@ -123,6 +142,35 @@ impl Journal {
             RunEvent::RunStarted { run_id, .. } => Some(run_id.as_str()),
             _ => None,
         })
+    }
+
+    /// What the team was like (see [`crate::RunPlan::shape`]).
+    pub(crate) fn shape(&self) -> Option<&str> {
+        self.records.iter().find_map(|record| match &record.event {
+            RunEvent::RunStarted { shape, .. } => Some(shape.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Whether the run is complete.
+    #[must_use]
+    pub fn completed(&self) -> bool {
+        let mut ends = self.records.iter().rev().filter_map(|record| match &record.event {
+            RunEvent::RunFinished { status, .. } => Some(*status == PipelineStatus::Completed),
+            RunEvent::RunResumed { .. } => Some(false),
+            _ => None,
+        });
+        ends.next().unwrap_or(false)
+    }
+
+    /// The inputs that the run began with.
+    #[must_use]
+    pub fn inputs(&self) -> BTreeMap<String, String> {
+        let inputs = self.records.iter().find_map(|record| match &record.event {
+            RunEvent::RunStarted { inputs, .. } => Some(inputs.clone()),
+            _ => None,
+        });
+        inputs.unwrap_or_default()
     }
 
     /// Rebuilds the state that the run was in after the last event.

@@ -29,7 +29,7 @@ pub use journal::{Journal, JournalError};
 pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
 pub use plan::{PlanError, RunPlan, Timing};
 pub use process::ProcessLauncher;
-pub use run::{Run, StartError};
+pub use run::{ResumeError, Run, StartError};
 pub use sweep::sweep;
 pub use view::{PhaseStatus, PhaseView, RunView};
 

@@ -169,6 +169,25 @@ impl RunPlan {
         }
     }
 
+    /// Stands for all of the team that decides what follows from what: phases, their order, route targets, budgets. Two
+    /// plans of one shape read each other's journals. What agents and commands do may differ.
+    #[must_use]
+    pub fn shape(&self) -> String {
+        use std::fmt::Write;
+        let mut text = String::new();
+        for (_, phase) in self.workflow.phases() {
+            let fatal: Vec<bool> = phase.commands.iter().map(|command| command.escalate_on_fail).collect();
+            let names: Vec<&str> = phase.commands.iter().map(|command| command.name.as_str()).collect();
+            let (depends_on, targets) = (&phase.depends_on, &phase.route_targets);
+            let _ = writeln!(
+                text,
+                "{} {} {} {depends_on:?} {targets:?} {} {names:?} {fatal:?}",
+                phase.name, phase.kind, phase.support, phase.max_iterations
+            );
+        }
+        uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
+    }
+
     /// Every input with its value: given, or its default.
     #[must_use]
     pub fn resolved_inputs(&self) -> BTreeMap<String, String> {

@@ -1,12 +1,15 @@
 //! Starting a run and being with it.
 
 use cliq_fs::{FsError, LockError, PipelineStatus, ProjectLock};
+use cliq_protocol::PhaseName;
+use cliq_workflow::nearest;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::{Driver, put_earlier_run_aside};
+use crate::driver::{Driver, Opening, put_earlier_run_aside};
 use crate::events::Record;
+use crate::journal::{Journal, JournalError};
 use crate::plan::{PlanError, RunPlan};
 use crate::view::RunView;
 
@@ -23,6 +26,37 @@ pub enum StartError {
     /// A file or directory cannot be made ready.
     #[error(transparent)]
     File(#[from] FsError),
+    /// The record of the run that is to be resumed cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The run cannot be resumed.
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+}
+
+/// Why a run cannot be resumed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// Nothing has run.
+    #[error("there is no run to resume")]
+    Nothing,
+    /// The run is complete.
+    #[error("the last run completed; there is nothing left to resume")]
+    Completed,
+    /// The team is not the one that the run began with.
+    #[error(
+        "the team's phases, their order, route targets, budgets or commands have changed since the run began: its record no longer fits"
+    )]
+    TeamChanged,
+    /// The phase to begin with cannot be begun with.
+    #[error("the team has no phase `{name}` to begin with{hint}")]
+    NoSuchPhase {
+        /// What was asked for.
+        name: String,
+        /// What may have been meant.
+        hint: String,
+    },
 }
 
 /// A run under way. Dropping it does not stop it; [`Run::cancel`] does.
@@ -47,10 +81,44 @@ impl Run {
         plan.check(has_env)?;
         let lock = ProjectLock::acquire(&plan.dir)?;
         put_earlier_run_aside(&plan.dir)?;
-        let id = uuid::Uuid::now_v7().to_string();
+        Self::spawn(plan, uuid::Uuid::now_v7().to_string(), Opening::Start, lock)
+    }
+
+    /// Goes on with the project's last run, after a crash, a cancellation, an escalation or a failure (SPEC section 7):
+    /// what completed is not run again, what was under way starts anew. With `from`, that phase and all that depends on
+    /// it run again, whatever became of them. The run's inputs are those that it began with.
+    ///
+    /// # Errors
+    /// As for [`Run::start`]; or there is no run to resume, it is complete (and `from` is `None`), or it does not fit
+    /// the team.
+    pub fn resume(
+        mut plan: RunPlan,
+        from: Option<&str>,
+        has_env: &dyn Fn(&str) -> bool,
+    ) -> Result<Self, StartError> {
+        let lock = ProjectLock::acquire(&plan.dir)?;
+        let journal = Journal::read(&plan.dir.journal())?.ok_or(ResumeError::Nothing)?;
+        let Some(run_id) = journal.run_id().map(str::to_owned) else {
+            return Err(ResumeError::Nothing.into());
+        };
+        if journal.shape() != Some(plan.shape().as_str()) {
+            return Err(ResumeError::TeamChanged.into());
+        }
+        let from = from.map(|name| main_phase(&plan, name)).transpose()?;
+        if from.is_none() && journal.completed() {
+            return Err(ResumeError::Completed.into());
+        }
+        plan.inputs = journal.inputs();
+        plan.check(has_env)?;
+        // Nothing of the dead orchestrator's lives on unnoticed beside what now starts anew.
+        crate::sweep::sweep(&run_id, None, plan.timing.kill_grace);
+        Self::spawn(plan, run_id, Opening::Resume { journal, from }, lock)
+    }
+
+    fn spawn(plan: RunPlan, id: String, opening: Opening, lock: ProjectLock) -> Result<Self, StartError> {
         let (sender, events) = mpsc::unbounded_channel();
         let cancel = CancellationToken::new();
-        let driver = Driver::new(plan, id.clone(), lock, sender, cancel.clone())?;
+        let driver = Driver::new(plan, id.clone(), opening, lock, sender, cancel.clone())?;
         Ok(Self { id, events, cancel, task: tokio::spawn(driver.run()) })
     }
 
@@ -89,6 +157,26 @@ impl Run {
             },
         }
     }
+}
+
+/// The phase that a run can be resumed from: one of the main phases, for support phases only work for gates.
+fn main_phase(plan: &RunPlan, name: &str) -> Result<PhaseName, ResumeError> {
+    let workflow = &plan.workflow;
+    let main = || workflow.phases().filter(|(_, p)| !p.support).map(|(_, p)| p);
+    if let Some(phase) = main().find(|phase| phase.name.as_str() == name) {
+        return Ok(phase.name.clone());
+    }
+    let hint = if workflow.find(name).is_some() {
+        ": it is a support phase, which only a gate starts; name the gate".to_owned()
+    } else {
+        match nearest(name, main().map(|phase| phase.name.as_str())) {
+            Some(near) => format!(": did you mean `{near}`?"),
+            None => {
+                format!(": it has {}", main().map(|phase| phase.name.as_str()).collect::<Vec<_>>().join(", "))
+            }
+        }
+    };
+    Err(ResumeError::NoSuchPhase { name: name.to_owned(), hint })
 }
 
 impl RunView {

@@ -135,6 +135,22 @@ impl RunView {
                 self.run_id = Some(run_id.clone());
                 self.started_ms = now;
             }
+            // The time in between counts for nobody's work; what was under way starts anew.
+            RunEvent::RunResumed { .. } => {
+                self.status = None;
+                self.reason = None;
+                self.phase = None;
+                self.ended_ms = None;
+                for phase in &mut self.phases {
+                    phase.running_since_ms = None;
+                    match phase.status {
+                        PhaseStatus::Running | PhaseStatus::Escalated | PhaseStatus::Stopped => {
+                            phase.status = PhaseStatus::Pending;
+                        }
+                        PhaseStatus::Completed | PhaseStatus::Pending | PhaseStatus::Waiting => {}
+                    }
+                }
+            }
             RunEvent::RunFinished { status, reason, phase } => {
                 self.status = Some(status.as_str().to_owned());
                 self.reason.clone_from(reason);
@@ -194,6 +210,7 @@ impl PhaseView {
                 self.message = Some(reason.clone());
                 self.rest(now);
             }
+            RunEvent::PhaseReset { .. } => self.status = PhaseStatus::Pending,
             RunEvent::PhaseStopped { .. } => {
                 self.status = PhaseStatus::Stopped;
                 self.rest(now);

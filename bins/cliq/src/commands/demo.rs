@@ -39,7 +39,11 @@ pub(super) fn run(dir: Option<Utf8PathBuf>) -> Result<ExitCode, Failure> {
     let mut plan = RunPlan::new(cliq.clone(), workflow);
     plan.agents = project::agents(Some(&cliq), Some(&plan.workflow));
     plan.timing = settings::load(Some(&cliq))?.timing;
-    let view = run_command::execute(plan, Progress::new(false, !std::io::stdout().is_terminal()))?;
+    let view = run_command::execute(
+        plan,
+        &run_command::Begin::Anew,
+        Progress::new(false, !std::io::stdout().is_terminal()),
+    )?;
     summary::show(&view, &cliq)?;
     if view.completed() {
         ui::line("\nlook at:")?;

@@ -19,7 +19,13 @@ pub(super) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let settings = settings::load(Some(&dir))?;
     // Whoever is refused because somebody else runs should hear that, and not questions about the last run.
     drop(ProjectLock::acquire(&dir)?);
-    may_run_again(&dir, &workflow, &args)?;
+    let begin = match (args.from.clone(), args.resume) {
+        (None, false) => {
+            may_run_again(&dir, &workflow, &args)?;
+            Begin::Anew
+        }
+        (from, _) => Begin::Resume { from },
+    };
     check_tools(&workflow)?;
     if !dir.requirement().exists() && workflow.phases().any(|(_, phase)| phase.kind == PhaseKind::Standard) {
         ui::warning("there is no requirement: `cliq req -m TEXT` says what the team is to do");
@@ -30,19 +36,35 @@ pub(super) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     plan.inputs = args.inputs.into_iter().collect();
     plan.max_parallel = args.max_parallel.map(|n| n as usize).or(settings.max_parallel);
     plan.timing = settings.timing;
-    let view = execute(plan, Progress::new(args.json, args.headless))?;
+    let view = execute(plan, &begin, Progress::new(args.json, args.headless))?;
     if !args.json {
         summary::show(&view, &dir)?;
     }
     Ok(exit_code(&view))
 }
 
+/// How a run begins.
+pub(super) enum Begin {
+    /// With nothing done.
+    Anew,
+    /// Where the last one stopped, or from a phase on.
+    Resume { from: Option<String> },
+}
+
 /// Runs a plan to its end, shows it, and lets signals cancel it.
-pub(super) fn execute(plan: RunPlan, mut progress: Progress) -> Result<RunView, Failure> {
+pub(super) fn execute(plan: RunPlan, begin: &Begin, mut progress: Progress) -> Result<RunView, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut view = RunView::new(&plan.workflow);
+    let mut view = match begin {
+        Begin::Anew => RunView::new(&plan.workflow),
+        Begin::Resume { .. } => project::last_run(&plan.dir, &plan.workflow)?
+            .map_or_else(|| RunView::new(&plan.workflow), |(_, view)| view),
+    };
     runtime.block_on(async {
-        let mut run = Run::start(plan, &|variable| std::env::var_os(variable).is_some())?;
+        let has_env = |variable: &str| std::env::var_os(variable).is_some();
+        let mut run = match begin {
+            Begin::Anew => Run::start(plan, &has_env)?,
+            Begin::Resume { from } => Run::resume(plan, from.as_deref(), &has_env)?,
+        };
         let cancel = run.canceller();
         let mut signals =
             [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
@@ -94,7 +116,7 @@ fn may_run_again(dir: &CliqDir, workflow: &ValidatedWorkflow, args: &RunArgs) ->
     let Some((_, last)) = project::last_run(dir, workflow)? else { return Ok(()) };
     if last.completed() {
         return Err(Failure::refused("the last run completed; there is nothing left to do")
-            .hint("`cliq req -m TEXT` starts a new task, `cliq run -f` runs the same one again"));
+            .hint("`cliq req -m TEXT` starts a new task, `cliq run -f` runs the same one again, `cliq run --from PHASE` a part of it"));
     }
     let done: Vec<&str> = last
         .phases
@@ -110,9 +132,11 @@ fn may_run_again(dir: &CliqDir, workflow: &ValidatedWorkflow, args: &RunArgs) ->
     let message =
         format!("the last run ended before it was complete, after agents had completed: {}", done.join(", "));
     if args.headless || args.json || !ui::can_ask() {
-        return Err(Failure::refused(message).hint("`cliq run -f` runs all phases again"));
+        return Err(Failure::refused(message)
+            .hint("`cliq run --resume` goes on where it stopped, `cliq run -f` runs all phases again"));
     }
     ui::warning(&message);
+    ui::hint("`cliq run --resume` goes on where it stopped");
     if ui::confirm("Run all phases again?")? { Ok(()) } else { Err(Failure::refused("nothing was started")) }
 }
 

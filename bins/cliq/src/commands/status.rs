@@ -82,8 +82,10 @@ fn show(view: Option<&RunView>, state: &str, dir: &CliqDir) -> String {
     }
     if state == "interrupted" {
         let log = dir.orchestrator_log();
-        let _ =
-            writeln!(out, "the orchestrator ended without finishing the run; {log} tells how far it came");
+        let _ = writeln!(
+            out,
+            "the orchestrator ended without finishing the run; `cliq run --resume` goes on ({log} tells how far it came)"
+        );
     }
     out
 }

@@ -87,7 +87,9 @@ pub(crate) fn show(view: &RunView, dir: &CliqDir) -> io::Result<()> {
         Some(PipelineStatus::Completed) => ui::line(format!("\n{} in {took}", paint(GREEN, "COMPLETED"))),
         Some(PipelineStatus::Cancelled) => {
             ui::line(format!("\n{} after {took}", paint(YELLOW, "CANCELLED")))?;
-            ui::line("Nothing of the run is left running. `cliq run` starts again.")
+            ui::line(
+                "Nothing of the run is left running. `cliq run --resume` goes on, `cliq run` starts again.",
+            )
         }
         Some(status @ (PipelineStatus::Escalated | PipelineStatus::Failed)) => {
             ui::line(format!("\n{} after {took}", paint(RED, status)))?;
@@ -115,7 +117,7 @@ fn explain(view: &RunView, dir: &CliqDir) -> io::Result<()> {
     ui::line(paint(BOLD, "next:"))?;
     ui::line(format!("  cliq logs {:<18} all that the phase printed", phase.name.as_str()))?;
     ui::line(format!("  {:<28} what it was handed", ".cliq/channels/*/handoff.md"))?;
-    ui::line("  mend the cause, then `cliq run` to start again (`cliq run -f` does not ask)")
+    ui::line("  mend the cause, then `cliq run --resume` to go on, or `cliq run -f` to start again")
 }
 
 fn quote_command(command: &CommandResult, dir: &CliqDir) -> io::Result<()> {

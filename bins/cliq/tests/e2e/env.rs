@@ -96,7 +96,9 @@ impl Env {
         yml.push_str(workflow);
         self.write("../team/team.yml", &yml);
         for line in yml.lines() {
-            if let Some(name) = line.trim_start().strip_prefix("- name: ") {
+            let line = line.trim_start();
+            let block = line.strip_prefix("- name: ");
+            if let Some(name) = block.or_else(|| line.strip_prefix("- {name: ")?.split(',').next()) {
                 self.write(&format!("../team/roles/{name}.md"), &format!("You are {name}.\n"));
             }
         }

@@ -9,5 +9,6 @@ mod foreign_agents;
 mod gates;
 mod layering;
 mod rerun;
+mod resume;
 mod runs;
 mod worked_example;

@@ -1,6 +1,6 @@
 //! The machine: which phase may start, which is done, when the run is over.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use cliq_fs::PipelineStatus;
@@ -43,6 +43,8 @@ pub struct Pipeline {
     queue: VecDeque<Task>,
     end: Option<End>,
     finished: bool,
+    /// Whether its orchestrator died and nobody has resumed it yet.
+    interrupted: bool,
 }
 
 /// What the machine keeps of a phase.
@@ -67,6 +69,15 @@ pub(super) enum Task {
     Start(PhaseId),
     /// A gate evaluates again after the phase that it routed to.
     Reevaluate(PhaseId),
+    /// Start anew what an earlier stretch of the run did not finish.
+    Resume(PhaseId),
+}
+
+impl Task {
+    pub(super) fn phase(self) -> PhaseId {
+        let (Self::Start(phase) | Self::Reevaluate(phase) | Self::Resume(phase)) = self;
+        phase
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -113,6 +124,7 @@ impl Pipeline {
             queue: VecDeque::new(),
             end: None,
             finished: false,
+            interrupted: false,
         }
     }
 
@@ -160,10 +172,11 @@ impl Pipeline {
     /// Takes what happened and says what to do, in order. An input that does not fit the state has no effect.
     pub fn step(&mut self, input: Input) -> Vec<Effect> {
         let mut out = Vec::new();
-        if self.finished {
+        if self.finished && !matches!(input, Input::Resume { .. }) {
             return out;
         }
         match input {
+            Input::Resume { from, max_parallel } => self.resume(from, max_parallel, &mut out),
             Input::Start { max_parallel } if !self.started => {
                 self.started = true;
                 self.max_parallel = max_parallel.unwrap_or(usize::MAX).max(1);
@@ -174,6 +187,7 @@ impl Pipeline {
                 }
             }
             Input::Start { .. } => {}
+            Input::Interrupt => self.interrupted = self.started,
             Input::Cancel => self.stop(PipelineStatus::Cancelled, None, &mut out),
             Input::Fail { reason } => self.stop(PipelineStatus::Failed, Some(reason), &mut out),
             Input::CommandsFinished { phase, results } if self.is_working(phase) => {
@@ -206,18 +220,16 @@ impl Pipeline {
 
     /// Whether agents are being ended (as opposed to: nothing new starts).
     fn is_stopping(&self) -> bool {
-        self.end
-            .as_ref()
-            .is_some_and(|end| matches!(end.status, PipelineStatus::Cancelled | PipelineStatus::Failed))
+        let ends = |end: &End| matches!(end.status, PipelineStatus::Cancelled | PipelineStatus::Failed);
+        self.interrupted || self.end.as_ref().is_some_and(ends)
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        self.end.is_some()
+        self.interrupted || self.end.is_some()
     }
 
     pub(super) fn enqueue(&mut self, task: Task) {
-        let (Task::Start(phase) | Task::Reevaluate(phase)) = task;
-        self.phases[phase.index()].state = PhaseState::Queued;
+        self.phases[task.phase().index()].state = PhaseState::Queued;
         self.queue.push_back(task);
     }
 
@@ -233,7 +245,11 @@ impl Pipeline {
             let Some(task) = self.queue.pop_front() else { return };
             self.working += 1;
             match task {
-                Task::Start(phase) => self.start(phase, out),
+                Task::Start(phase) => {
+                    let again = self.phases[phase.index()].ever_done;
+                    self.start(phase, if again { GateEvent::Restart } else { GateEvent::Start }, out);
+                }
+                Task::Resume(phase) => self.start(phase, GateEvent::Resume, out),
                 Task::Reevaluate(gate) => {
                     self.phases[gate.index()].state = PhaseState::Working;
                     self.gate_event(gate, GateEvent::TargetFinished, out);
@@ -242,16 +258,14 @@ impl Pipeline {
         }
     }
 
-    fn start(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
+    /// Starts a phase; a gate is told of it by `gate_event`.
+    fn start(&mut self, phase: PhaseId, gate_event: GateEvent, out: &mut Vec<Effect>) {
         let cell = &mut self.phases[phase.index()];
         cell.state = PhaseState::Working;
         cell.activations += 1;
         let (iteration, routed_by) = (cell.activations, cell.routed_by);
         match self.workflow.phase(phase).kind {
-            PhaseKind::Gate | PhaseKind::Hug => {
-                let event = if cell.ever_done { GateEvent::Restart } else { GateEvent::Start };
-                self.gate_event(phase, event, out);
-            }
+            PhaseKind::Gate | PhaseKind::Hug => self.gate_event(phase, gate_event, out),
             PhaseKind::Exec => {
                 out.push(Effect::Report(Report::PhaseStarted { phase, iteration, routed_by }));
                 out.push(Effect::RunCommands { phase, iteration, routed_by });
@@ -342,12 +356,52 @@ impl Pipeline {
         out.push(Effect::Report(Report::PhaseStopped { phase }));
     }
 
+    /// The run goes on: nothing is under way, whatever was.
+    pub(super) fn begin_again(&mut self, max_parallel: Option<usize>) {
+        self.started = true;
+        self.finished = false;
+        self.interrupted = false;
+        self.end = None;
+        self.working = 0;
+        self.max_parallel = max_parallel.unwrap_or(usize::MAX).max(1);
+    }
+
+    /// A phase is as if it had never run, save for how often it was activated.
+    pub(super) fn reset(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
+        if self.phases[phase.index()].activations > 0 {
+            out.push(Effect::Report(Report::PhaseReset { phase }));
+        }
+        let gate = self.phases[phase.index()].gate.as_ref().map(|gate| Gate::new(gate.spec().clone()));
+        let cell = &mut self.phases[phase.index()];
+        cell.state = PhaseState::Waiting;
+        cell.ever_done = false;
+        cell.routed_by = None;
+        cell.waiting_gates.clear();
+        cell.gate = gate;
+        self.queue.retain(|task| task.phase() != phase);
+    }
+
+    /// Counts what is missing, after phases were reset, and queues those of them that may start.
+    pub(super) fn count_anew(&mut self, reset: &BTreeSet<PhaseId>) {
+        let workflow = Arc::clone(&self.workflow);
+        self.missing =
+            workflow.phases().filter(|(id, p)| !p.support && !self.phases[id.index()].ever_done).count();
+        for &id in reset.iter().filter(|id| !workflow.phase(**id).support) {
+            let blockers =
+                workflow.phase(id).depends_on.iter().filter(|d| !self.phases[d.index()].ever_done).count();
+            self.phases[id.index()].blockers = blockers;
+            if blockers == 0 {
+                self.enqueue(Task::Start(id));
+            }
+        }
+    }
+
     fn running(&self) -> Vec<PhaseId> {
         self.workflow.phases().filter(|(id, _)| self.is_working(*id)).map(|(id, _)| id).collect()
     }
 
     fn finish_if_over(&mut self, out: &mut Vec<Effect>) {
-        if self.working > 0 || !self.started && self.end.is_none() {
+        if self.working > 0 || self.interrupted || !self.started && self.end.is_none() {
             return;
         }
         let end = match self.end.take() {
@@ -377,13 +431,12 @@ impl Pipeline {
         let working = self.phases.iter().filter(|c| c.state == PhaseState::Working).count();
         assert_eq!(working, self.working);
         assert!(working <= self.max_parallel);
-        let queued: HashSet<PhaseId> =
-            self.queue.iter().map(|(Task::Start(p) | Task::Reevaluate(p))| *p).collect();
+        let queued: HashSet<PhaseId> = self.queue.iter().map(|task| task.phase()).collect();
         assert_eq!(queued.len(), self.queue.len(), "a phase is queued once");
         for (id, phase) in self.workflow.phases() {
             let cell = &self.phases[id.index()];
             assert_eq!(queued.contains(&id), cell.state == PhaseState::Queued, "{}", phase.name);
-            if cell.activations > 0 {
+            if matches!(cell.state, PhaseState::Working | PhaseState::Routed(_) | PhaseState::Completed) {
                 assert!(phase.depends_on.iter().all(|d| self.phases[d.index()].ever_done), "{}", phase.name);
             }
             if let Some(gate) = &cell.gate {

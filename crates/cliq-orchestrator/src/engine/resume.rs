@@ -1,0 +1,71 @@
+//! Going on after a crash, a cancellation or an escalation, and running a phase again with all that depends on it
+//! (SPEC section 7).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use cliq_workflow::PhaseId;
+
+use super::Effect;
+use super::machine::{PhaseState, Pipeline, Task};
+
+impl Pipeline {
+    /// What completed stays; what was under way, escalated or was stopped starts anew. With `from`, that phase and all
+    /// that depends on it are as if they had never run.
+    pub(super) fn resume(
+        &mut self,
+        from: Option<PhaseId>,
+        max_parallel: Option<usize>,
+        out: &mut Vec<Effect>,
+    ) {
+        self.begin_again(max_parallel);
+        if let Some(from) = from {
+            self.forget(from, out);
+        }
+        let workflow = Arc::clone(&self.workflow);
+        for (id, _) in workflow.phases() {
+            let interrupted = matches!(
+                self.state(id),
+                PhaseState::Working | PhaseState::Escalated(_) | PhaseState::Stopped
+            );
+            if interrupted {
+                self.enqueue(Task::Resume(id));
+            }
+        }
+        // A gate may have routed when nothing started any more: its target has not heard of it yet.
+        for (gate, _) in workflow.phases() {
+            let PhaseState::Routed(target) = *self.state(gate) else { continue };
+            let cell = &mut self.phases[target.index()];
+            if cell.routed_by == Some(gate) || cell.waiting_gates.contains(&gate) {
+                continue;
+            }
+            if cell.routed_by.is_some() || cell.state == PhaseState::Queued {
+                cell.waiting_gates.push_back(gate);
+            } else {
+                cell.routed_by = Some(gate);
+                self.enqueue(Task::Start(target));
+            }
+        }
+    }
+
+    fn forget(&mut self, from: PhaseId, out: &mut Vec<Effect>) {
+        let workflow = Arc::clone(&self.workflow);
+        let mut forgotten = BTreeSet::new();
+        let mut pending = vec![from];
+        while let Some(id) = pending.pop() {
+            if forgotten.insert(id) {
+                pending.extend(&workflow.phase(id).dependents);
+                // What works for a gate that is forgotten works for nobody.
+                let works_for_it = |(other, _): &(PhaseId, _)| self.routed_by(*other) == Some(id);
+                pending.extend(workflow.phases().filter(works_for_it).map(|(other, _)| other));
+            }
+        }
+        for &id in &forgotten {
+            self.reset(id, out);
+        }
+        for cell in &mut self.phases {
+            cell.waiting_gates.retain(|gate| !forgotten.contains(gate));
+        }
+        self.count_anew(&forgotten);
+    }
+}

@@ -1,0 +1,102 @@
+//! What a run tells: its events and its view are wire formats.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView, ValidatedWorkflow};
+use cliq_protocol::{CommandResult, PhaseName, Timestamp};
+use cliq_workflow::{NoFiles, check};
+use serde_json::json;
+
+fn fixed(yml: &str) -> Arc<ValidatedWorkflow> {
+    Arc::new(check(&format!("name: \"@t/t\"\nworkflow:\n{yml}"), &NoFiles).workflow.expect("valid"))
+}
+
+#[test]
+fn events_are_pinned() {
+    let name = |text: &str| PhaseName::parse(text).expect("a name");
+    let verdict = cliq_protocol::Verdict::route(name("dev"), "red");
+    let mut failed = CommandResult::new("tests", false);
+    failed.exit_code = Some(1);
+    let events = [
+        RunEvent::RunStarted {
+            version: 1,
+            run_id: "r1".into(),
+            team: "@t/t".into(),
+            cliq_version: "0.1.0".into(),
+            pid: 7,
+            max_parallel: Some(2),
+            inputs: [("a".to_owned(), "b".to_owned())].into(),
+            shape: "s".into(),
+        },
+        RunEvent::RunInterrupted,
+        RunEvent::RunResumed {
+            cliq_version: "0.1.0".into(),
+            pid: 9,
+            max_parallel: None,
+            from: Some(name("dev")),
+        },
+        RunEvent::PhaseStarted {
+            phase: name("dev"),
+            kind: cliq_protocol::PhaseKind::Standard,
+            iteration: 2,
+            routed_by: Some(name("gate")),
+        },
+        RunEvent::AgentStarted { phase: name("dev"), iteration: 2, agent: "x".into(), pid: Some(8) },
+        RunEvent::CommandStarted { phase: name("gate"), command: "tests".into() },
+        RunEvent::CommandFinished { phase: name("gate"), result: failed.clone() },
+        RunEvent::CommandsFinished { phase: name("gate"), iteration: 1, results: vec![failed] },
+        RunEvent::Progress { phase: name("dev"), message: "half".into() },
+        RunEvent::NotifyRequested { phase: name("dev"), agent: "slack".into(), about: "help".into() },
+        RunEvent::AgentCompleted { phase: name("dev"), result: Some(json!({"n": 1})) },
+        RunEvent::WorkFailed {
+            phase: name("dev"),
+            reason: "died".into(),
+            output_tail: Some("ouch\n".into()),
+            log_file: Some("logs/dev.1.log".into()),
+        },
+        RunEvent::Verdict { gate: name("gate"), iteration: 1, max_iterations: 3, verdict },
+        RunEvent::VerdictRejected { gate: name("gate"), iteration: 1, reason: "none".into() },
+        RunEvent::PhaseCompleted { phase: name("dev") },
+        RunEvent::PhaseEscalated { phase: name("dev"), reason: "died".into() },
+        RunEvent::PhaseReset { phase: name("dev") },
+        RunEvent::PhaseStopped { phase: name("dev") },
+        RunEvent::Draining { running: vec![name("dev")] },
+        RunEvent::Warning { phase: None, message: "odd".into() },
+        RunEvent::CancelRequested { by: "cliq cancel".into() },
+        RunEvent::OrchestratorFailed { reason: "no disk".into() },
+        RunEvent::RunFinished {
+            status: PipelineStatus::Escalated,
+            reason: Some("why".into()),
+            phase: Some(name("dev")),
+        },
+    ];
+    let mut text = String::new();
+    for event in events {
+        let record = Record { ts: Timestamp::from_unix_millis(1_780_034_654_222), event };
+        let line = record.encode();
+        assert_eq!(Record::decode(&line).unwrap(), record);
+        let _ = writeln!(text, "{}    {}", String::from_utf8(line).unwrap(), record.event.describe());
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_view_counts_time_and_iterations() {
+    let workflow = fixed("  phases:\n    - {name: dev, type: standard}\n");
+    let mut view = RunView::new(&workflow);
+    let dev = PhaseName::parse("dev").unwrap();
+    let mut at =
+        |ms: i64, event: RunEvent| view.apply(&Record { ts: Timestamp::from_unix_millis(ms), event });
+    let started = || RunEvent::PhaseStarted {
+        phase: dev.clone(),
+        kind: cliq_protocol::PhaseKind::Standard,
+        iteration: 1,
+        routed_by: None,
+    };
+    at(1000, started());
+    at(1500, RunEvent::PhaseCompleted { phase: dev.clone() });
+    at(5000, started());
+    at(5250, RunEvent::PhaseCompleted { phase: dev.clone() });
+    assert_eq!((view.phases[0].iterations, view.phases[0].duration_ms), (2, 750));
+}

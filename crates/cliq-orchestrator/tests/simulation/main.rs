@@ -1,0 +1,112 @@
+//! Deterministic simulation of the pipeline machine: random teams, random agents, random delays, kills, cancellations
+//! and resumptions, all in virtual time and all from a seed. A failing case is shrunk and its seed kept.
+
+mod teams;
+mod world;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use cliq_orchestrator::{Input, PhaseState, Pipeline, PipelineStatus};
+use cliq_workflow::PhaseId;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use teams::{Team, team};
+use world::{Schedule, World, journal_of, schedule};
+
+/// Schedules that each random team is run under.
+const SCHEDULES: usize = 50;
+
+fn cases(default: u32) -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(default);
+    ProptestConfig { cases, max_shrink_iters: 4000, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(cases(2000))]
+
+    /// 100,000 schedules: whatever happens and whenever the orchestrator dies, dependencies are honoured, no phase runs
+    /// twice at once or again once complete, budgets hold, and every run ends.
+    #[test]
+    fn whatever_happens(team in team(), schedules in vec(schedule(), SCHEDULES)) {
+        let workflow = team.workflow();
+        for schedule in &schedules {
+            let world = World::run(&workflow, schedule);
+            let status = world.finished.expect("it ended");
+            let completed: BTreeSet<PhaseId> = world.pipeline.completed().collect();
+            let mut main = workflow.phases().filter(|(_, p)| !p.support).map(|(id, _)| id);
+            if status == PipelineStatus::Completed {
+                prop_assert!(main.all(|id| completed.contains(&id)));
+            }
+            if status == PipelineStatus::Escalated {
+                let mut states = workflow.phases().map(|(id, _)| world.pipeline.state(id));
+                prop_assert!(states.any(|state| matches!(state, PhaseState::Escalated(_))));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1500))]
+
+    /// Where agents do the same again when they are asked the same again, a run that was killed ends as one that was
+    /// not: with the same verdicts, and every phase done as often.
+    #[test]
+    fn a_resumed_run_ends_as_an_uninterrupted_one(team in team(), schedules in vec(schedule(), 8)) {
+        let workflow = team.workflow();
+        for schedule in schedules {
+            let calm = World::run(&workflow, &schedule.steady());
+            if calm.finished != Some(PipelineStatus::Completed) {
+                continue;
+            }
+            let shaken = World::run(&workflow, &schedule.steady_but_killed());
+            prop_assert_eq!(shaken.finished, calm.finished);
+            prop_assert_eq!(shaken.histories(), calm.histories());
+            prop_assert_eq!(shaken.completions, calm.completions);
+        }
+    }
+
+    /// The same inputs give the same state, and so does the journal that they are written to, bytes and all.
+    #[test]
+    fn replay_equals_live(team in team(), schedule in schedule()) {
+        let workflow = team.workflow();
+        let world = World::run(&workflow, &schedule);
+        let live = format!("{:?}", world.pipeline);
+        let mut again = Pipeline::new(Arc::clone(&workflow));
+        world.inputs.iter().cloned().for_each(|input| drop(again.step(input)));
+        prop_assert_eq!(format!("{again:?}"), live.clone());
+        let journal = journal_of(&world.inputs, &workflow);
+        prop_assert_eq!(format!("{:?}", journal.replay(workflow)), live);
+    }
+
+    /// An input that fits nothing changes nothing, whenever it comes.
+    #[test]
+    fn stray_inputs_are_ignored(team in team(), schedule in schedule(), phase: prop::sample::Index, which in 0u8..3) {
+        let workflow = team.workflow();
+        let ids: Vec<PhaseId> = workflow.phases().map(|(id, _)| id).collect();
+        let phase = *phase.get(&ids);
+        let stray = |pipeline: &mut Pipeline| {
+            let before = format!("{pipeline:?}");
+            let effects = pipeline.step(match which {
+                0 => Input::CommandsFinished { phase, results: vec![] },
+                1 => Input::AgentCompleted { phase, result: None },
+                _ => Input::WorkFailed { phase, reason: String::new() },
+            });
+            assert_eq!(effects, vec![]);
+            assert_eq!(format!("{pipeline:?}"), before);
+        };
+        stray(&mut Pipeline::new(Arc::clone(&workflow)));
+        let mut world = World::run(&workflow, &schedule);
+        stray(&mut world.pipeline);
+    }
+}
+
+#[test]
+fn a_big_pipeline_is_linear() {
+    // Not a timing: with anything quadratic in it this would not end in a test's time.
+    let workflow = Team::layers(20_000).workflow();
+    let world = World::run(&workflow, &Schedule::calm(7, Some(64)));
+    assert_eq!(world.finished, Some(PipelineStatus::Completed));
+    assert_eq!(world.completions.values().sum::<u32>(), 20_000);
+}

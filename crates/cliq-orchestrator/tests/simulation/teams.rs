@@ -1,0 +1,120 @@
+//! Random teams that are valid.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use cliq_orchestrator::ValidatedWorkflow;
+use cliq_workflow::{NoFiles, check};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// A phase to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    kind: Kind,
+    depends_on: Vec<Index>,
+    route_to: Vec<Index>,
+    budget: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Standard,
+    Exec,
+    Gate,
+}
+
+/// A team to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Team {
+    main: Vec<Shape>,
+    support: Vec<Shape>,
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let kind = prop_oneof![1 => Just(Kind::Standard), 1 => Just(Kind::Exec), 2 => Just(Kind::Gate)];
+    (kind, vec(any::<Index>(), 0..4), vec(any::<Index>(), 0..5), 1u8..=5)
+        .prop_map(|(kind, depends_on, route_to, budget)| Shape { kind, depends_on, route_to, budget })
+}
+
+/// Mostly small teams, where things meet; some of up to 200 phases.
+pub(crate) fn team() -> impl Strategy<Value = Team> {
+    let main = prop_oneof![12 => vec(shape(), 1..12), 4 => vec(shape(), 12..40), 1 => vec(shape(), 40..194)];
+    (main, vec(shape(), 0..6)).prop_map(|(main, support)| Team { main, support })
+}
+
+impl Team {
+    /// A wide team of many phases without gates.
+    pub(crate) fn layers(phases: usize) -> Self {
+        let shape =
+            |_| Shape { kind: Kind::Standard, depends_on: Vec::new(), route_to: Vec::new(), budget: 1 };
+        Self { main: (0..phases).map(shape).collect(), support: Vec::new() }
+    }
+
+    /// The team, by way of its team.yml.
+    pub(crate) fn workflow(&self) -> Arc<ValidatedWorkflow> {
+        let mut yml = "name: \"@t/t\"\nworkflow:\n  phases:\n".to_owned();
+        let wide = self.main.iter().all(|shape| shape.depends_on.is_empty()) && self.main.len() > 1000;
+        let mut upstream: Vec<BTreeSet<usize>> = Vec::new();
+        for (n, shape) in self.main.iter().enumerate() {
+            let direct: BTreeSet<usize> = match n {
+                0 => BTreeSet::new(),
+                _ if wide => [1, 50, 99].iter().filter_map(|back| (n - n % 100).checked_sub(*back)).collect(),
+                _ => shape.depends_on.iter().map(|index| index.index(n)).collect(),
+            };
+            let all: BTreeSet<usize> = if wide {
+                BTreeSet::new()
+            } else {
+                direct.iter().flat_map(|&d| upstream[d].iter().copied().chain([d])).collect()
+            };
+            let targets: Vec<String> =
+                all.iter().map(|d| format!("m{d}")).chain(self.supports(None)).collect();
+            let depends: Vec<String> = direct.iter().map(|d| format!("m{d}")).collect();
+            write_phase(&mut yml, &format!("m{n}"), shape, &depends, &targets);
+            upstream.push(all);
+        }
+        if !self.support.is_empty() {
+            yml.push_str("  support:\n");
+        }
+        for (n, shape) in self.support.iter().enumerate() {
+            write_phase(&mut yml, &format!("s{n}"), shape, &[], &self.supports(Some(n)));
+        }
+        let checked = check(&yml, &NoFiles);
+        Arc::new(checked.workflow.unwrap_or_else(|| panic!("{:#?}\n{yml}", checked.diagnostics)))
+    }
+
+    fn supports(&self, but: Option<usize>) -> Vec<String> {
+        (0..self.support.len()).filter(|n| Some(*n) != but).map(|n| format!("s{n}")).collect()
+    }
+}
+
+fn write_phase(yml: &mut String, name: &str, shape: &Shape, depends_on: &[String], targets: &[String]) {
+    let kind = match shape.kind {
+        Kind::Standard => "standard",
+        Kind::Exec => "exec",
+        Kind::Gate => "gate",
+    };
+    let _ = writeln!(yml, "    - name: {name}\n      type: {kind}");
+    if !depends_on.is_empty() {
+        let _ = writeln!(yml, "      depends_on: [{}]", depends_on.join(", "));
+    }
+    match shape.kind {
+        Kind::Standard => {}
+        Kind::Exec => yml.push_str("      commands: [{name: c, run: 'true'}]\n"),
+        Kind::Gate => {
+            let chosen: BTreeSet<&str> = match targets {
+                [] => BTreeSet::new(),
+                targets => shape.route_to.iter().map(|index| index.get(targets).as_str()).collect(),
+            };
+            let chosen: Vec<&str> = chosen.into_iter().collect();
+            let _ = writeln!(
+                yml,
+                "      route_to: [{}]\n      max_iterations: {}",
+                chosen.join(", "),
+                shape.budget
+            );
+        }
+    }
+}

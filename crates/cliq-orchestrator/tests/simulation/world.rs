@@ -1,0 +1,336 @@
+//! The world around the machine: agents and commands that take virtual time and have luck, a driver that obeys, and
+//! whoever kills, cancels and resumes the run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cliq_gate::GateState;
+use cliq_orchestrator::{
+    Effect, Input, Journal, Pipeline, PipelineStatus, Record, RunEvent, ValidatedWorkflow,
+};
+use cliq_protocol::{CommandResult, HistoryEntry, PhaseKind, Timestamp};
+use cliq_workflow::PhaseId;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_json::json;
+
+/// How things go in one run.
+#[derive(Debug, Clone)]
+pub(crate) struct Schedule {
+    /// Decides every delay and every piece of luck.
+    seed: u64,
+    /// How often in 100 something fails.
+    failures: u64,
+    max_parallel: Option<usize>,
+    interruptions: Vec<Interruption>,
+    /// Whether whoever is asked the same again answers the same again, and nothing fails.
+    steady: bool,
+}
+
+/// After so many returns, the run is interrupted; then it is resumed.
+#[derive(Debug, Clone)]
+pub(crate) struct Interruption {
+    after: u16,
+    how: How,
+    from: Option<Index>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum How {
+    /// SIGKILL: nothing that was under way is heard of again.
+    Kill,
+    Cancel,
+    DiskFull,
+}
+
+pub(crate) fn schedule() -> impl Strategy<Value = Schedule> {
+    let how = prop_oneof![4 => Just(How::Kill), 1 => Just(How::Cancel), 1 => Just(How::DiskFull)];
+    let interruption = (0u16..30, how, prop::option::weighted(0.15, any::<Index>()))
+        .prop_map(|(after, how, from)| Interruption { after, how, from });
+    let parallel = prop_oneof![2 => Just(None), 1 => (1usize..5).prop_map(Some)];
+    (any::<u64>(), prop_oneof![Just(0), Just(1), Just(10)], parallel, vec(interruption, 0..5)).prop_map(
+        |(seed, failures, max_parallel, interruptions)| Schedule {
+            seed,
+            failures,
+            max_parallel,
+            interruptions,
+            steady: false,
+        },
+    )
+}
+
+impl Schedule {
+    pub(crate) fn calm(seed: u64, max_parallel: Option<usize>) -> Self {
+        Self { seed, failures: 0, max_parallel, interruptions: Vec::new(), steady: true }
+    }
+
+    /// The same with agents that do not change their mind, and nothing that interrupts.
+    pub(crate) fn steady(&self) -> Self {
+        Self { steady: true, interruptions: Vec::new(), ..self.clone() }
+    }
+
+    /// As [`Schedule::steady`], but killed at the same moments and resumed where it stood.
+    pub(crate) fn steady_but_killed(&self) -> Self {
+        let killed = |i: &Interruption| Interruption { how: How::Kill, from: None, ..i.clone() };
+        Self { interruptions: self.interruptions.iter().map(killed).collect(), ..self.steady() }
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) pipeline: Pipeline,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) finished: Option<PipelineStatus>,
+    /// How often each phase completed.
+    pub(crate) completions: BTreeMap<PhaseId, u32>,
+    schedule: Schedule,
+    /// What is under way, by the time at which it will be back.
+    running: BTreeMap<(u64, PhaseId), ()>,
+    now: u64,
+    drawn: u64,
+    stopping: bool,
+    /// Started and not yet back.
+    at_work: BTreeSet<PhaseId>,
+    /// Completed and not to run again, save for a gate.
+    done: BTreeSet<PhaseId>,
+    ever_done: BTreeSet<PhaseId>,
+}
+
+impl World {
+    /// A whole run, with every interruption and what comes after it.
+    pub(crate) fn run(workflow: &Arc<ValidatedWorkflow>, schedule: &Schedule) -> Self {
+        let mut world = Self {
+            pipeline: Pipeline::new(Arc::clone(workflow)),
+            inputs: Vec::new(),
+            finished: None,
+            completions: BTreeMap::new(),
+            schedule: schedule.clone(),
+            running: BTreeMap::new(),
+            now: 0,
+            drawn: 0,
+            stopping: false,
+            at_work: BTreeSet::new(),
+            done: BTreeSet::new(),
+            ever_done: BTreeSet::new(),
+        };
+        world.step(Input::Start { max_parallel: schedule.max_parallel });
+        let main: Vec<PhaseId> = workflow.phases().filter(|(_, p)| !p.support).map(|(id, _)| id).collect();
+        for interruption in &schedule.interruptions {
+            for _ in 0..interruption.after {
+                if world.finished.is_none() {
+                    world.something_returns();
+                }
+            }
+            if world.finished.is_none() {
+                match interruption.how {
+                    How::Kill => world.die(),
+                    How::Cancel => world.step(Input::Cancel),
+                    How::DiskFull => world.step(Input::Fail { reason: "no space".to_owned() }),
+                }
+            }
+            let from = interruption.from.as_ref().map(|index| *index.get(&main));
+            if world.finished != Some(PipelineStatus::Completed) || from.is_some() {
+                world.resume(from);
+            }
+        }
+        while world.finished.is_none() {
+            world.something_returns();
+            assert!(world.inputs.len() < 200_000, "the run does not end");
+        }
+        world
+    }
+
+    pub(crate) fn histories(&self) -> Vec<Vec<HistoryEntry>> {
+        let gates = self.pipeline.workflow().phases().filter_map(|(id, _)| self.pipeline.gate(id));
+        gates.map(|gate| gate.history().to_vec()).collect()
+    }
+
+    fn step(&mut self, input: Input) {
+        self.inputs.push(input.clone());
+        let workflow = Arc::clone(self.pipeline.workflow());
+        for effect in self.pipeline.step(input) {
+            assert!(self.finished.is_none(), "{effect:?} after the end");
+            match effect {
+                Effect::RunAgent { phase, routed_by, .. } | Effect::RunCommands { phase, routed_by, .. } => {
+                    let ready = workflow.phase(phase).depends_on.iter().all(|d| self.ever_done.contains(d));
+                    assert!(ready, "{phase:?} starts before what it depends on is done");
+                    let again = self.done.remove(&phase);
+                    assert!(!again || routed_by.is_some(), "{phase:?} was complete and runs again");
+                    assert!(!self.stopping, "something starts while the run is stopped");
+                    assert!(self.at_work.insert(phase), "{phase:?} runs twice at once");
+                    let delay = self.draw() % 1000;
+                    self.running.insert((self.now + delay, phase), ());
+                }
+                Effect::StopAll => self.stopping = true,
+                Effect::Finish { status, .. } => {
+                    assert!(self.at_work.is_empty(), "the run ends while something runs");
+                    self.finished = Some(status);
+                }
+                Effect::DeliverVerdict { to, .. } => assert!(!to.is_empty()),
+                Effect::Report(cliq_orchestrator::Report::PhaseCompleted { phase }) => {
+                    *self.completions.entry(phase).or_default() += 1;
+                    self.done.insert(phase);
+                    self.ever_done.insert(phase);
+                }
+                Effect::Report(_) => {}
+            }
+        }
+        // Looking at all of a big team after each step would be most of the work.
+        let phases = self.pipeline.workflow().phases().len();
+        if phases < 40 || phases < 1000 && self.inputs.len().is_multiple_of(16) {
+            self.pipeline.assert_invariants();
+        }
+    }
+
+    /// The orchestrator dies. Some of what was under way completes unheard, which is found out afterwards.
+    fn die(&mut self) {
+        self.step(Input::Interrupt);
+        for phase in std::mem::take(&mut self.at_work) {
+            if self.draw().is_multiple_of(3) {
+                let input = self.outcome(phase);
+                let judging =
+                    self.pipeline.gate(phase).is_none_or(|gate| *gate.state() == GateState::Judging);
+                if judging && !matches!(input, Input::WorkFailed { .. }) {
+                    self.step(input);
+                }
+            }
+        }
+    }
+
+    /// The orchestrator died, or the run has ended: it is rebuilt from what was recorded and goes on.
+    fn resume(&mut self, from: Option<PhaseId>) {
+        let mut rebuilt = Pipeline::new(Arc::clone(self.pipeline.workflow()));
+        self.inputs.iter().cloned().for_each(|input| drop(rebuilt.step(input)));
+        self.pipeline = rebuilt;
+        self.running.clear();
+        self.at_work.clear();
+        self.finished = None;
+        self.stopping = false;
+        if let Some(from) = from {
+            self.forget(from);
+        }
+        self.step(Input::Resume { from, max_parallel: self.schedule.max_parallel });
+    }
+
+    /// What may run again: the phase, what depends on it, and what a gate among those had sent work back to.
+    fn forget(&mut self, from: PhaseId) {
+        let workflow = Arc::clone(self.pipeline.workflow());
+        let (mut pending, mut seen) = (vec![from], BTreeSet::new());
+        while let Some(id) = pending.pop() {
+            if seen.insert(id) {
+                self.done.remove(&id);
+                self.ever_done.remove(&id);
+                pending.extend(&workflow.phase(id).dependents);
+                let for_it = workflow.phases().map(|(other, _)| other);
+                pending.extend(for_it.filter(|other| self.pipeline.routed_by(*other) == Some(id)));
+            }
+        }
+    }
+
+    /// The next number of this schedule. Not random enough for anything but this (splitmix64).
+    fn draw(&mut self) -> u64 {
+        self.drawn += 1;
+        mix(self.schedule.seed ^ self.drawn.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+
+    /// The first of what is under way comes back.
+    fn something_returns(&mut self) {
+        let states = || format!("{:?}", self.pipeline);
+        let Some((&(at, phase), ())) = self.running.first_key_value() else {
+            panic!("nothing runs and nothing ends: {}", states())
+        };
+        self.running.remove(&(at, phase));
+        self.at_work.remove(&phase);
+        self.now = at;
+        let input = self.outcome(phase);
+        self.step(input);
+    }
+
+    fn outcome(&mut self, phase: PhaseId) -> Input {
+        let workflow = Arc::clone(self.pipeline.workflow());
+        let spec = workflow.phase(phase);
+        let drawn = self.draw();
+        let gate = self.pipeline.gate(phase);
+        let judging = gate.is_some_and(|gate| *gate.state() == GateState::Judging);
+        let decided = gate.map_or(0, |gate| gate.history().len() as u64);
+        let last = gate.is_some_and(|gate| gate.iteration() >= spec.max_iterations);
+        let steady = self.schedule.steady;
+        // Steady luck depends on what is asked and not on when.
+        let asked = (phase.index() as u64 + 1) << 20 | decided;
+        let luck = if steady { mix(self.schedule.seed ^ asked) } else { drawn };
+        let failures = if steady { 0 } else { self.schedule.failures };
+        if luck % 100 < failures || self.stopping && !luck.is_multiple_of(3) {
+            return Input::WorkFailed { phase, reason: "bad luck".to_owned() };
+        }
+        if !judging && (spec.kind == PhaseKind::Exec || gate.is_some()) {
+            let fails = failures > 0 && (luck >> 8) % 40 == 0;
+            return Input::CommandsFinished { phase, results: vec![CommandResult::new("c", !fails)] };
+        }
+        if !judging {
+            return Input::AgentCompleted { phase, result: None };
+        }
+        let targets = &spec.route_targets;
+        let route = |n: u64| {
+            let target = &workflow.phase(targets[usize::try_from(n).unwrap_or(0) % targets.len()]).name;
+            json!({"verdict": format!("ROUTE:{target}")})
+        };
+        let verdict = match (luck >> 16) % 20 {
+            0..7 if !(targets.is_empty() || steady && last) => route(luck >> 32),
+            7 if !steady => json!({"verdict": "ROUTE:nobody"}),
+            8 if !steady && failures > 0 => json!({"verdict": "ESCALATE"}),
+            9 if !steady => json!({}),
+            _ => json!({"verdict": "PASS"}),
+        };
+        Input::AgentCompleted { phase, result: Some(verdict) }
+    }
+}
+
+fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// The inputs as the driver journals them, through the bytes of a file.
+pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Journal {
+    let name = |id: PhaseId| workflow.phase(id).name.clone();
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = camino::Utf8Path::from_path(dir.path()).expect("utf-8").join("journal.jsonl");
+    let mut bytes = Vec::new();
+    for input in inputs {
+        let event = match input.clone() {
+            Input::Start { max_parallel } => RunEvent::RunStarted {
+                version: 1,
+                run_id: "r".into(),
+                team: "t".into(),
+                cliq_version: "0".into(),
+                pid: 1,
+                max_parallel,
+                inputs: Default::default(),
+                shape: String::new(),
+            },
+            Input::CommandsFinished { phase, results } => {
+                RunEvent::CommandsFinished { phase: name(phase), iteration: 1, results }
+            }
+            Input::AgentCompleted { phase, result } => {
+                RunEvent::AgentCompleted { phase: name(phase), result }
+            }
+            Input::WorkFailed { phase, reason } => {
+                RunEvent::WorkFailed { phase: name(phase), reason, output_tail: None, log_file: None }
+            }
+            Input::Resume { from, max_parallel } => {
+                RunEvent::RunResumed { cliq_version: "0".into(), pid: 2, max_parallel, from: from.map(name) }
+            }
+            Input::Interrupt => RunEvent::RunInterrupted,
+            Input::Cancel => RunEvent::CancelRequested { by: "test".into() },
+            Input::Fail { reason } => RunEvent::OrchestratorFailed { reason },
+        };
+        bytes.extend(Record { ts: Timestamp::from_unix_millis(0), event }.encode());
+    }
+    bytes.extend(b"{\"event\":\"torn");
+    std::fs::write(&path, bytes).expect("written");
+    let journal = Journal::read(&path).expect("readable").expect("there");
+    assert!(journal.torn);
+    journal
+}
