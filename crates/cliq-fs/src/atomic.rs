@@ -8,6 +8,9 @@ use camino::Utf8Path;
 
 use crate::{FsError, IoContext};
 
+/// What names of files that are being written begin with.
+pub(crate) const TEMPORARY: &str = ".tmp-";
+
 /// Replaces the contents of `path` at one stroke: whoever reads it sees the old contents or the new, never a part.
 ///
 /// The file is renamed into place and so survives the death of the process at any moment; it is not forced to the
@@ -19,7 +22,7 @@ pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> Result<(), FsError> {
     let dir = path.parent().unwrap_or(Utf8Path::new("."));
     let mut builder = tempfile::Builder::new();
     // Readers may be other users, in containers for example: the usual mode, narrowed by the umask.
-    builder.prefix(".tmp-").permissions(Permissions::from_mode(0o666));
+    builder.prefix(TEMPORARY).permissions(Permissions::from_mode(0o666));
     let mut file = builder.tempfile_in(dir).at("write", path)?;
     file.write_all(contents).at("write", path)?;
     file.persist(path).map_err(|error| error.error).at("write", path)?;

@@ -33,7 +33,7 @@ pub use proc::process_group_is_alive;
 pub use signal_tail::SignalTail;
 pub use signal_writer::{SignalWriteError, SignalWriter};
 pub use state::{
-    PipelineStatus, clear_signal, clear_signals, clear_status, read_command_results, read_status,
-    write_command_results, write_routed, write_status,
+    PipelineStatus, clear_signal, clear_signals, clear_status, clear_temporaries, read_command_results,
+    read_status, write_command_results, write_routed, write_status,
 };
 pub use watch::SignalWatch;

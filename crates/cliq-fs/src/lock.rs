@@ -2,8 +2,13 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::time::{Duration, Instant};
 
 use crate::{CliqDir, FsError, IoContext};
+
+/// How long a lock that seems held is tried again. A child that its holder was about to start when it was killed holds
+/// the lock too, until it has become another program; and whoever asks who holds it does so for a moment.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The project's lock. It is free again when this is dropped or the process dies, however it dies.
 #[derive(Debug)]
@@ -29,7 +34,7 @@ pub enum LockError {
 }
 
 impl ProjectLock {
-    /// Takes the lock of a project, without waiting.
+    /// Takes the lock of a project. Waits a second at most.
     ///
     /// # Errors
     /// Another process holds it, or the lock file cannot be opened.
@@ -42,7 +47,7 @@ impl ProjectLock {
             .truncate(false)
             .open(&path)
             .at("open", &path)?;
-        match file.try_lock() {
+        match lock(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
@@ -82,6 +87,18 @@ impl ProjectLock {
                 Ok(Some(text.trim().parse().ok()))
             }
             Err(TryLockError::Error(error)) => Err(error).at("lock", &path),
+        }
+    }
+}
+
+fn lock(file: &File) -> Result<(), TryLockError> {
+    let last = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < last => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            result => return result,
         }
     }
 }

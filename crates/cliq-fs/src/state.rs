@@ -138,3 +138,27 @@ pub fn clear_signals(dir: &CliqDir) -> Result<(), FsError> {
     }
     Ok(())
 }
+
+/// Removes what a process that was killed left of files that it was writing.
+///
+/// # Errors
+/// A directory cannot be read or a file cannot be removed.
+pub fn clear_temporaries(dir: &CliqDir) -> Result<(), FsError> {
+    let mut places = vec![dir.root().to_owned(), dir.signals(), dir.messages()];
+    let channels = dir.channels();
+    for entry in channels.read_dir_utf8().at("read", &channels)? {
+        let entry = entry.at("read", &channels)?;
+        if entry.file_type().at("read", entry.path())?.is_dir() {
+            places.push(entry.into_path());
+        }
+    }
+    for place in places {
+        for entry in place.read_dir_utf8().at("read", &place)? {
+            let entry = entry.at("read", &place)?;
+            if entry.file_name().starts_with(crate::atomic::TEMPORARY) {
+                remove_if_there(entry.path())?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -4,6 +4,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
+use crate::atomic::TEMPORARY;
+
 /// Watches one directory for as long as it lives.
 ///
 /// What it tells is a hint: it may come twice, late, or not at all (network file systems). Whoever is told looks at the
@@ -29,7 +31,7 @@ impl SignalWatch {
                 Ok(event) if tells(event.kind) => {
                     for path in event.paths {
                         match Utf8PathBuf::from_path_buf(path) {
-                            Ok(path) if !path.file_name().is_some_and(|name| name.starts_with(".tmp-")) => {
+                            Ok(path) if !path.file_name().is_some_and(|name| name.starts_with(TEMPORARY)) => {
                                 changed(Some(path));
                             }
                             _ => {}

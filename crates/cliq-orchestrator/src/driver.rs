@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use cliq_fs::{
     FsError, PipelineStatus, ProjectLock, SignalWatch, append_line, clear_signal, clear_signals,
-    clear_status, create_channel, read_status, write_routed, write_status,
+    clear_status, clear_temporaries, create_channel, read_status, write_routed, write_status,
 };
 use cliq_protocol::{NotifyRequest, PhaseName, Timestamp};
 use cliq_workflow::{PhaseId, resolve_text};
@@ -66,6 +66,8 @@ pub(crate) struct Driver {
     /// The last activation of each phase: it is over before the next begins.
     activations: HashMap<PhaseId, JoinHandle<()>>,
     opening: Opening,
+    /// What followed from the last input of a run that is resumed, and was not carried out.
+    unfinished: Vec<Effect>,
     over: bool,
     /// Whether something could not be recorded.
     broken: bool,
@@ -89,7 +91,10 @@ impl Driver {
         dir.ensure_layout()?;
         match opening {
             Opening::Start => clear_signals(&dir)?,
-            Opening::Resume { .. } => clear_status(&dir)?,
+            Opening::Resume { .. } => {
+                clear_status(&dir)?;
+                clear_temporaries(&dir)?;
+            }
         }
         for (from, to) in plan.workflow.channels() {
             create_channel(&dir.channel(&plan.workflow.phase(from).name, &plan.workflow.phase(to).name))?;
@@ -101,16 +106,18 @@ impl Driver {
         });
         let (messages, inbox) = mpsc::unbounded_channel();
         let mut view = RunView::new(&plan.workflow);
-        let (journal, pipeline, notified) = match &opening {
+        let (journal, (pipeline, unfinished), notified) = match &opening {
             Opening::Start => {
-                (JournalWriter::create(&dir.journal())?, Pipeline::new(Arc::clone(&plan.workflow)), 0)
+                let pipeline = Pipeline::new(Arc::clone(&plan.workflow));
+                (JournalWriter::create(&dir.journal())?, (pipeline, Vec::new()), 0)
             }
             Opening::Resume { journal, .. } => {
                 journal.records.iter().for_each(|record| view.apply(record));
                 let asked = |record: &&Record| matches!(record.event, RunEvent::NotifyRequested { .. });
                 let notified = journal.records.iter().filter(asked).count();
                 let writer = JournalWriter::reopen(&dir.journal(), journal)?;
-                (writer, journal.replay(Arc::clone(&plan.workflow)), u32::try_from(notified).unwrap_or(0))
+                let replayed = journal.replay_to_the_end(Arc::clone(&plan.workflow));
+                (writer, replayed, u32::try_from(notified).unwrap_or(0))
             }
         };
         let inputs = plan.resolved_inputs();
@@ -133,6 +140,7 @@ impl Driver {
             notified,
             activations: HashMap::new(),
             opening,
+            unfinished,
             over: false,
             broken: false,
             last_word: None,
@@ -185,6 +193,14 @@ impl Driver {
                 shape: plan.shape(),
             }),
             Opening::Resume { from, .. } => {
+                for effect in std::mem::take(&mut self.unfinished) {
+                    // What was to run starts anew with the rest.
+                    if matches!(effect, Effect::Report(_) | Effect::DeliverVerdict { .. })
+                        && let Err(error) = self.perform(effect)
+                    {
+                        self.cannot_record(&error);
+                    }
+                }
                 if !self.pipeline.is_finished() {
                     self.happened(RunEvent::RunInterrupted);
                     match recovery::unheard(&self.shared, &self.pipeline) {

@@ -255,6 +255,21 @@ impl RunEvent {
         !matches!(self, Self::Progress { .. } | Self::CommandStarted { .. } | Self::CommandFinished { .. })
     }
 
+    /// Whether this event is a report of the machine's, so one that follows from inputs.
+    pub(crate) fn is_report(&self) -> bool {
+        matches!(
+            self,
+            Self::PhaseStarted { .. }
+                | Self::Verdict { .. }
+                | Self::VerdictRejected { .. }
+                | Self::PhaseCompleted { .. }
+                | Self::PhaseEscalated { .. }
+                | Self::PhaseReset { .. }
+                | Self::PhaseStopped { .. }
+                | Self::Draining { .. }
+        )
+    }
+
     /// The input of the machine that this event records; `None` for what merely follows from inputs.
     #[must_use]
     pub fn as_input(&self, workflow: &ValidatedWorkflow) -> Option<Input> {

@@ -10,7 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, IoContext, PipelineStatus};
 use cliq_workflow::ValidatedWorkflow;
 
-use crate::engine::Pipeline;
+use crate::engine::{Effect, Pipeline};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 
 /// The writing end.
@@ -176,17 +176,109 @@ impl Journal {
     /// Rebuilds the state that the run was in after the last event.
     #[must_use]
     pub fn replay(&self, workflow: Arc<ValidatedWorkflow>) -> Pipeline {
+        self.replay_to_the_end(workflow).0
+    }
+
+    /// As [`Self::replay`], with what followed from the last input and was not carried out: its orchestrator died over
+    /// it. Effects are carried out in their order, and the reports among them are in the journal.
+    pub(crate) fn replay_to_the_end(&self, workflow: Arc<ValidatedWorkflow>) -> (Pipeline, Vec<Effect>) {
         let mut pipeline = Pipeline::new(workflow);
+        let (mut effects, mut reported) = (Vec::new(), 0);
         for record in &self.records {
             if let Some(input) = record.event.as_input(&Arc::clone(pipeline.workflow())) {
-                pipeline.step(input);
+                (effects, reported) = (pipeline.step(input), 0);
+            } else if record.event.is_report() {
+                reported += 1;
             }
         }
-        pipeline
+        let is_report = |effect: &Effect| matches!(effect, Effect::Report(_));
+        let reports = effects.iter().enumerate().filter(|(_, effect)| is_report(effect));
+        let done = match reported {
+            0 => 0,
+            n => reports.map(|(at, _)| at + 1).nth(n - 1).unwrap_or(effects.len()),
+        };
+        (pipeline, effects.split_off(done))
     }
 }
 
 fn newer_version(line: &[u8]) -> Option<u64> {
     let value: serde_json::Value = serde_json::from_slice(line).ok()?;
     value.get("version")?.as_u64().filter(|version| *version > u64::from(JOURNAL_VERSION))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TEAM: &str = "name: '@t/t'
+workflow:
+  phases:
+    - {name: a, type: standard}
+    - {name: g, type: gate, depends_on: [a]}
+    - {name: b, type: standard, depends_on: [a]}
+";
+
+    fn agent_completed(phase: &str, result: serde_json::Value) -> RunEvent {
+        RunEvent::AgentCompleted { phase: phase.parse().expect("a name"), result: Some(result) }
+    }
+
+    /// Wherever the orchestrator dies, what it had not reported of its last input is told by the replay.
+    #[test]
+    fn what_was_not_reported_is_known() {
+        let workflow = cliq_workflow::check(TEAM, &cliq_workflow::NoFiles).workflow.expect("a team");
+        let workflow = Arc::new(workflow);
+        let mut pipeline = Pipeline::new(Arc::clone(&workflow));
+        let mut events = Vec::new();
+        for input in [
+            RunEvent::RunStarted {
+                version: JOURNAL_VERSION,
+                run_id: "r".into(),
+                team: "t".into(),
+                cliq_version: "1".into(),
+                pid: 1,
+                max_parallel: None,
+                inputs: BTreeMap::new(),
+                shape: String::new(),
+            },
+            agent_completed("a", json!({})),
+            RunEvent::CommandsFinished {
+                phase: "g".parse().expect("a name"),
+                iteration: 1,
+                results: Vec::new(),
+            },
+            agent_completed("g", json!({"verdict": "ROUTE:a"})),
+            agent_completed("b", json!({})),
+            agent_completed("a", json!({})),
+            RunEvent::CommandsFinished {
+                phase: "g".parse().expect("a name"),
+                iteration: 2,
+                results: Vec::new(),
+            },
+            agent_completed("g", json!({"verdict": "PASS"})),
+        ] {
+            let effects = pipeline.step(input.as_input(&workflow).expect("an input"));
+            events.push(input);
+            events.extend(reports(effects, &workflow));
+        }
+        assert!(pipeline.is_finished(), "{events:#?}");
+        for cut in 1..=events.len() {
+            let record = |event: &RunEvent| Record { ts: cliq_fs::now(), event: event.clone() };
+            let records = events[..cut].iter().map(record).collect();
+            let journal = Journal { records, torn: false, len: 0 };
+            let (_, unfinished) = journal.replay_to_the_end(Arc::clone(&workflow));
+            let missing: Vec<RunEvent> =
+                events[cut..].iter().take_while(|event| event.is_report()).cloned().collect();
+            assert_eq!(reports(unfinished, &workflow), missing, "cut after {cut}");
+        }
+    }
+
+    fn reports(effects: Vec<Effect>, workflow: &ValidatedWorkflow) -> Vec<RunEvent> {
+        let events = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Report(report) => Some(RunEvent::from_report(report, workflow)),
+            _ => None,
+        });
+        events.collect()
+    }
 }

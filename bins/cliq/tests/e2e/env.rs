@@ -229,3 +229,14 @@ fn collect(base: &Path, dir: &Path, found: &mut Vec<String>) {
         }
     }
 }
+
+/// Says in the test's output that it could not be run here.
+pub(crate) fn skipped(why: &str) {
+    told(&format!("SKIPPED: {why}"));
+}
+
+/// Something that whoever reads the test's output is to know.
+#[expect(clippy::print_stderr, reason = "it is for the test's output")]
+pub(crate) fn told(what: &str) {
+    eprintln!("{what}");
+}

@@ -3,6 +3,7 @@
 mod bad_agents;
 mod cancel;
 mod cli;
+mod crashes;
 mod demo;
 mod env;
 mod foreign_agents;

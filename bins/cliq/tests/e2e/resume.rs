@@ -178,7 +178,7 @@ fn in_own_mounts(env: &Env, script: &str) -> Option<Command> {
         probe.status().is_ok_and(|status| status.success())
     });
     let Some(flags) = flags else {
-        eprintln!("SKIPPED: mounting is not allowed here");
+        crate::env::skipped("mounting is not allowed here");
         return None;
     };
     let cliq = env.command([""; 0]);
@@ -238,7 +238,7 @@ fn a_read_only_project_is_told_before_anything_starts() {
 fn a_directory_without_permission_is_named() {
     let env = Env::new(CHAIN, &[("x", AGENT)]);
     if rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: nothing is forbidden to root");
+        crate::env::skipped("nothing is forbidden to root");
         return;
     }
     fs::set_permissions(env.path(".cliq"), fs::Permissions::from_mode(0o500)).unwrap();
