@@ -46,6 +46,11 @@ pub(crate) enum Command {
         #[arg(short, long)]
         follow: bool,
     },
+    /// Show the panes of the run.
+    Attach {
+        /// The phase whose pane is brought to the front.
+        phase: Option<String>,
+    },
     /// Stop the run of this project.
     Cancel,
     /// Remove everything that runs left in .cliq/; team, roles, requirement and settings stay.
@@ -67,10 +72,65 @@ pub(crate) enum Command {
     /// Work with agents.
     #[command(subcommand)]
     Agent(AgentCommand),
+    /// Read and change settings.
+    #[command(subcommand)]
+    Settings(SettingsCommand),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
+    },
+    /// What runs inside a pane.
+    #[command(hide = true)]
+    Pane {
+        /// What the launcher says.
+        args: Vec<String>,
+    },
+}
+
+/// What starts processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LauncherName {
+    /// Plain child processes.
+    Process,
+    /// A pane of tmux for each phase.
+    Tmux,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SettingsCommand {
+    /// Show every setting, what it is and where it comes from.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a setting.
+    Get {
+        /// Such as `max_parallel` or `agents.claude-api.model`.
+        key: String,
+        /// Print a secret as it is.
+        #[arg(long)]
+        reveal: bool,
+    },
+    /// Change a setting of this project.
+    Set {
+        /// Such as `max_parallel` or `agents.claude-api.model`.
+        key: String,
+        /// The value; items of a list are separated by commas. `-` reads it from standard input, so that no history keeps it.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// For all projects.
+        #[arg(short, long)]
+        global: bool,
+    },
+    /// Remove a setting of this project.
+    Unset {
+        /// Such as `max_parallel` or `agents.claude-api.model`.
+        key: String,
+        /// For all projects.
+        #[arg(short, long)]
+        global: bool,
     },
 }
 
@@ -99,6 +159,12 @@ pub(crate) struct RunArgs {
     /// Plain child processes, plain lines, no questions.
     #[arg(long)]
     pub(crate) headless: bool,
+    /// Where phases run. Default: tmux where it is installed and standard output is a terminal, else process.
+    #[arg(long, value_enum, conflicts_with = "headless")]
+    pub(crate) launcher: Option<LauncherName>,
+    /// Leave the run to a tmux session and give the shell back.
+    #[arg(short, long, conflicts_with_all = ["headless", "json", "launcher"])]
+    pub(crate) detach: bool,
     /// The agent for phases that name none, for this run.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,

@@ -2,14 +2,17 @@
 
 mod agent;
 mod assemble;
+mod attach;
 mod cancel;
 mod clean;
 mod demo;
+mod detach;
 mod doctor;
 mod init;
 mod logs;
 mod req;
 mod run;
+mod settings;
 mod status;
 mod team;
 
@@ -30,9 +33,12 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Init => init::run(),
         Command::Assemble { team } => assemble::run(&team),
         Command::Req(args) => req::run(&args),
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(&args),
         Command::Status { json, watch } => status::run(json, watch),
         Command::Logs { phase, follow } => logs::run(phase.as_deref(), follow),
+        Command::Attach { phase } => attach::run(phase.as_deref()),
+        Command::Settings(command) => settings::run(&command),
+        Command::Pane { args } => Ok(cliq_orchestrator::run_pane(&args)),
         Command::Cancel => cancel::run(),
         Command::Clean => clean::run(),
         Command::Doctor { json } => doctor::run(json),

@@ -4,7 +4,8 @@ use std::io;
 use std::process::ExitCode;
 
 use cliq_fs::{FsError, LockError};
-use cliq_orchestrator::{JournalError, ResumeError, StartError};
+use cliq_orchestrator::{JournalError, ResumeError, StartError, TmuxError};
+use cliq_settings::SettingsError;
 use cliq_workflow::LoadError;
 
 use crate::ui;
@@ -115,6 +116,21 @@ impl From<LockError> for Failure {
                 .hint("`cliq status --watch` follows it, `cliq cancel` stops it"),
             _ => Self::failed(error.to_string()),
         }
+    }
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        match error {
+            SettingsError::File { .. } => Self::failed(error.to_string()),
+            _ => Self::usage(error.to_string()),
+        }
+    }
+}
+
+impl From<TmuxError> for Failure {
+    fn from(error: TmuxError) -> Self {
+        Self::failed(error.to_string())
     }
 }
 

@@ -14,15 +14,33 @@ pub fn process_group_is_alive(group: i32) -> Option<bool> {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        let Some(stat) = stat(pid) else { continue };
         seen_any = true;
-        // The name stands in brackets and may contain anything; what follows the last bracket is state, parent, group.
-        let Some((_, rest)) = stat.rsplit_once(')') else { continue };
-        let mut fields = rest.split_ascii_whitespace();
-        let (state, of_group) = (fields.next(), fields.nth(1).and_then(|field| field.parse::<i32>().ok()));
-        if of_group == Some(group) && !matches!(state, Some("Z" | "X")) {
+        if stat.group == group && stat.alive {
             return Some(true);
         }
     }
     seen_any.then_some(false)
+}
+
+/// The session that a living process belongs to. `None` where there is no such process, or no `/proc`.
+#[must_use]
+pub fn session_of(pid: i32) -> Option<i32> {
+    stat(pid).filter(|stat| stat.alive).map(|stat| stat.session)
+}
+
+struct Stat {
+    alive: bool,
+    group: i32,
+    session: i32,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in brackets and may contain anything; what follows the last bracket is state, parent, group, session.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let alive = !matches!(fields.next(), Some("Z" | "X"));
+    let mut numbers = fields.skip(1).map(|field| field.parse().ok());
+    Some(Stat { alive, group: numbers.next()??, session: numbers.next()?? })
 }

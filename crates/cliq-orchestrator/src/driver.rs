@@ -229,6 +229,7 @@ impl Driver {
         }
         let (run_id, grace) = (self.shared.run_id.clone(), self.shared.plan.timing.kill_grace);
         let _ = tokio::task::spawn_blocking(move || crate::sweep::sweep(&run_id, None, grace)).await;
+        self.shared.plan.launcher.close().await;
         self.finish();
     }
 
@@ -283,7 +284,14 @@ impl Driver {
         if let Err(error) = journaled.and_then(|()| self.log(&record)) {
             self.cannot_record(&error);
         }
+        let standing = |view: &RunView| Some(view.find(record.event.phase()?)?.status);
+        let before = standing(&self.view);
         self.view.apply(&record);
+        if let (Some(phase), Some(now)) = (record.event.phase(), standing(&self.view))
+            && before != Some(now)
+        {
+            self.shared.plan.launcher.phase_changed(phase.as_str(), now);
+        }
         // Nobody has to listen.
         let _ = self.events.send(record);
     }

@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+
+use crate::view::PhaseStatus;
 
 /// Something to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// What it is, for people: a phase, or a phase and a command.
     pub title: String,
@@ -28,7 +31,8 @@ pub struct Job {
 }
 
 /// How a job ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Exit {
     /// It exited with a status.
     Code(i32),
@@ -71,6 +75,12 @@ pub trait Launcher: Send + Sync {
     /// # Errors
     /// It cannot be started.
     async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError>;
+
+    /// A phase, which is the title of its jobs, stands otherwise now. For launchers that show it; nobody waits for them.
+    fn phase_changed(&self, _title: &str, _status: PhaseStatus) {}
+
+    /// The run is over, nothing of it is left, and no job will follow.
+    async fn close(&self) {}
 }
 
 /// A job that was started. Dropping it ends it at once, with all that it started.

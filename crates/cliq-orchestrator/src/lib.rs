@@ -20,6 +20,7 @@ mod plan;
 mod process;
 mod run;
 mod sweep;
+mod tmux;
 mod view;
 
 pub use agents::{AgentCommand, Agents};
@@ -31,6 +32,7 @@ pub use plan::{PlanError, RunPlan, Timing};
 pub use process::ProcessLauncher;
 pub use run::{ResumeError, Run, StartError};
 pub use sweep::sweep;
+pub use tmux::{TmuxError, TmuxLauncher, TmuxServer, run_pane};
 pub use view::{PhaseStatus, PhaseView, RunView};
 
 pub use cliq_fs::{CliqDir, PipelineStatus};

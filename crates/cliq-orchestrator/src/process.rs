@@ -19,7 +19,8 @@ use rustix::process::{Pid, Signal};
 use tokio::task::JoinHandle;
 
 use crate::launcher::{Exit, Job, LaunchError, Launcher, Running};
-use capture::Capture;
+pub(crate) use capture::{Capture, TAIL_BYTES, last_lines};
+pub(crate) use group::ExitWatch;
 
 /// How long output may still come in once the process that was started has exited and others hold its output open.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -31,7 +32,7 @@ pub struct ProcessLauncher;
 struct Process {
     child: Child,
     pid: Pid,
-    exited: group::ExitWatch,
+    exited: ExitWatch,
     exit: Option<Exit>,
     /// Whether the whole group is gone and its number no longer ours.
     gone: bool,
@@ -67,7 +68,7 @@ fn start(job: &Job) -> io::Result<Process> {
     // The command keeps its ends of the pipe open; without this the output would never end.
     drop(command);
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    let exited = group::ExitWatch::new(pid)?;
+    let exited = ExitWatch::new(pid)?;
     let capture = Arc::new(Mutex::new(Capture::new(job.log.clone())));
     let pump = tokio::spawn(capture::pump(OwnedFd::from(reader), Arc::clone(&capture)));
     Ok(Process { child, pid, exited, exit: None, gone: false, capture, pump })
@@ -75,7 +76,7 @@ fn start(job: &Job) -> io::Result<Process> {
 
 /// A program that was written a moment ago may still be open for writing in a child that another thread is just
 /// forking; the system then says "text file busy" for an instant.
-fn spawn(command: &mut Command) -> io::Result<Child> {
+pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     for _ in 0..50 {
         match command.spawn() {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
@@ -87,7 +88,7 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-fn exit_of(status: ExitStatus) -> Exit {
+pub(crate) fn exit_of(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Code(code),
         (None, signal) => Exit::Signal(signal.unwrap_or(0)),

@@ -97,22 +97,22 @@ impl Run {
         has_env: &dyn Fn(&str) -> bool,
     ) -> Result<Self, StartError> {
         let lock = ProjectLock::acquire(&plan.dir)?;
-        let journal = Journal::read(&plan.dir.journal())?.ok_or(ResumeError::Nothing)?;
-        let Some(run_id) = journal.run_id().map(str::to_owned) else {
-            return Err(ResumeError::Nothing.into());
-        };
-        if journal.shape() != Some(plan.shape().as_str()) {
-            return Err(ResumeError::TeamChanged.into());
-        }
-        let from = from.map(|name| main_phase(&plan, name)).transpose()?;
-        if from.is_none() && journal.completed() {
-            return Err(ResumeError::Completed.into());
-        }
-        plan.inputs = journal.inputs();
-        plan.check(has_env)?;
+        let (journal, run_id, from) = resumable(&mut plan, from, has_env)?;
         // Nothing of the dead orchestrator's lives on unnoticed beside what now starts anew.
         crate::sweep::sweep(&run_id, None, plan.timing.kill_grace);
         Self::spawn(plan, run_id, Opening::Resume { journal, from }, lock)
+    }
+
+    /// What [`Run::resume`] would refuse, without starting anything.
+    ///
+    /// # Errors
+    /// As for [`Run::resume`], save what only holding the project tells.
+    pub fn check_resume(
+        plan: &mut RunPlan,
+        from: Option<&str>,
+        has_env: &dyn Fn(&str) -> bool,
+    ) -> Result<(), StartError> {
+        resumable(plan, from, has_env).map(drop)
     }
 
     fn spawn(plan: RunPlan, id: String, opening: Opening, lock: ProjectLock) -> Result<Self, StartError> {
@@ -157,6 +157,26 @@ impl Run {
             },
         }
     }
+}
+
+/// The record of the run to be resumed, its id, and the phase to resume it from. The plan gets the run's inputs.
+fn resumable(
+    plan: &mut RunPlan,
+    from: Option<&str>,
+    has_env: &dyn Fn(&str) -> bool,
+) -> Result<(Journal, String, Option<PhaseName>), StartError> {
+    let journal = Journal::read(&plan.dir.journal())?.ok_or(ResumeError::Nothing)?;
+    let run_id = journal.run_id().ok_or(ResumeError::Nothing)?.to_owned();
+    if journal.shape() != Some(plan.shape().as_str()) {
+        return Err(ResumeError::TeamChanged.into());
+    }
+    let from = from.map(|name| main_phase(plan, name)).transpose()?;
+    if from.is_none() && journal.completed() {
+        return Err(ResumeError::Completed.into());
+    }
+    plan.inputs = journal.inputs();
+    plan.check(has_env)?;
+    Ok((journal, run_id, from))
 }
 
 /// The phase that a run can be resumed from: one of the main phases, for support phases only work for gates.

@@ -25,6 +25,34 @@ pub enum PhaseStatus {
     Stopped,
 }
 
+impl PhaseStatus {
+    /// The word for it, as in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Completed => "completed",
+            Self::Escalated => "escalated",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// A sign for it, one column wide.
+    #[must_use]
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::Pending => "·",
+            Self::Running => "▸",
+            Self::Waiting => "↺",
+            Self::Completed => "✓",
+            Self::Escalated => "✗",
+            Self::Stopped => "■",
+        }
+    }
+}
+
 /// A phase of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhaseView {

@@ -18,7 +18,7 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
     let process = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
     ui::line(format!("asked the run{process} to stop"))?;
     // It sees the request at its next poll at the latest, and then gives its agents a moment to end.
-    let timing = settings::load(Some(&dir))?.timing;
+    let timing = settings::timing(&settings::load(Some(&dir))?);
     let deadline = Instant::now() + timing.poll_interval + timing.kill_grace * 2 + Duration::from_secs(15);
     while ProjectLock::holder(&dir)?.is_some() {
         if Instant::now() > deadline {

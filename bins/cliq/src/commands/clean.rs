@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use cliq_fs::{IoContext, ProjectLock, archive_run};
+use cliq_orchestrator::TmuxServer;
 
 use crate::failure::Failure;
 use crate::{project, ui};
@@ -12,6 +13,9 @@ use crate::{project, ui};
 pub(super) fn run() -> Result<ExitCode, Failure> {
     let dir = project::open()?;
     let _lock = ProjectLock::acquire(&dir)?;
+    if TmuxServer::installed().is_some() {
+        TmuxServer::of(&dir).discard()?;
+    }
     archive_run(&dir, "cleaned")?;
     let history = dir.history();
     match fs::remove_dir_all(&history) {

@@ -38,7 +38,7 @@ pub(super) fn run(dir: Option<Utf8PathBuf>) -> Result<ExitCode, Failure> {
     ui::line("")?;
     let mut plan = RunPlan::new(cliq.clone(), workflow);
     plan.agents = project::agents(Some(&cliq), Some(&plan.workflow));
-    plan.timing = settings::load(Some(&cliq))?.timing;
+    plan.timing = settings::timing(&settings::load(Some(&cliq))?);
     let view = run_command::execute(
         plan,
         &run_command::Begin::Anew,

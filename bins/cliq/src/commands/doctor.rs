@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
 
 use cliq_fs::CliqDir;
-use cliq_orchestrator::RunPlan;
+use cliq_orchestrator::{RunPlan, TmuxServer};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -75,6 +75,10 @@ fn checks() -> Result<Vec<Check>, Failure> {
         ("note", "not found: needed only by teams that work with repositories")
     };
     add("git", status, detail.to_owned());
+    match TmuxServer::installed() {
+        Some(version) => add("tmux", "ok", format!("version {version}")),
+        None => add("tmux", "note", "not found, or older than 3.2: phases run without panes".to_owned()),
+    }
     match home::dir() {
         Some(home) if home.is_dir() => add("home", "ok", home.to_string()),
         Some(home) => add("home", "note", format!("{home} does not exist yet; nothing is installed there")),
@@ -88,7 +92,7 @@ fn checks() -> Result<Vec<Check>, Failure> {
         }
         Err(failure) => {
             add("settings", "missing", failure.text().to_owned());
-            settings::Settings::default()
+            cliq_settings::Settings::default()
         }
     };
     let Some(dir) = dir else {
@@ -110,7 +114,7 @@ fn checks() -> Result<Vec<Check>, Failure> {
     }
     let mut plan = RunPlan::new(dir.clone(), workflow);
     plan.agents = project::agents(Some(&dir), Some(&plan.workflow));
-    plan.default_agent = settings.default_agent;
+    plan.default_agent = settings.text("default_agent");
     // Inputs are given with each run.
     plan.inputs = plan.workflow.inputs.iter().map(|input| (input.name.clone(), String::new())).collect();
     match plan.check(&|variable| std::env::var_os(variable).is_some()) {

@@ -3,17 +3,17 @@
 use std::process::ExitCode;
 
 use cliq_fs::{CliqDir, ProjectLock};
-use cliq_orchestrator::{PhaseStatus, PipelineStatus, Run, RunPlan, RunView};
+use cliq_orchestrator::{PhaseStatus, PipelineStatus, Run, RunPlan, RunView, StartError};
 use cliq_protocol::PhaseKind;
 use cliq_workflow::ValidatedWorkflow;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::RunArgs;
+use crate::args::{LauncherName, RunArgs};
 use crate::failure::Failure;
 use crate::render::{progress::Progress, summary};
-use crate::{project, settings, ui};
+use crate::{launchers, project, settings, ui};
 
-pub(super) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let dir = project::open()?;
     let workflow = project::team(&dir)?;
     let settings = settings::load(Some(&dir))?;
@@ -21,7 +21,7 @@ pub(super) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     drop(ProjectLock::acquire(&dir)?);
     let begin = match (args.from.clone(), args.resume) {
         (None, false) => {
-            may_run_again(&dir, &workflow, &args)?;
+            may_run_again(&dir, &workflow, args)?;
             Begin::Anew
         }
         (from, _) => Begin::Resume { from },
@@ -32,15 +32,32 @@ pub(super) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     }
     let mut plan = RunPlan::new(dir.clone(), workflow);
     plan.agents = project::agents(Some(&dir), Some(&plan.workflow));
-    plan.default_agent = args.agent.or(settings.default_agent);
-    plan.inputs = args.inputs.into_iter().collect();
-    plan.max_parallel = args.max_parallel.map(|n| n as usize).or(settings.max_parallel);
-    plan.timing = settings.timing;
+    plan.default_agent = args.agent.clone().or(settings.text("default_agent"));
+    plan.inputs = args.inputs.iter().cloned().collect();
+    plan.max_parallel = args.max_parallel.map(|n| n as usize).or_else(|| settings.count("max_parallel"));
+    plan.timing = settings::timing(&settings);
+    if args.detach {
+        // What can be known to fail is told here, where somebody reads it.
+        match &begin {
+            Begin::Anew => plan.check(&has_env).map_err(StartError::from)?,
+            Begin::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &has_env)?,
+        }
+        return super::detach::run(&dir, args, settings.flag("tmux.keep_session"));
+    }
+    let launcher = launchers::choose(args.launcher, args.headless || args.json, &settings)?;
+    plan.launcher = launchers::make(launcher, &dir, &settings)?;
+    if launcher == LauncherName::Tmux && launchers::own_pane(&dir).is_none() && !args.json {
+        ui::hint("`cliq attach` in another terminal shows the panes");
+    }
     let view = execute(plan, &begin, Progress::new(args.json, args.headless))?;
     if !args.json {
         summary::show(&view, &dir)?;
     }
     Ok(exit_code(&view))
+}
+
+fn has_env(variable: &str) -> bool {
+    std::env::var_os(variable).is_some()
 }
 
 /// How a run begins.
@@ -60,7 +77,6 @@ pub(super) fn execute(plan: RunPlan, begin: &Begin, mut progress: Progress) -> R
             .map_or_else(|| RunView::new(&plan.workflow), |(_, view)| view),
     };
     runtime.block_on(async {
-        let has_env = |variable: &str| std::env::var_os(variable).is_some();
         let mut run = match begin {
             Begin::Anew => Run::start(plan, &has_env)?,
             Begin::Resume { from } => Run::resume(plan, from.as_deref(), &has_env)?,

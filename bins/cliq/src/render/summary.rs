@@ -22,7 +22,7 @@ pub(crate) fn table(view: &RunView, now_ms: i64) -> String {
         let idle = phase.iterations == 0;
         let name = if phase.support { format!("{} (support)", phase.name) } else { phase.name.to_string() };
         table.add_row([
-            mark(phase.status).to_owned(),
+            phase.status.mark().to_owned(),
             name,
             phase.kind.to_string(),
             word(phase),
@@ -53,26 +53,10 @@ pub(crate) fn table(view: &RunView, now_ms: i64) -> String {
     out
 }
 
-fn mark(status: PhaseStatus) -> &'static str {
-    match status {
-        PhaseStatus::Pending => "·",
-        PhaseStatus::Running => "▸",
-        PhaseStatus::Waiting => "↺",
-        PhaseStatus::Completed => "✓",
-        PhaseStatus::Escalated => "✗",
-        PhaseStatus::Stopped => "■",
-    }
-}
-
 fn word(phase: &PhaseView) -> String {
     match phase.status {
         PhaseStatus::Pending if phase.support => "idle",
-        PhaseStatus::Pending => "pending",
-        PhaseStatus::Running => "running",
-        PhaseStatus::Waiting => "waiting",
-        PhaseStatus::Completed => "completed",
-        PhaseStatus::Escalated => "escalated",
-        PhaseStatus::Stopped => "stopped",
+        status => status.as_str(),
     }
     .to_owned()
 }

@@ -154,7 +154,7 @@ fn outcome(env: &Env) -> BTreeMap<String, String> {
     env.phases().into_iter().map(|(name, (status, _))| (name, status)).collect()
 }
 
-fn crash(workflow: &str, gates: &[&str], kills: u32) {
+fn crash(launcher: &str, workflow: &str, gates: &[&str], kills: u32) {
     let mut seed = std::time::UNIX_EPOCH.elapsed().map_or(1, |t| t.as_nanos() as u64);
     seed ^= u64::from(std::process::id()) << 32;
     crate::env::told(&format!("seed {seed}"));
@@ -164,7 +164,7 @@ fn crash(workflow: &str, gates: &[&str], kills: u32) {
         ("judge", &*format!("{}{ALONE}{JUDGE}", crate::env::PRELUDE)),
     ];
     let undisturbed = Env::new(workflow, &agents);
-    undisturbed.cliq(["run", "--headless"]).expect(0);
+    undisturbed.cliq(["run", "--launcher", launcher]).expect(0);
     let expected = (outcome(&undisturbed), undisturbed.files(".cliq/channels"));
     let mut killed = 0;
     while killed < kills {
@@ -172,7 +172,7 @@ fn crash(workflow: &str, gates: &[&str], kills: u32) {
         for _ in 0..=random.below(4) {
             let before = look(&env);
             let how = if before.events == 0 { "-f" } else { "--resume" };
-            let mut run = env.spawn(["run", "--headless", how]);
+            let mut run = env.spawn(["run", "--launcher", launcher, how]);
             std::thread::sleep(Duration::from_millis(random.below(450)));
             run.kill().expect("killed");
             let end = done(&run.wait_with_output().expect("it ends"));
@@ -185,7 +185,7 @@ fn crash(workflow: &str, gates: &[&str], kills: u32) {
         }
         let before = look(&env);
         let how = if before.events == 0 { "-f" } else { "--resume" };
-        let end = env.cliq(["run", "--headless", how]);
+        let end = env.cliq(["run", "--launcher", launcher, how]);
         assert!(end.code == 0 || end.stderr.contains("nothing left to resume"), "{end:?}");
         nothing_done_twice(&env, &before, &journal(&env), gates);
         assert_eq!(
@@ -206,20 +206,38 @@ fn crash(workflow: &str, gates: &[&str], kills: u32) {
 
 #[test]
 fn in_a_chain() {
-    crash(CHAIN, &[], 60);
+    crash("process", CHAIN, &[], 40);
 }
 
 #[test]
 fn in_parallel_phases() {
-    crash(PARALLEL, &[], 60);
+    crash("process", PARALLEL, &[], 40);
 }
 
 #[test]
 fn in_a_loop_of_a_gate() {
-    crash(LOOP, &["g"], 60);
+    crash("process", LOOP, &["g"], 40);
 }
 
 #[test]
 fn in_support_phases() {
-    crash(SUPPORT, &["g"], 60);
+    crash("process", SUPPORT, &["g"], 40);
+}
+
+#[test]
+fn in_panes() {
+    if crate::tmux::no_tmux() {
+        return;
+    }
+    crash("tmux", CHAIN, &[], 15);
+    crash("tmux", PARALLEL, &[], 15);
+}
+
+#[test]
+fn in_panes_with_a_gate() {
+    if crate::tmux::no_tmux() {
+        return;
+    }
+    crash("tmux", LOOP, &["g"], 15);
+    crash("tmux", SUPPORT, &["g"], 15);
 }

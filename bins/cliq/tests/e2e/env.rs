@@ -28,6 +28,16 @@ hand() {
 pub(crate) struct Env {
     _guard: tempfile::TempDir,
     root: PathBuf,
+    workspace: PathBuf,
+}
+
+impl Drop for Env {
+    /// Ends every tmux server that was started here.
+    fn drop(&mut self) {
+        for socket in self.sockets() {
+            let _ = Command::new("tmux").arg("-S").arg(socket).arg("kill-server").output();
+        }
+    }
 }
 
 /// What a command did.
@@ -66,16 +76,28 @@ impl Done {
 impl Env {
     /// A home and an empty workspace.
     pub(crate) fn bare() -> Self {
+        Self::named("work")
+    }
+
+    /// As [`Self::bare`], with a workspace of this name.
+    pub(crate) fn named(name: &str) -> Self {
         let guard = tempfile::tempdir().expect("a temporary directory");
         let root = guard.path().canonicalize().expect("it is there");
-        fs::create_dir_all(root.join("work")).expect("workspace");
-        Self { _guard: guard, root }
+        for dir in [root.join(name), root.join("tmux")] {
+            fs::create_dir_all(dir).expect("directory");
+        }
+        Self { _guard: guard, workspace: root.join(name), root }
     }
 
     /// A project with a team of `phases` (the lines under `workflow:`), agents and other files of the team folder. An
     /// agent's script gets the prelude.
     pub(crate) fn new(workflow: &str, agents: &[(&str, &str)]) -> Self {
-        let env = Self::bare();
+        Self::new_in("work", workflow, agents)
+    }
+
+    /// As [`Self::new`], in a workspace of this name.
+    pub(crate) fn new_in(name: &str, workflow: &str, agents: &[(&str, &str)]) -> Self {
+        let env = Self::named(name);
         env.team(workflow, agents);
         env.cliq(["init"]).expect(0);
         env.cliq(["assemble", "../team"]).expect(0);
@@ -105,7 +127,23 @@ impl Env {
     }
 
     pub(crate) fn work(&self) -> PathBuf {
-        self.root.join("work")
+        self.workspace.clone()
+    }
+
+    /// Sockets of tmux servers, running or not.
+    pub(crate) fn sockets(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.root.join("tmux")).into_iter().flatten().filter_map(Result::ok);
+        let sockets = entries.flat_map(|dir| fs::read_dir(dir.path()).into_iter().flatten());
+        sockets.filter_map(|entry| Some(entry.ok()?.path())).collect()
+    }
+
+    /// What tmux says about the project's session; nothing where there is none.
+    pub(crate) fn tmux(&self, args: &[&str]) -> String {
+        let ours =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("cliq-"));
+        let Some(socket) = self.sockets().into_iter().find(ours) else { return String::new() };
+        let output = Command::new("tmux").arg("-S").arg(socket).args(args).output().expect("tmux runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
@@ -145,6 +183,8 @@ impl Env {
             .current_dir(self.work())
             .env("CLIQ_HOME", self.root.join("home"))
             .env("HOME", self.root.join("nobody"))
+            .env("TMUX_TMPDIR", self.root.join("tmux"))
+            .env_remove("TMUX")
             .env_remove("CLIQ_RUN_ID")
             .stdin(Stdio::null());
         command

@@ -11,8 +11,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-sdk", &["cliq-protocol", "cliq-fs"]),
     ("cliq-orchestrator", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-gate"]),
     ("cliq-agents", &["cliq-protocol", "cliq-sdk"]),
+    ("cliq-settings", &["cliq-workflow"]),
     ("cliq-agent", &["cliq-agents"]),
-    ("cliq", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-sdk", "cliq-orchestrator", "cliq-agents"]),
+    (
+        "cliq",
+        &[
+            "cliq-protocol",
+            "cliq-fs",
+            "cliq-workflow",
+            "cliq-sdk",
+            "cliq-settings",
+            "cliq-orchestrator",
+            "cliq-agents",
+        ],
+    ),
 ];
 
 #[test]

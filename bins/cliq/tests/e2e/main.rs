@@ -12,4 +12,5 @@ mod layering;
 mod rerun;
 mod resume;
 mod runs;
+mod tmux;
 mod worked_example;

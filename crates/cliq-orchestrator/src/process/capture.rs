@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
 /// What results quote of an output.
-const TAIL_BYTES: usize = 4 * 1024;
+pub(crate) const TAIL_BYTES: usize = 4 * 1024;
 /// What a log file keeps from the beginning of an output.
 const HEAD_LIMIT: u64 = 16 * 1024 * 1024;
 /// What it keeps of the end of one that is longer.
@@ -18,7 +18,7 @@ const END_KEPT: usize = 256 * 1024;
 
 /// The output of one process.
 #[derive(Debug)]
-pub(super) struct Capture {
+pub(crate) struct Capture {
     path: Utf8PathBuf,
     file: Option<File>,
     total: u64,
@@ -28,11 +28,11 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    pub(super) fn new(path: Utf8PathBuf) -> Self {
+    pub(crate) fn new(path: Utf8PathBuf) -> Self {
         Self { path, file: None, total: 0, recent: Vec::new(), finished: false }
     }
 
-    fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         if self.finished {
             return;
         }
@@ -60,7 +60,7 @@ impl Capture {
     }
 
     /// Nothing more is taken; the end of an output over the limit is written.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if std::mem::replace(&mut self.finished, true) || self.total <= HEAD_LIMIT {
             return;
         }
@@ -76,24 +76,26 @@ impl Capture {
     }
 
     /// The last of the output, from a line's beginning where there is one.
-    pub(super) fn tail(&self) -> String {
-        let start = self.recent.len().saturating_sub(TAIL_BYTES);
-        let mut tail = &self.recent[start..];
-        if self.total > tail.len() as u64
-            && let Some(line) = tail.iter().position(|&b| b == b'\n').filter(|&at| at + 1 < tail.len())
-        {
-            tail = &tail[line + 1..];
-        }
-        String::from_utf8_lossy(tail).into_owned()
+    pub(crate) fn tail(&self) -> String {
+        let tail = &self.recent[self.recent.len().saturating_sub(TAIL_BYTES)..];
+        last_lines(tail, self.total > tail.len() as u64)
     }
 
-    pub(super) fn has_output(&self) -> bool {
+    pub(crate) fn has_output(&self) -> bool {
         self.total > 0
     }
 }
 
+/// The end of an output as text. Where it was `cut`, from the beginning of a line, if there is one.
+pub(crate) fn last_lines(mut tail: &[u8], cut: bool) -> String {
+    if cut && let Some(line) = tail.iter().position(|&b| b == b'\n').filter(|&at| at + 1 < tail.len()) {
+        tail = &tail[line + 1..];
+    }
+    String::from_utf8_lossy(tail).into_owned()
+}
+
 /// Reads until every holder of the writing end is gone.
-pub(super) async fn pump(reader: OwnedFd, capture: Arc<Mutex<Capture>>) {
+pub(crate) async fn pump(reader: OwnedFd, capture: Arc<Mutex<Capture>>) {
     if rustix::io::ioctl_fionbio(&reader, true).is_err() {
         return;
     }

@@ -7,7 +7,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions};
 use crate::launcher::Exit;
 
 /// Tells when a process has exited, without reaping it.
-pub(super) struct ExitWatch {
+pub(crate) struct ExitWatch {
     #[cfg(target_os = "linux")]
     fd: tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>,
     #[cfg(not(target_os = "linux"))]
@@ -20,12 +20,12 @@ impl ExitWatch {
         deprecated,
         reason = "its replacement is unsafe for the sake of types that lie about their descriptor; an OwnedFd does not"
     )]
-    pub(super) fn new(pid: Pid) -> io::Result<Self> {
+    pub(crate) fn new(pid: Pid) -> io::Result<Self> {
         let fd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?;
         Ok(Self { fd: tokio::io::unix::AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)? })
     }
 
-    pub(super) async fn wait(&self) -> io::Result<()> {
+    pub(crate) async fn wait(&self) -> io::Result<()> {
         // A process descriptor becomes readable when its process exits, and stays so.
         self.fd.readable().await.map(|mut guard| guard.retain_ready())
     }
@@ -33,11 +33,11 @@ impl ExitWatch {
 
 #[cfg(not(target_os = "linux"))]
 impl ExitWatch {
-    pub(super) fn new(pid: Pid) -> io::Result<Self> {
+    pub(crate) fn new(pid: Pid) -> io::Result<Self> {
         Ok(Self { pid })
     }
 
-    pub(super) async fn wait(&self) -> io::Result<()> {
+    pub(crate) async fn wait(&self) -> io::Result<()> {
         let pid = self.pid;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let wait = move || rustix::process::waitid(WaitId::Pid(pid), options);
@@ -46,7 +46,7 @@ impl ExitWatch {
 }
 
 /// How a process that has exited did so. It is not reaped.
-pub(super) fn peek(pid: Pid) -> io::Result<Exit> {
+pub(crate) fn peek(pid: Pid) -> io::Result<Exit> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     let status = rustix::process::waitid(WaitId::Pid(pid), options)?.ok_or(io::ErrorKind::WouldBlock)?;
     match (status.exit_status(), status.terminating_signal()) {
@@ -56,7 +56,7 @@ pub(super) fn peek(pid: Pid) -> io::Result<Exit> {
 }
 
 /// Whether a living process of the group is left.
-pub(super) fn is_alive(pid: Pid) -> bool {
+pub(crate) fn is_alive(pid: Pid) -> bool {
     // Nearly always nobody is left, and asking that is cheap; only then is it worth looking who.
     rustix::process::test_kill_process_group(pid).is_ok()
         && cliq_fs::process_group_is_alive(pid.as_raw_nonzero().get()).unwrap_or(true)

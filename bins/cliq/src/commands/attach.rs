@@ -1,0 +1,55 @@
+//! `cliq attach`
+
+use std::io::IsTerminal;
+use std::os::unix::process::CommandExt;
+use std::process::ExitCode;
+
+use cliq_fs::ProjectLock;
+use cliq_orchestrator::TmuxServer;
+
+use crate::failure::Failure;
+use crate::{launchers, project, ui};
+
+pub(super) fn run(phase: Option<&str>) -> Result<ExitCode, Failure> {
+    let dir = project::open()?;
+    launchers::need_tmux()?;
+    let server = TmuxServer::of(&dir);
+    if !server.is_running() {
+        let running = ProjectLock::holder(&dir)?.is_some();
+        return Err(if running {
+            Failure::failed("the run of this project has no panes yet, or does without tmux")
+                .hint("`cliq status --watch` follows it, `cliq logs PHASE -f` shows what a phase prints")
+        } else {
+            Failure::failed("nothing is running in this project")
+                .hint("`cliq status` shows how the last run ended; `cliq settings set tmux.keep_session true` keeps panes after a run")
+        });
+    }
+    if let Some(phase) = phase {
+        let workflow = project::team(&dir)?;
+        if workflow.find(phase).is_none() {
+            let near = cliq_workflow::nearest(phase, workflow.phases().map(|(_, p)| p.name.as_str()));
+            let failure = Failure::usage(format!("the team has no phase `{phase}`"));
+            return Err(match near {
+                Some(near) => failure.hint(format!("did you mean `{near}`?")),
+                None => failure,
+            });
+        }
+        if !server.show(phase)? {
+            return Err(Failure::failed(format!(
+                "`{phase}` has no pane: it has not started, or its pane was needed for another"
+            ))
+            .hint(format!("`cliq status` shows where it stands, `cliq logs {phase}` what it printed")));
+        }
+    }
+    if !std::io::stdout().is_terminal() {
+        return Err(Failure::usage("there is no terminal to show the panes on")
+            .hint("`cliq logs PHASE -f` shows what a phase prints"));
+    }
+    if std::env::var_os("TMUX").is_some() {
+        ui::hint(
+            "this is tmux within tmux: press its prefix twice to reach the inner one, C-b C-b d to leave",
+        );
+    }
+    let error = server.command().args(["attach-session", "-t", server.session()]).exec();
+    Err(Failure::failed(format!("cannot run tmux: {error}")))
+}

@@ -1,0 +1,84 @@
+//! `cliq run --detach`: the orchestrator moves into the session, and the shell is free again.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use cliq_fs::CliqDir;
+use cliq_orchestrator::{Journal, RunEvent, TmuxServer};
+use cliq_protocol::Timestamp;
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::{launchers, ui};
+
+/// How long the run may take to begin.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts `cliq run` with the same wishes in a session of its own and waits until the run has begun. What people may
+/// be asked was asked before. With `keep`, the session stays after the run.
+pub(super) fn run(dir: &CliqDir, args: &RunArgs, keep: bool) -> Result<ExitCode, Failure> {
+    launchers::need_tmux()?;
+    let server = TmuxServer::of(dir);
+    // Nobody runs in the project: a session that is there was left.
+    server.discard()?;
+    let before = last_beginning(dir);
+    let me = std::env::current_exe()?;
+    let command = command(&me.to_string_lossy(), dir, args);
+    let pane = server.start(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let begun = last_beginning(dir) != before;
+        let (shown, dead) = server.look_at(&pane)?;
+        if begun && !dead {
+            if !keep {
+                server.close_at_end(&pane)?;
+            }
+            ui::line(format!("running in the background, in tmux session {}", server.session()))?;
+            ui::hint(
+                "`cliq attach` shows the panes, `cliq status --watch` follows the run, `cliq cancel` stops it",
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        if dead {
+            // It ended at once, well or not: what it said is all there is to tell.
+            if !keep {
+                server.discard()?;
+            }
+            ui::raw(format!("{}\n", shown.trim()).as_bytes())?;
+            return if begun { Ok(ExitCode::SUCCESS) } else { Err(Failure::failed("the run has not begun")) };
+        }
+        if Instant::now() > deadline {
+            return Err(Failure::failed("the run has not begun").hint("`cliq attach` shows what it does"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// When a run last began or was taken up again.
+fn last_beginning(dir: &CliqDir) -> Option<Timestamp> {
+    let records = Journal::read(&dir.journal()).ok()??.records;
+    let begins =
+        |event: &RunEvent| matches!(event, RunEvent::RunStarted { .. } | RunEvent::RunResumed { .. });
+    records.into_iter().rfind(|record| begins(&record.event)).map(|record| record.ts)
+}
+
+fn command(me: &str, dir: &CliqDir, args: &RunArgs) -> Vec<String> {
+    let mut command =
+        [me, "-C", dir.workspace().as_str(), "run", "--launcher", "tmux"].map(str::to_owned).to_vec();
+    match (&args.from, args.resume) {
+        (Some(from), _) => command.extend(["--from".to_owned(), from.clone()]),
+        (None, true) => command.push("--resume".to_owned()),
+        // Whether this is wanted was asked already.
+        (None, false) => command.push("--force".to_owned()),
+    }
+    if let Some(agent) = &args.agent {
+        command.extend(["--agent".to_owned(), agent.clone()]);
+    }
+    for (key, value) in &args.inputs {
+        command.extend(["--input".to_owned(), format!("{key}={value}")]);
+    }
+    if let Some(n) = args.max_parallel {
+        command.extend(["--max-parallel".to_owned(), n.to_string()]);
+    }
+    command
+}

@@ -1,0 +1,125 @@
+//! `cliq settings`
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use cliq_fs::CliqDir;
+use cliq_settings::{Entry, KEYS, Settings, Source};
+use serde_json::{Value, json};
+
+use crate::args::SettingsCommand;
+use crate::failure::Failure;
+use crate::ui::{BOLD, CYAN, DIM, paint};
+use crate::{home, project, settings, ui};
+
+pub(super) fn run(command: &SettingsCommand) -> Result<ExitCode, Failure> {
+    let dir = CliqDir::discover(&project::here()?);
+    match command {
+        SettingsCommand::List { json } => list(&settings::load(dir.as_ref())?, *json)?,
+        SettingsCommand::Get { key, reveal } => {
+            let entry = settings::load(dir.as_ref())?.entry(key)?;
+            let Some(value) = &entry.value else {
+                return Err(Failure::failed(format!("`{key}` is not set")).hint(entry.about));
+            };
+            if *reveal { ui::line(plain(value))? } else { ui::line(shown(&entry))? }
+        }
+        SettingsCommand::Set { key, value, global } => {
+            let file = file(dir.as_ref(), *global)?;
+            let value = if value == "-" { standard_input()? } else { value.clone() };
+            cliq_settings::set(&file, key, &value)?;
+            // What was set for all projects may not be what counts here.
+            let entry = settings::load(dir.as_ref())?.entry(key)?;
+            if entry.source != Source::File(file.clone()) {
+                ui::warning(&format!("here, `{key}` is set by {}", entry.source));
+            }
+            ui::line(format!("{key} = {} in {file}", if entry.secret { MASK.to_owned() } else { value }))?;
+        }
+        SettingsCommand::Unset { key, global } => {
+            let file = file(dir.as_ref(), *global)?;
+            if !cliq_settings::unset(&file, key)? {
+                let elsewhere = settings::load(dir.as_ref())?.entry(key)?.source;
+                let failure = Failure::failed(format!("`{key}` is not set in {file}"));
+                return Err(match elsewhere {
+                    Source::Default => failure,
+                    Source::File(other) => failure.hint(format!("it is set in {other}")),
+                });
+            }
+            ui::line(format!("{key} is no longer set in {file}"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+const MASK: &str = "********";
+
+fn file(dir: Option<&CliqDir>, global: bool) -> Result<Utf8PathBuf, Failure> {
+    if global {
+        let home = home::dir().ok_or_else(|| Failure::usage("neither CLIQ_HOME nor HOME is set"))?;
+        return Ok(home.join("settings.json"));
+    }
+    dir.map(CliqDir::settings).ok_or_else(|| {
+        Failure::usage("there is no project here").hint("`--global` changes a setting for all projects")
+    })
+}
+
+fn standard_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+fn shown(entry: &Entry) -> String {
+    match &entry.value {
+        Some(_) if entry.secret => MASK.to_owned(),
+        Some(value) => plain(value),
+        None => "-".to_owned(),
+    }
+}
+
+fn list(settings: &Settings, as_json: bool) -> Result<(), Failure> {
+    let entries = settings.entries();
+    if as_json {
+        let rows: Vec<Value> = entries
+            .iter()
+            .map(|entry| {
+                let value = if entry.secret { entry.value.as_ref().map(|_| json!(MASK)) } else { entry.value.clone() };
+                let source = entry.value.as_ref().map(|_| entry.source.to_string());
+                json!({"key": entry.key, "value": value, "source": source, "secret": entry.secret, "about": entry.about})
+            })
+            .collect();
+        ui::json(&json!({ "settings": rows }))?;
+        return Ok(());
+    }
+    for entry in &entries {
+        let source = match (&entry.source, &entry.value) {
+            (_, None) => "not set".to_owned(),
+            (source, Some(_)) => source.to_string(),
+        };
+        ui::line(format!(
+            "{} = {}  {}",
+            paint(BOLD, &entry.key),
+            paint(CYAN, shown(entry)),
+            paint(DIM, format!("({source})"))
+        ))?;
+        ui::line(format!("    {}", entry.about))?;
+    }
+    ui::line("\nalso, where NAME is one of yours:")?;
+    for key in KEYS.iter().filter(|key| key.path.contains('*')) {
+        let name = match key.path {
+            "notifications.*" => "EVENT",
+            _ => "NAME",
+        };
+        ui::line(format!("{} ({})", paint(BOLD, key.path.replace('*', name)), key.kind.expected()))?;
+        ui::line(format!("    {}", key.about))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,369 @@
+//! Panes: the real tmux, on sockets of its own.
+
+use std::process::Command;
+
+use crate::env::{Env, done, skipped};
+
+const THREE: &str = "workflow:
+  phases:
+    - {name: a, type: standard, agent: x}
+    - {name: b, type: standard, agent: x}
+    - {name: c, type: exec, depends_on: [a], commands: [{name: one, run: echo first}, {name: two, run: 'echo second; test -f fine'}]}
+";
+/// Works until it may go.
+const AGENT: &str = "ok\necho \"this is $CLIQ_PHASE\"\n[ -t 0 ] || echo \"read $(printf '%s' \"$message\" | grep -c '\"type\": \"phase\"')\"\ntouch at-$CLIQ_PHASE\nwhile [ ! -f go ]; do sleep 0.02; done\ncomplete\n";
+
+pub(crate) fn no_tmux() -> bool {
+    let missing = Command::new("tmux").arg("-V").output().is_err();
+    if missing {
+        skipped("there is no tmux here");
+    }
+    missing
+}
+
+fn titles(env: &Env) -> Vec<String> {
+    let mut titles: Vec<String> =
+        env.tmux(&["list-panes", "-a", "-F", "#{pane_title}"]).lines().map(str::to_owned).collect();
+    titles.sort();
+    titles
+}
+
+#[test]
+fn a_pane_per_phase() {
+    if no_tmux() {
+        return;
+    }
+    let env = Env::new(THREE, &[("x", AGENT)]);
+    env.write("fine", "");
+    let run = env.spawn(["run", "--launcher", "tmux"]);
+    env.wait_for("both", || env.exists("at-a") && env.exists("at-b"));
+    env.wait_for("their titles", || titles(&env) == ["▸ a running", "▸ b running"]);
+    let shown = |pane: &str| env.tmux(&["capture-pane", "-p", "-t", pane]);
+    env.wait_for("what they print", || {
+        let all = ["%0", "%1"].map(shown).concat();
+        all.contains("this is a\nread 1\n") && all.contains("this is b\nread 1\n")
+    });
+    let session = env.tmux(&["list-sessions", "-F", "#{session_name}"]);
+    assert_eq!(session, "work\n");
+    env.write("go", "");
+    done(&run.wait_with_output().unwrap()).expect(0).says("cliq attach");
+    assert_eq!(env.read(".cliq/logs/a.1.log"), "this is a\nread 1\n", "as with plain processes");
+    assert_eq!(env.read(".cliq/logs/c.1.2-two.log"), "second\n");
+    assert_eq!(titles(&env), Vec::<String>::new(), "nothing is left of the session");
+    assert_eq!(env.files(".cliq/messages"), ["a.1.json", "b.1.json"]);
+    assert_eq!(env.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn a_session_can_be_kept() {
+    if no_tmux() {
+        return;
+    }
+    let env = Env::new(THREE, &[("x", AGENT)]);
+    env.write("go", "");
+    env.cliq(["settings", "set", "tmux.keep_session", "true"]).expect(0);
+    env.cliq(["run", "--launcher", "tmux"]).expect(3).says("exit");
+    env.wait_for("the last title", || titles(&env) == ["✓ a completed", "✓ b completed", "✗ c escalated"]);
+    env.cliq(["attach", "c"]).expect(2).says("no terminal");
+    env.cliq(["attach", "d"]).expect(2).says("no phase `d`");
+    env.write("fine", "");
+    env.cliq(["run", "--resume", "--launcher", "tmux"]).expect(0);
+    env.wait_for("a session of its own", || titles(&env) == ["✓ c completed"]);
+    env.cliq(["attach", "a"]).expect(1).says("`a` has no pane").says("cliq logs a");
+    env.cliq(["clean"]).expect(0);
+    assert_eq!(titles(&env), Vec::<String>::new());
+    env.cliq(["attach"]).expect(1).says("nothing is running");
+}
+
+#[test]
+fn a_pane_that_dies_ends_its_phase_at_once() {
+    if no_tmux() {
+        return;
+    }
+    let ways: [(&[&str], &str); 3] = [
+        (&["kill-pane", "-t", "%0"], "signal 1"),
+        (&["kill-server"], "signal 1"),
+        (&["send-keys", "-t", "%0", "C-c"], "signal 2"),
+    ];
+    for (how, reason) in ways {
+        let env = Env::new(
+            "workflow:\n  phases:\n    - {name: a, type: standard, agent: x}\n",
+            &[("x", "ok\ntouch at-a\nsleep 1000\n")],
+        );
+        let run = env.spawn(["run", "--launcher", "tmux"]);
+        env.wait_for("a", || env.exists("at-a"));
+        env.tmux(how);
+        done(&run.wait_with_output().unwrap()).expect(3).says("without a terminal message").says(reason);
+        assert_eq!(env.left_over(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn exit_statuses_and_signals_are_told() {
+    if no_tmux() {
+        return;
+    }
+    let workflow = "workflow:
+  phases:
+    - name: a
+      type: exec
+      commands:
+        - {name: code, run: exit 7, escalate_on_fail: false}
+        - {name: signal, run: kill -9 $$, escalate_on_fail: false}
+        - {name: missing, run: ./nothing-there, escalate_on_fail: false}
+        - {name: slow, run: sleep 1000, timeout: 1s, escalate_on_fail: false}
+        - {name: long, run: 'echo LONG | wc -c'}
+";
+    let workflow = workflow.replace("LONG", &"x".repeat(40_000));
+    for launcher in ["process", "tmux"] {
+        let env = Env::new(&workflow, &[]);
+        env.cliq(["run", "--launcher", launcher]).expect(0);
+        let results = env.read_json(".cliq/signals/a_command_results.json");
+        let of = |n: usize, key: &str| results[n][key].clone();
+        assert_eq!(
+            (of(0, "exit_code"), of(1, "signal"), of(2, "exit_code")),
+            (7.into(), 9.into(), 127.into())
+        );
+        assert_eq!(of(3, "timed_out"), true, "{results:#}");
+        assert_eq!(of(4, "output_tail"), "40001\n");
+        assert_eq!(env.left_over(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn what_a_command_leaves_running_lasts_as_long_as_its_phase() {
+    if no_tmux() {
+        return;
+    }
+    let workflow = "workflow:
+  phases:
+    - name: a
+      type: exec
+      commands:
+        - {name: serve, run: '(for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; echo served $i; done; touch served; sleep 1000) & echo started'}
+        - {name: use, run: 'for i in $(seq 100); do [ -f served ] && exit 0; sleep 0.1; done; exit 1'}
+";
+    for launcher in ["process", "tmux"] {
+        let env = Env::new(workflow, &[]);
+        env.cliq(["run", "--launcher", launcher]).expect(0);
+        let log = env.read(".cliq/logs/a.1.1-serve.log");
+        assert!(log.starts_with("started\n") && log.ends_with("served 9\n"), "{launcher}: {log}");
+        assert_eq!(env.left_over(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn panes_that_would_be_too_small_get_windows() {
+    if no_tmux() {
+        return;
+    }
+    let mut workflow = "workflow:\n  phases:\n".to_owned();
+    for n in 0..20 {
+        workflow.extend([&*format!("    - {{name: p{n}, type: standard, agent: x}}\n")]);
+    }
+    let env = Env::new(&workflow, &[("x", AGENT)]);
+    let run = env.spawn(["run", "--launcher", "tmux"]);
+    env.wait_for("all", || (0..20).all(|n| env.exists(&format!("at-p{n}"))));
+    let windows = env.tmux(&["list-windows", "-a", "-F", "#{window_panes}"]);
+    assert_eq!(windows, "12\n8\n");
+    let sizes = env.tmux(&["list-panes", "-a", "-F", "#{pane_width} #{pane_height}"]);
+    for size in sizes.lines() {
+        let (width, height) = size.split_once(' ').unwrap();
+        assert!(width.parse::<u32>().unwrap() >= 50 && height.parse::<u32>().unwrap() >= 8, "{sizes}");
+    }
+    env.write("go", "");
+    done(&run.wait_with_output().unwrap()).expect(0);
+}
+
+#[test]
+fn hostile_names_and_neighbours() {
+    if no_tmux() {
+        return;
+    }
+    let workflow = "workflow:\n  phases:\n    - {name: a, type: standard, agent: x}\n";
+    let names = ["it's #(touch pwned) \"$HOME\" #{pane_id};", "-t 東京"];
+    let envs = names.map(|name| Env::new_in(name, workflow, &[("x", AGENT)]));
+    let runs = envs.each_ref().map(|env| env.spawn(["run", "--launcher", "tmux"]));
+    for env in &envs {
+        env.wait_for("a", || env.exists("at-a") && titles(env) == ["▸ a running"]);
+    }
+    assert_eq!(envs[1].tmux(&["list-sessions", "-F", "#{session_name}"]), "t\n");
+    for env in &envs {
+        env.write("go", "");
+    }
+    for run in runs {
+        done(&run.wait_with_output().unwrap()).expect(0);
+    }
+    assert!(envs.iter().all(|env| !env.exists("pwned")));
+}
+
+/// A terminal for people, in a tmux of its own beside the tests' ones.
+struct Terminal<'a> {
+    env: &'a Env,
+    socket: String,
+}
+
+impl<'a> Terminal<'a> {
+    fn new(env: &'a Env, script: &str) -> Self {
+        let socket = env.path("../tmux/person").to_string_lossy().into_owned();
+        let cliq = env.command([""; 0]);
+        let mut command = Command::new("tmux");
+        command.args([
+            "-S",
+            &socket,
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "120",
+            "-y",
+            "40",
+            script,
+        ]);
+        for (key, value) in cliq.get_envs() {
+            if let Some(value) = value {
+                command.env(key, value);
+            }
+        }
+        command.env("CLIQ", cliq.get_program()).current_dir(env.work());
+        assert!(command.status().expect("tmux").success());
+        Self { env, socket }
+    }
+
+    fn screen(&self) -> String {
+        let output =
+            Command::new("tmux").args(["-S", &self.socket, "capture-pane", "-p"]).output().expect("tmux");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    #[track_caller]
+    fn shows(&self, text: &str) {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while !self.screen().contains(text) {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "{text:?} is not on the screen:\n{}",
+                self.screen()
+            );
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        let status = Command::new("tmux").args(["-S", &self.socket, "send-keys"]).args(keys).status();
+        assert!(status.expect("tmux").success(), "{}", self.env.work().display());
+    }
+}
+
+#[test]
+fn a_person_attaches_and_leaves() {
+    if no_tmux() {
+        return;
+    }
+    let env = Env::new(THREE, &[("x", AGENT)]);
+    let run = env.spawn(["run", "--launcher", "tmux"]);
+    env.wait_for("both", || env.exists("at-a") && env.exists("at-b"));
+    let terminal = Terminal::new(&env, "sh");
+    terminal.keys(&["\"$CLIQ\" attach b", "Enter"]);
+    terminal.shows("this is b");
+    terminal.shows("▸ a running");
+    terminal.shows("cliq: work");
+    assert_eq!(env.tmux(&["display-message", "-p", "#{@cliq_phase}"]), "b\n", "it is in front");
+    // Within the outer tmux its prefix twice is the inner one's.
+    terminal.keys(&["C-b", "d"]);
+    terminal.shows("detached");
+    env.write("go", "");
+    env.write("fine", "");
+    done(&run.wait_with_output().unwrap()).expect(0);
+}
+
+#[test]
+fn an_interactive_run_uses_tmux_and_touches_no_other() {
+    if no_tmux() {
+        return;
+    }
+    let env = Env::new(THREE, &[("x", AGENT)]);
+    env.write("fine", "");
+    let terminal = Terminal::new(&env, "sh");
+    terminal.keys(&["\"$CLIQ\" run; echo over: $?", "Enter"]);
+    terminal.shows("cliq attach");
+    env.wait_for("both", || env.exists("at-a") && env.exists("at-b"));
+    env.wait_for("the panes", || titles(&env) == ["▸ a running", "▸ b running"]);
+    env.write("go", "");
+    terminal.shows("over: 0");
+    terminal.keys(&["\"$CLIQ\" run -f --headless; echo over: headless", "Enter"]);
+    terminal.shows("over: headless");
+    assert_eq!(titles(&env), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_is_left_to_the_session() {
+    if no_tmux() {
+        return;
+    }
+    let env = Env::new(THREE, &[("x", AGENT)]);
+    env.write("fine", "");
+    env.cliq(["run", "--detach"]).expect(0).says("running in the background").says("cliq attach");
+    env.wait_for("both", || env.exists("at-a") && env.exists("at-b"));
+    assert_eq!(env.cliq(["status", "--json"]).expect(0).json()["state"], "running");
+    env.cliq(["run", "--detach"]).expect(4).says("another cliq");
+    env.wait_for("the panes", || titles(&env).iter().filter(|title| title.contains("running")).count() == 2);
+    assert_eq!(
+        env.tmux(&["list-windows", "-a", "-F", "#{window_name} #{window_panes}"]),
+        "cliq 1\nphases 2\n"
+    );
+    env.write("go", "");
+    env.cliq(["status", "--watch"]).expect(0).says("completed");
+    env.wait_for("the end of the session", || titles(&env).is_empty());
+    assert_eq!(env.read(".cliq/signals/_pipeline_status"), "COMPLETED");
+    assert_eq!(env.left_over(), Vec::<String>::new());
+    env.cliq(["run", "--detach"]).expect(4).says("the last run completed");
+}
+
+#[test]
+fn a_detached_run_can_be_cancelled_and_resumed() {
+    if no_tmux() {
+        return;
+    }
+    let env = Env::new(THREE, &[("x", AGENT)]);
+    env.write("fine", "");
+    env.cliq(["run", "--detach", "--max-parallel", "1"]).expect(0);
+    env.wait_for("a", || env.exists("at-a"));
+    assert!(!env.exists("at-b"), "one at a time");
+    env.cliq(["cancel"]).expect(0);
+    env.wait_for("the end of the session", || titles(&env).is_empty());
+    assert_eq!(env.left_over(), Vec::<String>::new());
+    env.write("go", "");
+    env.cliq(["run", "--detach", "--resume"]).expect(0);
+    env.cliq(["status", "--watch"]).expect(0).says("completed");
+}
+
+#[test]
+fn a_detached_run_that_cannot_begin_says_why() {
+    if no_tmux() {
+        return;
+    }
+    let env = Env::new("workflow:\n  phases:\n    - {name: a, type: standard}\n", &[]);
+    env.cliq(["run", "--detach"]).expect(2).says("names no agent");
+    assert_eq!(titles(&env), Vec::<String>::new());
+}
+
+#[test]
+fn the_launcher_is_a_setting() {
+    if no_tmux() {
+        return;
+    }
+    let env = Env::new(
+        "workflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: t, run: 'echo ${TMUX:-none}'}]}\n",
+        &[],
+    );
+    env.cliq(["settings", "set", "launcher", "tmux"]).expect(0);
+    env.cliq(["run"]).expect(0);
+    assert!(env.read(".cliq/logs/a.1.1-t.log").contains("/cliq-"));
+    env.cliq(["run", "-f", "--headless"]).expect(0);
+    assert_eq!(env.read(".cliq/logs/a.1.1-t.log"), "none\n");
+    env.cliq(["run", "--headless", "--launcher", "tmux"]).expect(2);
+    let no_tmux = env.command(["run", "-f"]).env("PATH", "/nowhere").output().unwrap();
+    done(&no_tmux).expect(2).says("there is no tmux").says("--launcher process");
+}

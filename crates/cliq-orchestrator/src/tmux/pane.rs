@@ -1,0 +1,201 @@
+//! A job in a pane.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use camino::Utf8PathBuf;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::Instant;
+
+use super::server::{TmuxError, TmuxServer};
+use crate::launcher::{Exit, Job, Running};
+use crate::process::{TAIL_BYTES, last_lines};
+use crate::sweep::{Mark, marked};
+
+/// How long tmux may take to notice how a program ended. For panes that are used again some versions never do.
+const NOTICE: Duration = Duration::from_millis(300);
+
+pub(super) struct Pane {
+    server: Arc<TmuxServer>,
+    id: String,
+    pid: u32,
+    exited: ExitWatch,
+    exit: Option<Exit>,
+    gone: bool,
+    log: Utf8PathBuf,
+    /// Where this job's output begins in the log.
+    log_start: u64,
+    mark: Mark,
+    exit_file: Utf8PathBuf,
+}
+
+impl Pane {
+    pub(super) fn new(
+        server: Arc<TmuxServer>,
+        id: String,
+        pid: u32,
+        job: &Job,
+        exit_file: Utf8PathBuf,
+        log_start: u64,
+    ) -> io::Result<Self> {
+        let variable = |key: &str| job.env.get(key).cloned();
+        Ok(Self {
+            server,
+            id,
+            pid,
+            exited: ExitWatch::new(pid)?,
+            exit: None,
+            exit_file,
+            gone: false,
+            log: job.log.clone(),
+            log_start,
+            mark: Mark {
+                run_id: variable("CLIQ_RUN_ID").unwrap_or_default(),
+                phase: variable("CLIQ_PHASE"),
+                session: i32::try_from(pid).ok(),
+            },
+        })
+    }
+
+    /// What the shim said of the end; where it was killed itself, what tmux knows. A pane that somebody closed has
+    /// nothing to tell: that is a hang-up.
+    async fn status(&self) -> io::Result<Exit> {
+        let told = fs::read(&self.exit_file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let _ = fs::remove_file(&self.exit_file);
+        if let Some(exit) = told {
+            return Ok(exit);
+        }
+        let deadline = Instant::now() + NOTICE;
+        loop {
+            match self.server.exit(&self.id).await {
+                Ok(Some((_, Some(signal)))) => return Ok(Exit::Signal(signal)),
+                Ok(Some((Some(code), None))) => return Ok(Exit::Code(code)),
+                Ok(None | Some((None, None))) if Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+                Ok(_) | Err(TmuxError::Refused(_)) => return Ok(Exit::Signal(Signal::HUP.as_raw())),
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+    }
+
+    fn signal_all(&self, signal: Signal) -> bool {
+        let found = marked(&self.mark);
+        for &pid in &found {
+            // The shim leaves when the job does.
+            if signal == Signal::KILL || pid.as_raw_nonzero().get().unsigned_abs() != self.pid {
+                let _ = kill_process(pid, signal);
+            }
+        }
+        !found.is_empty()
+    }
+}
+
+#[async_trait]
+impl Running for Pane {
+    fn pid(&self) -> Option<u32> {
+        Some(self.pid)
+    }
+
+    async fn wait(&mut self) -> io::Result<Exit> {
+        if let Some(exit) = self.exit {
+            return Ok(exit);
+        }
+        self.exited.wait().await?;
+        let exit = self.status().await?;
+        self.exit = Some(exit);
+        Ok(exit)
+    }
+
+    async fn end(&mut self, grace: Duration) {
+        if self.gone {
+            return;
+        }
+        let deadline = Instant::now() + grace;
+        let mut alive = self.signal_all(Signal::TERM);
+        while alive && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            alive = !marked(&self.mark).is_empty();
+        }
+        if alive {
+            self.signal_all(Signal::KILL);
+        }
+        let _ = self.wait().await;
+        self.gone = true;
+    }
+
+    async fn output_tail(&mut self) -> String {
+        let read = || -> io::Result<(Vec<u8>, bool)> {
+            let mut file = File::open(&self.log)?;
+            let end = file.metadata()?.len();
+            let start = end.saturating_sub(TAIL_BYTES as u64).max(self.log_start);
+            file.seek(SeekFrom::Start(start))?;
+            let mut bytes = Vec::new();
+            file.take(TAIL_BYTES as u64).read_to_end(&mut bytes)?;
+            Ok((bytes, start > self.log_start))
+        };
+        let (bytes, cut) = read().unwrap_or_default();
+        last_lines(&bytes, cut)
+    }
+
+    fn has_output(&self) -> bool {
+        self.log.metadata().is_ok_and(|meta| meta.len() > self.log_start)
+    }
+}
+
+impl Drop for Pane {
+    fn drop(&mut self) {
+        if !self.gone {
+            self.signal_all(Signal::KILL);
+        }
+    }
+}
+
+/// Tells when a process that is somebody else's child has exited.
+struct ExitWatch {
+    #[cfg(target_os = "linux")]
+    fd: Option<crate::process::ExitWatch>,
+    #[cfg(not(target_os = "linux"))]
+    pid: Option<Pid>,
+}
+
+#[cfg(target_os = "linux")]
+impl ExitWatch {
+    fn new(pid: u32) -> io::Result<Self> {
+        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        match crate::process::ExitWatch::new(pid) {
+            Ok(watch) => Ok(Self { fd: Some(watch) }),
+            // It has gone already.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
+                Ok(Self { fd: None })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn wait(&self) -> io::Result<()> {
+        match &self.fd {
+            Some(watch) => watch.wait().await,
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl ExitWatch {
+    fn new(pid: u32) -> io::Result<Self> {
+        Ok(Self { pid: i32::try_from(pid).ok().and_then(Pid::from_raw) })
+    }
+
+    async fn wait(&self) -> io::Result<()> {
+        while self.pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+}

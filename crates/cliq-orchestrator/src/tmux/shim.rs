@@ -1,0 +1,200 @@
+//! Inside a pane: runs the job and passes on what it prints.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal};
+
+use crate::launcher::{Exit, Job};
+use crate::process::{Capture, exit_of, spawn};
+
+/// How long the job's output may be silent before it is looked whether the job itself is over.
+const SILENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// Runs the job that a launcher described in the file that `args` names, in the pane that this process was started in.
+/// Gives the job's own exit status. Where a signal ended it, this process ends by the same signal and does not return.
+///
+/// With the arguments `-` and a log file, passes standard input on to that log: what a job leaves running may still
+/// print.
+#[must_use]
+pub fn run_pane(args: &[String]) -> ExitCode {
+    let outcome = match args {
+        [stdin, log] if stdin == "-" => keep_on(Utf8Path::new(log)),
+        [spec] => run(Utf8Path::new(spec)),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "this is for cliq's own use")),
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "cliq: {error}");
+            ExitCode::from(127)
+        }
+    }
+}
+
+/// What can be known to fail before a pane is opened.
+pub(super) fn check(job: &Job) -> io::Result<()> {
+    if !job.dir.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("{} is no directory", job.dir)));
+    }
+    if !job.program.contains('/') {
+        return Ok(());
+    }
+    let meta = fs::metadata(job.dir.join(&job.program))?;
+    if meta.is_file() && meta.permissions().mode() & 0o111 != 0 {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is not executable"))
+}
+
+fn run(spec: &Utf8Path) -> io::Result<u8> {
+    let job: Job = serde_json::from_slice(&fs::read(spec)?)?;
+    fs::remove_file(spec)?;
+    let (mut reader, writer) = io::pipe()?;
+    let stdin = match &job.stdin {
+        Some(path) => Stdio::from(File::open(path)?),
+        None => Stdio::null(),
+    };
+    let mut command = Command::new(&job.program);
+    command
+        .args(&job.args)
+        .envs(&job.env)
+        .current_dir(&job.dir)
+        .stdin(stdin)
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        // When this process ends, the terminal hangs up on its own group; what the job leaves running stays.
+        .process_group(0);
+    let mut capture = Capture::new(job.log.clone());
+    let spawned = spawn(&mut command);
+    // The command keeps its ends of the pipe open; without this the output would never end.
+    drop(command);
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(error) => {
+            pass_on(format!("cannot start {}: {error}\n", job.program).as_bytes(), &mut capture);
+            return Ok(127);
+        }
+    };
+    // What people type in the pane is for the job. It works in a group of its own, so it does not hear by itself.
+    let interrupted = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted))?;
+    let status = follow(&mut child, &mut reader, &mut capture, &job, &interrupted)?;
+    capture.finish();
+    let exit = exit_of(status);
+    let told = fs::write(exit_file(spec), serde_json::to_vec(&exit)?);
+    match exit {
+        Exit::Code(code) => told.map(|()| u8::try_from(code).unwrap_or(1)),
+        Exit::Signal(signal) => Ok(Signal::from_named_raw(signal).map_or(1, end_by)),
+    }
+}
+
+/// Where the shim says how the job ended. tmux knows, but forgets it for panes that are used again.
+pub(super) fn exit_file(spec: &Utf8Path) -> Utf8PathBuf {
+    spec.with_extension("exit")
+}
+
+/// Passes on what is printed until the job is over. Who else holds its output open then is followed in the background.
+fn follow(
+    child: &mut Child,
+    reader: &mut PipeReader,
+    capture: &mut Capture,
+    job: &Job,
+    interrupted: &AtomicBool,
+) -> io::Result<ExitStatus> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut looked = Instant::now();
+    loop {
+        if readable(reader, SILENCE)? {
+            match reader.read(&mut buffer)? {
+                0 => return child.wait(),
+                n => pass_on(&buffer[..n], capture),
+            }
+            if looked.elapsed() < Duration::from_millis(20) {
+                continue;
+            }
+        }
+        looked = Instant::now();
+        if interrupted.swap(false, Ordering::Relaxed) {
+            let _ = rustix::process::kill_process_group(Pid::from_child(child), Signal::INT);
+        }
+        if let Some(status) = child.try_wait()? {
+            // What it printed itself is in the pipe by now; more than a pipe holds is of others.
+            let mut left: usize = 64 * 1024;
+            while left > 0 && readable(reader, Timespec { tv_sec: 0, tv_nsec: 0 })? {
+                match reader.read(&mut buffer)? {
+                    0 => return Ok(status),
+                    n => {
+                        pass_on(&buffer[..n], capture);
+                        left = left.saturating_sub(n);
+                    }
+                }
+            }
+            hand_on(reader, job)?;
+            return Ok(status);
+        }
+    }
+}
+
+fn readable(reader: &PipeReader, timeout: Timespec) -> io::Result<bool> {
+    let mut fds = [PollFd::new(reader, PollFlags::IN)];
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(n) => Ok(n > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// To the pane, where it may be that nobody looks any more, and to the log.
+fn pass_on(bytes: &[u8], capture: &mut Capture) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
+    capture.feed(bytes);
+}
+
+/// Leaves the reading to a process that stays, as long as anybody may print. It bears the job's marks and ends with it.
+fn hand_on(reader: &PipeReader, job: &Job) -> io::Result<()> {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let own = args.split_last().map_or(&[][..], |(_, own)| own);
+    Command::new(std::env::current_exe()?)
+        .args(own)
+        .args(["-", job.log.as_str()])
+        .envs(&job.env)
+        .stdin(reader.try_clone()?)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map(drop)
+}
+
+fn keep_on(log: &Utf8Path) -> io::Result<u8> {
+    let mut capture = Capture::new(log.to_owned());
+    let mut input = io::stdin().lock();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match input.read(&mut buffer)? {
+            0 => break,
+            n => capture.feed(&buffer[..n]),
+        }
+    }
+    capture.finish();
+    Ok(0)
+}
+
+/// Ends this process as the job ended, without another core file.
+fn end_by(signal: Signal) -> u8 {
+    let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+    let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+    1
+}

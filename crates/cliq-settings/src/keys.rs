@@ -1,0 +1,245 @@
+//! Every key there is.
+
+use cliq_workflow::{nearest, parse_duration};
+use serde_json::Value;
+
+use crate::SettingsError;
+
+/// A setting.
+#[derive(Debug)]
+pub struct Key {
+    /// Its path; `*` stands for a name of the user's choice.
+    pub path: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What it does, in a sentence without a capital letter.
+    pub about: &'static str,
+    /// What holds where nothing is set.
+    pub default: Option<&'static str>,
+}
+
+/// What a setting takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A text that is never shown.
+    Secret,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+    /// A whole number, at least 1.
+    Count,
+    /// `true` or `false`.
+    Flag,
+    /// A duration such as `90s`.
+    Duration,
+    /// An address that begins with `http://` or `https://`.
+    Url,
+    /// An address with a secret in it: never shown.
+    SecretUrl,
+    /// A list of texts.
+    List,
+    /// A list of notification channels, `slack:NAME` or `webhook:NAME`.
+    Channels,
+}
+
+const fn key(path: &'static str, kind: Kind, default: Option<&'static str>, about: &'static str) -> Key {
+    Key { path, kind, about, default }
+}
+
+/// All settings, in the order in which they are listed.
+pub const KEYS: &[Key] = &[
+    key(
+        "default_agent",
+        Kind::Text,
+        None,
+        "the agent for phases that name none; without it, the first model agent that can be used",
+    ),
+    key(
+        "launcher",
+        Kind::Choice(&["auto", "process", "tmux"]),
+        Some("auto"),
+        "where phases run: panes of tmux, plain child processes, or tmux where it is installed and a person looks on",
+    ),
+    key(
+        "tmux.keep_session",
+        Kind::Flag,
+        Some("false"),
+        "whether panes stay after a run, for people to read; `cliq clean` and the next run close them",
+    ),
+    key(
+        "max_parallel",
+        Kind::Count,
+        None,
+        "how many phases may work at the same time; without it, as many as can",
+    ),
+    key("phase_timeout", Kind::Duration, Some("20m"), "how long a phase may take"),
+    key("gate_agent_timeout", Kind::Duration, Some("15m"), "how long the agent of a gate may take"),
+    key(
+        "poll_interval",
+        Kind::Duration,
+        Some("3s"),
+        "how often signal files are looked at where nothing tells of changes",
+    ),
+    key("agents.*.model", Kind::Text, None, "the model that a built-in agent uses"),
+    key("agents.*.api_key", Kind::Secret, None, "its key, where the environment has none"),
+    key("agents.*.base_url", Kind::Url, None, "where its API is; any server that speaks that API will do"),
+    key(
+        "agents.*.command",
+        Kind::Text,
+        None,
+        "the program of an agent that is a vendor's command line; without it, looked up on the PATH",
+    ),
+    key("agents.*.args", Kind::List, None, "more arguments for that program"),
+    key("agents.*.max_tokens", Kind::Count, None, "the most tokens that one reply may have"),
+    key(
+        "notifications.*",
+        Kind::Channels,
+        None,
+        "whom to tell of an event of a run: on_start, on_phase_start, on_phase_complete, on_complete, on_escalate, on_cancel",
+    ),
+    key("slack.*.url", Kind::SecretUrl, None, "the incoming webhook of a Slack channel"),
+    key("webhook.*.url", Kind::SecretUrl, None, "where a webhook posts to"),
+    key("webhook.*.secret", Kind::Secret, None, "what a webhook's posts are signed with (HMAC-SHA256)"),
+];
+
+/// Events that `notifications.*` knows.
+const EVENTS: &[&str] =
+    &["on_start", "on_phase_start", "on_phase_complete", "on_complete", "on_escalate", "on_cancel"];
+
+impl Key {
+    /// The key that a path such as `agents.codex.model` is one of.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(path: &str) -> Result<&'static Self, SettingsError> {
+        let matching = |key: &&Self| matches(key.path, path);
+        match KEYS.iter().find(matching) {
+            Some(key) => {
+                let event = path.strip_prefix("notifications.").filter(|event| !EVENTS.contains(event));
+                match event {
+                    Some(event) => Err(unknown(
+                        path,
+                        nearest(event, EVENTS.iter().copied()).map(|e| format!("notifications.{e}")),
+                    )),
+                    None => Ok(key),
+                }
+            }
+            None => Err(unknown(path, nearest_path(path))),
+        }
+    }
+
+    /// Whether paths below `path` can be settings.
+    pub(crate) fn is_group(path: &str) -> bool {
+        KEYS.iter().any(|key| {
+            let depth = path.split('.').count();
+            let mut parts = key.path.split('.');
+            let head: Vec<&str> = parts.by_ref().take(depth).collect();
+            parts.next().is_some() && matches(&head.join("."), path)
+        })
+    }
+
+    /// Whether its value is never shown.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        matches!(self.kind, Kind::Secret | Kind::SecretUrl)
+    }
+
+    /// Reads a value as people write it on a command line.
+    ///
+    /// # Errors
+    /// It has the wrong type.
+    pub fn parse(&self, path: &str, text: &str) -> Result<Value, SettingsError> {
+        let list =
+            || text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(Value::from).collect();
+        let value = match self.kind {
+            Kind::Count => text.parse::<u64>().map_or_else(|_| text.into(), Value::from),
+            Kind::Flag => text.parse::<bool>().map_or_else(|_| text.into(), Value::from),
+            Kind::List if text.trim_start().starts_with('[') => {
+                serde_json::from_str(text).unwrap_or_else(|_| text.into())
+            }
+            Kind::List | Kind::Channels => Value::Array(list()),
+            _ => text.into(),
+        };
+        self.check(path, &value)?;
+        Ok(value)
+    }
+
+    /// Whether a value is one for this key.
+    ///
+    /// # Errors
+    /// It has the wrong type. A secret is not quoted.
+    pub fn check(&self, path: &str, value: &Value) -> Result<(), SettingsError> {
+        let text = value.as_str();
+        let texts = || value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
+        let is_url = || text.is_some_and(|text| text.starts_with("https://") || text.starts_with("http://"));
+        let right = match self.kind {
+            Kind::Text | Kind::Secret => text.is_some_and(|text| !text.is_empty()),
+            Kind::Choice(words) => text.is_some_and(|text| words.contains(&text)),
+            Kind::Count => value.as_u64().is_some_and(|n| n > 0),
+            Kind::Flag => value.is_boolean(),
+            Kind::Duration => text.is_some_and(|text| parse_duration(text).is_ok()),
+            Kind::Url | Kind::SecretUrl => is_url(),
+            Kind::List => texts(),
+            Kind::Channels => {
+                let channel = |item: &Value| {
+                    let parts = item.as_str().and_then(|text| text.split_once(':'));
+                    parts.is_some_and(|(kind, name)| matches!(kind, "slack" | "webhook") && !name.is_empty())
+                };
+                value.as_array().is_some_and(|items| items.iter().all(channel))
+            }
+        };
+        if right {
+            return Ok(());
+        }
+        let found = if self.is_secret() { "something else".to_owned() } else { value.to_string() };
+        Err(SettingsError::Type { key: path.to_owned(), expected: self.kind.expected(), found })
+    }
+}
+
+impl Kind {
+    /// What a value looks like, for people.
+    #[must_use]
+    pub fn expected(self) -> String {
+        match self {
+            Self::Text | Self::Secret => "a text".to_owned(),
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::Count => "a whole number, at least 1".to_owned(),
+            Self::Flag => "true or false".to_owned(),
+            Self::Duration => "a duration such as \"90s\", \"45m\", \"8h\"".to_owned(),
+            Self::Url | Self::SecretUrl => "an address that begins with https:// or http://".to_owned(),
+            Self::List => "a list of texts".to_owned(),
+            Self::Channels => "a list of channels such as \"slack:NAME\" or \"webhook:NAME\"".to_owned(),
+        }
+    }
+}
+
+fn matches(pattern: &str, path: &str) -> bool {
+    let (pattern, path) = (pattern.split('.'), path.split('.').collect::<Vec<_>>());
+    let parts: Vec<&str> = pattern.collect();
+    parts.len() == path.len()
+        && parts.iter().zip(&path).all(|(p, part)| p == part || (*p == "*" && !part.is_empty()))
+}
+
+fn unknown(key: &str, near: Option<String>) -> SettingsError {
+    let hint = match near {
+        Some(near) => format!(": did you mean `{near}`?"),
+        None => ": `cliq settings list` shows those there are".to_owned(),
+    };
+    SettingsError::Unknown { key: key.to_owned(), hint }
+}
+
+/// The nearest key, with the names that the user chose left as they are.
+fn nearest_path(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split('.').collect();
+    let candidates: Vec<String> = KEYS
+        .iter()
+        .map(|key| {
+            let own = key.path.split('.').enumerate();
+            own.map(|(n, part)| if part == "*" { parts.get(n).copied().unwrap_or("NAME") } else { part })
+                .collect::<Vec<_>>()
+                .join(".")
+        })
+        .collect();
+    nearest(path, candidates.iter().map(String::as_str)).map(str::to_owned)
+}

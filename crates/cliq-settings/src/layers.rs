@@ -1,0 +1,220 @@
+//! Reading settings: defaults, a person's file, a project's file.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_workflow::parse_duration;
+use serde_json::{Map, Value};
+
+use crate::SettingsError;
+use crate::keys::{KEYS, Key};
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Nobody set it.
+    Default,
+    /// A file.
+    File(Utf8PathBuf),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(file) => f.write_str(file.as_str()),
+        }
+    }
+}
+
+/// A text that no log and no debug output shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps a text to itself.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text, for whoever it is meant for.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// A setting as it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its path.
+    pub key: String,
+    /// Its value, secrets included; `None` where it is neither set nor has a default.
+    pub value: Option<Value>,
+    /// Where the value comes from.
+    pub source: Source,
+    /// What it does.
+    pub about: &'static str,
+    /// Whether its value is never shown.
+    pub secret: bool,
+}
+
+/// All that is set.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The weakest first.
+    layers: Vec<(Utf8PathBuf, Map<String, Value>)>,
+}
+
+impl Settings {
+    /// Reads the settings of a person, whose cliq home is `home`, and of a project. Files that are not there set nothing.
+    ///
+    /// # Errors
+    /// A file cannot be read, is not JSON, has an unknown key or a value of the wrong type.
+    pub fn load(home: Option<&Utf8Path>, project: Option<&Utf8Path>) -> Result<Self, SettingsError> {
+        let mut layers = Vec::new();
+        for file in
+            home.map(|home| home.join("settings.json")).into_iter().chain(project.map(Utf8Path::to_owned))
+        {
+            let values = read(&file)?;
+            check(&values)
+                .map_err(|source| SettingsError::In { file: file.clone(), source: Box::new(source) })?;
+            layers.push((file, values));
+        }
+        Ok(Self { layers })
+    }
+
+    /// A setting: its value, or else its default.
+    ///
+    /// # Errors
+    /// There is no such key.
+    pub fn entry(&self, path: &str) -> Result<Entry, SettingsError> {
+        let key = Key::find(path)?;
+        let set = self.layers.iter().rev().find_map(|(file, values)| Some((file, at(values, path)?)));
+        let (value, source) = match set {
+            Some((file, value)) => (Some(value.clone()), Source::File(file.clone())),
+            None => (key.default.and_then(|text| key.parse(path, text).ok()), Source::Default),
+        };
+        Ok(Entry { key: path.to_owned(), value, source, about: key.about, secret: key.is_secret() })
+    }
+
+    /// Every key without a name of the user's choice, and every other that is set.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for key in KEYS {
+            let mut paths = Vec::new();
+            if !key.path.contains('*') {
+                paths.push(key.path.to_owned());
+            }
+            for (_, values) in &self.layers {
+                let is_its = |path: &String| Key::find(path).is_ok_and(|found| std::ptr::eq(found, key));
+                paths.extend(leaves(values).into_iter().map(|(path, _)| path).filter(is_its));
+            }
+            paths.sort();
+            paths.dedup();
+            entries.extend(paths.iter().filter_map(|path| self.entry(path).ok()));
+        }
+        entries
+    }
+
+    fn value(&self, path: &str) -> Option<Value> {
+        self.entry(path).ok()?.value
+    }
+
+    /// A text.
+    #[must_use]
+    pub fn text(&self, path: &str) -> Option<String> {
+        self.value(path)?.as_str().map(str::to_owned)
+    }
+
+    /// A text that is never shown.
+    #[must_use]
+    pub fn secret(&self, path: &str) -> Option<Secret> {
+        self.text(path).map(Secret)
+    }
+
+    /// A whole number.
+    #[must_use]
+    pub fn count(&self, path: &str) -> Option<usize> {
+        usize::try_from(self.value(path)?.as_u64()?).ok()
+    }
+
+    /// Yes or no; no where it is not set.
+    #[must_use]
+    pub fn flag(&self, path: &str) -> bool {
+        self.value(path).and_then(|value| value.as_bool()).unwrap_or_default()
+    }
+
+    /// A duration.
+    #[must_use]
+    pub fn duration(&self, path: &str) -> Option<Duration> {
+        parse_duration(self.value(path)?.as_str()?).ok()
+    }
+
+    /// A list of texts; empty where it is not set.
+    #[must_use]
+    pub fn list(&self, path: &str) -> Vec<String> {
+        let Some(Value::Array(items)) = self.value(path) else { return Vec::new() };
+        items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    }
+}
+
+/// What a file sets; nothing where it is not there.
+pub(crate) fn read(file: &Utf8Path) -> Result<Map<String, Value>, SettingsError> {
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(source) => {
+            return Err(SettingsError::File { file: file.to_owned(), action: "cannot read", source });
+        }
+    };
+    let broken = |message: String| SettingsError::Syntax { file: file.to_owned(), message };
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err(broken("settings are a JSON object".to_owned())),
+        Err(error) => Err(broken(error.to_string())),
+    }
+}
+
+fn check(values: &Map<String, Value>) -> Result<(), SettingsError> {
+    for (path, value) in leaves(values) {
+        Key::find(&path)?.check(&path, value)?;
+    }
+    Ok(())
+}
+
+/// Every value with its path. What is inside a group that exists is looked into; everything else is a value.
+fn leaves(values: &Map<String, Value>) -> Vec<(String, &Value)> {
+    let mut found = Vec::new();
+    let mut pending: Vec<(String, &Value)> = values.iter().map(|(key, value)| (key.clone(), value)).collect();
+    while let Some((path, value)) = pending.pop() {
+        match value {
+            Value::Object(map) if Key::is_group(&path) => {
+                pending.extend(map.iter().map(|(key, value)| (format!("{path}.{key}"), value)));
+            }
+            _ => found.push((path, value)),
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+fn at<'a>(values: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    let (mut parts, mut map) = (path.split('.'), values);
+    let last = parts.next_back()?;
+    for part in parts {
+        map = map.get(part)?.as_object()?;
+    }
+    map.get(last)
+}

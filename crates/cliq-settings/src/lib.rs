@@ -1,0 +1,65 @@
+//! Settings: every key with its type, default and description, and the two files that hold them.
+//!
+//! `CLIQ_HOME/settings.json` is for a person, `.cliq/settings.json` for a project; where both set a key, the project's
+//! counts. A key is a path such as `agents.claude-api.model`, and in the files a nested object. [`KEYS`] is all there is:
+//! what is not there is refused with the nearest name.
+
+mod edit;
+mod keys;
+mod layers;
+
+pub use edit::{set, unset};
+pub use keys::{KEYS, Key, Kind};
+pub use layers::{Entry, Secret, Settings, Source};
+
+use camino::Utf8PathBuf;
+
+/// Why settings cannot be read or changed. Each says where, and how to mend it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// There is no such key.
+    #[error("there is no setting `{key}`{hint}")]
+    Unknown {
+        /// What was asked for.
+        key: String,
+        /// What may have been meant.
+        hint: String,
+    },
+    /// A value has the wrong type.
+    #[error("`{key}` is {expected}; here is {found}")]
+    Type {
+        /// The key.
+        key: String,
+        /// What it takes.
+        expected: String,
+        /// What there was. Never a secret.
+        found: String,
+    },
+    /// Something in a file is wrong.
+    #[error("{file}: {source}")]
+    In {
+        /// The file.
+        file: Utf8PathBuf,
+        /// What is wrong.
+        source: Box<SettingsError>,
+    },
+    /// A file holds no settings.
+    #[error("{file}: {message}")]
+    Syntax {
+        /// The file.
+        file: Utf8PathBuf,
+        /// What is wrong, with line and column.
+        message: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{action} {file}: {source}")]
+    File {
+        /// The file.
+        file: Utf8PathBuf,
+        /// What was tried, such as `cannot read`.
+        action: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
