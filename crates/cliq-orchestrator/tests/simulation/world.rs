@@ -275,7 +275,9 @@ impl World {
             json!({"verdict": format!("ROUTE:{target}")})
         };
         let verdict = match (luck >> 16) % 20 {
-            0..7 if !(targets.is_empty() || steady && last) => route(luck >> 32),
+            // Support gates that send work to one another may meet in a circle, and which of them then escalates is a
+            // matter of who came first: nothing that a steady run could repeat.
+            0..7 if !(targets.is_empty() || steady && (last || spec.support)) => route(luck >> 32),
             7 if !steady => json!({"verdict": "ROUTE:nobody"}),
             8 if !steady && failures > 0 => json!({"verdict": "ESCALATE"}),
             9 if !steady => json!({}),
