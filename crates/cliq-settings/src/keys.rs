@@ -48,7 +48,7 @@ const fn key(path: &'static str, kind: Kind, default: Option<&'static str>, abou
 }
 
 /// All settings, in the order in which they are listed.
-pub const KEYS: &[Key] = &[
+pub static KEYS: &[Key] = &[
     key(
         "default_agent",
         Kind::Text,

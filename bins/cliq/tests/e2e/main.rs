@@ -12,5 +12,6 @@ mod layering;
 mod rerun;
 mod resume;
 mod runs;
+mod settings;
 mod tmux;
 mod worked_example;
