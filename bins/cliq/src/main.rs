@@ -3,7 +3,7 @@
 mod args;
 mod commands;
 mod failure;
-mod home;
+
 mod launchers;
 mod project;
 mod render;

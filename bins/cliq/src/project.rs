@@ -5,13 +5,15 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_agents::Usable;
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{AgentCommand, Agents, Journal, RunView};
+use cliq_settings::Settings;
 use cliq_workflow::{TeamFolder, ValidatedWorkflow};
 use serde::Deserialize;
 
 use crate::failure::{Failure, Kind};
-use crate::{home, render};
+use crate::render;
 
 /// The directory that the command was started in.
 pub(crate) fn here() -> Result<Utf8PathBuf, Failure> {
@@ -69,10 +71,17 @@ impl cliq_workflow::TeamFiles for AssembledFiles<'_> {
 }
 
 /// Every agent that can work in the project: the team's own, installed ones, built-in ones (SPEC section 9).
-pub(crate) fn agents(dir: Option<&CliqDir>, workflow: Option<&ValidatedWorkflow>) -> Agents {
+pub(crate) fn agents(
+    dir: Option<&CliqDir>,
+    workflow: Option<&ValidatedWorkflow>,
+    settings: &Settings,
+) -> Agents {
     let mut agents = Agents::new();
     for name in cliq_agents::NAMES {
-        agents = agents.with(*name, built_in());
+        agents = match cliq_agents::usable(name, settings) {
+            Some(Usable::No(why)) => agents.with_unusable(*name, why),
+            _ => agents.with(*name, built_in()),
+        };
     }
     for (name, command) in installed() {
         agents = agents.with(name, command);
@@ -85,6 +94,13 @@ pub(crate) fn agents(dir: Option<&CliqDir>, workflow: Option<&ValidatedWorkflow>
         }
     }
     agents
+}
+
+/// The agent for phases that name none: what is set, else the first model agent that can work (SPEC section 9).
+pub(crate) fn default_agent(settings: &Settings) -> Option<String> {
+    let usable = |agent: &&cliq_agents::ModelAgent| matches!(agent.usable(settings), Usable::Yes(_));
+    let first = || cliq_agents::MODEL_AGENTS.iter().find(usable).map(|agent| agent.name.to_owned());
+    settings.text("default_agent").or_else(first)
 }
 
 /// `cliq-agent` beside this program; where it was not installed, this program does the same.
@@ -107,7 +123,7 @@ struct Manifest {
 
 /// `CLIQ_HOME/agents/<name>/manifest.json`. One that cannot be read is as good as none; `cliq doctor` shows it.
 fn installed() -> Vec<(String, AgentCommand)> {
-    let Some(agents) = home::dir().map(|home| home.join("agents")) else { return Vec::new() };
+    let Some(agents) = cliq_settings::home().map(|home| home.join("agents")) else { return Vec::new() };
     let Ok(entries) = agents.read_dir_utf8() else { return Vec::new() };
     entries
         .filter_map(Result::ok)

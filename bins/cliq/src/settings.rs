@@ -6,12 +6,11 @@ use cliq_orchestrator::Timing;
 use cliq_settings::Settings;
 
 use crate::failure::Failure;
-use crate::home;
 
 /// What holds in a project, or outside of any.
 pub(crate) fn load(project: Option<&CliqDir>) -> Result<Settings, Failure> {
     let project: Option<Utf8PathBuf> = project.map(CliqDir::settings);
-    Ok(Settings::load(home::dir().as_deref(), project.as_deref())?)
+    Ok(Settings::load(cliq_settings::home().as_deref(), project.as_deref())?)
 }
 
 /// The times that are set.

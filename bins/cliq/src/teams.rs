@@ -8,7 +8,7 @@ use cliq_fs::IoContext;
 use cliq_workflow::TeamFolder;
 
 use crate::failure::Failure;
-use crate::{home, project};
+use crate::project;
 
 /// A team that is part of this program: its name and its files.
 pub(crate) struct Bundled {
@@ -68,7 +68,9 @@ pub(crate) fn load(reference: &str) -> Result<Found, Failure> {
         let folder = TeamFolder::load(Utf8Path::new(reference))?.with_installed_agents(installed);
         return Ok(Found { folder, _temporary: None });
     }
-    if let Some(dir) = home::dir().map(|home| home.join("teams").join(reference)).filter(|dir| dir.is_dir()) {
+    if let Some(dir) =
+        cliq_settings::home().map(|home| home.join("teams").join(reference)).filter(|dir| dir.is_dir())
+    {
         return Ok(Found {
             folder: TeamFolder::load(&dir)?.with_installed_agents(installed),
             _temporary: None,
@@ -142,7 +144,7 @@ pub(crate) fn list() -> Result<Vec<Listed>, Failure> {
             sub_directories(&dir).iter().for_each(|dir| add(dir, "here"));
         }
     }
-    if let Some(home) = home::dir() {
+    if let Some(home) = cliq_settings::home() {
         for scope in sub_directories(&home.join("teams")) {
             sub_directories(&scope).iter().for_each(|dir| add(dir, "installed"));
         }

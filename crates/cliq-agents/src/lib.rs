@@ -1,33 +1,49 @@
 //! The agents that come with cliq (SPEC section 9), as handlers of the SDK. `cliq-agent` and `cliq agent handle` run
 //! them: the message on standard input names the agent.
 //!
-//! In this version: `rules`, a gate that needs no model, and `exec`, which runs a phase's commands. The orchestrator
-//! runs exec phases itself, one process per command; the agent is for whoever dispatches without it.
+//! `rules` is a gate that needs no model; `exec` runs a phase's commands, for whoever dispatches without an orchestrator;
+//! the model agents ask a language model, over a vendor's HTTP API (feature `http`) or by a vendor's command line.
 
 mod exec;
+mod llm;
 mod rules;
 
+use camino::Utf8Path;
 use cliq_sdk::{Agent, PhaseContext};
+use cliq_settings::Settings;
 
+pub use llm::{KNOWN as MODEL_AGENTS, ModelAgent, Usable, usable};
 pub use rules::decide;
 
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Names of the agents that this version can run.
-pub const NAMES: &[&str] = &["exec", "rules"];
+pub const NAMES: &[&str] =
+    &["exec", "rules", "claude-code", "cursor", "gemini", "codex", "claude-api", "openai-api", "gemini-api"];
 
 /// All built-in agents in one: which one works is what the message says.
 pub fn agent() -> Agent {
     Agent::new()
         .standard(|ctx| match ctx.phase().agent.as_str() {
             "exec" => exec::run(ctx),
+            name if ModelAgent::find(name).is_some() => llm::standard(ctx),
             _ => Err(unknown(ctx)),
         })
         .gate(|ctx| match ctx.phase().agent.as_str() {
             "rules" => Ok(ctx.decide(&rules::decide(ctx))?),
+            name if ModelAgent::find(name).is_some() => llm::gate(ctx),
             _ => Err(unknown(ctx)),
         })
 }
 
-fn unknown(ctx: &PhaseContext) -> Box<dyn std::error::Error + Send + Sync> {
+/// What is set where the agent works.
+fn settings(ctx: &PhaseContext) -> Result<Settings, AnyError> {
+    let home = cliq_settings::home();
+    let project = ctx.cliq_dir().join("settings.json");
+    Ok(Settings::load(home.as_deref(), Some(Utf8Path::new(&project)))?)
+}
+
+fn unknown(ctx: &PhaseContext) -> AnyError {
     let (agent, kind) = (&ctx.phase().agent, ctx.phase().kind);
     format!(
         "this version of cliq has no built-in agent `{agent}` for phases of type `{kind}`; it has: {}",

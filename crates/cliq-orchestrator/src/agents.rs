@@ -19,6 +19,7 @@ pub struct AgentCommand {
 #[derive(Debug, Clone, Default)]
 pub struct Agents {
     commands: BTreeMap<String, AgentCommand>,
+    unusable: BTreeMap<String, String>,
 }
 
 impl Agents {
@@ -33,6 +34,19 @@ impl Agents {
     pub fn with(mut self, name: impl Into<String>, command: AgentCommand) -> Self {
         self.commands.insert(name.into(), command);
         self
+    }
+
+    /// Adds an agent that is known and cannot work here, and why: whoever names it is told.
+    #[must_use]
+    pub fn with_unusable(mut self, name: impl Into<String>, why: impl Into<String>) -> Self {
+        self.unusable.insert(name.into(), why.into());
+        self
+    }
+
+    /// Why an agent cannot work here; `None` for those that can, and for those that nobody knows.
+    #[must_use]
+    pub fn why_unusable(&self, name: &str) -> Option<&str> {
+        self.unusable.get(name).filter(|_| !self.commands.contains_key(name)).map(String::as_str)
     }
 
     /// What is executed for an agent.

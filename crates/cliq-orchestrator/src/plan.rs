@@ -122,14 +122,16 @@ impl RunPlan {
         }
         let Some(agent) = self.agent_of(phase) else {
             problems.push(format!(
-                "phase `{name}` names no agent and there is no default: write `agent:` in team.yml, pass `--agent NAME`, or set `default_agent` in .cliq/settings.json"
+                "phase `{name}` names no agent and there is no default: write `agent:` in team.yml, pass `--agent NAME`, set `default_agent`, or make a model agent usable (`cliq doctor` says how)"
             ));
             return;
         };
         let Some(command) = self.agents.get(agent) else {
             let built_in = cliq_workflow::BUILT_IN.contains(&agent);
             let what = if is_connector(agent) { "connector" } else { "agent" };
-            problems.push(if built_in {
+            problems.push(if let Some(why) = self.agents.why_unusable(agent) {
+                format!("phase `{name}` uses agent `{agent}`, which cannot work here: {why}")
+            } else if built_in {
                 format!("phase `{name}` uses {what} `{agent}`, which this version of cliq knows but cannot run yet: declare an agent of your own under `agents:`, or wait for a version that can")
             } else {
                 format!("phase `{name}` uses agent `{agent}`, which is not there: {}", self.known_agents(agent))

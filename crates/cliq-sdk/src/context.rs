@@ -47,6 +47,12 @@ impl PhaseContext {
         &self.message.workspace
     }
 
+    /// The project's `.cliq`.
+    #[must_use]
+    pub fn cliq_dir(&self) -> &Utf8Path {
+        &self.message.cliq_dir
+    }
+
     /// Where to leave files for others: `.cliq/files/<phase>/`.
     #[must_use]
     pub fn files_dir(&self) -> &Utf8Path {

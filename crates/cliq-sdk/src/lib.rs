@@ -32,7 +32,8 @@ mod run;
 mod session;
 
 pub use cliq_protocol::{
-    CommandResult, Envelope, HistoryEntry, NotifyRequest, Object, PhaseKind, PhaseName, Timestamp, Verdict,
+    CommandResult, Envelope, HistoryEntry, NotifyRequest, Object, Outcome, PhaseKind, PhaseName, Timestamp,
+    Verdict,
 };
 pub use context::{GateContext, NotifyContext, PhaseContext, StandardContext, TeamContext};
 pub use handoff::{Handoff, Received};

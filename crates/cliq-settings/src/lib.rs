@@ -14,6 +14,16 @@ pub use layers::{Entry, Secret, Settings, Source};
 
 use camino::Utf8PathBuf;
 
+/// Where cliq keeps what belongs to no project: `CLIQ_HOME`, else `~/.cliqrc` (SPEC section 2), whether or not it exists.
+/// `None` where there is no home at all.
+#[must_use]
+pub fn home() -> Option<Utf8PathBuf> {
+    let from = |variable: &str| {
+        std::env::var(variable).ok().filter(|value| !value.is_empty()).map(Utf8PathBuf::from)
+    };
+    from("CLIQ_HOME").or_else(|| from("HOME").map(|home| home.join(".cliqrc")))
+}
+
 /// Why settings cannot be read or changed. Each says where, and how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use cliq_agents::Usable;
 use cliq_fs::CliqDir;
 use cliq_sdk::conformance::{self, Options, Role};
 
 use crate::args::{AgentCommand, CheckRole};
 use crate::failure::Failure;
-use crate::project;
-use crate::ui::{self, DIM, GREEN, RED, paint};
+use crate::ui::{self, DIM, GREEN, RED, YELLOW, paint};
+use crate::{project, settings};
 
 pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
     match command {
@@ -58,12 +59,22 @@ fn check(command: &[String], options: Options, json: bool) -> Result<ExitCode, F
 }
 
 fn list() -> Result<ExitCode, Failure> {
-    let dir = CliqDir::discover(&project::here()?).filter(|dir| dir.team_file().exists());
-    let workflow = dir.as_ref().and_then(|dir| project::team(dir).ok());
-    let agents = project::agents(dir.as_ref(), workflow.as_ref());
+    let dir = CliqDir::discover(&project::here()?);
+    let assembled = dir.as_ref().filter(|dir| dir.team_file().exists());
+    let workflow = assembled.and_then(|dir| project::team(dir).ok());
+    let settings = settings::load(dir.as_ref())?;
+    let agents = project::agents(assembled, workflow.as_ref(), &settings);
     for name in agents.names() {
-        let program = agents.get(name).map(|command| command.program.to_string()).unwrap_or_default();
-        ui::line(format!("{name:<16} {}", paint(DIM, program)))?;
+        let about = match cliq_agents::usable(name, &settings) {
+            Some(Usable::Yes(how)) => how,
+            _ => agents.get(name).map(|command| command.program.to_string()).unwrap_or_default(),
+        };
+        ui::line(format!("{name:<16} {}", paint(DIM, about)))?;
+    }
+    for name in cliq_agents::NAMES {
+        if let Some(why) = agents.why_unusable(name) {
+            ui::line(format!("{name:<16} {}", paint(YELLOW, why)))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

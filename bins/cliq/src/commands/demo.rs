@@ -37,8 +37,9 @@ pub(super) fn run(dir: Option<Utf8PathBuf>) -> Result<ExitCode, Failure> {
     ui::raw_styled(&workflow.to_text())?;
     ui::line("")?;
     let mut plan = RunPlan::new(cliq.clone(), workflow);
-    plan.agents = project::agents(Some(&cliq), Some(&plan.workflow));
-    plan.timing = settings::timing(&settings::load(Some(&cliq))?);
+    let settings = settings::load(Some(&cliq))?;
+    plan.agents = project::agents(Some(&cliq), Some(&plan.workflow), &settings);
+    plan.timing = settings::timing(&settings);
     let view = run_command::execute(
         plan,
         &run_command::Begin::Anew,

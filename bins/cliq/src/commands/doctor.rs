@@ -3,13 +3,14 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
 
+use cliq_agents::Usable;
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{RunPlan, TmuxServer};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::ui::{self, GREEN, RED, YELLOW, paint};
-use crate::{home, project, settings};
+use crate::{project, settings};
 
 #[derive(Serialize)]
 struct Check {
@@ -43,7 +44,7 @@ pub(super) fn run(json: bool) -> Result<ExitCode, Failure> {
                 "note" => paint(YELLOW, "-"),
                 _ => paint(RED, "✗"),
             };
-            ui::line(format!("{mark} {:<10} {}", check.name, check.detail))?;
+            ui::line(format!("{mark} {:<12} {}", check.name, check.detail))?;
         }
     }
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -79,7 +80,7 @@ fn checks() -> Result<Vec<Check>, Failure> {
         Some(version) => add("tmux", "ok", format!("version {version}")),
         None => add("tmux", "note", "not found, or older than 3.2: phases run without panes".to_owned()),
     }
-    match home::dir() {
+    match cliq_settings::home() {
         Some(home) if home.is_dir() => add("home", "ok", home.to_string()),
         Some(home) => add("home", "note", format!("{home} does not exist yet; nothing is installed there")),
         None => add("home", "note", "neither CLIQ_HOME nor HOME is set".to_owned()),
@@ -95,6 +96,20 @@ fn checks() -> Result<Vec<Check>, Failure> {
             cliq_settings::Settings::default()
         }
     };
+    for agent in cliq_agents::MODEL_AGENTS {
+        match agent.usable(&settings) {
+            Usable::Yes(how) => add(agent.name, "ok", how),
+            Usable::No(why) => add(agent.name, "note", why),
+        }
+    }
+    match project::default_agent(&settings) {
+        Some(name) => add("default", "ok", format!("phases that name no agent get {name}")),
+        None => add(
+            "default",
+            "note",
+            "phases that name no agent cannot run: no model agent is usable".to_owned(),
+        ),
+    }
     let Some(dir) = dir else {
         add("project", "note", "no project here; `cliq init` makes one".to_owned());
         return Ok(checks);
@@ -113,8 +128,8 @@ fn checks() -> Result<Vec<Check>, Failure> {
         add("tool", "missing", format!("{tool} is not on the PATH"));
     }
     let mut plan = RunPlan::new(dir.clone(), workflow);
-    plan.agents = project::agents(Some(&dir), Some(&plan.workflow));
-    plan.default_agent = settings.text("default_agent");
+    plan.agents = project::agents(Some(&dir), Some(&plan.workflow), &settings);
+    plan.default_agent = project::default_agent(&settings);
     // Inputs are given with each run.
     plan.inputs = plan.workflow.inputs.iter().map(|input| (input.name.clone(), String::new())).collect();
     match plan.check(&|variable| std::env::var_os(variable).is_some()) {

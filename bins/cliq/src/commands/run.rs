@@ -31,8 +31,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         ui::warning("there is no requirement: `cliq req -m TEXT` says what the team is to do");
     }
     let mut plan = RunPlan::new(dir.clone(), workflow);
-    plan.agents = project::agents(Some(&dir), Some(&plan.workflow));
-    plan.default_agent = args.agent.clone().or(settings.text("default_agent"));
+    plan.agents = project::agents(Some(&dir), Some(&plan.workflow), &settings);
+    plan.default_agent = args.agent.clone().or_else(|| project::default_agent(&settings));
     plan.inputs = args.inputs.iter().cloned().collect();
     plan.max_parallel = args.max_parallel.map(|n| n as usize).or_else(|| settings.count("max_parallel"));
     plan.timing = settings::timing(&settings);

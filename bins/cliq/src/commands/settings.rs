@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::args::SettingsCommand;
 use crate::failure::Failure;
 use crate::ui::{BOLD, CYAN, DIM, paint};
-use crate::{home, project, settings, ui};
+use crate::{project, settings, ui};
 
 pub(super) fn run(command: &SettingsCommand) -> Result<ExitCode, Failure> {
     let dir = CliqDir::discover(&project::here()?);
@@ -55,7 +55,8 @@ const MASK: &str = "********";
 
 fn file(dir: Option<&CliqDir>, global: bool) -> Result<Utf8PathBuf, Failure> {
     if global {
-        let home = home::dir().ok_or_else(|| Failure::usage("neither CLIQ_HOME nor HOME is set"))?;
+        let home =
+            cliq_settings::home().ok_or_else(|| Failure::usage("neither CLIQ_HOME nor HOME is set"))?;
         return Ok(home.join("settings.json"));
     }
     dir.map(CliqDir::settings).ok_or_else(|| {

@@ -187,6 +187,12 @@ impl Env {
             .env_remove("TMUX")
             .env_remove("CLIQ_RUN_ID")
             .stdin(Stdio::null());
+        for key in ["ANTHROPIC", "OPENAI", "GEMINI", "GOOGLE", "CURSOR", "CODEX"] {
+            command.env_remove(format!("{key}_API_KEY"));
+        }
+        for base in ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"] {
+            command.env_remove(base);
+        }
         command
     }
 

@@ -10,7 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-gate", &["cliq-protocol"]),
     ("cliq-sdk", &["cliq-protocol", "cliq-fs"]),
     ("cliq-orchestrator", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-gate"]),
-    ("cliq-agents", &["cliq-protocol", "cliq-sdk"]),
+    ("cliq-agents", &["cliq-protocol", "cliq-sdk", "cliq-settings"]),
     ("cliq-settings", &["cliq-workflow"]),
     ("cliq-agent", &["cliq-agents"]),
     (

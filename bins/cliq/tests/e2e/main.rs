@@ -9,6 +9,7 @@ mod env;
 mod foreign_agents;
 mod gates;
 mod layering;
+mod models;
 mod rerun;
 mod resume;
 mod runs;

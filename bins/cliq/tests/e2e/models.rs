@@ -1,0 +1,408 @@
+//! Model agents: recorded streams of the three APIs from a server, and programs that print what the vendors' do.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use crate::env::Env;
+
+/// What a client asked.
+#[derive(Debug, Clone)]
+struct Asked {
+    path: String,
+    headers: Vec<String>,
+    body: Value,
+}
+
+/// Answers one call after the other with what it was given, the last one again and again.
+struct Server {
+    base: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Server {
+    fn start(answers: Vec<String>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let base = format!("http://{}", listener.local_addr().expect("its address"));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for (n, stream) in listener.incoming().enumerate() {
+                let Ok(mut stream) = stream else { return };
+                if let Some(one) = read(&mut stream) {
+                    heard.lock().expect("whole").push(one);
+                }
+                let answer = answers.get(n).or_else(|| answers.last()).expect("an answer");
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        Self { base, asked }
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().expect("whole").clone()
+    }
+}
+
+fn read(stream: &mut TcpStream) -> Option<Asked> {
+    let mut reader = BufReader::new(stream);
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        if line.trim().is_empty() {
+            break;
+        }
+        headers.push(line.trim().to_owned());
+    }
+    let length =
+        headers.iter().find_map(|h| h.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).ok()?;
+    let path = headers.first()?.split(' ').nth(1)?.to_owned();
+    Some(Asked { path, headers, body: serde_json::from_slice(&body).ok()? })
+}
+
+fn stream_of(events: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{events}")
+}
+
+fn status(line: &str, headers: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {line}\r\n{headers}content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// As the Messages API streams it.
+fn anthropic(text: &str) -> String {
+    let (first, second) = text.split_at(text.len() / 2);
+    let delta = |text: &str| {
+        format!(
+            "event: content_block_delta\ndata: {}\n\n",
+            serde_json::json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}})
+        )
+    };
+    stream_of(&format!(
+        "event: message_start\ndata: {{\"type\":\"message_start\",\"message\":{{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"m\",\"content\":[],\"stop_reason\":null,\"usage\":{{\"input_tokens\":25,\"output_tokens\":1}}}}}}\n\n\
+         event: content_block_start\ndata: {{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{{\"type\":\"text\",\"text\":\"\"}}}}\n\n\
+         event: ping\ndata: {{\"type\": \"ping\"}}\n\n{}{}\
+         event: content_block_stop\ndata: {{\"type\":\"content_block_stop\",\"index\":0}}\n\n\
+         event: message_delta\ndata: {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"end_turn\",\"stop_sequence\":null}},\"usage\":{{\"output_tokens\":15}}}}\n\n\
+         event: message_stop\ndata: {{\"type\":\"message_stop\"}}\n\n",
+        delta(first),
+        delta(second),
+    ))
+}
+
+fn openai(text: &str) -> String {
+    let (first, second) = text.split_at(text.len() / 2);
+    let chunk = |delta: Value, finish: Value| {
+        format!(
+            "data: {}\n\n",
+            serde_json::json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+        )
+    };
+    stream_of(&format!(
+        "{}{}{}{}data: {{\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[],\"usage\":{{\"prompt_tokens\":7,\"completion_tokens\":9,\"total_tokens\":16}}}}\n\ndata: [DONE]\n\n",
+        chunk(serde_json::json!({"role": "assistant", "content": ""}), Value::Null),
+        chunk(serde_json::json!({"content": first}), Value::Null),
+        chunk(serde_json::json!({"content": second}), Value::Null),
+        chunk(serde_json::json!({}), "stop".into()),
+    ))
+}
+
+fn gemini(text: &str) -> String {
+    let (first, second) = text.split_at(text.len() / 2);
+    let chunk = |text: &str, rest: Value| {
+        let mut candidate =
+            serde_json::json!({"content": {"parts": [{"text": text}], "role": "model"}, "index": 0});
+        candidate.as_object_mut().expect("one").extend(rest.as_object().cloned().expect("one"));
+        format!(
+            "data: {}\r\n\r\n",
+            serde_json::json!({"candidates": [candidate], "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 6}})
+        )
+    };
+    stream_of(&[
+        "data: {\"candidates\": [{\"content\": {\"parts\": [{\"text\": \"hm\", \"thought\": true}]}}]}\r\n\r\n".to_owned(),
+        chunk(first, serde_json::json!({})),
+        chunk(second, serde_json::json!({"finishReason": "STOP"})),
+    ].concat())
+}
+
+const STANDARD: &str = "workflow:
+  phases:
+    - {name: plan, type: exec, commands: [{name: t, run: echo planned}]}
+    - {name: work, type: standard, agent: AGENT, depends_on: [plan]}
+    - {name: after, type: exec, depends_on: [work], commands: [{name: t, run: 'echo $(handoff.work.answer) > answer'}]}
+";
+const REPLY: &str = "I did it: äöü.\n\n```json\n{\"answer\": 42}\n```\n";
+
+fn project(workflow: &str, agent: &str, base: &str) -> Env {
+    let env = Env::new(&workflow.replace("AGENT", agent), &[]);
+    env.cliq(["req", "-m", "Find the answer."]).expect(0);
+    env.cliq(["settings", "set", &format!("agents.{agent}.base_url"), base]).expect(0);
+    env.cliq(["settings", "set", &format!("agents.{agent}.api_key"), "sk-test-secret"]).expect(0);
+    env
+}
+
+#[test]
+fn three_apis_stream_an_answer() {
+    type Recorded = fn(&str) -> String;
+    let cases: [(&str, Recorded, &str, &str, &str); 3] = [
+        ("claude-api", anthropic, "/v1/messages", "x-api-key: sk-test-secret", "/messages/0/content"),
+        (
+            "openai-api",
+            openai,
+            "/chat/completions",
+            "authorization: bearer sk-test-secret",
+            "/messages/0/content",
+        ),
+        (
+            "gemini-api",
+            gemini,
+            "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+            "x-goog-api-key: sk-test-secret",
+            "/contents/0/parts/0/text",
+        ),
+    ];
+    for (agent, answer, path, header, prompt) in cases {
+        let server = Server::start(vec![answer(REPLY)]);
+        let env = project(STANDARD, agent, &server.base);
+        let events = env.cliq(["run", "--json"]).expect(0).events();
+        assert_eq!(env.read("answer"), "42\n");
+        let handoff = env.read_json(".cliq/channels/work--after/handoff.json");
+        assert_eq!(
+            (handoff["text"].as_str(), handoff["data"]["answer"].as_i64()),
+            (Some("I did it: äöü."), Some(42))
+        );
+        let asked = server.asked();
+        assert_eq!((asked.len(), asked[0].path.as_str()), (1, path));
+        assert!(asked[0].headers.iter().any(|h| h.to_lowercase() == header), "{:?}", asked[0].headers);
+        let prompt = asked[0].body.pointer(prompt).unwrap().as_str().unwrap();
+        for part in [
+            "You are the work agent.",
+            "## Role\n\nYou are work.",
+            "## Requirements\n\nFind the answer.",
+            "### From plan",
+            "- pass: t",
+            "## Your Task",
+        ] {
+            assert!(prompt.contains(part), "{part:?} is not in\n{prompt}");
+        }
+        assert!(!prompt.contains(".cliq"), "{prompt}");
+        assert!(env.read(".cliq/logs/work.1.log").contains("I did it: äöü.\n"));
+        assert!(events.iter().any(|e| e["event"] == "progress" && e["message"] == "I did it: äöü."));
+        let used =
+            events.iter().find(|e| e["event"] == "agent_completed").unwrap()["result"]["usage"].clone();
+        assert!(
+            used["tokens_in"].as_u64().unwrap() > 0 && used["tokens_out"].as_u64().unwrap() > 0,
+            "{used}"
+        );
+        for file in env.files(".cliq").iter().filter(|file| *file != "settings.json") {
+            assert!(!env.read(&format!(".cliq/{file}")).contains("sk-test-secret"), "{file}");
+        }
+    }
+}
+
+const GATED: &str = "workflow:
+  phases:
+    - {name: work, type: exec, commands: [{name: t, run: echo worked}]}
+    - {name: review, type: gate, agent: claude-api, depends_on: [work], max_iterations: 3, commands: [{name: tests, run: 'echo 2 failed; false'}]}
+";
+
+#[test]
+fn a_gate_decides_and_is_asked_once_more_when_it_does_not() {
+    let server = Server::start(vec![
+        anthropic("Hm, I am not sure."),
+        anthropic("ROUTE to work: mend the tests"),
+        anthropic("Better now.\n\n**PASS**"),
+    ]);
+    let env = project(GATED, "claude-api", &server.base);
+    env.cliq(["run", "--headless"]).expect(0).says("asking once more").says("ROUTE to work");
+    let asked = server.asked();
+    let messages = |n: usize| asked[n].body["messages"].as_array().unwrap().clone();
+    assert_eq!(asked.len(), 3);
+    let prompt = messages(0)[0]["content"].as_str().unwrap().to_owned();
+    for part in [
+        "## Check Results",
+        "- tests: FAIL, exit status 1",
+        "2 failed",
+        "## Route Targets\n\n- work",
+        "evaluation 1 of 3",
+    ] {
+        assert!(prompt.contains(part), "{part:?} is not in\n{prompt}");
+    }
+    assert_eq!(messages(1).len(), 3, "the conversation goes on");
+    assert_eq!(messages(1)[1]["content"], "Hm, I am not sure.");
+    assert!(
+        messages(2)[0]["content"].as_str().unwrap().contains("## History\n\n- evaluation 1: ROUTE to work")
+    );
+    let verdict = env.read_json(".cliq/channels/review--work/handoff.json")["data"]["verdict"].clone();
+    assert_eq!(verdict["reason"], "mend the tests");
+}
+
+#[test]
+fn a_gate_that_never_decides_is_an_error() {
+    let server = Server::start(vec![anthropic("ROUTE to nowhere: x")]);
+    let env = project(GATED, "claude-api", &server.base);
+    env.cliq(["run", "--headless"])
+        .expect(3)
+        .says("no usable verdict, asked twice")
+        .says("may route to: work");
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[test]
+fn busy_servers_are_asked_again_and_others_are_not() {
+    let busy =
+        status("429 Too Many Requests", "retry-after: 0\r\n", "{\"error\":{\"message\":\"slow down\"}}");
+    let down = status("503 Service Unavailable", "retry-after: 0.1\r\n", "<html>");
+    let broken = anthropic(REPLY).split("event: message_delta").next().unwrap().to_owned();
+    let server = Server::start(vec![busy, down, broken, anthropic(REPLY)]);
+    let env = project(STANDARD, "claude-api", &server.base);
+    env.cliq(["run", "--headless"])
+        .expect(0)
+        .says("slow down")
+        .says("its end is missing")
+        .says("trying again");
+    assert_eq!((server.asked().len(), env.read("answer").trim()), (4, "42"));
+
+    let key =
+        "{\"error\":{\"type\":\"authentication_error\",\"message\":\"invalid x-api-key sk-test-secret\"}}";
+    for (answer, says) in [
+        (status("401 Unauthorized", "", key), "invalid x-api-key ********"),
+        (status("404 Not Found", "", "{\"error\":{\"message\":\"model: m\"}}"), "agents.claude-api.model"),
+        (status("400 Bad Request", "", "nonsense"), "nonsense"),
+        (
+            stream_of(
+                "data: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"too long\"}}\n\n",
+            ),
+            "too long",
+        ),
+        (
+            stream_of(
+                "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"max_tokens\"},\"usage\":{\"output_tokens\":5}}\n\n",
+            ),
+            "cut off at its longest",
+        ),
+    ] {
+        let server = Server::start(vec![answer]);
+        let env = project(STANDARD, "claude-api", &server.base);
+        let done = env.cliq(["run", "--headless"]).expect(3).says(says);
+        assert!(!format!("{done:?}").contains("sk-test-secret"));
+        assert_eq!(server.asked().len(), 1, "{says}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_stream_will_do() {
+    let body = serde_json::json!({"choices": [{"message": {"content": REPLY}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1, "completion_tokens": 2}});
+    let server = Server::start(vec![status("200 OK", "", &body.to_string())]);
+    let env = project(STANDARD, "openai-api", &server.base);
+    env.cliq(["run", "--headless"]).expect(0);
+    assert_eq!(env.read("answer"), "42\n");
+}
+
+#[test]
+fn without_a_key_nothing_starts_and_it_is_said_how_to_get_one() {
+    let env = Env::new(&STANDARD.replace("AGENT", "gemini-api"), &[]);
+    env.cliq(["run"])
+        .expect(2)
+        .says("cannot work here")
+        .says("GEMINI_API_KEY")
+        .says("cliq settings set -g agents.gemini-api.api_key -");
+    assert!(!env.exists(".cliq/journal.jsonl"));
+    env.cliq(["doctor"]).says("there is no key: set the environment variable ANTHROPIC_API_KEY");
+    let with_key = env.command(["doctor", "--json"]).env("GEMINI_API_KEY", "x").output().unwrap();
+    let checks: Value = serde_json::from_slice(&with_key.stdout).unwrap();
+    let find =
+        |name: &str| checks["checks"].as_array().unwrap().iter().find(|c| c["name"] == name).unwrap().clone();
+    assert_eq!(find("gemini-api")["status"], "ok");
+    assert!(find("gemini-api")["detail"].as_str().unwrap().starts_with("gemini-2.5-flash at https://"));
+    env.cliq(["run", "--agent", "claude-api"]).expect(2);
+}
+
+/// Programs that print what the vendors' programs print, recorded, and keep what they were called with.
+fn program(env: &Env, recorded: &str) -> String {
+    let script = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > called\ncat > prompt\necho a notice >&2\ncat <<'RECORDED'\n{recorded}\nRECORDED\n"
+    );
+    env.write_executable("../bin/vendor", &script);
+    env.path("../bin/vendor").canonicalize().unwrap().to_string_lossy().into_owned()
+}
+
+#[test]
+fn command_lines_of_vendors() {
+    let reply = serde_json::json!(REPLY);
+    let claude = format!(
+        "{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\",\"tools\":[\"Bash\"]}}
+{{\"type\":\"assistant\",\"message\":{{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"Let me look.\"}},{{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"Bash\",\"input\":{{\"command\":\"cargo test\"}}}}]}}}}
+{{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":[{{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":\"ok\"}}]}}}}
+{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":{reply},\"usage\":{{\"input_tokens\":3,\"output_tokens\":4}}}}"
+    );
+    let gemini = format!(
+        "Loaded cached credentials.
+{{\"type\":\"init\",\"session_id\":\"s\",\"model\":\"m\"}}
+{{\"type\":\"message\",\"role\":\"user\",\"content\":\"the prompt\"}}
+{{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"Let me look.\",\"delta\":true}}
+{{\"type\":\"tool_use\",\"tool_name\":\"run_shell_command\",\"tool_id\":\"t\",\"parameters\":{{\"command\":\"cargo test\"}}}}
+{{\"type\":\"tool_result\",\"tool_id\":\"t\",\"status\":\"success\",\"output\":\"ok\"}}
+{{\"type\":\"message\",\"role\":\"assistant\",\"content\":{reply},\"delta\":true}}
+{{\"type\":\"result\",\"status\":\"success\",\"stats\":{{\"input_tokens\":3,\"output_tokens\":4}}}}"
+    );
+    let codex = format!(
+        "{{\"type\":\"thread.started\",\"thread_id\":\"t\"}}
+{{\"type\":\"turn.started\"}}
+{{\"type\":\"item.completed\",\"item\":{{\"id\":\"i0\",\"type\":\"agent_message\",\"text\":\"Let me look.\"}}}}
+{{\"type\":\"item.started\",\"item\":{{\"id\":\"i1\",\"type\":\"command_execution\",\"command\":\"cargo test\",\"status\":\"in_progress\"}}}}
+{{\"type\":\"item.completed\",\"item\":{{\"id\":\"i2\",\"type\":\"agent_message\",\"text\":{reply}}}}}
+{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":3,\"cached_input_tokens\":0,\"output_tokens\":4}}}}"
+    );
+    for (agent, recorded, called) in [
+        ("claude-code", &claude, "stream-json"),
+        ("cursor", &claude, "--force"),
+        ("gemini", &gemini, "stream-json"),
+        ("codex", &codex, "--json"),
+    ] {
+        let env = Env::new(&STANDARD.replace("AGENT", agent), &[]);
+        let program = program(&env, recorded);
+        env.cliq(["settings", "set", &format!("agents.{agent}.command"), &program]).expect(0);
+        env.cliq(["settings", "set", &format!("agents.{agent}.args"), "--own,x"]).expect(0);
+        env.cliq(["settings", "set", &format!("agents.{agent}.model"), "m1"]).expect(0);
+        env.cliq(["run", "--headless"]).expect(0);
+        assert_eq!(env.read("answer"), "42\n", "{agent}");
+        let args = env.read("called");
+        assert!(
+            args.contains(called) && args.contains("--model\nm1\n") && args.contains("--own\nx\n"),
+            "{args}"
+        );
+        let prompt = if agent == "cursor" { args } else { env.read("prompt") };
+        assert!(prompt.contains("You are the work agent."), "{agent}: {prompt}");
+        let log = env.read(".cliq/logs/work.1.log");
+        assert!(log.contains("Let me look.") && log.contains("cargo test"), "{log}");
+    }
+}
+
+#[test]
+fn a_vendors_program_that_fails_says_why() {
+    for (recorded, says) in [
+        (
+            "{\"type\":\"result\",\"subtype\":\"error_during_execution\",\"is_error\":true,\"result\":\"Credit balance is too low\"}",
+            "Credit balance is too low",
+        ),
+        ("not a line of JSON", "answered with nothing: a notice"),
+    ] {
+        let env = Env::new(&STANDARD.replace("AGENT", "claude-code"), &[]);
+        let program = program(&env, recorded);
+        env.cliq(["settings", "set", "agents.claude-code.command", &program]).expect(0);
+        env.cliq(["run", "--headless"]).expect(3).says(says);
+    }
+    let env = Env::new(&STANDARD.replace("AGENT", "codex"), &[]);
+    env.write_executable("../bin/fails", "#!/bin/sh\necho not logged in >&2\nexit 3\n");
+    let path = env.path("../bin/fails").canonicalize().unwrap();
+    env.cliq(["settings", "set", "agents.codex.command", path.to_str().unwrap()]).expect(0);
+    env.cliq(["run", "--headless"]).expect(3).says("exit status: 3").says("not logged in");
+}

@@ -1,0 +1,147 @@
+//! Agents that are language models: over a vendor's HTTP API ([`api`]) or by a vendor's command line ([`cli`]).
+//!
+//! What they share is the prompt ([`prompt`]), what is made of a reply ([`reply`]), and that a gate's reply without a
+//! usable verdict is asked for once more (issue of SPEC section 9).
+
+#[cfg(feature = "http")]
+mod api;
+mod cli;
+mod display;
+mod known;
+mod prompt;
+mod reply;
+#[cfg(feature = "http")]
+mod sse;
+
+use std::time::{Duration, Instant};
+
+use cliq_sdk::{Completion, GateContext, Handoff, PhaseContext, StandardContext};
+use serde_json::{Value, json};
+
+use crate::AnyError;
+use display::Display;
+pub use known::{KNOWN, ModelAgent, Usable, usable};
+use reply::Reply;
+
+/// How often the channel hears of what is printed.
+const PROGRESS_EVERY: Duration = Duration::from_millis(700);
+
+/// A conversation: what was asked and answered, beginning and ending with a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Conversation {
+    /// The first question, and then answers and questions in turn.
+    pub(crate) turns: Vec<String>,
+}
+
+impl Conversation {
+    fn new(question: String) -> Self {
+        Self { turns: vec![question] }
+    }
+
+    fn again(&mut self, answer: String, question: String) {
+        self.turns.extend([answer, question]);
+    }
+
+    /// All of it as one question, for whoever remembers nothing.
+    pub(crate) fn as_one(&self) -> String {
+        let mut text = String::new();
+        for (n, turn) in self.turns.iter().enumerate() {
+            if n > 0 {
+                text.push_str(if n % 2 == 1 {
+                    "\n\n## Your Last Answer\n\n"
+                } else {
+                    "\n\n## About Your Last Answer\n\n"
+                });
+            }
+            text.push_str(turn);
+        }
+        text
+    }
+}
+
+/// What a model said, and what it cost.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    pub(crate) tokens_in: Option<u64>,
+    pub(crate) tokens_out: Option<u64>,
+}
+
+/// Something that answers.
+pub(crate) trait Model {
+    /// Asks, and passes on what comes while it comes.
+    fn ask(&self, conversation: &Conversation, display: &mut Display<'_>) -> Result<Answer, AnyError>;
+
+    /// Who it is, for the record.
+    fn describe(&self) -> (&'static str, Option<String>);
+}
+
+fn model(ctx: &PhaseContext) -> Result<Box<dyn Model>, AnyError> {
+    let name = ctx.phase().agent.as_str();
+    let agent = ModelAgent::find(name).ok_or_else(|| format!("`{name}` is no model agent"))?;
+    let settings = crate::settings(ctx)?;
+    agent.open(&settings, ctx)
+}
+
+pub(crate) fn standard(ctx: &StandardContext) -> Result<Completion, AnyError> {
+    let model = model(ctx)?;
+    let conversation = Conversation::new(prompt::standard(ctx)?);
+    let mut display = Display::new(ctx.reporter());
+    let answer = model.ask(&conversation, &mut display)?;
+    display.finish();
+    let reply = Reply::parse(&answer.text);
+    if reply.is_empty() {
+        return Err("the model answered with nothing".into());
+    }
+    let mut handoff = Handoff::text(reply.text);
+    if let Some(data) = reply.data {
+        handoff = handoff.with_data(Value::Object(data));
+    }
+    ctx.send(&handoff)?;
+    Ok(ctx.complete(json!({"usage": usage(model.as_ref(), &answer)})))
+}
+
+pub(crate) fn gate(ctx: &GateContext) -> Result<Completion, AnyError> {
+    let model = model(ctx)?;
+    let mut conversation = Conversation::new(prompt::gate(ctx)?);
+    let mut display = Display::new(ctx.reporter());
+    let mut again = false;
+    loop {
+        let answer = model.ask(&conversation, &mut display)?;
+        display.finish();
+        match Reply::parse(&answer.text).verdict(ctx.route_targets()) {
+            Ok(verdict) => return Ok(ctx.decide(&verdict)?),
+            Err(why) if !std::mem::replace(&mut again, true) => {
+                ctx.progress(format!("no usable verdict ({why}); asking once more"))?;
+                conversation.again(answer.text, prompt::again(&why, ctx.route_targets()));
+            }
+            Err(why) => return Err(format!("the model gave no usable verdict, asked twice: {why}").into()),
+        }
+    }
+}
+
+fn usage(model: &dyn Model, answer: &Answer) -> Value {
+    let (provider, name) = model.describe();
+    json!({"provider": provider, "model": name, "tokens_in": answer.tokens_in, "tokens_out": answer.tokens_out})
+}
+
+/// Lets something happen no oftener than every so often.
+#[derive(Debug)]
+struct Throttle {
+    last: Option<Instant>,
+}
+
+impl Throttle {
+    fn new() -> Self {
+        Self { last: None }
+    }
+
+    fn may(&mut self) -> bool {
+        let now = Instant::now();
+        let may = self.last.is_none_or(|last| now.duration_since(last) >= PROGRESS_EVERY);
+        if may {
+            self.last = Some(now);
+        }
+        may
+    }
+}

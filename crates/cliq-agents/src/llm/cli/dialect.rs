@@ -1,0 +1,213 @@
+//! What the vendors' programs are called with, and what the lines that they print mean.
+
+use serde_json::{Value, json};
+
+/// Which program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    ClaudeCode,
+    Cursor,
+    Gemini,
+    Codex,
+}
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A piece of what it says.
+    Say(String),
+    /// Something that it does, for people.
+    Act(String),
+    /// Its whole answer.
+    Answer(String),
+    /// It cannot go on.
+    Failed(String),
+    /// Tokens in and out.
+    Usage(Option<u64>, Option<u64>),
+}
+
+impl Dialect {
+    /// Arguments that make it answer without a person: edits within the workspace are allowed, for the rest it goes by its
+    /// own configuration and by what the user sets.
+    pub(super) fn args(self, model: Option<&str>, base: Option<&str>) -> Vec<String> {
+        let mut args: Vec<String> = match self {
+            Self::ClaudeCode => {
+                &["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"][..]
+            }
+            Self::Cursor => &["--print", "--force", "--output-format", "stream-json"],
+            Self::Gemini => {
+                &["--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"]
+            }
+            Self::Codex => &["exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write"],
+        }
+        .iter()
+        .map(|arg| (*arg).to_owned())
+        .collect();
+        if let (Self::Codex, Some(base)) = (self, base) {
+            // JSON strings are TOML strings.
+            let base = json!(base);
+            args.extend([
+                "-c".to_owned(),
+                format!("model_providers.cliq={{name=\"cliq\",base_url={base},env_key=\"CODEX_API_KEY\",wire_api=\"responses\"}}"),
+                "-c".to_owned(),
+                "model_provider=\"cliq\"".to_owned(),
+            ]);
+        }
+        if let Some(model) = model {
+            args.extend(["--model".to_owned(), model.to_owned()]);
+        }
+        args
+    }
+
+    /// Whether it takes the prompt there; else as its last argument.
+    pub(super) fn reads_standard_input(self) -> bool {
+        self != Self::Cursor
+    }
+
+    pub(super) fn provider(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "anthropic",
+            Self::Cursor => "cursor",
+            Self::Gemini => "google",
+            Self::Codex => "openai",
+        }
+    }
+
+    pub(super) fn read(self, line: &Value) -> Vec<Event> {
+        match self {
+            Self::ClaudeCode | Self::Cursor => claude(line),
+            Self::Gemini => gemini(line),
+            Self::Codex => codex(line),
+        }
+    }
+}
+
+fn text(value: &Value, path: &str) -> Option<String> {
+    Some(value.pointer(path)?.as_str()?.to_owned())
+}
+
+fn count(value: &Value, path: &str) -> Option<u64> {
+    value.pointer(path)?.as_u64()
+}
+
+/// What an argument of a tool says best, for people.
+fn about(input: &Value) -> String {
+    let telling = [
+        "command",
+        "cmd",
+        "file_path",
+        "filePath",
+        "path",
+        "absolute_path",
+        "pattern",
+        "query",
+        "url",
+        "description",
+        "prompt",
+    ];
+    let found = telling.iter().find_map(|key| match input.get(key)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(words) => Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")),
+        _ => None,
+    });
+    found.map(|text| format!(" {}", text.lines().next().unwrap_or_default())).unwrap_or_default()
+}
+
+fn claude(line: &Value) -> Vec<Event> {
+    match line["type"].as_str().unwrap_or_default() {
+        "assistant" => {
+            let parts = line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
+            parts
+                .filter_map(|part| match part["type"].as_str()? {
+                    "text" => Some(Event::Say(format!("{}\n", part["text"].as_str()?.trim_end()))),
+                    "tool_use" => {
+                        Some(Event::Act(format!("{}{}", part["name"].as_str()?, about(&part["input"]))))
+                    }
+                    _ => None,
+                })
+                .collect()
+        }
+        // Cursor's way to tell of tools: {"tool_call": {"shellToolCall": {"args": {…}}}}.
+        "tool_call" if line["subtype"] == "started" => {
+            let call = line["tool_call"].as_object().and_then(|calls| calls.iter().next());
+            call.map(|(name, call)| {
+                Event::Act(format!("{}{}", name.trim_end_matches("ToolCall"), about(&call["args"])))
+            })
+            .into_iter()
+            .collect()
+        }
+        "result" => {
+            let mut events =
+                vec![Event::Usage(count(line, "/usage/input_tokens"), count(line, "/usage/output_tokens"))];
+            let result = text(line, "/result");
+            if line["is_error"] == true {
+                let errors = line["errors"]
+                    .as_array()
+                    .map(|errors| errors.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; "));
+                let why = result.or(errors).or_else(|| text(line, "/subtype")).unwrap_or_default();
+                events.push(Event::Failed(why));
+            } else {
+                events.extend(result.map(Event::Answer));
+            }
+            events
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn gemini(line: &Value) -> Vec<Event> {
+    match line["type"].as_str().unwrap_or_default() {
+        "message" if line["role"] == "assistant" => {
+            text(line, "/content").map(Event::Say).into_iter().collect()
+        }
+        "tool_use" => {
+            let name = text(line, "/tool_name").unwrap_or_else(|| "tool".to_owned());
+            vec![Event::Act(format!("{name}{}", about(&line["parameters"])))]
+        }
+        "error" if line["severity"] != "warning" => {
+            text(line, "/message").map(Event::Failed).into_iter().collect()
+        }
+        "result" => {
+            let mut events =
+                vec![Event::Usage(count(line, "/stats/input_tokens"), count(line, "/stats/output_tokens"))];
+            if line["status"] == "error" {
+                events.push(Event::Failed(
+                    text(line, "/error/message").unwrap_or_else(|| "it does not say why".to_owned()),
+                ));
+            }
+            events
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn codex(line: &Value) -> Vec<Event> {
+    let item = &line["item"];
+    match (line["type"].as_str().unwrap_or_default(), item["type"].as_str().unwrap_or_default()) {
+        ("item.started", "command_execution") => {
+            text(item, "/command").map(|c| Event::Act(format!("runs {c}"))).into_iter().collect()
+        }
+        ("item.completed", "agent_message") => match text(item, "/text") {
+            Some(said) => vec![Event::Say(format!("{said}\n")), Event::Answer(said)],
+            None => Vec::new(),
+        },
+        ("item.completed", "file_change") => {
+            let changes = item["changes"].as_array().into_iter().flatten();
+            let paths: Vec<&str> = changes.filter_map(|change| change["path"].as_str()).collect();
+            vec![Event::Act(format!("changes {}", paths.join(", ")))]
+        }
+        ("item.started", "mcp_tool_call") => vec![Event::Act(text(item, "/tool").unwrap_or_default())],
+        ("item.completed" | "item.started", "web_search") => {
+            vec![Event::Act(format!("searches{}", about(item)))]
+        }
+        ("turn.completed", _) => {
+            vec![Event::Usage(count(line, "/usage/input_tokens"), count(line, "/usage/output_tokens"))]
+        }
+        ("turn.failed", _) => vec![Event::Failed(text(line, "/error/message").unwrap_or_default())],
+        // `error` alone tells of another try; what is final comes as a failed turn.
+        ("error", _) => {
+            text(line, "/message").map(|why| Event::Act(format!("error: {why}"))).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
