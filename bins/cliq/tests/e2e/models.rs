@@ -331,7 +331,7 @@ fn program(env: &Env, recorded: &str) -> String {
         "#!/bin/sh\nprintf '%s\\n' \"$@\" > called\ncat > prompt\necho a notice >&2\ncat <<'RECORDED'\n{recorded}\nRECORDED\n"
     );
     env.write_executable("../bin/vendor", &script);
-    env.path("../bin/vendor").canonicalize().unwrap().to_string_lossy().into_owned()
+    env.path("../bin/vendor").canonicalize().expect("it is there").to_string_lossy().into_owned()
 }
 
 #[test]
