@@ -1,8 +1,10 @@
 //! Settings as the commands use them.
 
+use std::collections::BTreeMap;
+
 use camino::Utf8PathBuf;
 use cliq_fs::CliqDir;
-use cliq_orchestrator::Timing;
+use cliq_orchestrator::{Recipient, Timing};
 use cliq_settings::Settings;
 
 use crate::failure::Failure;
@@ -26,4 +28,14 @@ pub(crate) fn timing(settings: &Settings) -> Timing {
         }
     }
     timing
+}
+
+/// Whom to tell of a run, by event.
+pub(crate) fn notifications(settings: &Settings) -> BTreeMap<String, Vec<Recipient>> {
+    let recipient = |channel: String| {
+        let (agent, channel) = channel.split_once(':').unwrap_or((&channel, "default"));
+        Recipient { agent: agent.to_owned(), channel: channel.to_owned() }
+    };
+    let lists = settings.lists_below("notifications").into_iter();
+    lists.map(|(event, channels)| (event, channels.into_iter().map(recipient).collect())).collect()
 }

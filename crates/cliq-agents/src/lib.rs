@@ -2,14 +2,19 @@
 //! them: the message on standard input names the agent.
 //!
 //! `rules` is a gate that needs no model; `exec` runs a phase's commands, for whoever dispatches without an orchestrator;
-//! the model agents ask a language model, over a vendor's HTTP API (feature `http`) or by a vendor's command line.
+//! the model agents ask a language model, over a vendor's HTTP API (feature `http`) or by a vendor's command line;
+//! `slack` and `webhook` deliver notifications.
 
 mod exec;
+#[cfg(feature = "http")]
+mod http;
 mod llm;
 mod rules;
+#[cfg(feature = "http")]
+mod tell;
 
 use camino::Utf8Path;
-use cliq_sdk::{Agent, PhaseContext};
+use cliq_sdk::{Agent, Completion, NotifyContext, PhaseContext};
 use cliq_settings::Settings;
 
 pub use llm::{KNOWN as MODEL_AGENTS, ModelAgent, Usable, usable};
@@ -18,8 +23,19 @@ pub use rules::decide;
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Names of the agents that this version can run.
-pub const NAMES: &[&str] =
-    &["exec", "rules", "claude-code", "cursor", "gemini", "codex", "claude-api", "openai-api", "gemini-api"];
+pub const NAMES: &[&str] = &[
+    "exec",
+    "rules",
+    "slack",
+    "webhook",
+    "claude-code",
+    "cursor",
+    "gemini",
+    "codex",
+    "claude-api",
+    "openai-api",
+    "gemini-api",
+];
 
 /// All built-in agents in one: which one works is what the message says.
 pub fn agent() -> Agent {
@@ -34,13 +50,27 @@ pub fn agent() -> Agent {
             name if ModelAgent::find(name).is_some() => llm::gate(ctx),
             _ => Err(unknown(ctx)),
         })
+        .notify(deliver)
+}
+
+#[cfg(feature = "http")]
+fn deliver(ctx: &NotifyContext) -> Result<Completion, AnyError> {
+    tell::deliver(ctx)
+}
+
+#[cfg(not(feature = "http"))]
+fn deliver(_: &NotifyContext) -> Result<Completion, AnyError> {
+    Err("this cliq was built without HTTP".into())
 }
 
 /// What is set where the agent works.
 fn settings(ctx: &PhaseContext) -> Result<Settings, AnyError> {
-    let home = cliq_settings::home();
-    let project = ctx.cliq_dir().join("settings.json");
-    Ok(Settings::load(home.as_deref(), Some(Utf8Path::new(&project)))?)
+    settings_at(ctx.cliq_dir())
+}
+
+fn settings_at(cliq_dir: &Utf8Path) -> Result<Settings, AnyError> {
+    let project = cliq_dir.join("settings.json");
+    Ok(Settings::load(cliq_settings::home().as_deref(), Some(&project))?)
 }
 
 fn unknown(ctx: &PhaseContext) -> AnyError {

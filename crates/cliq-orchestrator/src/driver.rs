@@ -10,6 +10,7 @@ mod message;
 mod notify;
 mod recovery;
 mod shared;
+mod telling;
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,8 +21,8 @@ use cliq_fs::{
     FsError, PipelineStatus, ProjectLock, SignalWatch, append_line, clear_signal, clear_signals,
     clear_status, clear_temporaries, create_channel, read_status, write_routed, write_status,
 };
-use cliq_protocol::{NotifyRequest, PhaseName, Timestamp};
-use cliq_workflow::{PhaseId, resolve_text};
+use cliq_protocol::{PhaseName, Timestamp};
+use cliq_workflow::PhaseId;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -51,6 +52,8 @@ pub(crate) enum Opening {
 
 /// How long deliveries may still take when the run is over.
 const LAST_NOTIFICATIONS: Duration = Duration::from_secs(10);
+/// As [`LAST_NOTIFICATIONS`], where somebody waits for the run to stop.
+const LAST_WHEN_CANCELLED: Duration = Duration::from_secs(2);
 
 pub(crate) struct Driver {
     shared: Arc<Shared>,
@@ -121,8 +124,15 @@ impl Driver {
             }
         };
         let inputs = plan.resolved_inputs();
-        let shared =
-            Arc::new(Shared { plan, run_id, inputs, messages, stop: CancellationToken::new(), wakers });
+        let shared = Arc::new(Shared {
+            plan,
+            run_id,
+            inputs,
+            messages,
+            stop: CancellationToken::new(),
+            no_more_deliveries: CancellationToken::new(),
+            wakers,
+        });
         if let Err(why) = &watch {
             let message = format!("signal files cannot be watched and are polled instead: {why}");
             shared.send(RunEvent::Warning { phase: None, message });
@@ -217,8 +227,9 @@ impl Driver {
     async fn wind_up(&mut self) {
         self.tasks.close();
         self.notifications.close();
-        if tokio::time::timeout(LAST_NOTIFICATIONS, self.notifications.wait()).await.is_err() {
-            self.shared.stop.cancel();
+        let patience = if self.cancel.is_cancelled() { LAST_WHEN_CANCELLED } else { LAST_NOTIFICATIONS };
+        if tokio::time::timeout(patience, self.notifications.wait()).await.is_err() {
+            self.shared.no_more_deliveries.cancel();
         }
         self.tasks.wait().await;
         self.notifications.wait().await;
@@ -247,7 +258,7 @@ impl Driver {
     fn received(&mut self, message: Message) {
         match message {
             Message::Event(event) => self.happened(event),
-            Message::Notify(phase, request) => self.notify(phase, request),
+            Message::Notify(phase, request) => self.notify(Some(phase), request),
         }
     }
 
@@ -263,7 +274,11 @@ impl Driver {
             }
             _ => None,
         };
+        let begins = matches!(event, RunEvent::RunStarted { .. } | RunEvent::RunResumed { .. });
         self.publish(event);
+        if begins {
+            self.announce("on_start", &serde_json::Map::new());
+        }
         let Some(input) = input else { return };
         for effect in self.pipeline.step(input) {
             if let Err(error) = self.perform(effect) {
@@ -332,6 +347,7 @@ impl Driver {
             Effect::StopAll => self.shared.stop.cancel(),
             Effect::Finish { status, reason, phase } => {
                 let phase = phase.map(|id| self.shared.workflow().phase(id).name.clone());
+                self.announce_end(status, reason.as_deref(), phase.as_ref());
                 self.last_word = Some(RunEvent::RunFinished { status, reason, phase });
                 self.over = true;
             }
@@ -354,9 +370,17 @@ impl Driver {
             Report::PhaseEscalated { phase, .. } => Some((*phase, "on_escalate")),
             _ => None,
         };
+        let announced = match &report {
+            Report::PhaseStarted { phase, .. } => Some((*phase, "on_phase_start")),
+            Report::PhaseCompleted { phase } => Some((*phase, "on_phase_complete")),
+            _ => None,
+        };
         self.publish(RunEvent::from_report(report, &Arc::clone(&self.shared.plan.workflow)));
         if let Some((phase, event)) = told {
             self.notify_of(phase, event);
+        }
+        if let Some((phase, event)) = announced {
+            self.announce_phase(phase, event);
         }
         Ok(())
     }
@@ -414,37 +438,6 @@ impl Driver {
             }
         });
         self.activations.insert(phase, guard);
-    }
-
-    /// Tells whom the team wants told.
-    fn notify_of(&mut self, id: PhaseId, event: &str) {
-        let shared = Arc::clone(&self.shared);
-        let phase = shared.workflow().phase(id);
-        for wish in phase.notify.iter().filter(|wish| wish.event == event) {
-            let resolve = |text: &Option<String>| {
-                text.as_deref()
-                    .map(|text| resolve_text(text, &shared.values(phase)).unwrap_or_else(|_| text.to_owned()))
-            };
-            let payload = serde_json::json!({
-                "phase": phase.name, "team": shared.workflow().name, "run_id": shared.run_id,
-                "message": resolve(&wish.message),
-            });
-            let request = NotifyRequest {
-                agent: wish.agent.clone(),
-                channel: resolve(&wish.channel),
-                event: event.to_owned(),
-                payload: Some(payload),
-                extra: cliq_protocol::Object::new(),
-            };
-            self.notify(phase.name.clone(), request);
-        }
-    }
-
-    fn notify(&mut self, phase: PhaseName, request: NotifyRequest) {
-        let (agent, about) = (request.agent.clone(), request.event.clone());
-        self.publish(RunEvent::NotifyRequested { phase: phase.clone(), agent, about });
-        self.notified += 1;
-        self.notifications.spawn(notify::deliver(Arc::clone(&self.shared), phase, request, self.notified));
     }
 }
 

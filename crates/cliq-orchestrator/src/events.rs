@@ -121,8 +121,9 @@ pub enum RunEvent {
     },
     /// A notification was asked for.
     NotifyRequested {
-        /// The phase that asks.
-        phase: PhaseName,
+        /// The phase that asks; `None` where it is about the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase: Option<PhaseName>,
         /// The agent that is to deliver.
         agent: String,
         /// What it is about.
@@ -349,7 +350,10 @@ impl RunEvent {
                 format!("{phase}: {} of {} commands passed", results.len() - failed, results.len())
             }
             Self::Progress { phase, message } => format!("{phase}: {message}"),
-            Self::NotifyRequested { phase, agent, about } => format!("{phase}: tells {agent} of {about}"),
+            Self::NotifyRequested { phase: Some(phase), agent, about } => {
+                format!("{phase}: tells {agent} of {about}")
+            }
+            Self::NotifyRequested { phase: None, agent, about } => format!("tells {agent} of {about}"),
             Self::AgentCompleted { phase, .. } => format!("{phase}: agent is done"),
             Self::WorkFailed { phase, reason, .. } => format!("{phase}: {reason}"),
             Self::Verdict { gate, iteration, max_iterations, verdict } => {
@@ -387,7 +391,6 @@ impl RunEvent {
             | Self::CommandFinished { phase, .. }
             | Self::CommandsFinished { phase, .. }
             | Self::Progress { phase, .. }
-            | Self::NotifyRequested { phase, .. }
             | Self::AgentCompleted { phase, .. }
             | Self::WorkFailed { phase, .. }
             | Self::Verdict { gate: phase, .. }
@@ -396,7 +399,9 @@ impl RunEvent {
             | Self::PhaseEscalated { phase, .. }
             | Self::PhaseReset { phase }
             | Self::PhaseStopped { phase } => Some(phase),
-            Self::Warning { phase, .. } | Self::RunFinished { phase, .. } => phase.as_ref(),
+            Self::Warning { phase, .. }
+            | Self::RunFinished { phase, .. }
+            | Self::NotifyRequested { phase, .. } => phase.as_ref(),
             Self::RunStarted { .. }
             | Self::RunInterrupted
             | Self::RunResumed { .. }

@@ -56,8 +56,20 @@ pub struct RunPlan {
     pub max_parallel: Option<usize>,
     /// Times.
     pub timing: Timing,
+    /// Whom to tell of the run, by event: `on_start`, `on_phase_start`, `on_phase_complete`, `on_complete`,
+    /// `on_escalate`, `on_cancel` (SPEC section 9). A delivery that fails is a warning.
+    pub notifications: BTreeMap<String, Vec<Recipient>>,
     /// What starts processes.
     pub launcher: Arc<dyn Launcher>,
+}
+
+/// Whom to tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recipient {
+    /// The agent that delivers.
+    pub agent: String,
+    /// Where to, in the agent's own terms.
+    pub channel: String,
 }
 
 /// Why a run cannot begin. One line per problem, each with its remedy.
@@ -80,6 +92,7 @@ impl RunPlan {
             inputs: BTreeMap::new(),
             max_parallel: None,
             timing: Timing::default(),
+            notifications: BTreeMap::new(),
             launcher: Arc::new(ProcessLauncher),
         }
     }

@@ -47,7 +47,7 @@ fn events_are_pinned() {
         RunEvent::CommandFinished { phase: name("gate"), result: failed.clone() },
         RunEvent::CommandsFinished { phase: name("gate"), iteration: 1, results: vec![failed] },
         RunEvent::Progress { phase: name("dev"), message: "half".into() },
-        RunEvent::NotifyRequested { phase: name("dev"), agent: "slack".into(), about: "help".into() },
+        RunEvent::NotifyRequested { phase: Some(name("dev")), agent: "slack".into(), about: "help".into() },
         RunEvent::AgentCompleted { phase: name("dev"), result: Some(json!({"n": 1})) },
         RunEvent::WorkFailed {
             phase: name("dev"),

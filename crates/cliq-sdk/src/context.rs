@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::ops::Deref;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{IoContext, read_handoff, write_handoff};
 use cliq_protocol::{
     AgentMessage, Body, CommandResult, Envelope, EnvelopeType, GateData, GateDispatch, HistoryEntry,
@@ -361,11 +361,18 @@ fn completion(verdict: &Verdict) -> Completion {
 /// For an agent that delivers a notification.
 #[derive(Debug)]
 pub struct NotifyContext {
+    pub(crate) cliq_dir: Utf8PathBuf,
     pub(crate) details: NotifyDetails,
     pub(crate) reporter: Reporter,
 }
 
 impl NotifyContext {
+    /// The project's `.cliq`.
+    #[must_use]
+    pub fn cliq_dir(&self) -> &Utf8Path {
+        &self.cliq_dir
+    }
+
     /// What to deliver.
     #[must_use]
     pub fn details(&self) -> &NotifyDetails {

@@ -121,6 +121,7 @@ impl Agent {
             Dispatch::Notify(dispatch) => {
                 let handler = self.notify.as_ref().ok_or("this agent does not deliver notifications")?;
                 handler(&NotifyContext {
+                    cliq_dir: session.message().cliq_dir.clone(),
                     details: dispatch.notify.clone(),
                     reporter: session.reporter().clone(),
                 })

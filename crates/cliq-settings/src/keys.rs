@@ -98,9 +98,24 @@ pub static KEYS: &[Key] = &[
         None,
         "whom to tell of an event of a run: on_start, on_phase_start, on_phase_complete, on_complete, on_escalate, on_cancel",
     ),
-    key("slack.*.url", Kind::SecretUrl, None, "the incoming webhook of a Slack channel"),
-    key("webhook.*.url", Kind::SecretUrl, None, "where a webhook posts to"),
-    key("webhook.*.secret", Kind::Secret, None, "what a webhook's posts are signed with (HMAC-SHA256)"),
+    key(
+        "agents.slack.channels.*.webhook_url",
+        Kind::SecretUrl,
+        None,
+        "the incoming webhook of a Slack channel; `slack` alone means the channel `default`",
+    ),
+    key(
+        "agents.webhook.channels.*.url",
+        Kind::SecretUrl,
+        None,
+        "where a webhook posts to; `webhook` alone means the channel `default`",
+    ),
+    key(
+        "agents.webhook.channels.*.secret",
+        Kind::Secret,
+        None,
+        "what a webhook's posts are signed with (HMAC-SHA256)",
+    ),
 ];
 
 /// Events that `notifications.*` knows.
@@ -183,8 +198,9 @@ impl Key {
             Kind::List => texts(),
             Kind::Channels => {
                 let channel = |item: &Value| {
-                    let parts = item.as_str().and_then(|text| text.split_once(':'));
-                    parts.is_some_and(|(kind, name)| matches!(kind, "slack" | "webhook") && !name.is_empty())
+                    let text = item.as_str().unwrap_or_default();
+                    let (kind, name) = text.split_once(':').unwrap_or((text, "default"));
+                    matches!(kind, "slack" | "webhook") && !name.is_empty()
                 };
                 value.as_array().is_some_and(|items| items.iter().all(channel))
             }

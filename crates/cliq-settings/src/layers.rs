@@ -128,6 +128,15 @@ impl Settings {
         entries
     }
 
+    /// What is set below a group such as `notifications`: names of the user's choice, and the lists they have.
+    #[must_use]
+    pub fn lists_below(&self, group: &str) -> Vec<(String, Vec<String>)> {
+        let prefix = format!("{group}.");
+        let entries =
+            self.entries().into_iter().map(|entry| entry.key).filter(|key| key.starts_with(&prefix));
+        entries.map(|key| (key[prefix.len()..].to_owned(), self.list(&key))).collect()
+    }
+
     fn value(&self, path: &str) -> Option<Value> {
         self.entry(path).ok()?.value
     }

@@ -36,6 +36,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     plan.inputs = args.inputs.iter().cloned().collect();
     plan.max_parallel = args.max_parallel.map(|n| n as usize).or_else(|| settings.count("max_parallel"));
     plan.timing = settings::timing(&settings);
+    plan.notifications = settings::notifications(&settings);
     if args.detach {
         // What can be known to fail is told here, where somebody reads it.
         match &begin {

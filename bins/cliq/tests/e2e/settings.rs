@@ -72,14 +72,15 @@ fn secrets_are_not_shown() {
         .unwrap();
     child.stdin.take().unwrap().write_all(format!("{secret}\n").as_bytes()).unwrap();
     let said = done(&child.wait_with_output().unwrap()).expect(0);
-    env.cliq(["settings", "set", "slack.team.url", "https://hooks.example/T/secret"]).expect(0);
+    env.cliq(["settings", "set", "agents.slack.channels.team.webhook_url", "https://hooks.example/T/secret"])
+        .expect(0);
     let mode = env.path(".cliq/settings.json").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     for command in [
         &["list"][..],
         &["list", "--json"],
         &["get", "agents.claude-api.api_key"],
-        &["get", "slack.team.url"],
+        &["get", "agents.slack.channels.team.webhook_url"],
     ] {
         let done = env.cliq([&["settings"], command].concat()).expect(0).says("****");
         assert!(

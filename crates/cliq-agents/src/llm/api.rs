@@ -4,12 +4,10 @@ mod anthropic;
 mod gemini;
 mod openai;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io::{BufReader, Read};
-use std::rc::Rc;
 use std::time::Duration;
 
-use backon::{BlockingRetryable, ExponentialBuilder};
 use cliq_settings::Secret;
 use serde_json::Value;
 use ureq::http::{Response, StatusCode};
@@ -19,16 +17,12 @@ use super::display::Display;
 use super::known::ApiKind;
 use super::{Answer, Conversation, Model, sse};
 use crate::AnyError;
+use crate::http::{self, Failed};
 
 /// How often a call is tried.
 const TRIES: usize = 6;
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How long a connection may take, and the first byte of an answer.
-const CONNECT: Duration = Duration::from_secs(20);
+/// How long the first byte of an answer may take.
 const FIRST_BYTE: Duration = Duration::from_secs(300);
-/// What of an error's body is quoted.
-const QUOTED: u64 = 2000;
 
 /// What is needed to use an API.
 pub(crate) struct Access {
@@ -69,30 +63,9 @@ struct Piece {
     done: bool,
 }
 
-/// Why a call failed.
-#[derive(Debug)]
-struct Failed {
-    message: String,
-    again: bool,
-    /// How long the server wants to be left alone.
-    pause: Option<Duration>,
-}
-
-impl Failed {
-    fn final_one(message: impl Into<String>) -> Self {
-        Self { message: message.into(), again: false, pause: None }
-    }
-}
-
 impl Api {
     pub(crate) fn new(access: Access) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT))
-            .timeout_recv_response(Some(FIRST_BYTE))
-            .user_agent(concat!("cliq/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Self { access, client: config.into() }
+        Self { access, client: http::client(FIRST_BYTE) }
     }
 
     fn call(&self, conversation: &Conversation) -> Call {
@@ -130,7 +103,7 @@ impl Api {
             let (name, base) = (self.access.name, &self.access.base);
             Failed {
                 message: format!("{name} cannot be reached at {base}: {error}"),
-                again: is_passing(&error),
+                again: http::is_passing(&error),
                 pause: None,
             }
         })?;
@@ -192,23 +165,8 @@ impl Api {
 
     /// What a status other than 200 means.
     fn refusal(&self, response: Response<Body>) -> Failed {
-        let status = response.status();
-        let pause = response.headers().get("retry-after").and_then(|v| v.to_str().ok()?.trim().parse().ok());
-        let pause = pause.and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
-        let mut body = String::new();
-        let _ = response.into_body().into_reader().take(QUOTED).read_to_string(&mut body);
-        let said = serde_json::from_str::<Value>(&body).ok();
-        let said = said.as_ref().and_then(|value| {
-            let value = value.get(0).unwrap_or(value);
-            value
-                .pointer("/error/message")
-                .or_else(|| value.get("message"))
-                .or_else(|| value.get("error"))?
-                .as_str()
-        });
-        let said = said.unwrap_or(body.trim());
         let name = self.access.name;
-        let hint = match status.as_u16() {
+        let hint = match response.status().as_u16() {
             401 | 403 => format!(" (check its key: the environment, or `agents.{name}.api_key`)"),
             404 => format!(
                 " (check `agents.{name}.model`, here {}, and `agents.{name}.base_url`)",
@@ -216,20 +174,10 @@ impl Api {
             ),
             _ => String::new(),
         };
-        let again = matches!(status.as_u16(), 408 | 409 | 425 | 429) || status.is_server_error();
-        Failed { message: format!("{name} answered {status}: {said}{hint}"), again, pause }
+        let mut failed = http::refusal(name, response);
+        failed.message.push_str(&hint);
+        failed
     }
-}
-
-/// Whether the same may succeed a moment later.
-fn is_passing(error: &ureq::Error) -> bool {
-    matches!(
-        error,
-        ureq::Error::Io(_)
-            | ureq::Error::Timeout(_)
-            | ureq::Error::ConnectionFailed
-            | ureq::Error::HostNotFound
-    )
 }
 
 impl Model for Api {
@@ -239,25 +187,12 @@ impl Model for Api {
         }
         display.act(&format!("asking {}", self.access.model));
         let call = self.call(conversation);
-        let backoff = ExponentialBuilder::new()
-            .with_min_delay(FIRST_PAUSE)
-            .with_max_delay(LONGEST_PAUSE)
-            .with_max_times(TRIES - 1)
-            .with_jitter();
         let display = RefCell::new(display);
-        // What the server asks for goes before what we would do.
-        let wanted = Rc::new(Cell::new(None));
-        let asked = Rc::clone(&wanted);
-        let result = (|| self.try_once(&call, &mut display.borrow_mut()))
-            .retry(backoff)
-            .when(|failed| failed.again)
-            .notify(|failed, pause| {
-                wanted.set(failed.pause.map(|pause| pause.min(LONGEST_PAUSE)));
-                let seconds = wanted.get().unwrap_or(pause).as_secs_f32().round();
-                display.borrow_mut().act(&format!("{}; trying again in {seconds} s", failed.message));
-            })
-            .sleep(move |pause| std::thread::sleep(asked.take().unwrap_or(pause)))
-            .call();
+        let result = http::retry(
+            TRIES,
+            || self.try_once(&call, &mut display.borrow_mut()),
+            |said| display.borrow_mut().act(said),
+        );
         let display = display.into_inner();
         let answer = result.map_err(|failed| display.masked(&failed.message))?;
         display.finish();

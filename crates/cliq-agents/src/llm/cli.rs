@@ -35,7 +35,9 @@ pub(crate) struct Cli {
     pub(crate) key: Option<(&'static str, Secret)>,
     /// The key that it will find, wherever.
     pub(crate) known_key: Option<Secret>,
-    pub(crate) base: Option<(&'static str, String)>,
+    /// Where its API is, and the variable in which the program wants it, if it takes it from there.
+    pub(crate) base: Option<String>,
+    pub(crate) base_variable: Option<&'static str>,
     pub(crate) workspace: Utf8PathBuf,
     /// Where a prompt goes that is too long for an argument.
     pub(crate) prompt_file: Utf8PathBuf,
@@ -48,14 +50,12 @@ impl Model for Cli {
         }
         let prompt = conversation.as_one();
         let mut command = Command::new(&self.program);
-        command.args(
-            self.dialect.args(self.model.as_deref(), self.base.as_ref().map(|(_, base)| base.as_str())),
-        );
+        command.args(self.dialect.args(self.model.as_deref(), self.base.as_deref()));
         command.args(&self.args).current_dir(&self.workspace);
         if let Some((variable, key)) = &self.key {
             command.env(variable, key.reveal());
         }
-        if let Some((variable, base)) = &self.base {
+        if let (Some(variable), Some(base)) = (self.base_variable, &self.base) {
             command.env(variable, base);
         }
         if !self.dialect.reads_standard_input() {

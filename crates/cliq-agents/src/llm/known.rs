@@ -196,7 +196,8 @@ impl ModelAgent {
                 // What the environment has, the program has too.
                 key: settings.secret(&self.setting("api_key")).map(|key| (self.key_variables[0], key)),
                 known_key: key,
-                base: base.and_then(|base| Some((self.base_variable?, base))),
+                base,
+                base_variable: self.base_variable,
                 workspace: ctx.workspace().to_owned(),
                 prompt_file: ctx.files_dir().join(".prompt.md"),
             })),

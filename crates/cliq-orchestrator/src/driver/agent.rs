@@ -145,7 +145,7 @@ impl AgentRun {
         let Some(command) = self.shared.plan.agents.get(&self.agent) else {
             return Err(failed(format!("there is no agent `{}`", self.agent)));
         };
-        let mut env = self.shared.environment(&self.phase);
+        let mut env = self.shared.environment(self.phase.as_str());
         env.insert("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string());
         let job = Job {
             title: self.phase.to_string(),

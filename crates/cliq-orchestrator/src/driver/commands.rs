@@ -229,7 +229,7 @@ impl Runner<'_> {
     ) -> Result<(Exit, Option<String>), Trouble> {
         let script = resolve_script(script, &self.shared.values(self.phase))
             .map_err(|e| Trouble::Phase(unresolved(&e)))?;
-        let mut env: BTreeMap<String, String> = self.shared.environment(&self.phase.name);
+        let mut env: BTreeMap<String, String> = self.shared.environment(self.phase.name.as_str());
         env.extend(script.env);
         let job = Job {
             title: self.phase.name.to_string(),

@@ -1,4 +1,5 @@
-//! Delivering notifications: fire and forget, and failures are warnings (SPEC section 9).
+//! Delivering notifications: fire and forget, and failures are warnings (SPEC section 9). Nobody watches a delivery, so it is
+//! a plain child whatever the launcher of the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,26 +9,36 @@ use cliq_protocol::{AgentMessage, Dispatch, NotifyDetails, NotifyDispatch, Notif
 
 use super::agent::{Follower, Terminal};
 use super::shared::Shared;
-use crate::launcher::Job;
+use crate::events::RunEvent;
+use crate::launcher::{Job, Launcher};
+use crate::process::ProcessLauncher;
 
 /// How long a delivery may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Delivers one notification; a failure becomes a warning.
-pub(super) async fn deliver(shared: Arc<Shared>, phase: PhaseName, request: NotifyRequest, number: u32) {
-    if let Err(why) = try_deliver(&shared, &phase, &request, number).await {
-        shared.warn(&phase, format!("`{}` could not be told of {}: {why}", request.agent, request.event));
+pub(super) async fn deliver(
+    shared: Arc<Shared>,
+    phase: Option<PhaseName>,
+    request: NotifyRequest,
+    number: u32,
+) {
+    if let Err(why) = try_deliver(&shared, phase.as_ref(), &request, number).await {
+        let message = format!("`{}` could not be told of {}: {why}", request.agent, request.event);
+        shared.send(RunEvent::Warning { phase, message });
     }
 }
 
 async fn try_deliver(
     shared: &Shared,
-    phase: &PhaseName,
+    phase: Option<&PhaseName>,
     request: &NotifyRequest,
     number: u32,
 ) -> Result<(), String> {
     let Some(command) = shared.plan.agents.get(&request.agent) else {
-        return Err(if cliq_workflow::BUILT_IN.contains(&request.agent.as_str()) {
+        return Err(if let Some(why) = shared.plan.agents.why_unusable(&request.agent) {
+            why.to_owned()
+        } else if cliq_workflow::BUILT_IN.contains(&request.agent.as_str()) {
             "this version of cliq cannot run that agent yet".to_owned()
         } else {
             "there is no such agent".to_owned()
@@ -51,12 +62,11 @@ async fn try_deliver(
         }),
     };
     write_atomic(&message_file, &message.encode()).map_err(|error| error.to_string())?;
-    let mut env = shared.environment(phase);
-    env.insert("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string());
     // It does not belong to the phase: the phase's end must not end it.
-    env.insert("CLIQ_PHASE".to_owned(), format!("_notify-{number}"));
+    let mut env = shared.environment(&format!("_notify-{number}"));
+    env.insert("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string());
     let job = Job {
-        title: format!("{} for {phase}", request.agent),
+        title: phase.map_or_else(|| request.agent.clone(), |phase| format!("{} for {phase}", request.agent)),
         program: command.program.to_string(),
         args: command.args.clone(),
         env,
@@ -64,10 +74,10 @@ async fn try_deliver(
         stdin: Some(message_file),
         log: dir.logs().join(format!("_notify-{number}.log")),
     };
-    let mut process = shared.plan.launcher.launch(&job).await.map_err(|error| error.to_string())?;
+    let mut process = ProcessLauncher.launch(&job).await.map_err(|error| error.to_string())?;
     let ended = tokio::select! {
         ended = tokio::time::timeout(LIMIT, process.wait()) => ended,
-        () = shared.stop.cancelled() => Ok(Err(std::io::ErrorKind::Interrupted.into())),
+        () = shared.no_more_deliveries.cancelled() => Ok(Err(std::io::ErrorKind::Interrupted.into())),
     };
     process.end(shared.plan.timing.kill_grace).await;
     let terminal = Follower::new(&signal_file).read(|_| (), |_| ())?;

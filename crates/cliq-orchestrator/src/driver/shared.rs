@@ -30,6 +30,8 @@ pub(super) struct Shared {
     pub(super) messages: mpsc::UnboundedSender<Message>,
     /// Ends every agent and command.
     pub(super) stop: CancellationToken,
+    /// Ends deliveries, which may outlast the phases that asked for them.
+    pub(super) no_more_deliveries: CancellationToken,
     pub(super) wakers: Wakers,
 }
 
@@ -58,13 +60,14 @@ impl Shared {
     }
 
     /// What agents and commands find in their environment (SPEC section 5).
-    pub(super) fn environment(&self, phase: &PhaseName) -> BTreeMap<String, String> {
+    pub(super) fn environment(&self, phase: &str) -> BTreeMap<String, String> {
         let dir = self.dir();
+        let signal_file = dir.signals().join(format!("{phase}.jsonl"));
         BTreeMap::from([
             ("CLIQ_PHASE".to_owned(), phase.to_string()),
             ("CLIQ_DIR".to_owned(), dir.root().to_string()),
             ("CLIQ_WORKSPACE".to_owned(), dir.workspace().to_string()),
-            ("CLIQ_SIGNAL_FILE".to_owned(), dir.signal_file(phase).to_string()),
+            ("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string()),
             ("CLIQ_RUN_ID".to_owned(), self.run_id.clone()),
         ])
     }
