@@ -222,6 +222,11 @@ pub(crate) enum TeamCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Install a team for all projects, from a folder or a git repository.
+    Install {
+        /// A folder with a team.yml, or the URL of a git repository, with `#BRANCH` or `#TAG` where it is not the usual one.
+        source: String,
+    },
     /// Create a team to begin with, in a folder of its name.
     Create {
         /// `name` or `@scope/name`.

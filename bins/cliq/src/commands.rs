@@ -9,6 +9,7 @@ mod demo;
 mod detach;
 mod doctor;
 mod init;
+mod install;
 mod logs;
 mod req;
 mod run;

@@ -38,8 +38,20 @@ pub(crate) const DEMO_FILES: &[(&str, &str)] = files!("demo":
     "pages/reference/settings.md", "pages/reference/commands.md", "pages/about.md",
 );
 
+const HELLO_WORLD: Bundled = Bundled {
+    name: "@cliq/hello-world",
+    files: files!("teams/hello-world": "team.yml", "roles/planner.md", "roles/writer.md", "roles/reviewer.md"),
+};
+
+const CODE: Bundled = Bundled {
+    name: "@cliq/code",
+    files: files!("teams/code":
+        "team.yml", "roles/architect.md", "roles/developer.md", "roles/tester.md", "roles/reviewer.md",
+    ),
+};
+
 /// Every bundled team.
-pub(crate) const BUNDLED: &[Bundled] = &[DEMO];
+pub(crate) const BUNDLED: &[Bundled] = &[HELLO_WORLD, CODE, DEMO];
 
 /// Writes files below a directory; scripts become executable.
 pub(crate) fn write_files(dir: &Utf8Path, files: &[(&str, &str)]) -> Result<(), Failure> {

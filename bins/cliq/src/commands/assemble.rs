@@ -95,7 +95,7 @@ fn copy_instructions(team: &TeamFolder, dir: &CliqDir) -> Result<(), Failure> {
 
 /// Copies a file or a directory with all below it; permissions stay, links become what they point to. A source that is
 /// not there is nothing.
-fn copy_tree(from: &Utf8Path, to: &Utf8Path) -> Result<(), Failure> {
+pub(super) fn copy_tree(from: &Utf8Path, to: &Utf8Path) -> Result<(), Failure> {
     let Ok(meta) = fs::metadata(from) else { return Ok(()) };
     if meta.is_file() {
         let parent = to.parent().unwrap_or(to);

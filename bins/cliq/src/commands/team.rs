@@ -30,6 +30,7 @@ pub(super) fn run(command: TeamCommand) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         TeamCommand::List { json } => list(json),
+        TeamCommand::Install { source } => super::install::run(&source),
         TeamCommand::Create { name } => create(&name),
         TeamCommand::Show { path, json } => show(path.as_deref(), json),
     }

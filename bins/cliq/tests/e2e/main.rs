@@ -16,5 +16,6 @@ mod resume;
 mod runs;
 mod server;
 mod settings;
+mod teams;
 mod tmux;
 mod worked_example;
