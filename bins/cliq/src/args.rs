@@ -269,6 +269,13 @@ pub(crate) enum AgentCommand {
     },
     /// Handle the dispatch message on standard input with the built-in agent that it names, as `cliq-agent` does.
     Handle,
+    /// Run the team of a team phase, whose dispatch message is on standard input.
+    #[command(hide = true)]
+    Team {
+        /// The agent for phases that name none.
+        #[arg(long)]
+        agent: Option<String>,
+    },
     /// List the agents that can work here.
     List,
 }

@@ -15,6 +15,7 @@ mod req;
 mod run;
 mod settings;
 mod status;
+mod sub_team;
 mod team;
 
 use std::process::ExitCode;

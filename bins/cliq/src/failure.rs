@@ -49,6 +49,12 @@ impl Failure {
         self
     }
 
+    /// The same, said of something.
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     fn code(&self) -> u8 {
         match self.kind {
             Kind::BrokenPipe => 0,

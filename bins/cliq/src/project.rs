@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_agents::Usable;
 use cliq_fs::CliqDir;
-use cliq_orchestrator::{AgentCommand, Agents, Journal, RunView};
+use cliq_orchestrator::{AgentCommand, Agents, Journal, RunPlan, RunView, StartError};
+use cliq_protocol::PhaseKind;
 use cliq_settings::Settings;
 use cliq_workflow::{TeamFolder, ValidatedWorkflow};
 use serde::Deserialize;
@@ -83,6 +84,7 @@ pub(crate) fn agents(
             _ => agents.with(*name, built_in()),
         };
     }
+    agents = agents.with("team", this_program(&["agent", "team"]));
     for (name, command) in installed() {
         agents = agents.with(name, command);
     }
@@ -105,13 +107,59 @@ pub(crate) fn default_agent(settings: &Settings) -> Option<String> {
 
 /// `cliq-agent` beside this program; where it was not installed, this program does the same.
 fn built_in() -> AgentCommand {
-    let me = std::env::current_exe().ok().and_then(|path| Utf8PathBuf::from_path_buf(path).ok());
-    let me = me.unwrap_or_else(|| "cliq".into());
-    let sibling = me.with_file_name("cliq-agent");
+    let me = this_program(&["agent", "handle"]);
+    let sibling = me.program.with_file_name("cliq-agent");
     if sibling.is_file() {
-        return AgentCommand { program: sibling, args: Vec::new(), needs_env: Vec::new() };
+        AgentCommand { program: sibling, args: Vec::new(), needs_env: Vec::new() }
+    } else {
+        me
     }
-    AgentCommand { program: me, args: vec!["agent".to_owned(), "handle".to_owned()], needs_env: Vec::new() }
+}
+
+fn this_program(args: &[&str]) -> AgentCommand {
+    let me = std::env::current_exe().ok().and_then(|path| Utf8PathBuf::from_path_buf(path).ok());
+    let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+    AgentCommand { program: me.unwrap_or_else(|| "cliq".into()), args, needs_env: Vec::new() }
+}
+
+/// The plan for a team in a project, as far as it goes without what a command line says.
+pub(crate) fn plan(dir: &CliqDir, workflow: ValidatedWorkflow, settings: &Settings) -> RunPlan {
+    let mut plan = RunPlan::new(dir.clone(), workflow);
+    plan.agents = agents(Some(dir), Some(&plan.workflow), settings);
+    plan.default_agent = default_agent(settings);
+    plan.max_parallel = settings.count("max_parallel");
+    plan.timing = crate::settings::timing(settings);
+    plan
+}
+
+/// Makes an agent that of phases which name none, in the teams of team phases too.
+pub(crate) fn set_default_agent(plan: &mut RunPlan, agent: &str) {
+    plan.default_agent = Some(agent.to_owned());
+    plan.agents =
+        std::mem::take(&mut plan.agents).with("team", this_program(&["agent", "team", "--agent", agent]));
+}
+
+/// What keeps the teams of team phases from running, found before anything starts.
+pub(crate) fn check_sub_teams(plan: &RunPlan, settings: &Settings) -> Result<(), Failure> {
+    for (_, phase) in plan.workflow.phases().filter(|(_, phase)| phase.kind == PhaseKind::Team) {
+        let dir = plan.dir.team_of(&phase.name);
+        let about = |failure: Failure| failure.about(&format!("team phase `{}`", phase.name));
+        if !dir.team_file().exists() {
+            return Err(about(Failure::usage("its team is not assembled"))
+                .hint("assemble the team again: `cliq assemble`"));
+        }
+        let mut inner = self::plan(&dir, team(&dir)?, settings);
+        inner.default_agent = plan.default_agent.clone();
+        inner.inputs = phase.inputs.clone();
+        inner.check(&has_env).map_err(|error| about(StartError::from(error).into()))?;
+        check_sub_teams(&inner, settings)?;
+    }
+    Ok(())
+}
+
+/// Whether an environment variable is set.
+pub(crate) fn has_env(variable: &str) -> bool {
+    std::env::var_os(variable).is_some()
 }
 
 #[derive(Deserialize)]

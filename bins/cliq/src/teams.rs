@@ -107,6 +107,25 @@ pub(crate) fn load(reference: &str) -> Result<Found, Failure> {
     Err(Failure::usage(format!("there is no team {reference}")).hint(hint))
 }
 
+/// The team that a team phase means, whose own team lies in `base`: `@scope/name`, a path from there, or the name of an
+/// installed team of the scope `@local`.
+pub(crate) fn load_from(base: &Utf8Path, reference: &str) -> Result<Found, Failure> {
+    if reference.contains("://") {
+        return Err(Failure::usage(format!(
+            "{reference} is the address of a hub, which this version of cliq does not know"
+        ))
+        .hint("`cliq team install` the team, and name it `@scope/name`"));
+    }
+    if reference.starts_with('@') {
+        return load(reference);
+    }
+    let path = base.join(reference);
+    if !path.exists() && !reference.contains('/') {
+        return load(&format!("@local/{reference}"));
+    }
+    load(path.as_str())
+}
+
 /// The team here, else the assembled one.
 pub(crate) fn load_or_here(reference: Option<&str>) -> Result<Found, Failure> {
     if let Some(reference) = reference {

@@ -7,10 +7,11 @@ use cliq_protocol::PhaseName;
 
 use crate::{FsError, IoContext, write_atomic};
 
-/// The `.cliq` directory of a project. It exists, and its path is absolute.
+/// The `.cliq` directory of a project, or that of a team phase within it. Its path is absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliqDir {
     root: Utf8PathBuf,
+    workspace: Utf8PathBuf,
 }
 
 impl CliqDir {
@@ -25,7 +26,23 @@ impl CliqDir {
         let path = workspace.join(Self::NAME);
         let root = path.canonicalize_utf8().at("open", &path)?;
         fs::read_dir(&root).at("open", &path)?;
-        Ok(Self { root })
+        let workspace = root.parent().unwrap_or(&root).to_owned();
+        Ok(Self { root, workspace })
+    }
+
+    /// The directory at `root`, for a team that works in `workspace`: that of a team phase is `.cliq/teams/<phase>/`.
+    ///
+    /// # Errors
+    /// There is no such directory, or a path is not UTF-8.
+    pub fn at(root: &Utf8Path, workspace: &Utf8Path) -> Result<Self, FsError> {
+        let root = root.canonicalize_utf8().at("open", root)?;
+        Ok(Self { root, workspace: workspace.canonicalize_utf8().at("open", workspace)? })
+    }
+
+    /// The directory of the team that a phase runs, in the same workspace. It may not exist.
+    #[must_use]
+    pub fn team_of(&self, phase: &PhaseName) -> Self {
+        Self { root: self.root.join("teams").join(phase.as_str()), workspace: self.workspace.clone() }
     }
 
     /// The `.cliq` directory of the nearest of `start` and its parents that has one.
@@ -78,7 +95,7 @@ impl CliqDir {
     /// The directory that the agents work in: the one that holds `.cliq`.
     #[must_use]
     pub fn workspace(&self) -> &Utf8Path {
-        self.root.parent().unwrap_or(&self.root)
+        &self.workspace
     }
 
     /// `path`, relative to the directory where it lies within.

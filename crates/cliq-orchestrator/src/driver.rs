@@ -21,7 +21,7 @@ use cliq_fs::{
     FsError, PipelineStatus, ProjectLock, SignalWatch, append_line, clear_signal, clear_signals,
     clear_status, clear_temporaries, create_channel, read_status, write_routed, write_status,
 };
-use cliq_protocol::{PhaseName, Timestamp};
+use cliq_protocol::{PhaseKind, PhaseName, Timestamp};
 use cliq_workflow::PhaseId;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -50,6 +50,8 @@ pub(crate) enum Opening {
     },
 }
 
+/// How long the team of a team phase may take where the phase says nothing.
+const TEAM_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long deliveries may still take when the run is over.
 const LAST_NOTIFICATIONS: Duration = Duration::from_secs(10);
 /// As [`LAST_NOTIFICATIONS`], where somebody waits for the run to stop.
@@ -101,6 +103,11 @@ impl Driver {
         }
         for (from, to) in plan.workflow.channels() {
             create_channel(&dir.channel(&plan.workflow.phase(from).name, &plan.workflow.phase(to).name))?;
+        }
+        for (_, phase) in plan.workflow.phases() {
+            if let Some(result) = plan.result_channel(phase) {
+                create_channel(&dir.channel(&phase.name, &result))?;
+            }
         }
         let wakers = Wakers::default();
         let watch = SignalWatch::new(&dir.signals(), {
@@ -394,6 +401,11 @@ impl Driver {
     ) -> Result<(), FsError> {
         let shared = Arc::clone(&self.shared);
         let phase = shared.workflow().phase(id);
+        if let Some(reason) = message::unresolved_input(&shared, phase) {
+            let phase = phase.name.clone();
+            shared.send(RunEvent::WorkFailed { phase, reason, output_tail: None, log_file: None });
+            return Ok(());
+        }
         let agent = shared.plan.agent_of(phase).unwrap_or_default().to_owned();
         let gate = match self.pipeline.gate(id) {
             Some(gate) => {
@@ -403,7 +415,15 @@ impl Driver {
             None => None,
         };
         let timing = shared.plan.timing;
-        let usual = if gate.is_some() { timing.gate_agent_timeout } else { timing.phase_timeout };
+        let usual = match phase.kind {
+            // Its own phases have limits of their own.
+            PhaseKind::Team => TEAM_TIMEOUT,
+            _ if gate.is_some() => timing.gate_agent_timeout,
+            _ => timing.phase_timeout,
+        };
+        // A team ends its own processes first.
+        let kill_grace =
+            if phase.kind == PhaseKind::Team { timing.kill_grace * 3 } else { timing.kill_grace };
         let activation = Activation { phase: id, iteration, routed_by, agent: agent.clone(), gate };
         let run = AgentRun {
             message: message::build(&shared, &activation)?,
@@ -413,6 +433,7 @@ impl Driver {
             limit: phase.timeout.unwrap_or(usual),
             agent,
             iteration,
+            kill_grace,
             shared: Arc::clone(&shared),
         };
         self.start(id, run.run());

@@ -12,6 +12,7 @@ use cliq_workflow::ValidatedWorkflow;
 
 use crate::engine::{Effect, Pipeline};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
+use crate::plan::RunPlan;
 
 /// The writing end.
 #[derive(Debug)]
@@ -150,6 +151,12 @@ impl Journal {
             RunEvent::RunStarted { shape, .. } => Some(shape.as_str()),
             _ => None,
         })
+    }
+
+    /// Whether the plan's team is the one that the run began with, so that it can be resumed.
+    #[must_use]
+    pub fn fits(&self, plan: &RunPlan) -> bool {
+        self.shape() == Some(plan.shape().as_str())
     }
 
     /// Whether the run is complete.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::CliqDir;
-use cliq_protocol::PhaseKind;
+use cliq_protocol::{PhaseKind, PhaseName};
 use cliq_workflow::{Phase, ValidatedWorkflow, is_connector, nearest};
 
 use crate::agents::Agents;
@@ -40,6 +40,18 @@ impl Default for Timing {
     }
 }
 
+/// The agent of team phases: it runs the whole team of `.cliq/teams/<phase>/`.
+const TEAM_AGENT: &str = "team";
+
+/// What a run is part of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parent {
+    /// The phase that the run is for. What the team hands over at its end goes to a channel with this name's.
+    pub phase: PhaseName,
+    /// Where that phase stands: the value of `CLIQ_RUN_PATH` in its environment.
+    pub path: String,
+}
+
 /// Everything that a run is made from.
 pub struct RunPlan {
     /// The project.
@@ -59,6 +71,8 @@ pub struct RunPlan {
     /// Whom to tell of the run, by event: `on_start`, `on_phase_start`, `on_phase_complete`, `on_complete`,
     /// `on_escalate`, `on_cancel` (SPEC section 9). A delivery that fails is a warning.
     pub notifications: BTreeMap<String, Vec<Recipient>>,
+    /// For the team of a team phase: what it is part of.
+    pub parent: Option<Parent>,
     /// What starts processes.
     pub launcher: Arc<dyn Launcher>,
 }
@@ -93,6 +107,7 @@ impl RunPlan {
             max_parallel: None,
             timing: Timing::default(),
             notifications: BTreeMap::new(),
+            parent: None,
             launcher: Arc::new(ProcessLauncher),
         }
     }
@@ -102,7 +117,8 @@ impl RunPlan {
     pub fn agent_of<'a>(&'a self, phase: &'a Phase) -> Option<&'a str> {
         match phase.kind {
             PhaseKind::Standard | PhaseKind::Gate => phase.agent.as_deref().or(self.default_agent.as_deref()),
-            PhaseKind::Hug | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team => None,
+            PhaseKind::Team => Some(TEAM_AGENT),
+            PhaseKind::Hug | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push => None,
         }
     }
 
@@ -123,7 +139,7 @@ impl RunPlan {
 
     fn check_phase(&self, phase: &Phase, has_env: &dyn Fn(&str) -> bool, problems: &mut Vec<String>) {
         let name = &phase.name;
-        if matches!(phase.kind, PhaseKind::Hug | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team) {
+        if matches!(phase.kind, PhaseKind::Hug | PhaseKind::Pull | PhaseKind::Push) {
             problems.push(format!(
                 "phase `{name}` is of type `{}`, which this version of cliq validates but cannot run yet: remove the phase or wait for a version that can",
                 phase.kind
@@ -201,6 +217,24 @@ impl RunPlan {
             );
         }
         uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
+    }
+
+    /// Where a phase without successors hands its result: nowhere, save in the team of a team phase. The name is that of
+    /// the team phase, or one like it that no phase of the team has.
+    #[must_use]
+    pub fn result_channel(&self, phase: &Phase) -> Option<PhaseName> {
+        let parent = self.parent.as_ref()?;
+        (phase.dependents.is_empty() && !phase.support).then(|| self.result_name(parent))
+    }
+
+    fn result_name(&self, parent: &Parent) -> PhaseName {
+        let free = |name: &PhaseName| self.workflow.find(name.as_str()).is_none();
+        let names = (1..).map(|n| if n == 1 { "result".to_owned() } else { format!("result-{n}") });
+        let names = std::iter::once(parent.phase.to_string()).chain(names);
+        names
+            .filter_map(|name| PhaseName::parse(&name).ok())
+            .find(free)
+            .unwrap_or_else(|| parent.phase.clone())
     }
 
     /// Every input with its value: given, or its default.

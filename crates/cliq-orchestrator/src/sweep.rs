@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-/// Ends every process on this machine that has `CLIQ_RUN_ID=<run_id>` in its environment, save this one: asks, waits
-/// for `grace`, then forces. With `phase`, only those that also have `CLIQ_PHASE=<phase>`. Gives how many it found.
+/// Ends every process on this machine that is of a run by its environment, save this one: asks, waits for `grace`, then
+/// forces. With `phase`, only those of that phase. Gives how many it found.
 ///
 /// Finds nothing on systems without `/proc`.
 pub fn sweep(run_id: &str, phase: Option<&str>, grace: Duration) -> usize {
@@ -34,6 +34,10 @@ pub fn sweep(run_id: &str, phase: Option<&str>, grace: Duration) -> usize {
     }
 }
 
+/// The variable that says of which runs and phases a process is: `<run id>/<phase>`, and after a semicolon the same for the
+/// run of a team within.
+pub(crate) const RUN_PATH: &str = "CLIQ_RUN_PATH";
+
 /// What tells a run's processes from others.
 #[derive(Debug, Clone)]
 pub(crate) struct Mark {
@@ -44,12 +48,20 @@ pub(crate) struct Mark {
     pub(crate) session: Option<i32>,
 }
 
+impl Mark {
+    /// Whether a process with this run path is of the run, or of a team within it.
+    fn is_on(&self, path: &str) -> bool {
+        path.split(';').filter_map(|step| step.split_once('/')).any(|(run, phase)| {
+            run == self.run_id && self.phase.as_deref().is_none_or(|wanted| wanted == phase)
+        })
+    }
+}
+
 /// The processes that bear a mark, this one left out. The shim of a pane counts by its session.
 pub(crate) fn marked(mark: &Mark) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let me = getpid();
-    let run = format!("CLIQ_RUN_ID={}", mark.run_id);
-    let phase = mark.phase.as_ref().map(|phase| format!("CLIQ_PHASE={phase}"));
+    let prefix = format!("{RUN_PATH}=");
     entries
         .filter_map(Result::ok)
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
@@ -63,8 +75,27 @@ pub(crate) fn marked(mark: &Mark) -> Vec<Pid> {
             let Ok(environment) = fs::read(format!("/proc/{number}/environ")) else {
                 return false;
             };
-            let has = |mark: &str| environment.split(|&b| b == 0).any(|variable| variable == mark.as_bytes());
-            has(&run) && phase.as_deref().is_none_or(has)
+            let mut variables = environment.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
+            variables.any(|v| v.strip_prefix(&prefix).is_some_and(|path| mark.is_on(path)))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_reach_into_teams_within() {
+        let mark = |run: &str, phase: Option<&str>| Mark {
+            run_id: run.to_owned(),
+            phase: phase.map(str::to_owned),
+            session: None,
+        };
+        let path = "r1/build;r2/test";
+        assert!(mark("r1", None).is_on(path) && mark("r2", None).is_on(path));
+        assert!(mark("r1", Some("build")).is_on(path) && mark("r2", Some("test")).is_on(path));
+        // A phase of the same name in the outer run is another one.
+        assert!(!mark("r1", Some("test")).is_on(path) && !mark("r", None).is_on(path));
+    }
 }

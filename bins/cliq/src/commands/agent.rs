@@ -15,6 +15,7 @@ use crate::{project, settings};
 pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
     match command {
         AgentCommand::Handle => Ok(cliq_agents::agent().run()),
+        AgentCommand::Team { agent } => Ok(super::sub_team::run(agent)),
         AgentCommand::List => list(),
         AgentCommand::Check { role, timeout, json, command } => {
             let role = match role {

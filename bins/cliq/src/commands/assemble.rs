@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use camino::{Utf8Component, Utf8Path};
 use cliq_fs::{CliqDir, IoContext, ProjectLock, write_atomic};
+use cliq_protocol::PhaseName;
 use cliq_workflow::{TeamFolder, ValidatedWorkflow};
 use serde_json::{Map, json};
 
@@ -35,11 +36,72 @@ pub(super) fn into(dir: &CliqDir, reference: &str) -> Result<ValidatedWorkflow, 
         ));
         return Err(Failure::told(Kind::Usage));
     };
+    let teams = sub_teams(&found.folder, &workflow, &mut vec![workflow.name.clone()])?;
     // A run that is under way reads these files.
     let _lock = ProjectLock::acquire(dir)?;
-    dir.ensure_layout()?;
-    copy(&found.folder, &workflow, dir)?;
+    put(&found.folder, &workflow, &teams, dir)?;
     Ok(workflow)
+}
+
+/// The team of a team phase, with those of its own team phases.
+struct SubTeam {
+    phase: PhaseName,
+    found: teams::Found,
+    workflow: ValidatedWorkflow,
+    teams: Vec<SubTeam>,
+}
+
+/// Finds the teams of team phases, and those within them. `chain` has the names of the teams around.
+fn sub_teams(
+    folder: &TeamFolder,
+    workflow: &ValidatedWorkflow,
+    chain: &mut Vec<String>,
+) -> Result<Vec<SubTeam>, Failure> {
+    let mut found = Vec::new();
+    for (_, phase) in workflow.phases() {
+        let Some(reference) = &phase.team else { continue };
+        let about =
+            |failure: Failure| failure.about(&format!("team phase `{}` of {}", phase.name, workflow.name));
+        let team = teams::load_from(folder.dir(), reference).map_err(about)?;
+        let checked = team.folder.check();
+        let Some(inner) = checked.workflow else {
+            render::diagnostics::show(team.folder.text(), team.folder.file(), &checked.diagnostics);
+            let count = render::diagnostics::count(&checked.diagnostics);
+            return Err(about(Failure::usage(format!("{reference} cannot run: {count}"))));
+        };
+        if chain.contains(&inner.name) {
+            let circle = chain.join(" runs ");
+            return Err(about(Failure::usage(format!(
+                "{circle} runs {}: a team cannot run within itself",
+                inner.name
+            )))
+            .hint("take one of them out of the circle"));
+        }
+        chain.push(inner.name.clone());
+        let teams = sub_teams(&team.folder, &inner, chain)?;
+        chain.pop();
+        found.push(SubTeam { phase: phase.name.clone(), found: team, workflow: inner, teams });
+    }
+    Ok(found)
+}
+
+fn put(
+    team: &TeamFolder,
+    workflow: &ValidatedWorkflow,
+    teams: &[SubTeam],
+    dir: &CliqDir,
+) -> Result<(), Failure> {
+    fs::create_dir_all(dir.root()).at("create", dir.root())?;
+    dir.ensure_layout()?;
+    let below = dir.root().join("teams");
+    match fs::remove_dir_all(&below) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).at("remove", &below)?,
+        _ => {}
+    }
+    for sub in teams {
+        put(&sub.found.folder, &sub.workflow, &sub.teams, &dir.team_of(&sub.phase))?;
+    }
+    copy(team, workflow, dir)
 }
 
 fn copy(team: &TeamFolder, workflow: &ValidatedWorkflow, dir: &CliqDir) -> Result<(), Failure> {

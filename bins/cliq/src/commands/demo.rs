@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use cliq_fs::IoContext;
-use cliq_orchestrator::RunPlan;
 
 use super::{assemble, init, req, run as run_command};
 use crate::failure::Failure;
@@ -36,10 +35,7 @@ pub(super) fn run(dir: Option<Utf8PathBuf>) -> Result<ExitCode, Failure> {
     ui::line(format!("{dir}: {} markdown pages, the checks they have to pass, and a team", pages()))?;
     ui::raw_styled(&workflow.to_text())?;
     ui::line("")?;
-    let mut plan = RunPlan::new(cliq.clone(), workflow);
-    let settings = settings::load(Some(&cliq))?;
-    plan.agents = project::agents(Some(&cliq), Some(&plan.workflow), &settings);
-    plan.timing = settings::timing(&settings);
+    let plan = project::plan(&cliq, workflow, &settings::load(Some(&cliq))?);
     let view = run_command::execute(
         plan,
         &run_command::Begin::Anew,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use cliq_agents::Usable;
 use cliq_fs::CliqDir;
-use cliq_orchestrator::{RunPlan, TmuxServer};
+use cliq_orchestrator::TmuxServer;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -127,12 +127,10 @@ fn checks() -> Result<Vec<Check>, Failure> {
     for tool in workflow.tools.iter().filter(|tool| !on_path(tool)) {
         add("tool", "missing", format!("{tool} is not on the PATH"));
     }
-    let mut plan = RunPlan::new(dir.clone(), workflow);
-    plan.agents = project::agents(Some(&dir), Some(&plan.workflow), &settings);
-    plan.default_agent = project::default_agent(&settings);
+    let mut plan = project::plan(&dir, workflow, &settings);
     // Inputs are given with each run.
     plan.inputs = plan.workflow.inputs.iter().map(|input| (input.name.clone(), String::new())).collect();
-    match plan.check(&|variable| std::env::var_os(variable).is_some()) {
+    match plan.check(&project::has_env) {
         Ok(()) => {
             add("agents", "ok", format!("usable: {}", plan.agents.names().collect::<Vec<_>>().join(", ")))
         }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use cliq_fs::{CliqDir, ProjectLock};
-use cliq_orchestrator::{PhaseStatus, PipelineStatus, Run, RunPlan, RunView, StartError};
+use cliq_orchestrator::{PhaseStatus, PipelineStatus, Record, Run, RunPlan, RunView, StartError};
 use cliq_protocol::PhaseKind;
 use cliq_workflow::ValidatedWorkflow;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,18 +30,21 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if !dir.requirement().exists() && workflow.phases().any(|(_, phase)| phase.kind == PhaseKind::Standard) {
         ui::warning("there is no requirement: `cliq req -m TEXT` says what the team is to do");
     }
-    let mut plan = RunPlan::new(dir.clone(), workflow);
-    plan.agents = project::agents(Some(&dir), Some(&plan.workflow), &settings);
-    plan.default_agent = args.agent.clone().or_else(|| project::default_agent(&settings));
+    let mut plan = project::plan(&dir, workflow, &settings);
+    if let Some(agent) = &args.agent {
+        project::set_default_agent(&mut plan, agent);
+    }
     plan.inputs = args.inputs.iter().cloned().collect();
-    plan.max_parallel = args.max_parallel.map(|n| n as usize).or_else(|| settings.count("max_parallel"));
-    plan.timing = settings::timing(&settings);
+    if let Some(n) = args.max_parallel {
+        plan.max_parallel = Some(n as usize);
+    }
     plan.notifications = settings::notifications(&settings);
+    project::check_sub_teams(&plan, &settings)?;
     if args.detach {
         // What can be known to fail is told here, where somebody reads it.
         match &begin {
-            Begin::Anew => plan.check(&has_env).map_err(StartError::from)?,
-            Begin::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &has_env)?,
+            Begin::Anew => plan.check(&project::has_env).map_err(StartError::from)?,
+            Begin::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &project::has_env)?,
         }
         return super::detach::run(&dir, args, settings.flag("tmux.keep_session"));
     }
@@ -57,10 +60,6 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(&view))
 }
 
-fn has_env(variable: &str) -> bool {
-    std::env::var_os(variable).is_some()
-}
-
 /// How a run begins.
 pub(super) enum Begin {
     /// With nothing done.
@@ -71,6 +70,15 @@ pub(super) enum Begin {
 
 /// Runs a plan to its end, shows it, and lets signals cancel it.
 pub(super) fn execute(plan: RunPlan, begin: &Begin, mut progress: Progress) -> Result<RunView, Failure> {
+    execute_with(plan, begin, |record, view| progress.show(record, view))
+}
+
+/// As [`execute`], with whatever is done with each event.
+pub(super) fn execute_with(
+    plan: RunPlan,
+    begin: &Begin,
+    mut show: impl FnMut(&Record, &RunView) -> std::io::Result<()>,
+) -> Result<RunView, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut view = match begin {
         Begin::Anew => RunView::new(&plan.workflow),
@@ -79,8 +87,8 @@ pub(super) fn execute(plan: RunPlan, begin: &Begin, mut progress: Progress) -> R
     };
     runtime.block_on(async {
         let mut run = match begin {
-            Begin::Anew => Run::start(plan, &has_env)?,
-            Begin::Resume { from } => Run::resume(plan, from.as_deref(), &has_env)?,
+            Begin::Anew => Run::start(plan, &project::has_env)?,
+            Begin::Resume { from } => Run::resume(plan, from.as_deref(), &project::has_env)?,
         };
         let cancel = run.canceller();
         let mut signals =
@@ -98,7 +106,7 @@ pub(super) fn execute(plan: RunPlan, begin: &Begin, mut progress: Progress) -> R
             view.apply(&record);
             // Whoever watched may have gone; the run goes on.
             if broken.is_none()
-                && let Err(error) = progress.show(&record, &view)
+                && let Err(error) = show(&record, &view)
             {
                 broken = Some(error);
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cliq_fs::{CliqDir, ProjectLock, now_millis};
 use cliq_orchestrator::RunView;
+use cliq_protocol::PhaseKind;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -26,7 +27,7 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
         let state = state(view.as_ref(), running);
         if as_json {
             let view = view.unwrap_or_else(|| RunView::new(&workflow));
-            let mut value = serde_json::to_value(&view).unwrap_or_default();
+            let mut value = to_json(&view, &dir);
             value["state"] = state.into();
             value["elapsed_ms"] = json!(view.elapsed_ms(now_millis()));
             ui::json(&value)?;
@@ -46,6 +47,17 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
         }
         std::thread::sleep(STEP);
     }
+}
+
+/// The run, and with each team phase that of its team.
+fn to_json(view: &RunView, dir: &CliqDir) -> serde_json::Value {
+    let mut value = serde_json::to_value(view).unwrap_or_default();
+    for (n, phase) in view.phases.iter().enumerate().filter(|(_, phase)| phase.kind == PhaseKind::Team) {
+        if let Some(inner) = summary::inner_run(dir, phase).filter(|_| phase.iterations > 0) {
+            value["phases"][n]["run"] = to_json(&inner, &dir.team_of(&phase.name));
+        }
+    }
+    value
 }
 
 /// `none`, `running`, `interrupted`, or how it ended, in lower case.
@@ -76,7 +88,7 @@ fn show(view: Option<&RunView>, state: &str, dir: &CliqDir) -> String {
         ui::paint(ui::DIM, view.run_id.as_deref().unwrap_or("-")),
         state
     );
-    out.push_str(&summary::table(view, now - now % 1000));
+    out.push_str(&summary::table(view, dir, now - now % 1000));
     if let Some(reason) = &view.reason {
         let _ = writeln!(out, "reason: {reason}");
     }

@@ -16,6 +16,7 @@ mod resume;
 mod runs;
 mod server;
 mod settings;
+mod sub_teams;
 mod teams;
 mod tmux;
 mod worked_example;

@@ -27,6 +27,8 @@ pub(super) struct AgentRun {
     pub(super) agent: String,
     pub(super) iteration: u32,
     pub(super) limit: Duration,
+    /// How long it may take to end when asked.
+    pub(super) kill_grace: Duration,
     pub(super) message: AgentMessage,
     pub(super) message_file: Utf8PathBuf,
     pub(super) log: Utf8PathBuf,
@@ -108,12 +110,12 @@ impl AgentRun {
                     },
                     () = self.shared.stop.cancelled() => {}
                 }
-                process.end(timing.kill_grace).await;
+                process.end(self.kill_grace).await;
                 // Whatever it said in the meantime has no effect, and people want to know.
                 let _ = follower.read(|_| (), |odd| self.shared.warn(&self.phase, odd));
             }
             Err(reason) => {
-                process.end(timing.kill_grace).await;
+                process.end(self.kill_grace).await;
                 let tail = process.output_tail().await;
                 let tail = process.has_output().then_some(tail);
                 self.tell(Err((reason, tail)));

@@ -131,9 +131,9 @@ impl Runner<'_> {
         let text = results.iter().map(|r| format!("- {}: {}", if r.pass { "pass" } else { "FAIL" }, r.name));
         let text = text.collect::<Vec<_>>().join("\n");
         let envelope = Envelope::standard(self.phase.name.clone(), "exec", Some(data.clone()), Some(text));
-        for &to in self.phase.dependents.iter().chain(&routed_by) {
-            let to = self.shared.dir().channel(&self.phase.name, &workflow.phase(to).name);
-            write_handoff(&to, &envelope)?;
+        let to = self.phase.dependents.iter().chain(&routed_by).map(|&to| &workflow.phase(to).name);
+        for to in to.chain(&self.shared.plan.result_channel(self.phase)) {
+            write_handoff(&self.shared.dir().channel(&self.phase.name, to), &envelope)?;
         }
         let fatal = results
             .iter()

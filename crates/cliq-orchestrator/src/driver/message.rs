@@ -7,12 +7,12 @@ use cliq_fs::{CliqDir, FsError, IoContext, write_atomic};
 use cliq_gate::Gate;
 use cliq_protocol::{
     AgentMessage, Dispatch, GateDispatch, Incoming, Object, Outcome, Outgoing, PhaseDispatch, PhaseInfo,
-    PhaseName,
+    PhaseName, TeamDispatch,
 };
 use cliq_workflow::{Command, Phase, PhaseId, Rule, Scope, resolve_text};
 use serde_json::{Value, json};
 
-use super::shared::Shared;
+use super::shared::{Shared, unresolved};
 
 /// One activation of a phase's agent.
 pub(super) struct Activation {
@@ -62,6 +62,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
         });
         from.extend(routed);
     }
+    let result = shared.plan.result_channel(phase);
     let files_dir = dir.phase_files(&phase.name);
     std::fs::create_dir_all(&files_dir).at("create", &files_dir)?;
     let requirement = dir.requirement();
@@ -86,11 +87,15 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
         task_board_file: board.exists().then_some(board),
         inputs: shared.inputs.clone(),
         incoming: unique(from).into_iter().map(|from| incoming(dir, from, &phase.name)).collect(),
-        outgoing: unique(to).into_iter().map(|to| outgoing(dir, &phase.name, to)).collect(),
+        outgoing: unique(to)
+            .into_iter()
+            .chain(result.as_ref())
+            .map(|to| outgoing(dir, &phase.name, to))
+            .collect(),
         signal_file: dir.signal_file(&phase.name),
         files_dir,
         gate: activation.gate.clone(),
-        team: None,
+        team: phase.team.as_ref().map(|team| team_dispatch(shared, phase, team)),
     };
     Ok(AgentMessage {
         run_id: shared.run_id.clone(),
@@ -98,6 +103,24 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
         cliq_dir: dir.root().to_owned(),
         dispatch: Dispatch::Phase(Box::new(dispatch)),
     })
+}
+
+/// Why a team phase cannot start: an input whose template has no value.
+pub(super) fn unresolved_input(shared: &Shared, phase: &Phase) -> Option<String> {
+    let values = shared.values(phase);
+    let broken = |(key, text): (&String, &String)| {
+        let error = resolve_text(text, &values).err()?;
+        Some(format!("input `{key}`: {}", unresolved(&error)))
+    };
+    phase.inputs.iter().find_map(broken)
+}
+
+/// What a team phase gives its team.
+fn team_dispatch(shared: &Shared, phase: &Phase, team: &str) -> TeamDispatch {
+    let values = shared.values(phase);
+    let resolve = |text: &String| resolve_text(text, &values).unwrap_or_else(|_| text.clone());
+    let inputs = phase.inputs.iter().map(|(key, text)| (key.clone(), resolve(text))).collect();
+    TeamDispatch { reference: team.to_owned(), inputs }
 }
 
 fn unique(names: Vec<&PhaseName>) -> Vec<&PhaseName> {

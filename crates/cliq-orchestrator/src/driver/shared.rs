@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::events::RunEvent;
 use crate::plan::RunPlan;
+use crate::sweep::RUN_PATH;
 
 /// What a task tells the dispatcher.
 pub(super) enum Message {
@@ -69,7 +70,18 @@ impl Shared {
             ("CLIQ_WORKSPACE".to_owned(), dir.workspace().to_string()),
             ("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string()),
             ("CLIQ_RUN_ID".to_owned(), self.run_id.clone()),
+            (RUN_PATH.to_owned(), self.run_path(phase)),
         ])
+    }
+
+    /// Run and phase, after those of the runs that this one is part of: what tells the processes of a run, and of the
+    /// teams within it, from all others.
+    fn run_path(&self, phase: &str) -> String {
+        let own = format!("{}/{phase}", self.run_id);
+        match &self.plan.parent {
+            Some(parent) => format!("{};{own}", parent.path),
+            None => own,
+        }
     }
 
     pub(super) fn values<'a>(&'a self, phase: &'a Phase) -> PhaseValues<'a> {
