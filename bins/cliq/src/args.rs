@@ -38,6 +38,14 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with = "json")]
         watch: bool,
     },
+    /// Tell what happened in a run, why it ended, and what to look at.
+    Explain {
+        /// The run: its id, or the beginning of it. Default: the last one.
+        run: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Print what the orchestrator, or a phase's agent and commands, wrote.
     Logs {
         /// The phase; without it, the orchestrator's own log.

@@ -8,6 +8,7 @@ mod clean;
 mod demo;
 mod detach;
 mod doctor;
+mod explain;
 mod init;
 mod install;
 mod logs;
@@ -38,6 +39,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Run(args) => run::run(&args),
         Command::Status { json, watch } => status::run(json, watch),
         Command::Logs { phase, follow } => logs::run(phase.as_deref(), follow),
+        Command::Explain { run, json } => explain::run(run.as_deref(), json),
         Command::Attach { phase } => attach::run(phase.as_deref()),
         Command::Settings(command) => settings::run(&command),
         Command::Pane { args } => Ok(cliq_orchestrator::run_pane(&args)),

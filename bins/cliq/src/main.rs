@@ -8,6 +8,7 @@ mod launchers;
 mod project;
 mod render;
 mod settings;
+mod story;
 mod teams;
 mod ui;
 

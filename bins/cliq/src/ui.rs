@@ -78,3 +78,8 @@ pub(crate) fn duration(millis: i64) -> String {
 pub(crate) fn raw_styled(text: &str) -> io::Result<()> {
     write!(anstream::stdout(), "{text}")
 }
+
+/// Text of unknown origin, for a terminal: whatever it holds, no escape sequence of its own gets there.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\t' && c != '\n' { '·' } else { c }).collect()
+}

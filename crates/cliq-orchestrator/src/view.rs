@@ -110,30 +110,23 @@ impl RunView {
     pub fn new(workflow: &ValidatedWorkflow) -> Self {
         let phases = workflow
             .phases()
-            .map(|(_, phase)| PhaseView {
-                name: phase.name.clone(),
-                kind: phase.kind,
-                support: phase.support,
-                status: PhaseStatus::Pending,
-                iterations: 0,
-                duration_ms: 0,
-                running_since_ms: None,
-                message: None,
-                verdict: None,
-                commands: Vec::new(),
-                output_tail: None,
-                log_file: None,
-            })
+            .map(|(_, phase)| PhaseView::new(phase.name.clone(), phase.kind, phase.support))
             .collect();
+        Self { team: workflow.name.clone(), phases, ..Self::empty() }
+    }
+
+    /// A run of which nothing is known: it learns its team and phases from its events.
+    #[must_use]
+    pub fn empty() -> Self {
         Self {
             run_id: None,
-            team: workflow.name.clone(),
+            team: String::new(),
             status: None,
             reason: None,
             phase: None,
             started_ms: None,
             ended_ms: None,
-            phases,
+            phases: Vec::new(),
         }
     }
 
@@ -159,8 +152,9 @@ impl RunView {
     pub fn apply(&mut self, record: &Record) {
         let now = record.ts.unix_millis();
         match &record.event {
-            RunEvent::RunStarted { run_id, .. } => {
+            RunEvent::RunStarted { run_id, team, .. } => {
                 self.run_id = Some(run_id.clone());
+                self.team.clone_from(team);
                 self.started_ms = now;
             }
             // The time in between counts for nobody's work; what was under way starts anew.
@@ -190,6 +184,11 @@ impl RunView {
             }
             event => {
                 let Some(name) = event.phase() else { return };
+                if let RunEvent::PhaseStarted { kind, .. } = event
+                    && self.find(name).is_none()
+                {
+                    self.phases.push(PhaseView::new(name.clone(), *kind, false));
+                }
                 if let Some(phase) = self.phases.iter_mut().find(|phase| phase.name == *name) {
                     phase.apply(event, now);
                 }
@@ -199,6 +198,23 @@ impl RunView {
 }
 
 impl PhaseView {
+    fn new(name: PhaseName, kind: PhaseKind, support: bool) -> Self {
+        Self {
+            name,
+            kind,
+            support,
+            status: PhaseStatus::Pending,
+            iterations: 0,
+            duration_ms: 0,
+            running_since_ms: None,
+            message: None,
+            verdict: None,
+            commands: Vec::new(),
+            output_tail: None,
+            log_file: None,
+        }
+    }
+
     fn rest(&mut self, now: Option<i64>) {
         if let Some(since) = self.running_since_ms.take() {
             self.duration_ms += now.map_or(0, |now| (now - since).max(0));

@@ -124,6 +124,7 @@ fn explain(view: &RunView, dir: &CliqDir) -> io::Result<()> {
         quote(&format!("last output of phase `{}`", phase.name), tail, file.as_deref())?;
     }
     ui::line(paint(BOLD, "next:"))?;
+    ui::line("  cliq explain                 what happened, in order, and what to look at")?;
     ui::line(format!("  cliq logs {:<18} all that the phase printed", phase.name.as_str()))?;
     ui::line(format!("  {:<28} what it was handed", ".cliq/channels/*/handoff.md"))?;
     ui::line("  mend the cause, then `cliq run --resume` to go on, or `cliq run -f` to start again")
@@ -138,14 +139,13 @@ fn quote_command(command: &CommandResult, dir: &CliqDir) -> io::Result<()> {
     quote(&how, command.output_tail.as_deref().unwrap_or_default(), file.as_deref())
 }
 
-fn quote(title: &str, text: &str, file: Option<&str>) -> io::Result<()> {
+/// The end of an output, with the file that has all of it.
+pub(crate) fn quote(title: &str, text: &str, file: Option<&str>) -> io::Result<()> {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     let more = lines.len().saturating_sub(QUOTED_LINES);
     ui::line(format!("{} {title}", paint(BOLD, "output:")))?;
     for line in &lines[more..] {
-        // A log may hold anything; escape sequences of its own must not reach the terminal.
-        let plain: String = line.chars().map(|c| if c.is_control() && c != '\t' { '·' } else { c }).collect();
-        ui::line(format!("  {} {plain}", paint(DIM, "│")))?;
+        ui::line(format!("  {} {}", paint(DIM, "│"), ui::plain(line)))?;
     }
     if let Some(file) = file {
         ui::line(format!("  {} {}", paint(DIM, "╰"), paint(DIM, file)))?;

@@ -196,6 +196,13 @@ impl Env {
         command
     }
 
+    /// As on a machine where no vendor's command line is installed.
+    pub(crate) fn without_models(&self) {
+        for agent in ["claude-code", "cursor", "gemini", "codex"] {
+            self.cliq(["settings", "set", "-g", &format!("agents.{agent}.command"), "/nowhere"]).expect(0);
+        }
+    }
+
     #[must_use = "assert the exit code"]
     pub(crate) fn cliq<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Done {
         done(&self.command(args).output().expect("cliq starts"))

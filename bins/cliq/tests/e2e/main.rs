@@ -6,6 +6,7 @@ mod cli;
 mod crashes;
 mod demo;
 mod env;
+mod explain;
 mod foreign_agents;
 mod gates;
 mod layering;

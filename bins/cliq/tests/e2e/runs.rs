@@ -262,7 +262,7 @@ fn notifications_are_delivered_and_their_failure_is_only_a_warning() {
     let env = Env::new(workflow, &[("worker", worker), ("pager", pager)]);
     env.cliq(["run", "--headless"])
         .expect(0)
-        .says("`slack` could not be told of other: this version of cliq cannot run that agent yet");
+        .says("`slack` could not be told of other: there is no channel `default`");
     let paged = env.read("paged");
     assert_eq!(paged.lines().count(), 2, "{paged}");
     assert!(
@@ -336,7 +336,7 @@ fn what_cannot_run_yet_is_refused_by_name_before_anything_starts() {
       review: {reviewer: ann}
     - name: think
       type: standard
-      agent: claude-code
+      agent: gemini-api
     - name: issue
       type: standard
       agent: jira
@@ -346,11 +346,12 @@ fn what_cannot_run_yet_is_refused_by_name_before_anything_starts() {
       type: standard
 ";
     let env = Env::new(yml, &[]);
+    env.without_models();
     env.cliq(["run"])
         .expect(2)
         .says("phase `fetch` is of type `pull`")
         .says("phase `approve` is of type `hug`")
-        .says("phase `think` uses agent `claude-code`, which this version of cliq knows but cannot run yet")
+        .says("phase `think` uses agent `gemini-api`, which cannot work here: there is no key")
         .says("phase `issue` uses connector `jira`")
         .says("phase `whoever` names no agent and there is no default");
     assert!(!env.exists("ran") && !env.exists(".cliq/journal.jsonl"));

@@ -345,6 +345,7 @@ fn a_detached_run_that_cannot_begin_says_why() {
         return;
     }
     let env = Env::new("workflow:\n  phases:\n    - {name: a, type: standard}\n", &[]);
+    env.without_models();
     env.cliq(["run", "--detach"]).expect(2).says("names no agent");
     assert_eq!(titles(&env), Vec::<String>::new());
 }
