@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::PipelineStatus;
 use cliq_orchestrator::{Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView};
-use cliq_protocol::{Outcome, PhaseKind};
+use cliq_protocol::{CommandResult, Outcome, PhaseKind};
 use serde::Serialize;
 
 /// A run, told.
@@ -114,7 +114,7 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
             return None;
         }
         RunEvent::CommandsFinished { phase, results, .. } => {
-            let failed: Vec<&str> = results.iter().filter(|r| !r.pass).map(|r| r.name.as_str()).collect();
+            let failed: Vec<String> = results.iter().filter(|r| !r.pass).map(CommandResult::label).collect();
             let text = format!(
                 "{phase}: {} of {} commands failed: {}",
                 failed.len(),
@@ -182,8 +182,8 @@ fn outputs(phase: &PhaseView, place: &Utf8Path) -> Vec<Output> {
     let at = |file: &Option<String>| file.as_ref().map(|file| place.join(file));
     let commands = phase.commands.iter().filter(|command| !command.pass).map(|command| Output {
         of: match command.exit_code {
-            Some(code) => format!("command `{}`, which ended with exit status {code}", command.name),
-            None => format!("command `{}`, which failed", command.name),
+            Some(code) => format!("command `{}`, which ended with exit status {code}", command.label()),
+            None => format!("command `{}`, which failed", command.label()),
         },
         tail: command.output_tail.clone().unwrap_or_default(),
         file: at(&command.log_file),

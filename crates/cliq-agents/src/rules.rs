@@ -11,7 +11,7 @@ pub fn decide(ctx: &GateContext) -> Verdict {
         let n = ctx.checks().len();
         return Verdict::pass(format!("{n} of {n} commands pass."));
     }
-    let names = failed.iter().map(|check| check.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names = failed.iter().map(|check| check.label()).collect::<Vec<_>>().join(", ");
     let reason = format!("{} of {} commands fail: {names}.", failed.len(), ctx.checks().len());
     let rules = ctx.phase().config.get("rules");
     let rule = failed.iter().find_map(|check| rules?.get(&check.name)?.as_str());

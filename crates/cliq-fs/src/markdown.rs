@@ -24,7 +24,7 @@ pub fn render_handoff(envelope: &Envelope) -> String {
                 out.push_str("\n## Checks\n\n");
                 for check in &gate.checks {
                     let mark = if check.was_skipped() { "skipped" } else { pass_or_fail(check.pass) };
-                    let _ = writeln!(out, "- {mark}: {}", check.name);
+                    let _ = writeln!(out, "- {mark}: {}", check.label());
                     if let Some(tail) = check.output_tail.as_deref().filter(|_| !check.pass) {
                         out.push_str(&fenced(tail, "text", "  "));
                     }

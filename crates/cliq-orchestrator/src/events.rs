@@ -420,7 +420,7 @@ impl RunEvent {
 
 /// `name` passed, was skipped, or failed and how.
 fn outcome(result: &CommandResult) -> String {
-    let name = &result.name;
+    let name = &result.label();
     if result.was_skipped() {
         format!("`{name}` skipped")
     } else if result.pass {

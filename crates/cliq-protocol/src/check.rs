@@ -39,6 +39,15 @@ impl CommandResult {
         Self { name: name.into(), pass, ..Self::default() }
     }
 
+    /// What it is called among people: its name, and the repository where it ran in one of several.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.extra.get("repo").and_then(Value::as_str) {
+            Some(repo) => format!("{} in {repo}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// Reads a result from a JSON value.
     ///
     /// # Errors

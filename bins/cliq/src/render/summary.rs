@@ -132,8 +132,8 @@ fn explain(view: &RunView, dir: &CliqDir) -> io::Result<()> {
 
 fn quote_command(command: &CommandResult, dir: &CliqDir) -> io::Result<()> {
     let how = match command.exit_code {
-        Some(code) => format!("command `{}` ended with exit status {code}", command.name),
-        None => format!("command `{}` failed", command.name),
+        Some(code) => format!("command `{}` ended with exit status {code}", command.label()),
+        None => format!("command `{}` failed", command.label()),
     };
     let file = command.log_file.as_ref().map(|file| dir.root().join(file).to_string());
     quote(&how, command.output_tail.as_deref().unwrap_or_default(), file.as_deref())

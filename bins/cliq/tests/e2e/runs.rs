@@ -247,6 +247,29 @@ fn scope_repo_runs_in_each_repository() {
 }
 
 #[test]
+fn a_repository_that_fails_is_named() {
+    let workflow = "workflow:
+  phases:
+    - {name: work, type: exec, commands: [{name: t, run: 'true'}]}
+    - {name: check, type: gate, agent: rules, depends_on: [work], max_iterations: 1, commands: [{name: tests, run: 'echo in $(basename $PWD); test -f fine', scope: repo}]}
+";
+    let env = Env::new(workflow, &[]);
+    for repo in ["a.b", "a-b", "c d"] {
+        env.write(&format!("{repo}/.git"), "gitdir: elsewhere");
+    }
+    env.write("a.b/fine", "");
+    env.cliq(["run", "--headless"]).expect(3).says("2 of 3 commands fail: tests in a-b, tests in c d");
+    assert_eq!(env.read(".cliq/logs/check.1.1-tests.a.b.log"), "in a.b\n");
+    assert_eq!(env.read(".cliq/logs/check.1.1-tests.a-b.log"), "in a-b\n");
+    assert!(env.read(".cliq/gate_context.md").contains("tests in c d"));
+    // The workspace is the one repository: as if there were no scope.
+    env.write(".git/HEAD", "");
+    env.write("fine", "");
+    env.cliq(["run", "-f"]).expect(0);
+    assert_eq!(env.read_json(".cliq/signals/check_command_results.json")[0].get("repo"), None);
+}
+
+#[test]
 fn notifications_are_delivered_and_their_failure_is_only_a_warning() {
     let workflow = "workflow:
   phases:

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use cliq_sdk::{GateContext, PhaseContext, PhaseName, Received, StandardContext};
+use cliq_sdk::{CommandResult, GateContext, PhaseContext, PhaseName, Received, StandardContext};
 use serde_json::Value;
 
 use crate::AnyError;
@@ -172,7 +172,7 @@ fn checks(ctx: &GateContext, text: &mut String) {
             (false, _, Some(code)) => format!("FAIL, exit status {code}"),
             (false, ..) => "FAIL".to_owned(),
         };
-        let _ = writeln!(text, "- {}: {how}", check.name);
+        let _ = writeln!(text, "- {}: {how}", check.label());
         if let Some(tail) = check.output_tail.as_ref().filter(|tail| !check.pass && !tail.trim().is_empty()) {
             let fence = fence_for(tail);
             let _ = writeln!(text, "\n{fence}output\n{}\n{fence}\n", tail.trim_end());
@@ -187,7 +187,7 @@ fn history(ctx: &GateContext, text: &mut String) {
     }
     text.push_str("## History\n\n");
     for entry in ctx.history() {
-        let failed: Vec<&str> = entry.checks.iter().filter(|c| !c.pass).map(|c| c.name.as_str()).collect();
+        let failed: Vec<String> = entry.checks.iter().filter(|c| !c.pass).map(CommandResult::label).collect();
         let failed =
             if failed.is_empty() { String::new() } else { format!(" (failed: {})", failed.join(", ")) };
         let _ = writeln!(text, "- evaluation {}: {}{failed}", entry.iteration, entry.verdict.sentence());

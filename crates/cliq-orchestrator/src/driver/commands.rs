@@ -128,7 +128,8 @@ impl Runner<'_> {
     ) -> Result<(), Trouble> {
         let workflow = self.shared.workflow();
         let data = exec_data(results);
-        let text = results.iter().map(|r| format!("- {}: {}", if r.pass { "pass" } else { "FAIL" }, r.name));
+        let text =
+            results.iter().map(|r| format!("- {}: {}", if r.pass { "pass" } else { "FAIL" }, r.label()));
         let text = text.collect::<Vec<_>>().join("\n");
         let envelope = Envelope::standard(self.phase.name.clone(), "exec", Some(data.clone()), Some(text));
         let to = self.phase.dependents.iter().chain(&routed_by).map(|&to| &workflow.phase(to).name);
@@ -139,7 +140,7 @@ impl Runner<'_> {
             .iter()
             .find(|r| !r.pass && self.phase.commands.iter().any(|c| c.name == r.name && c.escalate_on_fail));
         let body = match fatal {
-            Some(result) => ChannelBody::Error { error: format!("command `{}` failed", result.name) },
+            Some(result) => ChannelBody::Error { error: format!("command `{}` failed", result.label()) },
             None => ChannelBody::Complete { result: Some(data.into()) },
         };
         Ok(channel.write(body)?)
@@ -271,7 +272,8 @@ impl Runner<'_> {
         let repo = if dir == self.shared.dir().workspace() {
             String::new()
         } else {
-            format!(".{}", slug(dir.file_name().unwrap_or_default()))
+            // Repositories that differ keep names that do.
+            format!(".{}", dir.file_name().unwrap_or_default())
         };
         self.shared.dir().logs().join(format!("{name}{repo}.log"))
     }
@@ -288,10 +290,15 @@ pub(super) fn show(duration: Duration) -> String {
 /// The `data` of an exec phase's envelope.
 fn exec_data(results: &[CommandResult]) -> Object {
     let failed = results.iter().filter(|r| !r.pass).count();
-    let rows: Vec<_> = results
-        .iter()
-        .map(|r| json!({"name": r.name, "pass": r.pass, "exit_code": r.exit_code, "duration_ms": r.duration_ms}))
-        .collect();
+    let row = |r: &CommandResult| {
+        let mut row =
+            json!({"name": r.name, "pass": r.pass, "exit_code": r.exit_code, "duration_ms": r.duration_ms});
+        if let Some(repo) = r.extra.get("repo") {
+            row["repo"] = repo.clone();
+        }
+        row
+    };
+    let rows: Vec<_> = results.iter().map(row).collect();
     let mut data = Object::new();
     data.insert("results".to_owned(), rows.into());
     data.insert("all_passed".to_owned(), (failed == 0).into());

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use camino::Utf8PathBuf;
 use cliq_fs::{CliqDir, FsError, read_handoff, write_atomic, write_handoff};
 use cliq_gate::Gate;
-use cliq_protocol::{Body, Envelope, GateData, Outcome, PhaseName};
+use cliq_protocol::{Body, CommandResult, Envelope, GateData, Outcome, PhaseName};
 use cliq_workflow::{PhaseId, ValidatedWorkflow};
 
 /// Writes what the gate's agent is shown, for people and agents that read markdown. Where a team has several gates,
@@ -42,7 +42,7 @@ fn render_context(name: &PhaseName, gate: &Gate) -> String {
             (_, true) => "pass",
             (_, false) => "FAIL",
         };
-        let _ = write!(out, "- {mark}: {}", check.name);
+        let _ = write!(out, "- {mark}: {}", check.label());
         if let Some(code) = check.exit_code.filter(|_| !check.pass) {
             let _ = write!(out, " (exit status {code})");
         }
@@ -56,7 +56,7 @@ fn render_context(name: &PhaseName, gate: &Gate) -> String {
         out.push_str("This is the first evaluation.\n");
     }
     for entry in gate.history() {
-        let failed: Vec<&str> = entry.checks.iter().filter(|c| !c.pass).map(|c| c.name.as_str()).collect();
+        let failed: Vec<String> = entry.checks.iter().filter(|c| !c.pass).map(CommandResult::label).collect();
         let _ = write!(out, "{}. {}", entry.iteration, entry.verdict.sentence());
         if !failed.is_empty() {
             let _ = write!(out, " (failed: {})", failed.join(", "));

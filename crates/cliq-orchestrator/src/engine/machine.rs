@@ -297,7 +297,7 @@ impl Pipeline {
         };
         let result = results.iter().find(fatal)?;
         let how = result.exit_code.map(|code| format!(" with exit status {code}")).unwrap_or_default();
-        Some(format!("command `{}` failed{how}", result.name))
+        Some(format!("command `{}` failed{how}", result.label()))
     }
 
     fn agent_completed(&mut self, phase: PhaseId, result: Option<Value>, out: &mut Vec<Effect>) {
