@@ -78,7 +78,11 @@ pub(crate) fn agents(
     settings: &Settings,
 ) -> Agents {
     let mut agents = Agents::new();
-    for name in cliq_agents::NAMES {
+    // Looking for programs takes time: only for those that somebody names.
+    let named = |name: &&&str| {
+        cliq_agents::ModelAgent::find(name).is_none() || workflow.is_none_or(|workflow| names(workflow, name))
+    };
+    for name in cliq_agents::NAMES.iter().filter(named) {
         agents = match cliq_agents::usable(name, settings) {
             Some(Usable::No(why)) => agents.with_unusable(*name, why),
             _ => agents.with(*name, built_in()),
@@ -96,6 +100,23 @@ pub(crate) fn agents(
         }
     }
     agents
+}
+
+/// Whether a team may need an agent: by its name, or because a phase names none.
+fn names(workflow: &ValidatedWorkflow, agent: &str) -> bool {
+    workflow.phases().any(|(_, phase)| {
+        let works = matches!(phase.kind, PhaseKind::Standard | PhaseKind::Gate);
+        let own = phase.agent.as_deref();
+        works && own.is_none_or(|own| own == agent)
+            || own == Some(agent)
+            || phase.notify.iter().any(|wish| wish.agent == agent)
+    })
+}
+
+/// Whether a phase names no agent, though one is to work in it.
+fn needs_default(workflow: &ValidatedWorkflow) -> bool {
+    let works = |kind| matches!(kind, PhaseKind::Standard | PhaseKind::Gate | PhaseKind::Team);
+    workflow.phases().any(|(_, phase)| works(phase.kind) && phase.agent.is_none())
 }
 
 /// The agent for phases that name none: what is set, else the first model agent that can work (SPEC section 9).
@@ -126,7 +147,9 @@ fn this_program(args: &[&str]) -> AgentCommand {
 pub(crate) fn plan(dir: &CliqDir, workflow: ValidatedWorkflow, settings: &Settings) -> RunPlan {
     let mut plan = RunPlan::new(dir.clone(), workflow);
     plan.agents = agents(Some(dir), Some(&plan.workflow), settings);
-    plan.default_agent = default_agent(settings);
+    if needs_default(&plan.workflow) {
+        plan.default_agent = default_agent(settings);
+    }
     plan.max_parallel = settings.count("max_parallel");
     plan.timing = crate::settings::timing(settings);
     plan

@@ -1,10 +1,10 @@
 //! Writing files whole, and lines at once.
 
-use std::fs::{OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::{FsError, IoContext};
 
@@ -29,6 +29,22 @@ pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> Result<(), FsError> {
     Ok(())
 }
 
+/// As [`write_atomic`], with the contents of another file, which pass through no memory of ours where the system can
+/// copy by itself.
+///
+/// # Errors
+/// As for [`write_atomic`]; or the other file cannot be read.
+pub(crate) fn copy_atomic(from: &Utf8Path, path: &Utf8Path) -> Result<(), FsError> {
+    let dir = path.parent().unwrap_or(Utf8Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY).permissions(Permissions::from_mode(0o666));
+    let mut file = builder.tempfile_in(dir).at("write", path)?;
+    let mut source = File::open(from).at("read", from)?;
+    io::copy(&mut source, file.as_file_mut()).at("write", path)?;
+    file.persist(path).map_err(|error| error.error).at("write", path)?;
+    Ok(())
+}
+
 /// Appends `line`, which must end in a newline, with a single write.
 ///
 /// # Errors
@@ -36,6 +52,32 @@ pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> Result<(), FsError> {
 pub fn append_line(path: &Utf8Path, line: &[u8]) -> Result<(), FsError> {
     let mut file = OpenOptions::new().append(true).create(true).open(path).at("open", path)?;
     write_at_once(&mut file, line).at("append to", path)
+}
+
+/// A file that lines are appended to, each with a single write, and that stays open.
+#[derive(Debug)]
+pub struct AppendedFile {
+    path: Utf8PathBuf,
+    file: File,
+}
+
+impl AppendedFile {
+    /// Opens it, or makes it.
+    ///
+    /// # Errors
+    /// It cannot be opened for append.
+    pub fn open(path: &Utf8Path) -> Result<Self, FsError> {
+        let file = OpenOptions::new().append(true).create(true).open(path).at("open", path)?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// Appends `line`, which must end in a newline.
+    ///
+    /// # Errors
+    /// It cannot be written, or only a part went in (a full disk).
+    pub fn append(&mut self, line: &[u8]) -> Result<(), FsError> {
+        write_at_once(&mut self.file, line).at("append to", &self.path)
+    }
 }
 
 /// One `write`, because two writers with a handle opened for append then never mix within a line.

@@ -6,6 +6,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_protocol::{DecodeError, Envelope, PhaseName};
 
+use crate::atomic::copy_atomic;
 use crate::{FsError, IoContext, render_handoff, write_atomic};
 
 /// A handoff that is there and cannot be had.
@@ -42,11 +43,48 @@ pub fn create_channel(dir: &Utf8Path) -> Result<(), FsError> {
 /// # Errors
 /// A file cannot be written; an earlier handoff then stays whole.
 pub fn write_handoff(channel: &Utf8Path, envelope: &Envelope) -> Result<(), FsError> {
-    create_channel(channel)?;
-    write_atomic(&channel.join("handoff.md"), render_handoff(envelope).as_bytes())?;
-    // The one that programs read last: once it is there, both are.
-    write_atomic(&channel.join("handoff.json"), &envelope.encode())
+    write_handoffs([channel], envelope)
 }
+
+/// Writes the same handoff into several channels, as [`write_handoff`] does. However big it is, it is made once, and in
+/// memory once: further channels get copies that the system makes from file to file.
+///
+/// # Errors
+/// A file cannot be written; an earlier handoff in its channel then stays whole.
+pub fn write_handoffs<'a>(
+    channels: impl IntoIterator<Item = &'a Utf8Path>,
+    envelope: &Envelope,
+) -> Result<(), FsError> {
+    let mut channels = channels.into_iter().peekable();
+    if channels.peek().is_none() {
+        return Ok(());
+    }
+    // The one that programs read last: once it is there, both are.
+    let files = [("handoff.md", render_handoff(envelope).into_bytes()), ("handoff.json", envelope.encode())];
+    let mut first: Option<&Utf8Path> = None;
+    for channel in channels {
+        for (name, contents) in &files {
+            let path = channel.join(name);
+            let write = || match first {
+                Some(first) if contents.len() > COPIED => copy_atomic(&first.join(name), &path),
+                _ => write_atomic(&path, contents),
+            };
+            match write() {
+                // Nearly always it is there.
+                Err(error) if error.is_not_found() => {
+                    create_channel(channel)?;
+                    write()?;
+                }
+                other => other?,
+            }
+        }
+        first.get_or_insert(channel);
+    }
+    Ok(())
+}
+
+/// From how many bytes on a file is copied by the system instead of being written again.
+const COPIED: usize = 256 * 1024;
 
 /// The handoff in a channel that `from` writes; `None` where there is none.
 ///

@@ -22,8 +22,8 @@ mod state;
 mod watch;
 
 pub use archive::archive_run;
-pub use atomic::{append_line, write_atomic};
-pub use channel::{HandoffError, create_channel, read_handoff, write_handoff};
+pub use atomic::{AppendedFile, append_line, write_atomic};
+pub use channel::{HandoffError, create_channel, read_handoff, write_handoff, write_handoffs};
 pub use clock::{now, now_millis};
 pub use error::{FsError, IoContext};
 pub use layout::CliqDir;

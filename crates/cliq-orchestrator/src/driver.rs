@@ -11,6 +11,8 @@ mod notify;
 mod recovery;
 mod shared;
 mod telling;
+#[cfg(target_os = "linux")]
+mod watch;
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,8 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::{
-    FsError, PipelineStatus, ProjectLock, SignalWatch, append_line, clear_signal, clear_signals,
-    clear_status, clear_temporaries, create_channel, read_status, write_routed, write_status,
+    AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signal, clear_signals, clear_status,
+    clear_temporaries, create_channel, read_status, write_routed, write_status,
 };
 use cliq_protocol::{PhaseKind, PhaseName, Timestamp};
 use cliq_workflow::PhaseId;
@@ -37,6 +39,21 @@ use agent::AgentRun;
 use message::Activation;
 use shared::{Message, Shared, Wakers};
 
+#[cfg(target_os = "linux")]
+use watch::Watch;
+#[cfg(not(target_os = "linux"))]
+type Watch = cliq_fs::SignalWatch;
+
+/// Has waiters told of changes of signal files; where that cannot be, says why.
+fn watch_signals(dir: &cliq_fs::CliqDir, wakers: &Wakers) -> Result<Watch, String> {
+    let wakers = wakers.clone();
+    #[cfg(target_os = "linux")]
+    let watch = Watch::new(&dir.signals(), wakers);
+    #[cfg(not(target_os = "linux"))]
+    let watch = Watch::new(&dir.signals(), move |file| wakers.wake(file.as_deref()));
+    watch.map_err(|error| error.to_string())
+}
+
 /// What a driver begins with.
 pub(crate) enum Opening {
     /// A new run.
@@ -50,6 +67,8 @@ pub(crate) enum Opening {
     },
 }
 
+/// How often it is looked whether somebody wants the run to stop.
+const CONTROL_POLL: Duration = Duration::from_millis(250);
 /// How long the team of a team phase may take where the phase says nothing.
 const TEAM_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long deliveries may still take when the run is over.
@@ -61,6 +80,9 @@ pub(crate) struct Driver {
     shared: Arc<Shared>,
     pipeline: Pipeline,
     journal: JournalWriter,
+    log: AppendedFile,
+    /// Lines for the log that are not in it yet.
+    unlogged: String,
     view: RunView,
     events: mpsc::UnboundedSender<Record>,
     inbox: mpsc::UnboundedReceiver<Message>,
@@ -78,7 +100,9 @@ pub(crate) struct Driver {
     broken: bool,
     /// How the run ends, to be told when all is quiet.
     last_word: Option<RunEvent>,
-    _watch: Option<SignalWatch>,
+    /// Tells of what agents say. Made with the first of them: without one it is not missed, and ending it takes the system
+    /// longer than a command.
+    watch: Option<Watch>,
     _lock: ProjectLock,
 }
 
@@ -110,10 +134,6 @@ impl Driver {
             }
         }
         let wakers = Wakers::default();
-        let watch = SignalWatch::new(&dir.signals(), {
-            let wakers = wakers.clone();
-            move |file| wakers.wake(file.as_deref())
-        });
         let (messages, inbox) = mpsc::unbounded_channel();
         let mut view = RunView::new(&plan.workflow);
         let (journal, (pipeline, unfinished), notified) = match &opening {
@@ -130,6 +150,7 @@ impl Driver {
                 (writer, replayed, u32::try_from(notified).unwrap_or(0))
             }
         };
+        let log = AppendedFile::open(&dir.orchestrator_log())?;
         let inputs = plan.resolved_inputs();
         let shared = Arc::new(Shared {
             plan,
@@ -140,14 +161,12 @@ impl Driver {
             no_more_deliveries: CancellationToken::new(),
             wakers,
         });
-        if let Err(why) = &watch {
-            let message = format!("signal files cannot be watched and are polled instead: {why}");
-            shared.send(RunEvent::Warning { phase: None, message });
-        }
         Ok(Self {
             shared,
             pipeline,
             journal,
+            log,
+            unlogged: String::new(),
             view,
             events,
             inbox,
@@ -161,7 +180,7 @@ impl Driver {
             over: false,
             broken: false,
             last_word: None,
-            _watch: watch.ok(),
+            watch: None,
             _lock: lock,
         })
     }
@@ -171,10 +190,15 @@ impl Driver {
         self.open();
         let status_file = self.shared.dir().pipeline_status();
         let control = self.shared.wakers.register(&status_file);
-        let mut poll = tokio::time::interval(self.shared.plan.timing.poll_interval);
+        // Whoever cancels waits for it, whether or not there is a watch.
+        let often = self.shared.plan.timing.poll_interval.min(CONTROL_POLL);
+        let mut poll = tokio::time::interval(often);
         let mut cancelled = false;
         while !self.over {
             let mut look = false;
+            if self.inbox.is_empty() {
+                self.flush_log();
+            }
             tokio::select! {
                 Some(message) = self.inbox.recv() => self.received(message),
                 () = self.cancel.cancelled(), if !cancelled => {
@@ -232,6 +256,7 @@ impl Driver {
 
     /// Waits for whatever is left of agents and deliveries. What they still say is only worth a warning.
     async fn wind_up(&mut self) {
+        self.flush_log();
         self.tasks.close();
         self.notifications.close();
         let patience = if self.cancel.is_cancelled() { LAST_WHEN_CANCELLED } else { LAST_NOTIFICATIONS };
@@ -245,8 +270,7 @@ impl Driver {
                 self.publish(event);
             }
         }
-        let (run_id, grace) = (self.shared.run_id.clone(), self.shared.plan.timing.kill_grace);
-        let _ = tokio::task::spawn_blocking(move || crate::sweep::sweep(&run_id, None, grace)).await;
+        self.shared.sweep(None).await;
         self.shared.plan.launcher.close().await;
         self.finish();
     }
@@ -260,6 +284,7 @@ impl Driver {
             reason.get_or_insert_with(|| error.to_string());
         }
         self.publish(RunEvent::RunFinished { status, reason, phase });
+        self.flush_log();
     }
 
     fn received(&mut self, message: Message) {
@@ -303,9 +328,10 @@ impl Driver {
     fn publish(&mut self, event: RunEvent) {
         let record = Record { ts: cliq_fs::now(), event };
         let journaled = if record.event.is_journaled() { self.journal.append(&record) } else { Ok(()) };
-        if let Err(error) = journaled.and_then(|()| self.log(&record)) {
+        if let Err(error) = journaled {
             self.cannot_record(&error);
         }
+        self.log(&record);
         let standing = |view: &RunView| Some(view.find(record.event.phase()?)?.status);
         let before = standing(&self.view);
         self.view.apply(&record);
@@ -318,9 +344,20 @@ impl Driver {
         let _ = self.events.send(record);
     }
 
-    fn log(&self, record: &Record) -> Result<(), FsError> {
-        let line = format!("{} {}\n", record.ts, record.event.describe());
-        append_line(&self.shared.dir().orchestrator_log(), line.as_bytes())
+    /// The log for people is written whenever there is nothing else to do. The journal has it all at once.
+    fn log(&mut self, record: &Record) {
+        use std::fmt::Write;
+        let _ = writeln!(self.unlogged, "{} {}", record.ts, record.event.describe());
+    }
+
+    fn flush_log(&mut self) {
+        if self.unlogged.is_empty() {
+            return;
+        }
+        let lines = std::mem::take(&mut self.unlogged);
+        if let Err(error) = self.log.append(lines.as_bytes()) {
+            self.cannot_record(&error);
+        }
     }
 
     /// Without its record a run must not go on.
@@ -414,6 +451,15 @@ impl Driver {
             }
             None => None,
         };
+        if self.watch.is_none() {
+            match watch_signals(shared.dir(), &shared.wakers) {
+                Ok(watch) => self.watch = Some(watch),
+                Err(why) => {
+                    let message = format!("signal files cannot be watched and are polled instead: {why}");
+                    shared.send(RunEvent::Warning { phase: None, message });
+                }
+            }
+        }
         let timing = shared.plan.timing;
         let usual = match phase.kind {
             // Its own phases have limits of their own.

@@ -71,6 +71,9 @@ pub struct RunPlan {
     /// Whom to tell of the run, by event: `on_start`, `on_phase_start`, `on_phase_complete`, `on_complete`,
     /// `on_escalate`, `on_cancel` (SPEC section 9). A delivery that fails is a warning.
     pub notifications: BTreeMap<String, Vec<Recipient>>,
+    /// Whether this process adopts what its descendants leave behind, and the launcher makes descendants of it: see
+    /// [`crate::adopt_orphans`].
+    pub adopts_orphans: bool,
     /// For the team of a team phase: what it is part of.
     pub parent: Option<Parent>,
     /// What starts processes.
@@ -107,6 +110,7 @@ impl RunPlan {
             max_parallel: None,
             timing: Timing::default(),
             notifications: BTreeMap::new(),
+            adopts_orphans: false,
             parent: None,
             launcher: Arc::new(ProcessLauncher),
         }

@@ -1,17 +1,37 @@
 //! The second net: processes that left their group (by `setsid`, say) are found by the run's mark in their environment.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
+
+/// Makes this process, instead of the first one of the system, the parent of processes that its descendants leave behind.
+/// A run then needs to look for them only among its own descendants, which is much faster than looking at every process
+/// there is: say so in [`crate::RunPlan::adopts_orphans`]. Gives whether the system can do that.
+///
+/// It changes what the process is for all of its code, so it is for programs and not for libraries to do.
+#[must_use]
+pub fn adopt_orphans() -> bool {
+    #[cfg(target_os = "linux")]
+    let adopts = rustix::process::set_child_subreaper(Some(getpid())).is_ok() && descendants().is_some();
+    #[cfg(not(target_os = "linux"))]
+    let adopts = false;
+    adopts
+}
 
 /// Ends every process on this machine that is of a run by its environment, save this one: asks, waits for `grace`, then
 /// forces. With `phase`, only those of that phase. Gives how many it found.
 ///
 /// Finds nothing on systems without `/proc`.
 pub fn sweep(run_id: &str, phase: Option<&str>, grace: Duration) -> usize {
-    let mark = Mark { run_id: run_id.to_owned(), phase: phase.map(str::to_owned), session: None };
-    let found = marked(&mark);
+    let mark = Mark { run_id: run_id.to_owned(), phase: phase.map(str::to_owned), ..Mark::default() };
+    end_marked(&mark, grace)
+}
+
+/// Ends every process that bears a mark. Gives how many it found.
+pub(crate) fn end_marked(mark: &Mark, grace: Duration) -> usize {
+    let found = marked(mark);
     for &pid in &found {
         let _ = kill_process(pid, Signal::TERM);
     }
@@ -20,7 +40,7 @@ pub fn sweep(run_id: &str, phase: Option<&str>, grace: Duration) -> usize {
     }
     let deadline = Instant::now() + grace;
     loop {
-        let left = marked(&mark);
+        let left = marked(mark);
         if left.is_empty() {
             return found.len();
         }
@@ -39,13 +59,15 @@ pub fn sweep(run_id: &str, phase: Option<&str>, grace: Duration) -> usize {
 pub(crate) const RUN_PATH: &str = "CLIQ_RUN_PATH";
 
 /// What tells a run's processes from others.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Mark {
     pub(crate) run_id: String,
     /// Only those of a phase.
     pub(crate) phase: Option<String>,
     /// Only those of a session, by the number of the process that leads or led it.
     pub(crate) session: Option<i32>,
+    /// Only descendants of this process.
+    pub(crate) descendant: bool,
 }
 
 impl Mark {
@@ -59,12 +81,14 @@ impl Mark {
 
 /// The processes that bear a mark, this one left out. The shim of a pane counts by its session.
 pub(crate) fn marked(mark: &Mark) -> Vec<Pid> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let me = getpid();
+    let candidates = if mark.descendant { descendants() } else { None };
     let prefix = format!("{RUN_PATH}=");
-    entries
-        .filter_map(Result::ok)
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
+    // Room for nearly every environment, so that each is one read.
+    let mut environment = Vec::with_capacity(64 * 1024);
+    candidates
+        .unwrap_or_else(|| numbers_in("/proc"))
+        .into_iter()
         .filter(|&pid| pid != me)
         .filter(|pid| {
             let number = pid.as_raw_nonzero().get();
@@ -72,13 +96,49 @@ pub(crate) fn marked(mark: &Mark) -> Vec<Pid> {
                 return false;
             }
             // A zombie's environment reads as empty, so the dead do not count.
-            let Ok(environment) = fs::read(format!("/proc/{number}/environ")) else {
+            environment.clear();
+            let read = File::open(format!("/proc/{number}/environ"))
+                .and_then(|mut file| file.read_to_end(&mut environment));
+            if read.is_err() {
                 return false;
-            };
+            }
             let mut variables = environment.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
             variables.any(|v| v.strip_prefix(&prefix).is_some_and(|path| mark.is_on(path)))
         })
         .collect()
+}
+
+/// All descendants of this process; `None` where the system does not tell.
+fn descendants() -> Option<Vec<Pid>> {
+    let mut found = Vec::new();
+    let mut pending = vec![getpid()];
+    let mut children = String::new();
+    while let Some(parent) = pending.pop() {
+        let number = parent.as_raw_nonzero();
+        for task in numbers_in(&format!("/proc/{number}/task")) {
+            children.clear();
+            let file = format!("/proc/{number}/task/{}/children", task.as_raw_nonzero());
+            match File::open(file).and_then(|mut file| file.read_to_string(&mut children)) {
+                Ok(_) => {}
+                Err(_) if parent == getpid() && task == getpid() => return None,
+                // It has gone in the meantime.
+                Err(_) => continue,
+            }
+            for child in
+                children.split_ascii_whitespace().filter_map(|n| n.parse().ok().and_then(Pid::from_raw))
+            {
+                found.push(child);
+                pending.push(child);
+            }
+        }
+    }
+    Some(found)
+}
+
+/// The entries of a directory whose names are numbers of processes.
+fn numbers_in(dir: &str) -> Vec<Pid> {
+    let entries = fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)).collect()
 }
 
 #[cfg(test)]
@@ -90,7 +150,7 @@ mod tests {
         let mark = |run: &str, phase: Option<&str>| Mark {
             run_id: run.to_owned(),
             phase: phase.map(str::to_owned),
-            session: None,
+            ..Mark::default()
         };
         let path = "r1/build;r2/test";
         assert!(mark("r1", None).is_on(path) && mark("r2", None).is_on(path));

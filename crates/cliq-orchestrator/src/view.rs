@@ -1,5 +1,7 @@
 //! A run as people look at it: folded from its events, live or from the journal.
 
+use std::collections::HashMap;
+
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{CommandResult, PhaseKind, PhaseName, Verdict};
 use cliq_workflow::ValidatedWorkflow;
@@ -102,6 +104,9 @@ pub struct RunView {
     pub ended_ms: Option<i64>,
     /// Its phases, in the order of the file.
     pub phases: Vec<PhaseView>,
+    /// Where each phase is among them.
+    #[serde(skip)]
+    places: HashMap<PhaseName, usize>,
 }
 
 impl RunView {
@@ -112,7 +117,8 @@ impl RunView {
             .phases()
             .map(|(_, phase)| PhaseView::new(phase.name.clone(), phase.kind, phase.support))
             .collect();
-        Self { team: workflow.name.clone(), phases, ..Self::empty() }
+        let places = workflow.phases().enumerate().map(|(n, (_, phase))| (phase.name.clone(), n)).collect();
+        Self { team: workflow.name.clone(), phases, places, ..Self::empty() }
     }
 
     /// A run of which nothing is known: it learns its team and phases from its events.
@@ -127,13 +133,14 @@ impl RunView {
             started_ms: None,
             ended_ms: None,
             phases: Vec::new(),
+            places: HashMap::new(),
         }
     }
 
     /// A phase.
     #[must_use]
     pub fn find(&self, name: &PhaseName) -> Option<&PhaseView> {
-        self.phases.iter().find(|phase| phase.name == *name)
+        self.phases.get(*self.places.get(name)?)
     }
 
     /// How it ended.
@@ -187,9 +194,10 @@ impl RunView {
                 if let RunEvent::PhaseStarted { kind, .. } = event
                     && self.find(name).is_none()
                 {
+                    self.places.insert(name.clone(), self.phases.len());
                     self.phases.push(PhaseView::new(name.clone(), *kind, false));
                 }
-                if let Some(phase) = self.phases.iter_mut().find(|phase| phase.name == *name) {
+                if let Some(phase) = self.places.get(name).and_then(|&place| self.phases.get_mut(place)) {
                     phase.apply(event, now);
                 }
             }

@@ -123,7 +123,38 @@ fn decode(stream: &[u8], cuts: &[usize]) -> Vec<Line> {
     lines
 }
 
+/// Fields as agents may write them, rightly and wrongly.
+fn channel_line() -> impl Strategy<Value = String> {
+    let field = |name: &'static str, values: &'static [&'static str]| {
+        prop::option::weighted(0.9, prop::sample::select(values)).prop_map(move |value| Some((name, value?)))
+    };
+    let fields = (
+        field("ts", &["\"2026-01-01T00:00:00.000Z\"", "\"\"", "1", "null"]),
+        field("version", &["1", "1", "1", "2", "\"1\"", "1.0", "null"]),
+        field("type", &["\"phase\"", "\"notify\"", "\"test\"", "\"x\"", "null"]),
+        field("status", &["\"progress\"", "\"progress\"", "\"ok\"", "\"x\"", "null"]),
+        field("message", &["\"m \\u00e4\\n\"", "null", "1", "\"\""]),
+        prop::option::weighted(0.2, Just(("more", "{\"a\": null}"))),
+        prop::option::weighted(0.1, Just(("message", "\"twice\""))),
+    );
+    fields.prop_map(|(a, b, c, d, e, f, g)| {
+        let fields = [a, b, c, d, e, f, g].into_iter().flatten();
+        let fields: Vec<String> = fields.map(|(name, value)| format!("\"{name}\": {value}")).collect();
+        format!("{{{}}}", fields.join(", "))
+    })
+}
+
 proptest! {
+    #[test]
+    fn usual_lines_are_read_like_all_others(line in channel_line()) {
+        let value = serde_json::from_str(&line).expect("JSON");
+        let slowly = ChannelMessage::from_value(value);
+        match ChannelMessage::decode(line.as_bytes()) {
+            Ok(message) => prop_assert_eq!(Ok(message), slowly),
+            Err(error) => prop_assert_eq!(error.to_string(), slowly.expect_err("it is wrong").to_string()),
+        }
+    }
+
     #[test]
     fn any_bytes_decode_to_a_value_or_an_error(bytes in vec(any::<u8>(), 0..300)) {
         let _ = Envelope::decode(&bytes);

@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Deref;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{IoContext, read_handoff, write_handoff};
+use cliq_fs::{IoContext, read_handoff, write_handoff, write_handoffs};
 use cliq_protocol::{
     AgentMessage, Body, CommandResult, Envelope, EnvelopeType, GateData, GateDispatch, HistoryEntry,
     NotifyDetails, NotifyRequest, Object, Outcome, PhaseDispatch, PhaseInfo, PhaseName, TeamDispatch,
@@ -161,7 +161,7 @@ impl PhaseContext {
     /// A channel cannot be written.
     pub fn send(&self, handoff: &Handoff) -> Result<(), SdkError> {
         let envelope = self.envelope(handoff);
-        self.dispatch.outgoing.iter().try_for_each(|channel| Ok(write_handoff(&channel.dir, &envelope)?))
+        Ok(write_handoffs(self.dispatch.outgoing.iter().map(|channel| channel.dir.as_path()), &envelope)?)
     }
 
     /// Hands something to one phase.
@@ -302,9 +302,8 @@ impl GateContext {
     /// A channel cannot be written.
     pub fn pass(&self, reason: impl Into<String>) -> Result<Completion, SdkError> {
         let verdict = Verdict::pass(reason);
-        for channel in &self.dispatch.outgoing {
-            write_handoff(&channel.dir, &self.gate_envelope(verdict.clone()))?;
-        }
+        let channels = self.dispatch.outgoing.iter().map(|channel| channel.dir.as_path());
+        write_handoffs(channels, &self.gate_envelope(verdict.clone()))?;
         Ok(completion(&verdict))
     }
 

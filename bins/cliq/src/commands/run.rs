@@ -50,6 +50,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     let launcher = launchers::choose(args.launcher, args.headless || args.json, &settings)?;
     plan.launcher = launchers::make(launcher, &dir, &settings)?;
+    plan.adopts_orphans = launcher == LauncherName::Process && cliq_orchestrator::adopt_orphans();
     if launcher == LauncherName::Tmux && launchers::own_pane(&dir).is_none() && !args.json {
         ui::hint("`cliq attach` in another terminal shows the panes");
     }

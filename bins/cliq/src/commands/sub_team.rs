@@ -40,6 +40,7 @@ fn handle(ctx: &TeamContext, agent: Option<&str>) -> Result<cliq_sdk::Completion
     if let Some(agent) = agent {
         project::set_default_agent(&mut plan, agent);
     }
+    plan.adopts_orphans = cliq_orchestrator::adopt_orphans();
     let results = result_channels(&plan);
     let begin = begin(ctx, &dir, &plan)?;
     let reporter = ctx.reporter().clone();

@@ -1,11 +1,10 @@
 //! One activation of an agent: start it, follow its signal channel, see it out.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_fs::{FsError, IoContext, SignalTail, write_atomic};
+use cliq_fs::{FsError, SignalTail, write_atomic};
 use cliq_protocol::{AgentMessage, ChannelBody, ChannelOrder, Line, PhaseName};
 use tokio::time::Instant;
 
@@ -125,18 +124,13 @@ impl AgentRun {
     }
 
     /// Starts the agent; where that fails, gives the event that says so.
+    /// What an earlier activation said was cleared when this one was recorded.
     async fn start(&self, signal_file: &camino::Utf8Path) -> Result<Box<dyn Running>, RunEvent> {
         // Not the agent's fault: the orchestrator cannot write its own files.
         let broken = |error: FsError| {
             self.shared.send(RunEvent::OrchestratorFailed { reason: error.to_string() });
             self.shared.stopped(&self.phase)
         };
-        match fs::remove_file(signal_file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).at("clear", signal_file).map_err(broken);
-            }
-            _ => {}
-        }
         write_atomic(&self.message_file, &self.message.encode()).map_err(broken)?;
         let failed = |reason: String| RunEvent::WorkFailed {
             phase: self.phase.clone(),
@@ -230,11 +224,7 @@ impl AgentRun {
 
     /// Ends processes of the phase that left its process group.
     async fn sweep(&self) {
-        let (run_id, phase, grace) =
-            (self.shared.run_id.clone(), self.phase.to_string(), self.shared.plan.timing.kill_grace);
-        let swept =
-            tokio::task::spawn_blocking(move || crate::sweep::sweep(&run_id, Some(&phase), grace)).await;
-        if let Ok(n @ 1..) = swept {
+        if let n @ 1.. = self.shared.sweep(Some(&self.phase)).await {
             self.shared.warn(&self.phase, format!("{n} processes that it left behind were ended"));
         }
     }

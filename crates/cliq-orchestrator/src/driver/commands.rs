@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{FsError, IoContext, SignalWriteError, SignalWriter, write_command_results, write_handoff};
+use cliq_fs::{FsError, SignalWriteError, SignalWriter, write_command_results, write_handoffs};
 use cliq_protocol::{ChannelBody, CommandResult, DispatchType, Envelope, Object, PhaseKind};
 use cliq_workflow::{Command, Phase, PhaseId, Scope, resolve_script};
 use serde_json::json;
@@ -14,6 +14,9 @@ use tokio::time::Instant;
 use super::shared::{Shared, unresolved};
 use crate::events::RunEvent;
 use crate::launcher::{Exit, Job, Running};
+
+/// The shell, where every system has it: looking for it on the PATH costs more than starting it.
+const SHELL: &str = "/bin/sh";
 
 /// Runs them all and tells the dispatcher.
 pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, routed_by: Option<PhaseId>) {
@@ -108,12 +111,7 @@ impl Runner<'_> {
 
     fn open_channel(&self) -> Result<SignalWriter, Trouble> {
         let path = self.shared.dir().signal_file(&self.phase.name);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).at("remove", &path)?;
-            }
-            _ => {}
-        }
+        // What an earlier activation said was cleared when this one was recorded.
         let mut writer = SignalWriter::open(&path, DispatchType::Phase)?;
         writer.write(ChannelBody::Ok)?;
         Ok(writer)
@@ -133,9 +131,10 @@ impl Runner<'_> {
         let text = text.collect::<Vec<_>>().join("\n");
         let envelope = Envelope::standard(self.phase.name.clone(), "exec", Some(data.clone()), Some(text));
         let to = self.phase.dependents.iter().chain(&routed_by).map(|&to| &workflow.phase(to).name);
-        for to in to.chain(&self.shared.plan.result_channel(self.phase)) {
-            write_handoff(&self.shared.dir().channel(&self.phase.name, to), &envelope)?;
-        }
+        let result = self.shared.plan.result_channel(self.phase);
+        let channels: Vec<Utf8PathBuf> =
+            to.chain(&result).map(|to| self.shared.dir().channel(&self.phase.name, to)).collect();
+        write_handoffs(channels.iter().map(Utf8PathBuf::as_path), &envelope)?;
         let fatal = results
             .iter()
             .find(|r| !r.pass && self.phase.commands.iter().any(|c| c.name == r.name && c.escalate_on_fail));
@@ -234,7 +233,7 @@ impl Runner<'_> {
         env.extend(script.env);
         let job = Job {
             title: self.phase.name.to_string(),
-            program: "sh".to_owned(),
+            program: SHELL.to_owned(),
             args: vec!["-c".to_owned(), script.text],
             env,
             dir: dir.to_owned(),

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::events::RunEvent;
 use crate::plan::RunPlan;
-use crate::sweep::RUN_PATH;
+use crate::sweep::{Mark, RUN_PATH, end_marked, marked};
 
 /// What a task tells the dispatcher.
 pub(super) enum Message {
@@ -82,6 +82,22 @@ impl Shared {
             Some(parent) => format!("{};{own}", parent.path),
             None => own,
         }
+    }
+
+    /// Ends what is left of a phase, or of the run, outside of the process groups that were ended. Gives how much there was.
+    pub(super) async fn sweep(&self, phase: Option<&PhaseName>) -> usize {
+        let mark = Mark {
+            run_id: self.run_id.clone(),
+            phase: phase.map(ToString::to_string),
+            session: None,
+            descendant: self.plan.adopts_orphans,
+        };
+        // Among the own descendants it is quickly seen that there is nothing.
+        if mark.descendant && marked(&mark).is_empty() {
+            return 0;
+        }
+        let grace = self.plan.timing.kill_grace;
+        tokio::task::spawn_blocking(move || end_marked(&mark, grace)).await.unwrap_or(0)
     }
 
     pub(super) fn values<'a>(&'a self, phase: &'a Phase) -> PhaseValues<'a> {

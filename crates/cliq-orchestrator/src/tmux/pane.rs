@@ -56,6 +56,7 @@ impl Pane {
                 run_id: variable("CLIQ_RUN_ID").unwrap_or_default(),
                 phase: variable("CLIQ_PHASE"),
                 session: i32::try_from(pid).ok(),
+                descendant: false,
             },
         })
     }

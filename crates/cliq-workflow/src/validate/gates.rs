@@ -1,5 +1,7 @@
 //! Where gates may route to (SPEC section 6).
 
+use std::collections::HashSet;
+
 use cliq_protocol::PhaseKind;
 
 use super::Context;
@@ -11,11 +13,12 @@ use crate::raw::{RawPhase, unknown};
 pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Vec<usize>> {
     let targets: Vec<Vec<usize>> =
         cx.phases().iter().enumerate().map(|(i, phase)| targets_of(cx, i, phase, problems)).collect();
+    // A gate whose type is not known may yet be the one that routes somewhere.
+    let all_known = cx.phases().iter().all(|p| p.kind.is_some());
+    let reached: HashSet<usize> = targets.iter().flatten().copied().collect();
     for (i, phase) in cx.phases().iter().enumerate() {
         check_rules(cx, phase, &targets[i], problems);
-        // A gate whose type is not known may yet be the one that routes here.
-        let all_known = cx.phases().iter().all(|p| p.kind.is_some());
-        if all_known && phase.support && !targets.iter().any(|list| list.contains(&i)) {
+        if all_known && phase.support && !reached.contains(&i) {
             let message = format!("no gate can route to support {}", phase.title());
             let help = "add a gate, or name the phase in a gate's `route_to`";
             problems.push(Diagnostic::warning("unreachable-support", phase.name.span, message, help));

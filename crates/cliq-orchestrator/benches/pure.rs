@@ -1,0 +1,138 @@
+//! What costs no process: the machine alone, validation, reading signals. `benches/compare` runs it and shows the figures.
+//!
+//! Each line is a JSON object with `what`, `seconds` and, where there is something to compare with, `ratio`.
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark, for whoever runs it")]
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cliq_fs::SignalTail;
+use cliq_orchestrator::{Effect, Input, Pipeline, ValidatedWorkflow};
+use cliq_workflow::{NoFiles, check};
+
+fn main() {
+    if std::env::args().any(|arg| arg == "--list") {
+        return;
+    }
+    let megabytes = std::env::var("SIGNAL_MEGABYTES").ok().and_then(|n| n.parse().ok()).unwrap_or(1024);
+    let first = machine(50_000);
+    let second = machine(100_000);
+    println!(
+        "{}",
+        serde_json::json!({"what": "machine, 100,000 phases beside 50,000", "seconds": second, "ratio": second / first})
+    );
+    validation();
+    signals(megabytes);
+}
+
+/// Phases in layers of 1000, each with three dependencies in the layer before. Written briefly: there is a limit.
+fn team(phases: usize) -> String {
+    let mut yml = "name: \"@bench/team\"\nphases:\n".to_owned();
+    for n in 0..phases {
+        let _ = write!(yml, "- {{name: p{n}, type: standard");
+        if n >= 1000 {
+            let before = n - n % 1000 - 1000;
+            let edge = |k: usize| before + (n * 7 + k * 331) % 1000;
+            let _ = write!(yml, ", depends_on: [p{}, p{}, p{}]", edge(0), edge(1), edge(2));
+        }
+        yml.push_str("}\n");
+    }
+    yml
+}
+
+fn workflow(phases: usize) -> ValidatedWorkflow {
+    let checked = check(&team(phases), &NoFiles);
+    checked.workflow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics.first()))
+}
+
+fn machine(phases: usize) -> f64 {
+    let workflow = Arc::new(workflow(phases));
+    let edges: usize = workflow.phases().map(|(_, phase)| phase.depends_on.len()).sum();
+    let started = Instant::now();
+    let mut pipeline = Pipeline::new(workflow);
+    let mut pending = vec![];
+    let mut effects = pipeline.step(Input::Start { max_parallel: None });
+    loop {
+        for effect in effects {
+            if let Effect::RunAgent { phase, .. } = effect {
+                pending.push(phase);
+            }
+        }
+        let Some(phase) = pending.pop() else { break };
+        effects = pipeline.step(Input::AgentCompleted { phase, result: None });
+    }
+    assert!(pipeline.is_finished());
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "{}",
+        serde_json::json!({"what": format!("machine, {phases} phases and {edges} edges"), "seconds": seconds})
+    );
+    seconds
+}
+
+fn validation() {
+    let text = team(10_000);
+    let mut times: Vec<f64> = (0..5)
+        .map(|_| {
+            let started = Instant::now();
+            assert!(check(&text, &NoFiles).workflow.is_some());
+            started.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    println!(
+        "{}",
+        serde_json::json!({"what": "validation, a team.yml of 10,000 phases", "seconds": times[2]})
+    );
+}
+
+/// A file of progress messages, read as the orchestrator reads it, beside parsing the same lines from memory.
+fn signals(megabytes: usize) {
+    let dir = std::env::temp_dir().join(format!("cliq-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = camino::Utf8PathBuf::from_path_buf(dir.join("a.jsonl")).unwrap();
+    let mut block =
+        "{\"ts\":\"2026-01-01T00:00:00.000Z\",\"version\":1,\"type\":\"phase\",\"status\":\"ok\"}\n"
+            .to_owned();
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(block.as_bytes()).unwrap();
+    block.clear();
+    let mut n = 0;
+    while block.len() < 1024 * 1024 {
+        let _ = writeln!(
+            block,
+            "{{\"ts\":\"2026-01-01T00:00:00.000Z\",\"version\":1,\"type\":\"phase\",\"status\":\"progress\",\"message\":\"step {n} of many, and some words about it\"}}"
+        );
+        n += 1;
+    }
+    for _ in 0..megabytes {
+        file.write_all(block.as_bytes()).unwrap();
+    }
+    drop(file);
+    let started = Instant::now();
+    let mut parsed = 0_u64;
+    for _ in 0..megabytes {
+        for line in block.lines() {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            parsed += u64::from(value.is_object());
+        }
+    }
+    let memory = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let mut read = 0_u64;
+    SignalTail::new(&path).read_new(|line| read += u64::from(line.message.is_ok())).unwrap();
+    let seconds = started.elapsed().as_secs_f64();
+    assert_eq!(read, parsed + 1);
+    let peak = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("").trim().to_owned();
+    println!(
+        "{}",
+        serde_json::json!({
+            "what": format!("reading {megabytes} MB of signals beside parsing them in memory"),
+            "seconds": seconds, "ratio": seconds / memory, "peak memory of the whole program": peak,
+        })
+    );
+    let _ = std::fs::remove_dir_all(&dir);
+}
