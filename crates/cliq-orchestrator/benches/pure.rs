@@ -17,6 +17,8 @@ fn main() {
         return;
     }
     let megabytes = std::env::var("SIGNAL_MEGABYTES").ok().and_then(|n| n.parse().ok()).unwrap_or(1024);
+    // First, while little else has taken memory.
+    signals(megabytes);
     let first = machine(50_000);
     let second = machine(100_000);
     println!(
@@ -24,7 +26,6 @@ fn main() {
         serde_json::json!({"what": "machine, 100,000 phases beside 50,000", "seconds": second, "ratio": second / first})
     );
     validation();
-    signals(megabytes);
 }
 
 /// Phases in layers of 1000, each with three dependencies in the layer before. Written briefly: there is a limit.
@@ -50,6 +51,21 @@ fn workflow(phases: usize) -> ValidatedWorkflow {
 fn machine(phases: usize) -> f64 {
     let workflow = Arc::new(workflow(phases));
     let edges: usize = workflow.phases().map(|(_, phase)| phase.depends_on.len()).sum();
+    let seconds = median(|| run(Arc::clone(&workflow)));
+    println!(
+        "{}",
+        serde_json::json!({"what": format!("machine, {phases} phases and {edges} edges"), "seconds": seconds})
+    );
+    seconds
+}
+
+fn median(mut one: impl FnMut() -> f64) -> f64 {
+    let mut times: Vec<f64> = (0..5).map(|_| one()).collect();
+    times.sort_by(f64::total_cmp);
+    times[2]
+}
+
+fn run(workflow: Arc<ValidatedWorkflow>) -> f64 {
     let started = Instant::now();
     let mut pipeline = Pipeline::new(workflow);
     let mut pending = vec![];
@@ -64,27 +80,19 @@ fn machine(phases: usize) -> f64 {
         effects = pipeline.step(Input::AgentCompleted { phase, result: None });
     }
     assert!(pipeline.is_finished());
-    let seconds = started.elapsed().as_secs_f64();
-    println!(
-        "{}",
-        serde_json::json!({"what": format!("machine, {phases} phases and {edges} edges"), "seconds": seconds})
-    );
-    seconds
+    started.elapsed().as_secs_f64()
 }
 
 fn validation() {
     let text = team(10_000);
-    let mut times: Vec<f64> = (0..5)
-        .map(|_| {
-            let started = Instant::now();
-            assert!(check(&text, &NoFiles).workflow.is_some());
-            started.elapsed().as_secs_f64()
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
+    let seconds = median(|| {
+        let started = Instant::now();
+        assert!(check(&text, &NoFiles).workflow.is_some());
+        started.elapsed().as_secs_f64()
+    });
     println!(
         "{}",
-        serde_json::json!({"what": "validation, a team.yml of 10,000 phases", "seconds": times[2]})
+        serde_json::json!({"what": "validation, a team.yml of 10,000 phases", "seconds": seconds})
     );
 }
 
