@@ -7,7 +7,6 @@
 //! Inside a pane, a shim runs the job ([`run_pane`]): what is printed goes through it to the pane and to the log, so that
 //! logs are the same whatever launched the job, and no program takes itself for one that talks to a person.
 
-mod control;
 mod layout;
 mod pane;
 mod server;
@@ -49,11 +48,6 @@ pub struct TmuxLauncher {
 /// What is asked of the task that sets titles.
 #[derive(Debug)]
 enum Title {
-    /// What runs in a pane now.
-    New {
-        title: String,
-        pane: String,
-    },
     Set(String, PhaseStatus),
     /// Tell when all that was asked before is done.
     Flush(oneshot::Sender<()>),
@@ -103,8 +97,6 @@ impl TmuxLauncher {
             if self.own_pane.is_none() {
                 // What a run whose orchestrator died left, or one that was kept.
                 let _ = self.server.kill().await;
-            } else {
-                self.server.join().await;
             }
         }
         let command: Vec<&str> = self.shim.iter().map(String::as_str).chain([spec]).collect();
@@ -121,9 +113,6 @@ impl TmuxLauncher {
             Place::NewWindow => script.new_window(&self.server.session, &command),
         }
         let output = self.server.run(script).await?;
-        if rows.is_empty() {
-            self.server.join().await;
-        }
         let (id, pid) = output
             .lines()
             .rev()
@@ -131,7 +120,10 @@ impl TmuxLauncher {
             .and_then(|(id, pid)| Some((id.to_owned(), pid.trim().parse().ok()?)))
             .ok_or_else(|| TmuxError::Answer(output.clone()))?;
         state.panes.insert(job.title.clone(), id.clone());
-        let _ = self.titles.send(Title::New { title: job.title.clone(), pane: id.clone() });
+        let mut script = Script::new();
+        script.title(&id, &job.title, PhaseStatus::Running);
+        // A pane without its title is a pane all the same.
+        let _ = self.server.run(script).await;
         Ok((id, pid))
     }
 
@@ -141,24 +133,18 @@ impl TmuxLauncher {
         let Some(mut pending) = pending else { return };
         let server = Arc::clone(&self.server);
         tokio::spawn(async move {
-            let mut panes: HashMap<String, String> = HashMap::new();
             while let Some(request) = pending.recv().await {
                 let (title, status) = match request {
-                    Title::New { title, pane } => {
-                        panes.retain(|_, other| *other != pane);
-                        panes.insert(title.clone(), pane);
-                        (title, PhaseStatus::Running)
-                    }
                     Title::Set(title, status) => (title, status),
                     Title::Flush(done) => {
                         let _ = done.send(());
                         continue;
                     }
                 };
-                // A pane without its title is a pane all the same.
-                if let Some(pane) = panes.get(&title) {
+                let Ok(panes) = server.panes().await else { continue };
+                if let Some(pane) = panes.iter().find(|pane| pane.title == title) {
                     let mut script = Script::new();
-                    script.title(pane, &title, status);
+                    script.title(&pane.id, &title, status);
                     let _ = server.run(script).await;
                 }
             }
@@ -213,10 +199,8 @@ impl Launcher for TmuxLauncher {
             if self.titles.send(Title::Flush(done)).is_ok() {
                 let _ = flushed.await;
             }
-            self.server.leave();
             return;
         }
-        self.server.leave();
         let _ = match &self.own_pane {
             None => self.server.kill().await,
             // The pane that this runs in is closed by leaving.

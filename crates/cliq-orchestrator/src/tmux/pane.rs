@@ -83,27 +83,16 @@ impl Pane {
         }
     }
 
-    /// Signals all of the job, the shim left out where it is only asked: it leaves when the job does. Gives whether there
-    /// was anybody. Looking takes milliseconds, in which nothing else must wait.
-    async fn signal_all(&self, signal: Signal) -> bool {
-        let (mark, shim) = (self.mark.clone(), self.pid);
-        tokio::task::spawn_blocking(move || signal_marked(&mark, shim, signal)).await.unwrap_or(false)
-    }
-
-    async fn is_anybody_left(&self) -> bool {
-        let mark = self.mark.clone();
-        tokio::task::spawn_blocking(move || !marked(&mark).is_empty()).await.unwrap_or(false)
-    }
-}
-
-fn signal_marked(mark: &Mark, shim: u32, signal: Signal) -> bool {
-    let found = marked(mark);
-    for &pid in &found {
-        if signal == Signal::KILL || pid.as_raw_nonzero().get().unsigned_abs() != shim {
-            let _ = kill_process(pid, signal);
+    fn signal_all(&self, signal: Signal) -> bool {
+        let found = marked(&self.mark);
+        for &pid in &found {
+            // The shim leaves when the job does.
+            if signal == Signal::KILL || pid.as_raw_nonzero().get().unsigned_abs() != self.pid {
+                let _ = kill_process(pid, signal);
+            }
         }
+        !found.is_empty()
     }
-    !found.is_empty()
 }
 
 #[async_trait]
@@ -127,13 +116,13 @@ impl Running for Pane {
             return;
         }
         let deadline = Instant::now() + grace;
-        let mut alive = self.signal_all(Signal::TERM).await;
+        let mut alive = self.signal_all(Signal::TERM);
         while alive && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            alive = self.is_anybody_left().await;
+            alive = !marked(&self.mark).is_empty();
         }
         if alive {
-            self.signal_all(Signal::KILL).await;
+            self.signal_all(Signal::KILL);
         }
         let _ = self.wait().await;
         self.gone = true;
@@ -161,7 +150,7 @@ impl Running for Pane {
 impl Drop for Pane {
     fn drop(&mut self) {
         if !self.gone {
-            signal_marked(&self.mark, self.pid, Signal::KILL);
+            self.signal_all(Signal::KILL);
         }
     }
 }

@@ -1,12 +1,11 @@
 //! The tmux commands that cliq uses, typed. Each call is one run of the `tmux` program.
 
+use std::ffi::OsString;
 use std::io;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use cliq_fs::CliqDir;
 
-use super::control::Control;
 use crate::view::PhaseStatus;
 
 /// How big the session is while nobody looks at it.
@@ -36,7 +35,6 @@ pub struct TmuxServer {
     /// The name of its socket.
     socket: String,
     pub(super) session: String,
-    control: Arc<Mutex<Option<Control>>>,
 }
 
 /// A pane as tmux lists it.
@@ -51,8 +49,8 @@ pub(super) struct PaneRow {
 }
 
 /// Several commands that are one call.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Script(Vec<Vec<String>>);
+#[derive(Debug, Default)]
+pub(super) struct Script(Vec<String>);
 
 impl Script {
     pub(super) fn new() -> Self {
@@ -60,31 +58,10 @@ impl Script {
     }
 
     fn then(&mut self, words: &[&str]) {
-        self.0.push(words.iter().map(|word| (*word).to_owned()).collect());
-    }
-
-    /// How many commands it has.
-    pub(super) fn commands(&self) -> usize {
-        self.0.len()
-    }
-
-    /// As arguments of the program, which takes a word that ends in `;` for the end of a command.
-    fn as_arguments(&self) -> Vec<String> {
-        let escaped = |word: &String| match word.strip_suffix(';') {
-            Some(rest) => format!("{rest}\\;"),
-            None => word.clone(),
-        };
-        let commands: Vec<Vec<String>> =
-            self.0.iter().map(|words| words.iter().map(escaped).collect()).collect();
-        commands.join(&";".to_owned())
-    }
-
-    /// As a line of control mode; `None` where a word cannot stand in one.
-    pub(super) fn as_line(&self) -> Option<String> {
-        let quoted = |word: &String| format!("'{}'", word.replace('\'', "'\\''"));
-        let commands = self.0.iter().map(|words| words.iter().map(quoted).collect::<Vec<_>>().join(" "));
-        let line = commands.collect::<Vec<_>>().join(" ; ");
-        (!line.contains('\n')).then(|| line + "\n")
+        if !self.0.is_empty() {
+            self.0.push(";".to_owned());
+        }
+        self.0.extend(words.iter().map(|word| argument(word)));
     }
 
     /// A session with one window. What it looks like is settled before anything runs in it.
@@ -151,6 +128,14 @@ fn settings(name: &str) -> Vec<Vec<&str>> {
     ]
 }
 
+/// tmux takes a word that ends in `;` for the end of a command.
+fn argument(word: &str) -> String {
+    match word.strip_suffix(';') {
+        Some(rest) => format!("{rest}\\;"),
+        None => word.to_owned(),
+    }
+}
+
 impl TmuxServer {
     /// The server of a project, whether it runs or not. Its socket is named after the project's place.
     #[must_use]
@@ -164,7 +149,7 @@ impl TmuxServer {
             "" => "cliq".to_owned(),
             name => name.to_owned(),
         };
-        Self { socket: format!("cliq-{}", &digits[..12]), session, control: Arc::default() }
+        Self { socket: format!("cliq-{}", &digits[..12]), session }
     }
 
     /// The version of the tmux that is installed, such as `3.3a`; `None` where there is none that can be used: what
@@ -217,35 +202,11 @@ impl TmuxServer {
         (socket.rsplit('/').next() == Some(&self.socket)).then(|| pane.to_owned())
     }
 
-    /// Runs a script: in the conversation with the server where there is one, else by the program.
     pub(super) async fn run(&self, script: Script) -> Result<String, TmuxError> {
-        let (control, mut command) = (Arc::clone(&self.control), self.command());
-        let run = move || {
-            let mut control = control.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(talk) = control.as_mut().filter(|_| script.as_line().is_some()) {
-                return talk.run(&script).unwrap_or_else(|_| {
-                    *control = None;
-                    Err(TmuxError::Refused("the session has gone".to_owned()))
-                });
-            }
-            text(&command.args(script.as_arguments()).stdin(Stdio::null()).output()?)
-        };
-        tokio::task::spawn_blocking(run).await.map_err(io::Error::other)?
-    }
-
-    /// Begins a conversation with the server, whose session must be there. Without one everything works, and takes longer.
-    pub(super) async fn join(&self) {
-        let server = self.clone();
-        let join = move || {
-            let joined = Control::join(&server).ok();
-            *server.control.lock().unwrap_or_else(PoisonError::into_inner) = joined;
-        };
-        let _ = tokio::task::spawn_blocking(join).await;
-    }
-
-    /// Ends the conversation.
-    pub(super) fn leave(&self) {
-        *self.control.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut command = self.command();
+        command.args(script.0.iter().map(OsString::from)).stdin(Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output());
+        text(&output.await.map_err(io::Error::other)??)
     }
 
     /// Its panes, the oldest first; none where it does not run.
@@ -307,7 +268,7 @@ impl TmuxServer {
         let mut script = Script::new();
         script.new_session(&self.session, command);
         script.then(&["rename-window", "-t", &self.session, "cliq"]);
-        let output = self.command().args(script.as_arguments()).stdin(Stdio::null()).output()?;
+        let output = self.command().args(&script.0).stdin(Stdio::null()).output()?;
         let text = text(&output)?;
         let pane = text.lines().find_map(|line| Some(line.split_once(' ')?.0.to_owned()));
         pane.ok_or(TmuxError::Answer(text))
