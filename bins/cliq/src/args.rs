@@ -88,12 +88,6 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// What runs inside a pane.
-    #[command(hide = true)]
-    Pane {
-        /// What the launcher says.
-        args: Vec<String>,
-    },
 }
 
 /// What starts processes.

@@ -42,7 +42,6 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Explain { run, json } => explain::run(run.as_deref(), json),
         Command::Attach { phase } => attach::run(phase.as_deref()),
         Command::Settings(command) => settings::run(&command),
-        Command::Pane { args } => Ok(cliq_orchestrator::run_pane(&args)),
         Command::Cancel => cancel::run(),
         Command::Clean => clean::run(),
         Command::Doctor { json } => doctor::run(json),

@@ -17,6 +17,11 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // What runs in a pane starts with each job: it does not wait for all that a command line may say.
+    let mut own = std::env::args().skip(1);
+    if own.next().as_deref() == Some("pane") {
+        return cliq_orchestrator::run_pane(&own.collect::<Vec<_>>());
+    }
     let args = match args::Cli::try_parse() {
         Ok(args) => args,
         Err(error) => {
