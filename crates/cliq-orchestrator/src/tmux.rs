@@ -201,10 +201,10 @@ impl Launcher for TmuxLauncher {
             }
             return;
         }
-        let _ = match &self.own_pane {
-            None => self.server.kill().await,
+        match &self.own_pane {
+            None => drop(self.server.kill().await),
             // The pane that this runs in is closed by leaving.
-            Some(own) => self.server.kill_others(own).await,
-        };
+            Some(own) => drop(self.server.kill_others(own).await),
+        }
     }
 }

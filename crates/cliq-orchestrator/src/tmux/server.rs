@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use cliq_fs::CliqDir;
 
@@ -10,6 +11,8 @@ use crate::view::PhaseStatus;
 
 /// How big the session is while nobody looks at it.
 const SIZE: [&str; 4] = ["-x", "200", "-y", "50"];
+/// How long a server that was ended may take to go.
+const LEAVING: Duration = Duration::from_secs(3);
 const PANE_FORMAT: &str = "#{pane_id} #{pane_pid}";
 /// The user option that holds a pane's title: programs can change the terminal's own title, and not this.
 const TITLE: &str = "@cliq_phase";
@@ -238,19 +241,31 @@ impl TmuxServer {
         Ok(dead.then(|| (number(), number())))
     }
 
-    /// Ends the server and whatever runs in its panes.
-    pub(super) async fn kill(&self) -> Result<String, TmuxError> {
-        let mut script = Script::new();
-        script.then(&["kill-server"]);
-        self.run(script).await
+    /// Ends the server and whatever runs in its panes, and waits until it has gone.
+    pub(super) async fn kill(&self) -> io::Result<()> {
+        let server = self.clone();
+        tokio::task::spawn_blocking(move || server.discard()).await.map_err(io::Error::other)?
     }
 
-    /// Ends the server and whatever runs in its panes, and waits until that is done.
+    /// Ends the server and whatever runs in its panes, and waits until it has gone: whoever asks a server for a session
+    /// that is just leaving gets neither.
     ///
     /// # Errors
     /// tmux cannot be run. A server that is not there is none.
     pub fn discard(&self) -> io::Result<()> {
-        self.command().arg("kill-server").stdin(Stdio::null()).output().map(drop)
+        self.command().arg("kill-server").stdin(Stdio::null()).output()?;
+        let last = Instant::now() + LEAVING;
+        while Instant::now() < last {
+            let asked = self.command().arg("has-session").stdin(Stdio::null()).output()?;
+            let said = String::from_utf8_lossy(&asked.stderr);
+            if !asked.status.success()
+                && (said.contains("no server running") || said.contains("error connecting"))
+            {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
     }
 
     pub(super) async fn kill_others(&self, pane: &str) -> Result<String, TmuxError> {
