@@ -152,6 +152,7 @@ pub(crate) fn plan(dir: &CliqDir, workflow: ValidatedWorkflow, settings: &Settin
     }
     plan.max_parallel = settings.count("max_parallel");
     plan.timing = crate::settings::timing(settings);
+    plan.durability = crate::settings::durability(settings);
     plan
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use cliq_fs::CliqDir;
-use cliq_orchestrator::{Recipient, Timing};
+use cliq_orchestrator::{Durability, Recipient, Timing};
 use cliq_settings::Settings;
 
 use crate::failure::Failure;
@@ -28,6 +28,14 @@ pub(crate) fn timing(settings: &Settings) -> Timing {
         }
     }
     timing
+}
+
+/// What a run's records are to be safe against.
+pub(crate) fn durability(settings: &Settings) -> Durability {
+    match settings.text("durability").as_deref() {
+        Some("power") => Durability::Power,
+        _ => Durability::Process,
+    }
 }
 
 /// Whom to tell of a run, by event.

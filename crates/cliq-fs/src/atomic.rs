@@ -14,7 +14,7 @@ pub(crate) const TEMPORARY: &str = ".tmp-";
 /// Replaces the contents of `path` at one stroke: whoever reads it sees the old contents or the new, never a part.
 ///
 /// The file is renamed into place and so survives the death of the process at any moment; it is not forced to the
-/// disk, so a power failure may lose it.
+/// disk, so a power failure may lose it ([`sync_file_system`]).
 ///
 /// # Errors
 /// The directory is not there or not writable, or the disk is full. The old contents stay.
@@ -42,6 +42,23 @@ pub(crate) fn copy_atomic(from: &Utf8Path, path: &Utf8Path) -> Result<(), FsErro
     let mut source = File::open(from).at("read", from)?;
     io::copy(&mut source, file.as_file_mut()).at("write", path)?;
     file.persist(path).map_err(|error| error.error).at("write", path)?;
+    Ok(())
+}
+
+/// Waits until everything that was written to the file system of `dir` is on the disk, whoever wrote it: what agents wrote in
+/// their workspace counts too.
+///
+/// # Errors
+/// The directory cannot be opened, or the disk reports an error.
+pub fn sync_file_system(dir: &Utf8Path) -> Result<(), FsError> {
+    let dir_file = File::open(dir).at("open", dir)?;
+    #[cfg(target_os = "linux")]
+    rustix::fs::syncfs(&dir_file).map_err(io::Error::from).at("sync", dir)?;
+    #[cfg(not(target_os = "linux"))]
+    {
+        rustix::fs::sync();
+        dir_file.sync_all().at("sync", dir)?;
+    }
     Ok(())
 }
 

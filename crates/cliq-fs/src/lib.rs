@@ -22,7 +22,7 @@ mod state;
 mod watch;
 
 pub use archive::archive_run;
-pub use atomic::{AppendedFile, append_line, write_atomic};
+pub use atomic::{AppendedFile, append_line, sync_file_system, write_atomic};
 pub use channel::{HandoffError, create_channel, read_handoff, write_handoff, write_handoffs};
 pub use clock::{now, now_millis};
 pub use error::{FsError, IoContext};

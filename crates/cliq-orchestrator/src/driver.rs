@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use cliq_fs::{
     AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signal, clear_signals, clear_status,
-    clear_temporaries, create_channel, read_status, write_routed, write_status,
+    clear_temporaries, create_channel, read_status, sync_file_system, write_routed, write_status,
 };
 use cliq_protocol::{PhaseKind, PhaseName, Timestamp};
 use cliq_workflow::PhaseId;
@@ -33,7 +33,7 @@ use tokio_util::task::TaskTracker;
 use crate::engine::{Effect, PhaseState, Pipeline, Report};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 use crate::journal::{Journal, JournalWriter};
-use crate::plan::RunPlan;
+use crate::plan::{Durability, RunPlan};
 use crate::view::RunView;
 use agent::AgentRun;
 use message::Activation;
@@ -327,8 +327,7 @@ impl Driver {
     /// Writes an event to the journal and the log, and hands it to whoever listens.
     fn publish(&mut self, event: RunEvent) {
         let record = Record { ts: cliq_fs::now(), event };
-        let journaled = if record.event.is_journaled() { self.journal.append(&record) } else { Ok(()) };
-        if let Err(error) = journaled {
+        if let Err(error) = self.record(&record) {
             self.cannot_record(&error);
         }
         self.log(&record);
@@ -342,6 +341,19 @@ impl Driver {
         }
         // Nobody has to listen.
         let _ = self.events.send(record);
+    }
+
+    /// Writes an event to the journal, and sees to it that what it relies on is as safe as it is.
+    fn record(&mut self, record: &Record) -> Result<(), FsError> {
+        if !record.event.is_journaled() {
+            return Ok(());
+        }
+        let power = self.shared.plan.durability == Durability::Power;
+        if power && record.event.ends_work() {
+            sync_file_system(self.shared.dir().root())?;
+        }
+        self.journal.append(record)?;
+        if power && record.event.settles() { self.journal.sync() } else { Ok(()) }
     }
 
     /// The log for people is written whenever there is nothing else to do. The journal has it all at once.

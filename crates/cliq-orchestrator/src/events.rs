@@ -256,6 +256,28 @@ impl RunEvent {
         !matches!(self, Self::Progress { .. } | Self::CommandStarted { .. } | Self::CommandFinished { .. })
     }
 
+    /// Whether work of a phase, or the run, ended with it: whoever reads it relies on the files that the work left.
+    pub(crate) fn ends_work(&self) -> bool {
+        matches!(
+            self,
+            Self::AgentCompleted { .. }
+                | Self::WorkFailed { .. }
+                | Self::CommandsFinished { .. }
+                | Self::RunFinished { .. }
+        )
+    }
+
+    /// Whether it is the last word on a phase or on the run.
+    pub(crate) fn settles(&self) -> bool {
+        matches!(
+            self,
+            Self::PhaseCompleted { .. }
+                | Self::PhaseEscalated { .. }
+                | Self::PhaseStopped { .. }
+                | Self::RunFinished { .. }
+        )
+    }
+
     /// Whether this event is a report of the machine's, so one that follows from inputs.
     pub(crate) fn is_report(&self) -> bool {
         matches!(

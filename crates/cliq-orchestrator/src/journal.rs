@@ -40,6 +40,11 @@ impl JournalWriter {
         Ok(Self { path: path.to_owned(), file, len: journal.len })
     }
 
+    /// Waits until all of it is on the disk.
+    pub(crate) fn sync(&self) -> Result<(), FsError> {
+        self.file.sync_data().at("sync", &self.path)
+    }
+
     /// Appends an event with a single write. Where only a part of it fits on the disk, that part is taken back.
     pub(crate) fn append(&mut self, record: &Record) -> Result<(), FsError> {
         use std::io::Write;

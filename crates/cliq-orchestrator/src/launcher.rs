@@ -98,6 +98,11 @@ pub trait Running: Send {
     /// Ends whatever is left of it and of what it started: asks, waits for `grace`, then forces.
     async fn end(&mut self, grace: Duration);
 
+    /// Whether, once it has ended, it is certain that nothing it started is left, so that nobody needs to look.
+    fn left_nothing(&self) -> bool {
+        false
+    }
+
     /// The last of what it printed, at most 4 KiB, once it has exited or been ended.
     async fn output_tail(&mut self) -> String;
 

@@ -28,7 +28,7 @@ pub use engine::{Effect, Input, PhaseState, Pipeline, Report};
 pub use events::{JOURNAL_VERSION, Record, RunEvent};
 pub use journal::{Journal, JournalError};
 pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
-pub use plan::{Parent, PlanError, Recipient, RunPlan, Timing};
+pub use plan::{Durability, Parent, PlanError, Recipient, RunPlan, Timing};
 pub use process::ProcessLauncher;
 pub use run::{ResumeError, Run, StartError};
 pub use sweep::{adopt_orphans, sweep};

@@ -40,6 +40,17 @@ impl Default for Timing {
     }
 }
 
+/// What a run's records are safe against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The death of the orchestrator at any moment: what is recorded is with the system.
+    #[default]
+    Process,
+    /// A power failure too: before it is recorded that a phase ended, what was written until then is on the disk, and so
+    /// is the record before anything follows from it. That costs some milliseconds for each phase, by the disk.
+    Power,
+}
+
 /// The agent of team phases: it runs the whole team of `.cliq/teams/<phase>/`.
 const TEAM_AGENT: &str = "team";
 
@@ -68,6 +79,8 @@ pub struct RunPlan {
     pub max_parallel: Option<usize>,
     /// Times.
     pub timing: Timing,
+    /// What its records are safe against.
+    pub durability: Durability,
     /// Whom to tell of the run, by event: `on_start`, `on_phase_start`, `on_phase_complete`, `on_complete`,
     /// `on_escalate`, `on_cancel` (SPEC section 9). A delivery that fails is a warning.
     pub notifications: BTreeMap<String, Vec<Recipient>>,
@@ -109,6 +122,7 @@ impl RunPlan {
             inputs: BTreeMap::new(),
             max_parallel: None,
             timing: Timing::default(),
+            durability: Durability::default(),
             notifications: BTreeMap::new(),
             adopts_orphans: false,
             parent: None,

@@ -11,24 +11,27 @@ mod layout;
 mod pane;
 mod server;
 mod shim;
+mod titles;
 
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 use cliq_fs::{CliqDir, write_atomic};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::Mutex;
 
 use crate::launcher::{Job, LaunchError, Launcher, Running};
 use crate::view::PhaseStatus;
 use layout::{Place, place};
 use pane::Pane;
-use server::Script;
+use server::{PaneRow, Script};
 pub use server::{TmuxError, TmuxServer};
 pub use shim::run_pane;
+use titles::Titles;
 
 /// Runs jobs in panes of tmux.
 #[derive(Debug)]
@@ -41,16 +44,7 @@ pub struct TmuxLauncher {
     /// The pane that this process itself works in, where it is one of the session's.
     own_pane: Option<String>,
     state: Mutex<State>,
-    titles: mpsc::UnboundedSender<Title>,
-    pending_titles: std::sync::Mutex<Option<mpsc::UnboundedReceiver<Title>>>,
-}
-
-/// What is asked of the task that sets titles.
-#[derive(Debug)]
-enum Title {
-    Set(String, PhaseStatus),
-    /// Tell when all that was asked before is done.
-    Flush(oneshot::Sender<()>),
+    titles: Titles,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +53,10 @@ struct State {
     open: bool,
     /// The pane of each job title.
     panes: HashMap<String, String>,
+    /// The panes as tmux told of them last; `None` where it must be asked.
+    rows: Option<Vec<PaneRow>>,
+    /// Of each pane that a job was started in, whether the job is over: known here before tmux tells.
+    over: HashMap<String, Arc<AtomicBool>>,
     jobs: u64,
 }
 
@@ -70,7 +68,6 @@ impl TmuxLauncher {
     #[must_use]
     pub fn new(dir: &CliqDir, shim: Vec<String>, keep: bool, own_pane: Option<String>) -> Self {
         let server = TmuxServer::of(dir);
-        let (titles, pending) = mpsc::unbounded_channel();
         Self {
             server: Arc::new(server),
             shim,
@@ -78,8 +75,7 @@ impl TmuxLauncher {
             keep,
             own_pane,
             state: Mutex::new(State::default()),
-            titles,
-            pending_titles: std::sync::Mutex::new(Some(pending)),
+            titles: Titles::new(),
         }
     }
 
@@ -89,66 +85,52 @@ impl TmuxLauncher {
         &self.server
     }
 
-    /// The script that puts a job's command into a pane, and says which one it is.
-    async fn open_pane(&self, job: &Job, spec: &str) -> Result<(String, u32), TmuxError> {
-        let mut state = self.state.lock().await;
+    /// Puts a job's command into a pane, and says which one it is.
+    async fn open_pane(&self, state: &mut State, job: &Job, spec: &str) -> Result<(String, u32), TmuxError> {
         if !std::mem::replace(&mut state.open, true) {
-            self.begin_titles();
+            self.titles.begin(Arc::clone(&self.server));
             if self.own_pane.is_none() {
                 // What a run whose orchestrator died left, or one that was kept.
                 let _ = self.server.kill().await;
             }
         }
         let command: Vec<&str> = self.shim.iter().map(String::as_str).chain([spec]).collect();
-        let rows = self.server.panes().await?;
-        let known = state.panes.get(&job.title).filter(|id| rows.iter().any(|row| row.id == **id));
-        let mut script = Script::new();
-        match place(&rows, known.map(String::as_str), self.own_pane.as_deref()) {
-            Place::NewSession => script.new_session(&self.server.session, &command),
-            Place::Respawn(id) => {
-                state.panes.retain(|_, pane| *pane != id);
-                script.respawn(&id, &command);
+        // What is known of the panes may be old, as people open and close them too.
+        if let Some(mut rows) = state.rows.take() {
+            for row in &mut rows {
+                row.dead |= state.over.get(&row.id).is_some_and(|over| over.load(Ordering::Acquire));
             }
-            Place::Split { window, beside } => script.split(&window, &beside, &command),
-            Place::NewWindow => script.new_window(&self.server.session, &command),
+            match self.start_in_pane(state, &rows, &job.title, &command).await {
+                Err(TmuxError::Refused(_)) => {}
+                other => return other,
+            }
         }
-        let output = self.server.run(script).await?;
-        let (id, pid) = output
-            .lines()
-            .rev()
-            .find_map(|line| line.split_once(' '))
-            .and_then(|(id, pid)| Some((id.to_owned(), pid.trim().parse().ok()?)))
-            .ok_or_else(|| TmuxError::Answer(output.clone()))?;
-        state.panes.insert(job.title.clone(), id.clone());
-        let mut script = Script::new();
-        script.title(&id, &job.title, PhaseStatus::Running);
-        // A pane without its title is a pane all the same.
-        let _ = self.server.run(script).await;
-        Ok((id, pid))
+        let rows = self.server.panes().await?;
+        self.start_in_pane(state, &rows, &job.title, &command).await
     }
 
-    /// Titles are set one after the other, and nobody waits for them.
-    fn begin_titles(&self) {
-        let pending = self.pending_titles.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        let Some(mut pending) = pending else { return };
-        let server = Arc::clone(&self.server);
-        tokio::spawn(async move {
-            while let Some(request) = pending.recv().await {
-                let (title, status) = match request {
-                    Title::Set(title, status) => (title, status),
-                    Title::Flush(done) => {
-                        let _ = done.send(());
-                        continue;
-                    }
-                };
-                let Ok(panes) = server.panes().await else { continue };
-                if let Some(pane) = panes.iter().find(|pane| pane.title == title) {
-                    let mut script = Script::new();
-                    script.title(&pane.id, &title, status);
-                    let _ = server.run(script).await;
-                }
-            }
-        });
+    async fn start_in_pane(
+        &self,
+        state: &mut State,
+        rows: &[PaneRow],
+        title: &str,
+        command: &[&str],
+    ) -> Result<(String, u32), TmuxError> {
+        let known = state.panes.get(title).filter(|id| rows.iter().any(|row| row.id == **id));
+        let mut script = Script::new();
+        match place(rows, known.map(String::as_str), self.own_pane.as_deref()) {
+            Place::NewSession => script.new_session(&self.server.session, command),
+            Place::Respawn(id) => script.respawn(&id, command),
+            Place::Split { window, beside } => script.split(&window, &beside, command),
+            Place::NewWindow => script.new_window(&self.server.session, command),
+        }
+        script.list();
+        let started = self.server.start_job(script).await?;
+        state.panes.retain(|_, pane| *pane != started.pane);
+        state.panes.insert(title.to_owned(), started.pane.clone());
+        state.rows = (!started.rows.is_empty()).then_some(started.rows);
+        self.titles.new_pane(title, &started.pane);
+        Ok((started.pane, started.pid))
     }
 
     fn write_spec(&self, job: &Job, number: u64) -> io::Result<Utf8PathBuf> {
@@ -164,20 +146,16 @@ impl Launcher for TmuxLauncher {
     async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
         let failed = |source: io::Error| LaunchError { program: job.program.clone(), source };
         shim::check(job).map_err(failed)?;
-        let number = {
-            let mut state = self.state.lock().await;
-            state.jobs += 1;
-            state.jobs
-        };
-        let spec = self.write_spec(job, number).map_err(failed)?;
+        let mut state = self.state.lock().await;
+        state.jobs += 1;
+        let spec = self.write_spec(job, state.jobs).map_err(failed)?;
         let log_start = job.log.metadata().map_or(0, |meta| meta.len());
-        match self.open_pane(job, spec.as_str()).await {
+        match self.open_pane(&mut state, job, spec.as_str()).await {
             Ok((id, pid)) => {
-                let exit_file = shim::exit_file(&spec);
-                Ok(Box::new(
-                    Pane::new(Arc::clone(&self.server), id, pid, job, exit_file, log_start)
-                        .map_err(failed)?,
-                ))
+                let (server, exit_file) = (Arc::clone(&self.server), shim::exit_file(&spec));
+                let pane = Pane::new(server, id.clone(), pid, job, exit_file, log_start).map_err(failed)?;
+                state.over.insert(id, pane.over());
+                Ok(Box::new(pane))
             }
             Err(error) => {
                 let _ = fs::remove_file(&spec);
@@ -187,7 +165,7 @@ impl Launcher for TmuxLauncher {
     }
 
     fn phase_changed(&self, title: &str, status: PhaseStatus) {
-        let _ = self.titles.send(Title::Set(title.to_owned(), status));
+        self.titles.set(title, status);
     }
 
     async fn close(&self) {
@@ -195,10 +173,7 @@ impl Launcher for TmuxLauncher {
             return;
         }
         if self.keep {
-            let (done, flushed) = oneshot::channel();
-            if self.titles.send(Title::Flush(done)).is_ok() {
-                let _ = flushed.await;
-            }
+            self.titles.flush().await;
             return;
         }
         match &self.own_pane {

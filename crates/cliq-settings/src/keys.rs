@@ -73,6 +73,12 @@ pub static KEYS: &[Key] = &[
         None,
         "how many phases may work at the same time; without it, as many as can",
     ),
+    key(
+        "durability",
+        Kind::Choice(&["process", "power"]),
+        Some("process"),
+        "what the record of a run is safe against: the death of the orchestrator, or a power failure too, which costs some milliseconds per phase",
+    ),
     key("phase_timeout", Kind::Duration, Some("20m"), "how long a phase may take"),
     key("gate_agent_timeout", Kind::Duration, Some("15m"), "how long the agent of a gate may take"),
     key(

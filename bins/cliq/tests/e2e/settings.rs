@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::env::{Env, done};
 
@@ -114,4 +114,45 @@ fn the_list_says_what_each_is_and_where_from() {
     assert!(find("max_parallel")["value"].is_null() && find("max_parallel")["source"].is_null());
     assert!(list["settings"].as_array().unwrap().iter().all(|s| s["about"].as_str().unwrap().len() > 10));
     env.cliq(["settings", "list"]).expect(0).says("agents.NAME.model").says("notifications.EVENT");
+}
+
+/// `durability: power`: what a phase left is on the disk before it is recorded that it ended, and that record before
+/// anything follows. What the disk does is the system's; that it is asked, and in this order, is ours.
+#[test]
+fn power_failures_are_prepared_for_where_that_is_asked_for() {
+    let phases = "phases:\n- {name: a, type: exec, commands: [{name: t, run: 'true'}]}\n- {name: b, type: exec, depends_on: [a], commands: [{name: t, run: 'true'}]}\n";
+    let env = Env::new(phases, &[]);
+    let trace = |env: &Env| {
+        let run = env.command(["run", "--headless", "-f"]);
+        let set = run.get_envs().filter_map(|(key, value)| Some((key, value?)));
+        let traced = Command::new("strace")
+            .args(["-o", "../calls", "-s", "300", "-e", "trace=write,syncfs,fdatasync"])
+            .arg(run.get_program())
+            .args(run.get_args())
+            .current_dir(env.work())
+            .envs(set)
+            .output();
+        let Ok(traced) = traced else {
+            eprintln!("SKIPPED: strace is not installed");
+            return None;
+        };
+        done(&traced).expect(0);
+        let calls = env.read("../calls");
+        let words =
+            ["syncfs", "fdatasync", "commands_finished", "phase_completed", "phase_started", "run_finished"];
+        let named = calls.lines().filter_map(|line| {
+            words.into_iter().find(|word| {
+                line.contains(&format!("{word}(")) || line.contains(&format!(r#"\"event\":\"{word}\""#))
+            })
+        });
+        Some(named.collect::<Vec<_>>())
+    };
+    let Some(usual) = trace(&env) else { return };
+    let phase = ["phase_started", "commands_finished", "phase_completed"];
+    assert_eq!(usual, [&phase[..], &phase, &["run_finished"]].concat());
+    env.cliq(["settings", "set", "durability", "power"]).expect(0);
+    let phase = ["phase_started", "syncfs", "commands_finished", "phase_completed", "fdatasync"];
+    let power = trace(&env).expect("as before");
+    assert_eq!(power, [&phase[..], &phase, &["syncfs", "run_finished", "fdatasync"]].concat());
+    env.cliq(["settings", "set", "durability", "disk"]).expect(2).says("one of process, power");
 }

@@ -120,7 +120,9 @@ impl AgentRun {
                 self.tell(Err((reason, tail)));
             }
         }
-        self.sweep().await;
+        if !process.left_nothing() {
+            self.sweep().await;
+        }
     }
 
     /// Starts the agent; where that fails, gives the event that says so.

@@ -15,6 +15,8 @@ use super::shared::{Shared, unresolved};
 use crate::events::RunEvent;
 use crate::launcher::{Exit, Job, Running};
 
+/// From how many channels on it is worth to write them on another thread.
+const MANY_CHANNELS: usize = 8;
 /// The shell, where every system has it: looking for it on the PATH costs more than starting it.
 const SHELL: &str = "/bin/sh";
 
@@ -104,7 +106,7 @@ impl Runner<'_> {
             write_command_results(dir, &self.phase.name, &results)?;
         }
         if let Some(channel) = &mut channel {
-            self.finish_exec(channel, &results, routed_by)?;
+            self.finish_exec(channel, &results, routed_by).await?;
         }
         Ok(results)
     }
@@ -118,8 +120,8 @@ impl Runner<'_> {
     }
 
     /// Handoffs and terminal message of an exec phase, as its agent would write them (SPEC section 9).
-    fn finish_exec(
-        &self,
+    async fn finish_exec(
+        &mut self,
         channel: &mut SignalWriter,
         results: &[CommandResult],
         routed_by: Option<PhaseId>,
@@ -134,7 +136,14 @@ impl Runner<'_> {
         let result = self.shared.plan.result_channel(self.phase);
         let channels: Vec<Utf8PathBuf> =
             to.chain(&result).map(|to| self.shared.dir().channel(&self.phase.name, to)).collect();
-        write_handoffs(channels.iter().map(Utf8PathBuf::as_path), &envelope)?;
+        let many = channels.len() > MANY_CHANNELS;
+        let write = move || write_handoffs(channels.iter().map(Utf8PathBuf::as_path), &envelope);
+        if many {
+            // Meanwhile other phases go on.
+            tokio::task::spawn_blocking(write).await.map_err(|error| Trouble::Run(error.to_string()))??;
+        } else {
+            write()?;
+        }
         let fatal = results
             .iter()
             .find(|r| !r.pass && self.phase.commands.iter().any(|c| c.name == r.name && c.escalate_on_fail));

@@ -74,14 +74,7 @@ mod tests {
     use super::*;
 
     fn pane(n: usize, window: &str, dead: bool) -> PaneRow {
-        PaneRow {
-            id: format!("%{n}"),
-            window: window.to_owned(),
-            dead,
-            window_width: 200,
-            window_height: 50,
-            title: format!("p{n}"),
-        }
+        PaneRow { id: format!("%{n}"), window: window.to_owned(), dead, window_width: 200, window_height: 50 }
     }
 
     #[test]

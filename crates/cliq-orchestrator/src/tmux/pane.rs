@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
 use super::server::{TmuxError, TmuxServer};
+use super::shim::Told;
 use crate::launcher::{Exit, Job, Running};
 use crate::process::{TAIL_BYTES, last_lines};
 use crate::sweep::{Mark, marked};
@@ -24,7 +26,12 @@ pub(super) struct Pane {
     pid: u32,
     exited: ExitWatch,
     exit: Option<Exit>,
+    /// Set once the program in the pane has ended.
+    over: Arc<AtomicBool>,
+    /// Nothing of the job is left in its session.
     gone: bool,
+    /// Nothing of it is left anywhere.
+    alone: bool,
     log: Utf8PathBuf,
     /// Where this job's output begins in the log.
     log_start: u64,
@@ -48,8 +55,10 @@ impl Pane {
             pid,
             exited: ExitWatch::new(pid)?,
             exit: None,
+            over: Arc::default(),
             exit_file,
             gone: false,
+            alone: false,
             log: job.log.clone(),
             log_start,
             mark: Mark {
@@ -61,13 +70,20 @@ impl Pane {
         })
     }
 
+    /// Tells whether the program in the pane has ended.
+    pub(super) fn over(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.over)
+    }
+
     /// What the shim said of the end; where it was killed itself, what tmux knows. A pane that somebody closed has
     /// nothing to tell: that is a hang-up.
-    async fn status(&self) -> io::Result<Exit> {
-        let told = fs::read(&self.exit_file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    async fn status(&mut self) -> io::Result<Exit> {
+        let told: Option<Told> =
+            fs::read(&self.exit_file).ok().and_then(|text| serde_json::from_slice(&text).ok());
         let _ = fs::remove_file(&self.exit_file);
-        if let Some(exit) = told {
-            return Ok(exit);
+        if let Some(told) = told {
+            (self.gone, self.alone) = (told.alone, told.alone);
+            return Ok(told.exit);
         }
         let deadline = Instant::now() + NOTICE;
         loop {
@@ -83,16 +99,27 @@ impl Pane {
         }
     }
 
-    fn signal_all(&self, signal: Signal) -> bool {
-        let found = marked(&self.mark);
-        for &pid in &found {
-            // The shim leaves when the job does.
-            if signal == Signal::KILL || pid.as_raw_nonzero().get().unsigned_abs() != self.pid {
-                let _ = kill_process(pid, signal);
-            }
-        }
-        !found.is_empty()
+    /// Signals all of the job. Gives whether there was anybody. Looking takes milliseconds, in which nothing else must wait.
+    async fn signal_all(&self, signal: Signal) -> bool {
+        let (mark, shim) = (self.mark.clone(), self.pid);
+        tokio::task::spawn_blocking(move || signal_marked(&mark, shim, signal)).await.unwrap_or(false)
     }
+
+    async fn is_anybody_left(&self) -> bool {
+        let mark = self.mark.clone();
+        tokio::task::spawn_blocking(move || !marked(&mark).is_empty()).await.unwrap_or(false)
+    }
+}
+
+fn signal_marked(mark: &Mark, shim: u32, signal: Signal) -> bool {
+    let found = marked(mark);
+    for &pid in &found {
+        // The shim leaves when the job does.
+        if signal == Signal::KILL || pid.as_raw_nonzero().get().unsigned_abs() != shim {
+            let _ = kill_process(pid, signal);
+        }
+    }
+    !found.is_empty()
 }
 
 #[async_trait]
@@ -106,6 +133,7 @@ impl Running for Pane {
             return Ok(exit);
         }
         self.exited.wait().await?;
+        self.over.store(true, Ordering::Release);
         let exit = self.status().await?;
         self.exit = Some(exit);
         Ok(exit)
@@ -116,16 +144,20 @@ impl Running for Pane {
             return;
         }
         let deadline = Instant::now() + grace;
-        let mut alive = self.signal_all(Signal::TERM);
+        let mut alive = self.signal_all(Signal::TERM).await;
         while alive && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            alive = !marked(&self.mark).is_empty();
+            alive = self.is_anybody_left().await;
         }
         if alive {
-            self.signal_all(Signal::KILL);
+            self.signal_all(Signal::KILL).await;
         }
         let _ = self.wait().await;
         self.gone = true;
+    }
+
+    fn left_nothing(&self) -> bool {
+        self.alone
     }
 
     async fn output_tail(&mut self) -> String {
@@ -150,7 +182,7 @@ impl Running for Pane {
 impl Drop for Pane {
     fn drop(&mut self) {
         if !self.gone {
-            self.signal_all(Signal::KILL);
+            signal_marked(&self.mark, self.pid, Signal::KILL);
         }
     }
 }

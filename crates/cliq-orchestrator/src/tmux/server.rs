@@ -48,7 +48,15 @@ pub(super) struct PaneRow {
     pub(super) dead: bool,
     pub(super) window_width: u32,
     pub(super) window_height: u32,
-    pub(super) title: String,
+}
+
+/// What came of a script that starts a job.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) pane: String,
+    pub(super) pid: u32,
+    /// The panes there are now.
+    pub(super) rows: Vec<PaneRow>,
 }
 
 /// Several commands that are one call.
@@ -91,6 +99,15 @@ impl Script {
     pub(super) fn respawn(&mut self, pane: &str, command: &[&str]) {
         self.then(&[&["respawn-pane", "-k", "-t", pane, "--"], command].concat());
         self.then(&["display-message", "-p", "-t", pane, PANE_FORMAT]);
+    }
+
+    pub(super) fn list(&mut self) {
+        let format = "#{pane_id} #{window_id} #{pane_dead} #{window_width} #{window_height}";
+        self.then(&["list-panes", "-a", "-F", format]);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub(super) fn title(&mut self, pane: &str, title: &str, status: PhaseStatus) {
@@ -206,23 +223,41 @@ impl TmuxServer {
     }
 
     pub(super) async fn run(&self, script: Script) -> Result<String, TmuxError> {
+        text(&self.output(script).await?)
+    }
+
+    async fn output(&self, script: Script) -> Result<Output, TmuxError> {
         let mut command = self.command();
         command.args(script.0.iter().map(OsString::from)).stdin(Stdio::null());
         let output = tokio::task::spawn_blocking(move || command.output());
-        text(&output.await.map_err(io::Error::other)??)
+        Ok(output.await.map_err(io::Error::other)??)
+    }
+
+    /// Runs a script that starts a job in a pane and then lists the panes. Once the job is started, nothing that fails
+    /// after it counts: it would be started again.
+    pub(super) async fn start_job(&self, script: Script) -> Result<Started, TmuxError> {
+        let output = self.output(script).await?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let pane = printed.lines().find_map(|line| {
+            let (pane, pid) = line.split_once(' ')?;
+            Some((pane.to_owned(), pid.trim().parse().ok()?))
+        });
+        match pane {
+            Some((pane, pid)) => Ok(Started { pane, pid, rows: rows(&printed) }),
+            None => Err(TmuxError::Answer(text(&output)?)),
+        }
     }
 
     /// Its panes, the oldest first; none where it does not run.
     pub(super) async fn panes(&self) -> Result<Vec<PaneRow>, TmuxError> {
-        let format = "#{pane_id} #{window_id} #{pane_dead} #{window_width} #{window_height} #{@cliq_phase}";
         let mut script = Script::new();
-        script.then(&["list-panes", "-a", "-F", format]);
+        script.list();
         let text = match self.run(script).await {
             Ok(text) => text,
             Err(TmuxError::Refused(_)) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        Ok(text.lines().filter_map(row).collect())
+        Ok(rows(&text))
     }
 
     /// How the program in a pane ended: `None` while it runs, status and signal where tmux knows them.
@@ -335,8 +370,13 @@ impl TmuxServer {
     }
 }
 
+/// The panes that a script with [`Script::list`] printed, among other things.
+pub(super) fn rows(text: &str) -> Vec<PaneRow> {
+    text.lines().filter_map(row).collect()
+}
+
 fn row(line: &str) -> Option<PaneRow> {
-    let mut fields = line.splitn(6, ' ');
+    let mut fields = line.split(' ');
     let mut next = || fields.next().map(str::to_owned);
     Some(PaneRow {
         id: next()?,
@@ -344,7 +384,6 @@ fn row(line: &str) -> Option<PaneRow> {
         dead: next()? == "1",
         window_width: next()?.parse().ok()?,
         window_height: next()?.parse().ok()?,
-        title: next()?,
     })
 }
 

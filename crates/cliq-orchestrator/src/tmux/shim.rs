@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitOptions};
+use serde::{Deserialize, Serialize};
 
 use crate::launcher::{Exit, Job};
 use crate::process::{Capture, exit_of, spawn};
@@ -75,6 +76,11 @@ fn run(spec: &Utf8Path) -> io::Result<u8> {
         // When this process ends, the terminal hangs up on its own group; what the job leaves running stays.
         .process_group(0);
     let mut capture = Capture::new(job.log.clone());
+    // Whatever the job leaves running becomes this process's child, so that it is known whether anything does.
+    #[cfg(target_os = "linux")]
+    let adopts = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
+    #[cfg(not(target_os = "linux"))]
+    let adopts = false;
     let spawned = spawn(&mut command);
     // The command keeps its ends of the pipe open; without this the output would never end.
     drop(command);
@@ -91,10 +97,30 @@ fn run(spec: &Utf8Path) -> io::Result<u8> {
     let status = follow(&mut child, &mut reader, &mut capture, &job, &interrupted)?;
     capture.finish();
     let exit = exit_of(status);
-    let told = fs::write(exit_file(spec), serde_json::to_vec(&exit)?);
+    let told =
+        fs::write(exit_file(spec), serde_json::to_vec(&Told { exit, alone: adopts && has_no_children() })?);
     match exit {
         Exit::Code(code) => told.map(|()| u8::try_from(code).unwrap_or(1)),
         Exit::Signal(signal) => Ok(Signal::from_named_raw(signal).map_or(1, end_by)),
+    }
+}
+
+/// What the shim says of the end of its job.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Told {
+    pub(super) exit: Exit,
+    /// Whether certainly nothing of the job is left.
+    pub(super) alone: bool,
+}
+
+fn has_no_children() -> bool {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            // One that had ended.
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(error) => return error == rustix::io::Errno::CHILD,
+        }
     }
 }
 
