@@ -26,6 +26,7 @@ fn main() {
         serde_json::json!({"what": "machine, 100,000 phases beside 50,000", "seconds": second, "ratio": second / first})
     );
     validation();
+    handoff(megabytes.min(100));
 }
 
 /// Phases in layers of 1000, each with three dependencies in the layer before. Written briefly: there is a limit.
@@ -133,13 +134,57 @@ fn signals(megabytes: usize) {
     SignalTail::new(&path).read_new(|line| read += u64::from(line.message.is_ok())).unwrap();
     let seconds = started.elapsed().as_secs_f64();
     assert_eq!(read, parsed + 1);
-    let peak = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("").trim().to_owned();
+    let peak = format!("{} kB", memory_kb("VmHWM:"));
     println!(
         "{}",
         serde_json::json!({
             "what": format!("reading {megabytes} MB of signals beside parsing them in memory"),
             "seconds": seconds, "ratio": seconds / memory, "peak memory of the whole program": peak,
+        })
+    );
+    let _ = std::fs::remove_dir_all(&dir);
+}
+
+/// Kilobytes in a field of the system's account of this process.
+fn memory_kb(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let value =
+        status.lines().find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
+    value.unwrap_or(0)
+}
+
+/// One big handoff to five successors, beside five bare writes of the same files.
+fn handoff(megabytes: usize) {
+    let dir = std::env::temp_dir().join(format!("cliq-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let root = camino::Utf8PathBuf::from_path_buf(dir.clone()).unwrap();
+    let mut data = cliq_protocol::Object::new();
+    data.insert("big".to_owned(), "x".repeat(megabytes << 20).into());
+    let envelope = cliq_protocol::Envelope::standard("a".parse().unwrap(), "bench", Some(data), None);
+    let channels: Vec<_> = (0..5).map(|n| root.join(format!("a--b{n}"))).collect();
+    // The system forgets the highest mark so far.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    let before = memory_kb("VmRSS:");
+    let started = Instant::now();
+    cliq_fs::write_handoffs(channels.iter().map(camino::Utf8PathBuf::as_path), &envelope).unwrap();
+    let seconds = started.elapsed().as_secs_f64();
+    let more = memory_kb("VmHWM:").saturating_sub(before) / 1024;
+    let files: Vec<Vec<u8>> = ["handoff.json", "handoff.md"]
+        .iter()
+        .map(|name| std::fs::read(channels[0].join(name)).unwrap())
+        .collect();
+    let started = Instant::now();
+    for n in 0..5 {
+        for (k, file) in files.iter().enumerate() {
+            std::fs::write(root.join(format!("plain{n}.{k}")), file).unwrap();
+        }
+    }
+    let bare = started.elapsed().as_secs_f64();
+    println!(
+        "{}",
+        serde_json::json!({
+            "what": format!("a handoff of {megabytes} MB to five successors beside five bare writes of its files"),
+            "seconds": seconds, "ratio": seconds / bare, "memory": format!("{more} MB more, of files of {} MB in all", 10 * megabytes),
         })
     );
     let _ = std::fs::remove_dir_all(&dir);
