@@ -11,129 +11,71 @@ mod layout;
 mod pane;
 mod server;
 mod shim;
-mod titles;
+mod spare;
+mod stage;
 
-use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, write_atomic};
-use tokio::sync::Mutex;
 
 use crate::launcher::{Job, LaunchError, Launcher, Running};
 use crate::view::PhaseStatus;
-use layout::{Place, place};
 use pane::Pane;
-use server::{PaneRow, Script};
 pub use server::{TmuxError, TmuxServer};
 pub use shim::run_pane;
-use titles::Titles;
+use stage::Stage;
 
 /// Runs jobs in panes of tmux.
 #[derive(Debug)]
 pub struct TmuxLauncher {
-    server: Arc<TmuxServer>,
-    /// The program that runs jobs within panes, and its first arguments: what it gets after them is for [`run_pane`].
-    shim: Vec<String>,
+    stage: Arc<Stage>,
     specs: Utf8PathBuf,
     keep: bool,
-    /// The pane that this process itself works in, where it is one of the session's.
-    own_pane: Option<String>,
-    state: Mutex<State>,
-    titles: Titles,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Whether the session is there.
-    open: bool,
-    /// The pane of each job title.
-    panes: HashMap<String, String>,
-    /// The panes as tmux told of them last; `None` where it must be asked.
-    rows: Option<Vec<PaneRow>>,
-    /// Of each pane that a job was started in, whether the job is over: known here before tmux tells.
-    over: HashMap<String, Arc<AtomicBool>>,
-    jobs: u64,
+    jobs: AtomicU64,
 }
 
 impl TmuxLauncher {
-    /// A launcher for a project. `shim` is a program, with its first arguments, that calls [`run_pane`] with the path
-    /// that it gets as the last one; `cliq` does so as `cliq pane`. With `keep`, the session stays after the run, for
-    /// people to read. `own_pane` is the pane of the session that this process itself works in, if any
-    /// ([`TmuxServer::own_pane`]).
+    /// A launcher for a project. `shim` is a program, with its first arguments, that calls [`run_pane`] with what it gets
+    /// after them; `cliq` does so as `cliq pane`. With `keep`, the session stays after the run, for people to read.
+    /// `own_pane` is the pane of the session that this process itself works in, if any ([`TmuxServer::own_pane`]).
     #[must_use]
     pub fn new(dir: &CliqDir, shim: Vec<String>, keep: bool, own_pane: Option<String>) -> Self {
-        let server = TmuxServer::of(dir);
-        Self {
-            server: Arc::new(server),
-            shim,
-            specs: dir.messages(),
-            keep,
-            own_pane,
-            state: Mutex::new(State::default()),
-            titles: Titles::new(),
-        }
+        let specs = dir.messages();
+        let stage = Arc::new(Stage::new(TmuxServer::of(dir), shim, specs.clone(), own_pane));
+        Self { stage, specs, keep, jobs: AtomicU64::new(0) }
     }
 
     /// The server that the panes are in.
     #[must_use]
     pub fn server(&self) -> &TmuxServer {
-        &self.server
+        &self.stage.server
     }
 
-    /// Puts a job's command into a pane, and says which one it is.
-    async fn open_pane(&self, state: &mut State, job: &Job, spec: &str) -> Result<(String, u32), TmuxError> {
-        if !std::mem::replace(&mut state.open, true) {
-            self.titles.begin(Arc::clone(&self.server));
-            if self.own_pane.is_none() {
-                // What a run whose orchestrator died left, or one that was kept.
-                let _ = self.server.kill().await;
-            }
+    /// Starts the job that `spec` describes, in a pane that waits for it or in a new one.
+    async fn start(&self, job: &Job, spec: &Utf8Path, log_start: u64) -> io::Result<Pane> {
+        let over: Arc<AtomicBool> = Arc::default();
+        let pane = |id: String, pid| {
+            let (stage, exit_file) = (Arc::clone(&self.stage), shim::exit_file(spec));
+            Pane::new(stage, id, pid, job, exit_file, log_start, Arc::clone(&over))
+        };
+        if let Some(spare) = self.stage.take_spare() {
+            let running = pane(spare.pane.clone(), spare.pid)?;
+            spare.give(spec)?;
+            self.stage.show(&job.title, &spare.pane, over);
+            return Ok(running.keep(spare.feed));
         }
-        let command: Vec<&str> = self.shim.iter().map(String::as_str).chain([spec]).collect();
-        // What is known of the panes may be old, as people open and close them too.
-        if let Some(mut rows) = state.rows.take() {
-            for row in &mut rows {
-                row.dead |= state.over.get(&row.id).is_some_and(|over| over.load(Ordering::Acquire));
-            }
-            match self.start_in_pane(state, &rows, &job.title, &command).await {
-                Err(TmuxError::Refused(_)) => {}
-                other => return other,
-            }
-        }
-        let rows = self.server.panes().await?;
-        self.start_in_pane(state, &rows, &job.title, &command).await
+        let opened = self.stage.open_pane(&job.title, spec.as_str(), Arc::clone(&over)).await;
+        let (id, pid) = opened.map_err(io::Error::other)?;
+        pane(id, pid)
     }
 
-    async fn start_in_pane(
-        &self,
-        state: &mut State,
-        rows: &[PaneRow],
-        title: &str,
-        command: &[&str],
-    ) -> Result<(String, u32), TmuxError> {
-        let known = state.panes.get(title).filter(|id| rows.iter().any(|row| row.id == **id));
-        let mut script = Script::new();
-        match place(rows, known.map(String::as_str), self.own_pane.as_deref()) {
-            Place::NewSession => script.new_session(&self.server.session, command),
-            Place::Respawn(id) => script.respawn(&id, command),
-            Place::Split { window, beside } => script.split(&window, &beside, command),
-            Place::NewWindow => script.new_window(&self.server.session, command),
-        }
-        script.list();
-        let started = self.server.start_job(script).await?;
-        state.panes.retain(|_, pane| *pane != started.pane);
-        state.panes.insert(title.to_owned(), started.pane.clone());
-        state.rows = (!started.rows.is_empty()).then_some(started.rows);
-        self.titles.new_pane(title, &started.pane);
-        Ok((started.pane, started.pid))
-    }
-
-    fn write_spec(&self, job: &Job, number: u64) -> io::Result<Utf8PathBuf> {
+    fn write_spec(&self, job: &Job) -> io::Result<Utf8PathBuf> {
+        let number = self.jobs.fetch_add(1, Ordering::Relaxed);
         let path = self.specs.join(format!(".pane-{}-{number}.json", std::process::id()));
         let spec = serde_json::to_vec(job)?;
         write_atomic(&path, &spec).map_err(io::Error::other)?;
@@ -146,40 +88,22 @@ impl Launcher for TmuxLauncher {
     async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
         let failed = |source: io::Error| LaunchError { program: job.program.clone(), source };
         shim::check(job).map_err(failed)?;
-        let mut state = self.state.lock().await;
-        state.jobs += 1;
-        let spec = self.write_spec(job, state.jobs).map_err(failed)?;
+        let spec = self.write_spec(job).map_err(failed)?;
         let log_start = job.log.metadata().map_or(0, |meta| meta.len());
-        match self.open_pane(&mut state, job, spec.as_str()).await {
-            Ok((id, pid)) => {
-                let (server, exit_file) = (Arc::clone(&self.server), shim::exit_file(&spec));
-                let pane = Pane::new(server, id.clone(), pid, job, exit_file, log_start).map_err(failed)?;
-                state.over.insert(id, pane.over());
-                Ok(Box::new(pane))
-            }
+        match self.start(job, &spec, log_start).await {
+            Ok(pane) => Ok(Box::new(pane)),
             Err(error) => {
                 let _ = fs::remove_file(&spec);
-                Err(failed(io::Error::other(error)))
+                Err(failed(error))
             }
         }
     }
 
     fn phase_changed(&self, title: &str, status: PhaseStatus) {
-        self.titles.set(title, status);
+        self.stage.set_title(title, status);
     }
 
     async fn close(&self) {
-        if !self.state.lock().await.open {
-            return;
-        }
-        if self.keep {
-            self.titles.flush().await;
-            return;
-        }
-        match &self.own_pane {
-            None => drop(self.server.kill().await),
-            // The pane that this runs in is closed by leaving.
-            Some(own) => drop(self.server.kill_others(own).await),
-        }
+        self.stage.close(self.keep).await;
     }
 }

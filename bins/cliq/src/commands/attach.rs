@@ -3,12 +3,16 @@
 use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use cliq_fs::ProjectLock;
 use cliq_orchestrator::TmuxServer;
 
 use crate::failure::Failure;
 use crate::{launchers, project, ui};
+
+/// How long a pane may take to be there.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn run(phase: Option<&str>) -> Result<ExitCode, Failure> {
     let dir = project::open()?;
@@ -34,7 +38,15 @@ pub(super) fn run(phase: Option<&str>) -> Result<ExitCode, Failure> {
                 None => failure,
             });
         }
-        if !server.show(phase)? {
+        // A phase that began just now gets its pane in a moment.
+        let patience = if ProjectLock::holder(&dir)?.is_some() { PATIENCE } else { Duration::ZERO };
+        let deadline = Instant::now() + patience;
+        let mut shown = server.show(phase)?;
+        while !shown && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(50));
+            shown = server.show(phase)?;
+        }
+        if !shown {
             return Err(Failure::failed(format!(
                 "`{phase}` has no pane: it has not started, or its pane was needed for another"
             ))

@@ -21,9 +21,13 @@ pub(crate) fn no_tmux() -> bool {
     missing
 }
 
+/// What tmux lists (`panes`, `windows`) that people are to see: spare panes, in a session of their own, are not.
+fn seen(env: &Env, what: &str, format: &str) -> String {
+    env.tmux(&[&format!("list-{what}"), "-a", "-f", "#{?#{m:*-next,#{session_name}},0,1}", "-F", format])
+}
+
 fn titles(env: &Env) -> Vec<String> {
-    let mut titles: Vec<String> =
-        env.tmux(&["list-panes", "-a", "-F", "#{pane_title}"]).lines().map(str::to_owned).collect();
+    let mut titles: Vec<String> = seen(env, "panes", "#{pane_title}").lines().map(str::to_owned).collect();
     titles.sort();
     titles
 }
@@ -43,8 +47,7 @@ fn a_pane_per_phase() {
         let all = ["%0", "%1"].map(shown).concat();
         all.contains("this is a\nread 1\n") && all.contains("this is b\nread 1\n")
     });
-    let session = env.tmux(&["list-sessions", "-F", "#{session_name}"]);
-    assert_eq!(session, "work\n");
+    assert_eq!(seen(&env, "windows", "#{session_name}"), "work\n");
     env.write("go", "");
     done(&run.wait_with_output().unwrap()).expect(0).says("cliq attach");
     assert_eq!(env.read(".cliq/logs/a.1.log"), "this is a\nread 1\n", "as with plain processes");
@@ -164,9 +167,9 @@ fn panes_that_would_be_too_small_get_windows() {
     let env = Env::new(&workflow, &[("x", AGENT)]);
     let run = env.spawn(["run", "--launcher", "tmux"]);
     env.wait_for("all", || (0..20).all(|n| env.exists(&format!("at-p{n}"))));
-    let windows = env.tmux(&["list-windows", "-a", "-F", "#{window_panes}"]);
+    let windows = seen(&env, "windows", "#{window_panes}");
     assert_eq!(windows, "12\n8\n");
-    let sizes = env.tmux(&["list-panes", "-a", "-F", "#{pane_width} #{pane_height}"]);
+    let sizes = seen(&env, "panes", "#{pane_width} #{pane_height}");
     for size in sizes.lines() {
         let (width, height) = size.split_once(' ').unwrap();
         assert!(width.parse::<u32>().unwrap() >= 50 && height.parse::<u32>().unwrap() >= 8, "{sizes}");
@@ -187,7 +190,7 @@ fn hostile_names_and_neighbours() {
     for env in &envs {
         env.wait_for("a", || env.exists("at-a") && titles(env) == ["▸ a running"]);
     }
-    assert_eq!(envs[1].tmux(&["list-sessions", "-F", "#{session_name}"]), "t\n");
+    assert_eq!(seen(&envs[1], "windows", "#{session_name}"), "t\n");
     for env in &envs {
         env.write("go", "");
     }
@@ -309,10 +312,7 @@ fn a_run_is_left_to_the_session() {
     assert_eq!(env.cliq(["status", "--json"]).expect(0).json()["state"], "running");
     env.cliq(["run", "--detach"]).expect(4).says("another cliq");
     env.wait_for("the panes", || titles(&env).iter().filter(|title| title.contains("running")).count() == 2);
-    assert_eq!(
-        env.tmux(&["list-windows", "-a", "-F", "#{window_name} #{window_panes}"]),
-        "cliq 1\nphases 2\n"
-    );
+    assert_eq!(seen(&env, "windows", "#{window_name} #{window_panes}"), "cliq 1\nphases 2\n");
     env.write("go", "");
     env.cliq(["status", "--watch"]).expect(0).says("completed");
     env.wait_for("the end of the session", || titles(&env).is_empty());

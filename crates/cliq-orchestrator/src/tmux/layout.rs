@@ -74,7 +74,14 @@ mod tests {
     use super::*;
 
     fn pane(n: usize, window: &str, dead: bool) -> PaneRow {
-        PaneRow { id: format!("%{n}"), window: window.to_owned(), dead, window_width: 200, window_height: 50 }
+        PaneRow {
+            id: format!("%{n}"),
+            window: window.to_owned(),
+            dead,
+            window_width: 200,
+            window_height: 50,
+            session: "t".to_owned(),
+        }
     }
 
     #[test]

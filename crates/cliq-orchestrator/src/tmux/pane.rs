@@ -11,8 +11,10 @@ use camino::Utf8PathBuf;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
-use super::server::{TmuxError, TmuxServer};
+use super::server::TmuxError;
 use super::shim::Told;
+use super::spare::Feed;
+use super::stage::Stage;
 use crate::launcher::{Exit, Job, Running};
 use crate::process::{TAIL_BYTES, last_lines};
 use crate::sweep::{Mark, marked};
@@ -21,13 +23,14 @@ use crate::sweep::{Mark, marked};
 const NOTICE: Duration = Duration::from_millis(300);
 
 pub(super) struct Pane {
-    server: Arc<TmuxServer>,
+    stage: Arc<Stage>,
     id: String,
     pid: u32,
     exited: ExitWatch,
     exit: Option<Exit>,
     /// Set once the program in the pane has ended.
     over: Arc<AtomicBool>,
+    feed: Option<Feed>,
     /// Nothing of the job is left in its session.
     gone: bool,
     /// Nothing of it is left anywhere.
@@ -41,21 +44,23 @@ pub(super) struct Pane {
 
 impl Pane {
     pub(super) fn new(
-        server: Arc<TmuxServer>,
+        stage: Arc<Stage>,
         id: String,
         pid: u32,
         job: &Job,
         exit_file: Utf8PathBuf,
         log_start: u64,
+        over: Arc<AtomicBool>,
     ) -> io::Result<Self> {
         let variable = |key: &str| job.env.get(key).cloned();
         Ok(Self {
-            server,
+            stage,
             id,
             pid,
             exited: ExitWatch::new(pid)?,
             exit: None,
-            over: Arc::default(),
+            over,
+            feed: None,
             exit_file,
             gone: false,
             alone: false,
@@ -70,9 +75,10 @@ impl Pane {
         })
     }
 
-    /// Tells whether the program in the pane has ended.
-    pub(super) fn over(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.over)
+    /// Keeps the pipe that the job came through open: the shim may not have begun to read.
+    pub(super) fn keep(mut self, feed: Feed) -> Self {
+        self.feed = Some(feed);
+        self
     }
 
     /// What the shim said of the end; where it was killed itself, what tmux knows. A pane that somebody closed has
@@ -87,7 +93,7 @@ impl Pane {
         }
         let deadline = Instant::now() + NOTICE;
         loop {
-            match self.server.exit(&self.id).await {
+            match self.stage.server.exit(&self.id).await {
                 Ok(Some((_, Some(signal)))) => return Ok(Exit::Signal(signal)),
                 Ok(Some((Some(code), None))) => return Ok(Exit::Code(code)),
                 Ok(None | Some((None, None))) if Instant::now() < deadline => {
@@ -134,6 +140,7 @@ impl Running for Pane {
         }
         self.exited.wait().await?;
         self.over.store(true, Ordering::Release);
+        self.feed = None;
         let exit = self.status().await?;
         self.exit = Some(exit);
         Ok(exit)

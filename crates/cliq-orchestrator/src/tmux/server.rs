@@ -48,13 +48,14 @@ pub(super) struct PaneRow {
     pub(super) dead: bool,
     pub(super) window_width: u32,
     pub(super) window_height: u32,
+    pub(super) session: String,
 }
 
-/// What came of a script that starts a job.
+/// What came of a script that may open panes.
 #[derive(Debug)]
-pub(super) struct Started {
-    pub(super) pane: String,
-    pub(super) pid: u32,
+pub(super) struct Opened {
+    /// Those that it opened, each with the process in it.
+    pub(super) panes: Vec<(String, u32)>,
     /// The panes there are now.
     pub(super) rows: Vec<PaneRow>,
 }
@@ -101,8 +102,41 @@ impl Script {
         self.then(&["display-message", "-p", "-t", pane, PANE_FORMAT]);
     }
 
+    /// Opens a pane that nobody sees, in a session for such ones, and says which one it is.
+    pub(super) fn spare(&mut self, session: &str, is_first: bool, command: &[&str]) {
+        let words: &[&str] = if is_first {
+            &["new-session", "-d", "-s", session, "-n", "phases", "-x", SIZE[1], "-y", SIZE[3]]
+        } else {
+            &["new-window", "-d", "-t", session, "-n", "phases"]
+        };
+        self.then(&[words, &["-P", "-F", PANE_FORMAT, "--"], command].concat());
+    }
+
+    /// Moves a pane into a window.
+    pub(super) fn join(&mut self, window: &str, beside: &str, pane: &str) {
+        self.then(&["select-layout", "-t", window, "tiled"]);
+        self.then(&["join-pane", "-d", "-s", pane, "-t", beside]);
+        self.then(&["select-layout", "-t", window, "tiled"]);
+    }
+
+    /// Moves a pane to where another one is, which closes.
+    pub(super) fn replace(&mut self, old: &str, pane: &str) {
+        self.then(&["swap-pane", "-d", "-s", pane, "-t", old]);
+        self.then(&["kill-pane", "-t", old]);
+    }
+
+    /// Moves a pane, with its window, to a session.
+    pub(super) fn own_window(&mut self, session: &str, pane: &str) {
+        self.then(&["move-window", "-d", "-s", pane, "-t", &format!("{session}:")]);
+    }
+
+    /// Lets a session take the place of one that has gone.
+    pub(super) fn become_session(&mut self, session: &str, name: &str) {
+        self.then(&["rename-session", "-t", session, name]);
+    }
+
     pub(super) fn list(&mut self) {
-        let format = "#{pane_id} #{window_id} #{pane_dead} #{window_width} #{window_height}";
+        let format = "#{pane_id} #{window_id} #{pane_dead} #{window_width} #{window_height} #{session_name}";
         self.then(&["list-panes", "-a", "-F", format]);
     }
 
@@ -233,19 +267,32 @@ impl TmuxServer {
         Ok(output.await.map_err(io::Error::other)??)
     }
 
-    /// Runs a script that starts a job in a pane and then lists the panes. Once the job is started, nothing that fails
-    /// after it counts: it would be started again.
-    pub(super) async fn start_job(&self, script: Script) -> Result<Started, TmuxError> {
+    /// Runs a script that may open panes and then lists all. Once one is open, nothing that fails after it counts: a job
+    /// would be started again.
+    pub(super) async fn open(&self, script: Script) -> Result<Opened, TmuxError> {
         let output = self.output(script).await?;
         let printed = String::from_utf8_lossy(&output.stdout);
-        let pane = printed.lines().find_map(|line| {
+        let pane = |line: &str| {
             let (pane, pid) = line.split_once(' ')?;
             Some((pane.to_owned(), pid.trim().parse().ok()?))
-        });
-        match pane {
-            Some((pane, pid)) => Ok(Started { pane, pid, rows: rows(&printed) }),
-            None => Err(TmuxError::Answer(text(&output)?)),
+        };
+        let panes: Vec<(String, u32)> = printed.lines().filter_map(pane).collect();
+        if panes.is_empty() {
+            text(&output)?;
         }
+        Ok(Opened { panes, rows: rows(&printed) })
+    }
+
+    /// The session that spare panes are in.
+    pub(super) fn spare_session(&self) -> String {
+        format!("{}-next", self.session)
+    }
+
+    /// Ends the session of spare panes.
+    pub(super) async fn kill_spares(&self) -> Result<String, TmuxError> {
+        let mut script = Script::new();
+        script.then(&["kill-session", "-t", &format!("={}", self.spare_session())]);
+        self.run(script).await
     }
 
     /// Its panes, the oldest first; none where it does not run.
@@ -384,6 +431,7 @@ fn row(line: &str) -> Option<PaneRow> {
         dead: next()? == "1",
         window_width: next()?.parse().ok()?,
         window_height: next()?.parse().ok()?,
+        session: next()?,
     })
 }
 

@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
+use super::spare::{self, WAIT};
 use crate::launcher::{Exit, Job};
 use crate::process::{Capture, exit_of, spawn};
 
@@ -25,11 +26,16 @@ const SILENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// Gives the job's own exit status. Where a signal ended it, this process ends by the same signal and does not return.
 ///
 /// With the arguments `-` and a log file, passes standard input on to that log: what a job leaves running may still
-/// print.
+/// print. With `+` and a pipe, waits there for the name of that file.
 #[must_use]
 pub fn run_pane(args: &[String]) -> ExitCode {
     let outcome = match args {
         [stdin, log] if stdin == "-" => keep_on(Utf8Path::new(log)),
+        [wait, feed] if wait == WAIT => match spare::wait(Utf8Path::new(feed)) {
+            Ok(Some(spec)) => run(&spec),
+            Ok(None) => close_own_pane(),
+            Err(error) => Err(error),
+        },
         [spec] => run(Utf8Path::new(spec)),
         _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "this is for cliq's own use")),
     };
@@ -40,6 +46,12 @@ pub fn run_pane(args: &[String]) -> ExitCode {
             ExitCode::from(127)
         }
     }
+}
+
+/// No job will come: the pane, which would stay for people to read, goes.
+fn close_own_pane() -> io::Result<u8> {
+    let Some(pane) = std::env::var_os("TMUX_PANE") else { return Ok(0) };
+    Command::new("tmux").arg("kill-pane").arg("-t").arg(pane).stdin(Stdio::null()).status().map(|_| 0)
 }
 
 /// What can be known to fail before a pane is opened.
@@ -191,6 +203,7 @@ fn pass_on(bytes: &[u8], capture: &mut Capture) {
 fn hand_on(reader: &PipeReader, job: &Job) -> io::Result<()> {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let own = args.split_last().map_or(&[][..], |(_, own)| own);
+    let own = own.strip_suffix(&[OsString::from(WAIT)]).unwrap_or(own);
     Command::new(std::env::current_exe()?)
         .args(own)
         .args(["-", job.log.as_str()])
