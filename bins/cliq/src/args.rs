@@ -83,11 +83,25 @@ pub(crate) enum Command {
     /// Read and change settings.
     #[command(subcommand)]
     Settings(SettingsCommand),
+    /// Find the markers in an agent's text, and say which one decides.
+    Markers(MarkersArgs),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MarkersArgs {
+    /// A file with what an agent printed. Default, or `-`: standard input.
+    pub(crate) file: Option<Utf8PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the format of a marker, or of all, for prompts to quote.
+    #[arg(long, value_name = "MARKER", conflicts_with_all = ["file", "json"])]
+    pub(crate) format: Option<Option<String>>,
 }
 
 /// What starts processes.

@@ -12,6 +12,7 @@ mod explain;
 mod init;
 mod install;
 mod logs;
+mod markers;
 mod req;
 mod run;
 mod settings;
@@ -48,6 +49,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Demo { dir } => demo::run(dir),
         Command::Team(command) => team::run(command),
         Command::Agent(command) => agent::run(command),
+        Command::Markers(args) => markers::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "cliq", &mut script);

@@ -89,6 +89,7 @@ pub(crate) fn standard(ctx: &StandardContext) -> Result<Completion, AnyError> {
     let mut display = Display::new(ctx.reporter());
     let answer = model.ask(&conversation, &mut display)?;
     display.finish();
+    let markers = markers(&answer.text);
     let reply = Reply::parse(&answer.text);
     if reply.is_empty() {
         return Err("the model answered with nothing".into());
@@ -98,7 +99,11 @@ pub(crate) fn standard(ctx: &StandardContext) -> Result<Completion, AnyError> {
         handoff = handoff.with_data(Value::Object(data));
     }
     ctx.send(&handoff)?;
-    Ok(ctx.complete(json!({"usage": usage(model.as_ref(), &answer)})))
+    let mut result = json!({"usage": usage(model.as_ref(), &answer)});
+    if !markers.is_empty() {
+        result["markers"] = markers.into();
+    }
+    Ok(ctx.complete(result))
 }
 
 pub(crate) fn gate(ctx: &GateContext) -> Result<Completion, AnyError> {
@@ -118,6 +123,13 @@ pub(crate) fn gate(ctx: &GateContext) -> Result<Completion, AnyError> {
             Err(why) => return Err(format!("the model gave no usable verdict, asked twice: {why}").into()),
         }
     }
+}
+
+/// The markers in a reply, for the record (SPEC section 9).
+fn markers(text: &str) -> Vec<Value> {
+    let found = cliq_markers::scan(text).markers;
+    let record = |marker: &cliq_markers::Marker<'_>| json!({"signal": marker.kind.key(), "subject": marker.subject, "handler": marker.handler().as_str(), "fields": marker.body()});
+    found.iter().map(record).collect()
 }
 
 fn usage(model: &dyn Model, answer: &Answer) -> Value {

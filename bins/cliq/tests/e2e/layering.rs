@@ -10,8 +10,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-gate", &["cliq-protocol"]),
     ("cliq-sdk", &["cliq-protocol", "cliq-fs"]),
     ("cliq-orchestrator", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-gate"]),
-    ("cliq-agents", &["cliq-protocol", "cliq-sdk", "cliq-settings"]),
+    ("cliq-agents", &["cliq-protocol", "cliq-sdk", "cliq-settings", "cliq-markers"]),
     ("cliq-settings", &["cliq-workflow"]),
+    ("cliq-markers", &[]),
     ("cliq-agent", &["cliq-agents"]),
     (
         "cliq",
@@ -21,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-workflow",
             "cliq-sdk",
             "cliq-settings",
+            "cliq-markers",
             "cliq-orchestrator",
             "cliq-agents",
         ],

@@ -10,6 +10,7 @@ mod explain;
 mod foreign_agents;
 mod gates;
 mod layering;
+mod markers;
 mod models;
 mod notifications;
 mod rerun;

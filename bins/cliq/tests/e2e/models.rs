@@ -140,6 +140,19 @@ fn three_apis_stream_an_answer() {
     }
 }
 
+/// Markers in a reply are on record (SPEC section 9).
+#[test]
+fn markers_in_a_reply_are_recorded() {
+    let reply = format!("{REPLY}\n\nREADY_FOR_REVIEW: task-1\n\nSummary: small\n");
+    let server = Server::start(vec![anthropic(&reply)]);
+    let env = project(STANDARD, "claude-api", &server.base);
+    let events = env.cliq(["run", "--json"]).expect(0).events();
+    let result = &events.iter().find(|e| e["event"] == "agent_completed").unwrap()["result"];
+    assert_eq!(result["markers"][0]["signal"], "ready_for_review");
+    assert_eq!(result["markers"][0]["subject"], "task-1");
+    assert_eq!(result["markers"][0]["fields"][0]["value"], "small");
+}
+
 const GATED: &str = "workflow:
   phases:
     - {name: work, type: exec, commands: [{name: t, run: echo worked}]}
