@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-agents", &["cliq-protocol", "cliq-sdk", "cliq-settings", "cliq-markers"]),
     ("cliq-settings", &["cliq-workflow"]),
     ("cliq-markers", &[]),
+    ("cliq-gateway", &[]),
     ("cliq-agent", &["cliq-agents"]),
     (
         "cliq",

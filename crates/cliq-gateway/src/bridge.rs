@@ -1,0 +1,208 @@
+//! The file bridge: signals that come as files, for agents that can do no more than write one (seed 002).
+//!
+//! A writer makes its file in `staging/` and renames it into the inbox. The bridge moves it to `processing/`, commits its row, and
+//! removes it; what is refused goes to `failed/`, with a `.reason` beside it. Death between any two of these loses nothing, and
+//! doubles nothing: the row records which file it came from.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+
+use crate::error::{At, GatewayError};
+use crate::sentinel;
+use crate::signal::MAX_PAYLOAD;
+use crate::store::Store;
+
+/// A directory that signal files come into.
+#[derive(Debug, Clone)]
+pub struct Inbox {
+    root: Utf8PathBuf,
+}
+
+/// What the bridge did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bridged {
+    /// Signals that are in the queue now.
+    pub signals: Vec<i64>,
+    /// Files that were refused, with the reasons.
+    pub refused: Vec<(String, String)>,
+}
+
+/// What was found half done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Files that will be read again.
+    pub moved: Vec<String>,
+    /// Files that a newer one of the same name has replaced.
+    pub discarded: Vec<String>,
+}
+
+impl Inbox {
+    /// The inbox in this directory, `.cliq/signals/inbox` of a workspace.
+    #[must_use]
+    pub fn new(root: Utf8PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// Its directory.
+    #[must_use]
+    pub fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+
+    /// Makes its directories.
+    ///
+    /// # Errors
+    /// They cannot be made.
+    pub fn ensure(&self) -> Result<(), GatewayError> {
+        for name in ["staging", "processing", "failed"] {
+            let dir = self.root.join(name);
+            fs::create_dir_all(&dir).at("create", &dir)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a file into the inbox, whole.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn put(&self, name: &str, contents: &str) -> Result<(), GatewayError> {
+        self.ensure()?;
+        let staged = self.root.join("staging").join(format!("{name}.{}", uuid::Uuid::now_v7().simple()));
+        let write = || {
+            let mut file = fs::File::create_new(&staged)?;
+            file.write_all(contents.as_bytes())?;
+            fs::rename(&staged, self.root.join(name))
+        };
+        write().inspect_err(|_| drop(fs::remove_file(&staged))).at("write", &staged)
+    }
+
+    /// After a crash: what was being processed is put back, to be read again. Where a newer file of the same name has come
+    /// since, the old one is discarded.
+    ///
+    /// # Errors
+    /// A file cannot be moved.
+    pub fn recover(&self) -> Result<Recovered, GatewayError> {
+        let mut recovered = Recovered::default();
+        let processing = self.root.join("processing");
+        for name in files(&processing)? {
+            let (from, to) = (processing.join(&name), self.root.join(&name));
+            if to.exists() {
+                remove(&from)?;
+                recovered.discarded.push(name);
+            } else {
+                fs::rename(&from, &to).at("move", &from)?;
+                recovered.moved.push(name);
+            }
+        }
+        Ok(recovered)
+    }
+
+    /// Brings all files that are there into the queue, the oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be written, or a file not be moved. What was not brought in stays where it is.
+    pub async fn bridge(&self, store: &dyn Store, project: &str) -> Result<Bridged, GatewayError> {
+        let mut bridged = Bridged::default();
+        let mut found = Vec::new();
+        for name in files(&self.root)? {
+            match fs::symlink_metadata(self.root.join(&name)) {
+                Ok(meta) => found.push(((meta.mtime(), meta.mtime_nsec(), name), meta)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error).at("read", &self.root.join(name)),
+            }
+        }
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        if !found.is_empty() {
+            self.ensure()?;
+        }
+        for ((_, _, name), meta) in found {
+            let file = self.root.join("processing").join(&name);
+            match fs::rename(self.root.join(&name), &file) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                other => other.at("move", &self.root.join(&name))?,
+            }
+            let signal = if meta.len() > MAX_PAYLOAD as u64 {
+                Err(format!("it has {} bytes, more than {MAX_PAYLOAD}", meta.len()))
+            } else {
+                let contents = fs::read(&file).at("read", &file)?;
+                let contents = String::from_utf8(contents).map_err(|_| "it is not UTF-8".to_owned());
+                contents.and_then(|contents| sentinel::read(&name, &contents).map_err(|why| why.to_string()))
+            };
+            match signal {
+                Ok(signal) => {
+                    let identity = self.identity(&name, &meta);
+                    let created = store.create_from_file(project, &signal, &identity).await;
+                    match created {
+                        Ok(id) => bridged.signals.push(id),
+                        Err(error) => {
+                            // It is not lost: the next time it is read again.
+                            let _ = fs::rename(&file, self.root.join(&name));
+                            return Err(error);
+                        }
+                    }
+                    remove(&file)?;
+                    // The next file of this name may get the same inode within the same tick of the clock.
+                    store.forget_file(&identity).await?;
+                }
+                Err(why) => {
+                    self.refuse(&file, &name, &why)?;
+                    bridged.refused.push((name, why));
+                }
+            }
+        }
+        Ok(bridged)
+    }
+
+    /// What tells this file from any other, one of the same name and contents too. Moving it changes nothing of that.
+    fn identity(&self, name: &str, meta: &fs::Metadata) -> String {
+        let (mtime, size) = (format!("{}.{:09}", meta.mtime(), meta.mtime_nsec()), meta.len());
+        format!("{}|{name}|{}:{}|{mtime}|{size}", self.root, meta.dev(), meta.ino())
+    }
+
+    fn refuse(&self, file: &Utf8Path, name: &str, why: &str) -> Result<(), GatewayError> {
+        let failed = self.root.join("failed");
+        // What failed before under this name stays to be read.
+        let names = std::iter::once(name.to_owned()).chain((2..).map(|n| format!("{name}.{n}")));
+        let free = names.map(|name| failed.join(name)).find(|path| !path.exists());
+        let target = free.unwrap_or_else(|| failed.join(name));
+        let reason = Utf8PathBuf::from(format!("{target}.reason"));
+        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ");
+        fs::write(&reason, format!("{now} {why}\n")).at("write", &reason)?;
+        fs::rename(file, &target).at("move", file)
+    }
+}
+
+/// The names of plain files in a directory; none where it is not there. Hidden files are somebody's temporary ones.
+fn files(dir: &Utf8Path) -> Result<Vec<String>, GatewayError> {
+    let entries = match dir.read_dir_utf8() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).at("read", dir),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.at("read", dir)?;
+        let is_file = match entry.file_type() {
+            Ok(kind) => kind.is_file(),
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(error) => return Err(error).at("read", entry.path()),
+        };
+        if is_file && !entry.file_name().starts_with('.') {
+            names.push(entry.file_name().to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn remove(path: &Utf8Path) -> Result<(), GatewayError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok::<(), io::Error>(()),
+        other => other,
+    }
+    .at("remove", path)
+}

@@ -1,0 +1,33 @@
+//! The durable signal queue (seed 002, SPEC section 12).
+//!
+//! A signal says that something happened to a plan, or is to happen. It is emitted once and processed once, whoever dies
+//! in between. [`NewSignal`] is one that was checked, and the only way into a [`Store`]; [`SqliteStore`] keeps signals in a
+//! database that many processes share; [`Inbox`] brings in signals that come as files.
+//!
+//! A worker claims a signal ([`Store::claim`]) and finishes it ([`Store::finish`]), or changes a plan by it ([`Store::apply`]), in
+//! one transaction with everything that follows. A claim is a lease: after a minute it may be taken away
+//! ([`Store::reset_stuck`]), and then the worker that held it can no longer finish the signal.
+//!
+//! What plans are is not known here: their documents are text.
+
+mod bridge;
+mod error;
+mod kind;
+mod sentinel;
+mod signal;
+mod sqlite;
+mod store;
+
+use std::time::Duration;
+
+pub use bridge::{Bridged, Inbox, Recovered};
+pub use error::GatewayError;
+pub use kind::SignalType;
+pub use signal::{Claim, MAX_PAYLOAD, NewSignal, PlanName, Refused, Signal, SignalStatus};
+pub use sqlite::SqliteStore;
+pub use store::{Filter, Finish, NewEvent, Outcome, PlanEvent, PlanRow, Step, Store};
+
+/// How often stuck signals are looked for (seed 002).
+pub const REAP_EVERY: Duration = Duration::from_secs(30);
+/// How long a signal may be claimed before it is stuck (seed 002).
+pub const STUCK_AFTER: Duration = Duration::from_secs(60);

@@ -1,0 +1,107 @@
+//! Sentinel files: what their names say (SPEC section 12).
+
+use crate::kind::SignalType;
+use crate::signal::{NewSignal, PlanName, Refused};
+
+/// What names begin with, and the type that they stand for. The longest that fits counts.
+const PREFIXES: [(&str, SignalType); 7] = [
+    ("planner-finished-", SignalType::PlannerFinished),
+    ("implement-finished-", SignalType::ImplementFinished),
+    ("review-approved-", SignalType::ReviewApproved),
+    ("review-changes-", SignalType::ReviewChangesRequested),
+    ("verify-approved-", SignalType::VerifyApproved),
+    ("verify-failed-", SignalType::VerifyFailed),
+    ("elaborator-finished-", SignalType::ElaboratorFinished),
+];
+
+/// Reads a file's name and contents as a signal.
+///
+/// # Errors
+/// The name is none of a sentinel's, or the contents are not what its type takes.
+pub(crate) fn read(name: &str, contents: &str) -> Result<NewSignal, Refused> {
+    let refused = |problem: String| Refused { problems: vec![problem] };
+    let plan = |text: &str| PlanName::parse(text).map_err(refused);
+    if let Some(rest) = name.strip_prefix("implement-task-finished-w") {
+        let numbers = number(rest).and_then(|(wave, rest)| {
+            let (task, rest) = number(rest.strip_prefix("-t")?)?;
+            Some((wave, task, rest.strip_prefix('-')?))
+        });
+        if let Some((wave, task, rest)) = numbers {
+            let payload = numbered(contents, &[("wave_number", wave), ("task_number", task)]);
+            return NewSignal::new(SignalType::ImplementTaskFinished, plan(rest)?, &payload);
+        }
+    } else if let Some((wave, rest)) = name.strip_prefix("implement-wave-").and_then(number)
+        && let Some(rest) = rest.strip_prefix('-')
+    {
+        let payload = numbered(contents, &[("wave_number", wave)]);
+        return NewSignal::new(SignalType::ImplementWave, plan(rest)?, &payload);
+    }
+    for (prefix, kind) in PREFIXES {
+        if let Some(rest) = name.strip_prefix(prefix) {
+            return NewSignal::new(kind, plan(rest)?, contents);
+        }
+    }
+    Err(refused(format!(
+        "{name:?} is no name of a signal file. They are: planner-finished-PLAN, implement-finished-PLAN, review-approved-PLAN, review-changes-PLAN, verify-approved-PLAN, verify-failed-PLAN, elaborator-finished-PLAN, implement-wave-N-PLAN, implement-task-finished-wN-tN-PLAN"
+    )))
+}
+
+/// Digits at the beginning, and what follows them.
+fn number(text: &str) -> Option<(u32, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    Some((text[..digits].parse().ok()?, &text[digits..]))
+}
+
+/// The payload of a file whose name has numbers: they go before whatever the contents say.
+fn numbered(contents: &str, numbers: &[(&str, u32)]) -> String {
+    let mut payload = match serde_json::from_str(contents) {
+        Ok(serde_json::Value::Object(object)) => object,
+        _ if contents.trim().is_empty() => serde_json::Map::new(),
+        _ => serde_json::Map::from_iter([("body".to_owned(), contents.trim_end().into())]),
+    };
+    payload.extend(numbers.iter().map(|(key, number)| ((*key).to_owned(), (*number).into())));
+    serde_json::Value::Object(payload).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(name: &str, contents: &str) -> Result<String, String> {
+        let signal = read(name, contents).map_err(|refused| refused.to_string())?;
+        Ok(format!("{} {} {}", signal.kind(), signal.plan(), signal.payload_text()))
+    }
+
+    #[test]
+    fn names() {
+        for (name, contents, expected) in [
+            ("planner-finished-my-plan", "", "planner_finished my-plan "),
+            ("planner-finished-my-plan.md", "", "planner_finished my-plan "),
+            ("review-changes-p", "fix it\n", "review_changes_requested p {\"body\":\"fix it\"}"),
+            ("verify-failed-p", "{\"body\":\"no\"}", "verify_failed p {\"body\":\"no\"}"),
+            ("implement-wave-2-p", "", "implement_wave p {\"wave_number\":2}"),
+            (
+                "implement-task-finished-w2-t3-p",
+                "{\"wave_number\":9,\"x\":1}",
+                "implement_task_finished p {\"task_number\":3,\"wave_number\":2,\"x\":1}",
+            ),
+            ("implement-finished-wave-1", "", "implement_finished wave-1 "),
+        ] {
+            assert_eq!(summary(name, contents).as_deref(), Ok(expected), "{name}");
+        }
+        for name in [
+            "",
+            "notes.txt",
+            "planner-finished-",
+            "planner-finished-a b",
+            "implement-wave-0-p",
+            "implement-wave-x-p",
+            "implement-task-finished-w1-p",
+            "implement-task-finished-w1-t0-p",
+            "cancel-p",
+        ] {
+            assert!(summary(name, "").is_err(), "{name:?}");
+        }
+        assert!(summary("elaborator-finished-p", "text").is_err(), "it takes no payload");
+    }
+}

@@ -1,0 +1,203 @@
+//! What a store of signals and plans can do. SQLite is one; the queue does not know which it is.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Serialize;
+
+use crate::error::GatewayError;
+use crate::signal::{Claim, NewSignal, Signal, SignalStatus};
+
+/// Which signals are wanted. Everything that is not said does not matter.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of this project.
+    pub project: Option<String>,
+    /// About this plan.
+    pub plan: Option<String>,
+    /// With this status.
+    pub status: Option<SignalStatus>,
+    /// At most so many, the newest.
+    pub limit: Option<u32>,
+}
+
+/// How the processing of a signal ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finish {
+    /// It was processed; what came of it.
+    Done(String),
+    /// It was rejected, or could not be processed; why.
+    Failed(String),
+}
+
+/// A plan as it is stored. What is in the document is for whoever drives plans to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanRow {
+    /// The project.
+    pub project: String,
+    /// Its name, unique in the project.
+    pub name: String,
+    /// Its state, for lists.
+    pub state: String,
+    /// All that is known of it, as JSON.
+    pub document: String,
+    /// How often it was changed. A change names the version that it was made from, and is refused where that is not the
+    /// stored one any more. 0 for a plan that is not stored yet.
+    pub version: i64,
+    /// When it was added, UTC.
+    pub created_at: String,
+    /// When it was changed last, UTC.
+    pub updated_at: String,
+}
+
+/// Something that happened to a plan, to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    /// What happened.
+    pub kind: String,
+    /// The plan's state before.
+    pub from: String,
+    /// And after.
+    pub to: String,
+    /// More about it, as JSON.
+    pub detail: String,
+}
+
+/// A row of the event log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanEvent {
+    /// Its number, in the order of events.
+    pub id: i64,
+    /// The plan.
+    pub plan: String,
+    /// When, UTC.
+    pub at: String,
+    /// What happened.
+    pub kind: String,
+    /// The plan's state before.
+    pub from: String,
+    /// And after.
+    pub to: String,
+    /// The signal that made it happen, if any.
+    pub signal: Option<i64>,
+    /// More about it.
+    pub detail: serde_json::Value,
+}
+
+/// A change of a plan with everything that belongs to it: all of it happens, or nothing.
+#[derive(Debug)]
+pub struct Step {
+    /// The plan as it is to be, with the version that it was made from.
+    pub plan: PlanRow,
+    /// What happened.
+    pub events: Vec<NewEvent>,
+    /// The signal that was processed, and how it went.
+    pub finish: Option<(Claim, Finish)>,
+    /// Signals that follow.
+    pub emit: Vec<NewSignal>,
+}
+
+/// Whether a change took place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// It did.
+    Applied,
+    /// Somebody else was faster: the plan was changed, or the signal claimed anew. Nothing happened.
+    Stale,
+}
+
+/// Keeps signals and plans.
+#[async_trait]
+pub trait Store: Send + Sync + std::fmt::Debug {
+    /// Adds a pending signal. Gives its number.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn create(&self, project: &str, signal: &NewSignal) -> Result<i64, GatewayError>;
+
+    /// As [`Self::create`], for a signal that a file brought: a file whose `identity` is known was added before, and is
+    /// not added again. Gives the number either way.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn create_from_file(
+        &self,
+        project: &str,
+        signal: &NewSignal,
+        identity: &str,
+    ) -> Result<i64, GatewayError>;
+
+    /// A file that was brought in has gone: another one may look just like it from now on.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn forget_file(&self, identity: &str) -> Result<(), GatewayError>;
+
+    /// Claims the oldest pending signal of a project. Nobody else gets it, until it is finished or the claim is taken
+    /// away by [`Self::reset_stuck`].
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn claim(&self, project: &str, worker: &str) -> Result<Option<(Claim, Signal)>, GatewayError>;
+
+    /// Marks a claimed signal as done or failed.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn finish(&self, claim: &Claim, finish: &Finish) -> Result<Outcome, GatewayError>;
+
+    /// Makes signals pending again that have been claimed for longer than `age`. Gives their numbers.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn reset_stuck(&self, age: Duration) -> Result<Vec<i64>, GatewayError>;
+
+    /// Makes a failed signal pending again. `false` where it is none.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn retry(&self, id: i64) -> Result<bool, GatewayError>;
+
+    /// Signals, the oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn signals(&self, filter: &Filter) -> Result<Vec<Signal>, GatewayError>;
+
+    /// A signal by its number.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn signal(&self, id: i64) -> Result<Option<Signal>, GatewayError>;
+
+    /// Projects that have pending signals, or plans.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn projects(&self) -> Result<Vec<String>, GatewayError>;
+
+    /// Plans, of one project or of all, by name.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn plans(&self, project: Option<&str>) -> Result<Vec<PlanRow>, GatewayError>;
+
+    /// A plan.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn plan(&self, project: &str, name: &str) -> Result<Option<PlanRow>, GatewayError>;
+
+    /// Changes a plan, with everything that belongs to the change.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn apply(&self, step: &Step) -> Result<Outcome, GatewayError>;
+
+    /// What happened to a plan, the oldest first; only what came after the event `after`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn events(&self, project: &str, plan: &str, after: i64) -> Result<Vec<PlanEvent>, GatewayError>;
+}
