@@ -14,6 +14,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-settings", &["cliq-workflow"]),
     ("cliq-markers", &[]),
     ("cliq-gateway", &[]),
+    (
+        "cliq-lifecycle",
+        &["cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs", "cliq-protocol", "cliq-workflow"],
+    ),
     ("cliq-agent", &["cliq-agents"]),
     (
         "cliq",

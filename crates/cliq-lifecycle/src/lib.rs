@@ -1,0 +1,23 @@
+//! Plans and tasks that outlive a run (seeds 001 and 002, SPEC section 13).
+//!
+//! A [`Plan`] is all that is known of a plan, and is stored whole after every step. [`Plan::step`] takes what happened — a
+//! signal, the end of an agent, a person's command — and changes it; what does not fit is an error and changes nothing.
+//! [`Plan::jobs`] says which agents are to run: whoever starts processes compares it with what runs, so a crash at any moment
+//! leaves nothing to be remembered.
+//!
+//! There is no IO here, no clock and no process.
+
+mod machine;
+mod model;
+mod plan_file;
+mod role;
+mod table;
+
+pub use machine::{Command, Event, Followed, Note, Surroundings};
+pub use model::{
+    About, Brief, Config, Hold, Infrastructure, Job, PLAN_VERSION, Plan, PlanState, Purpose, Question, Slots,
+    Stage, TaskLoop, Why, Work, WorkId,
+};
+pub use plan_file::{PlanFile, PlanProblem, TaskSpec, WaveSpec};
+pub use role::Role;
+pub use table::{plan_table, task_table};

@@ -1,0 +1,193 @@
+//! The machine of a plan: what happened goes in, the plan as it is then comes out. Pure.
+
+mod infrastructure;
+mod jobs;
+mod plan;
+mod wave;
+
+use cliq_gateway::{NewSignal, PlanName, SignalType};
+use serde_json::{Map, Value, json};
+
+use crate::model::{Config, Job, Plan, PlanState, Purpose, Stage, WorkId};
+use crate::plan_file::PlanFile;
+use crate::role::Role;
+
+/// Something that happened to a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A signal came.
+    Signal {
+        /// Its type.
+        kind: SignalType,
+        /// What goes with it.
+        payload: Map<String, Value>,
+    },
+    /// An agent ended; what it printed. Signals that it emitted came before.
+    JobEnded {
+        /// The job.
+        job: u64,
+        /// What it printed.
+        text: String,
+        /// Whether it ended well.
+        success: bool,
+    },
+    /// An agent could not be started.
+    JobNotStarted {
+        /// The job.
+        job: u64,
+        /// Why.
+        why: String,
+    },
+    /// A person wants something.
+    Person(Command),
+}
+
+/// What only a person may do (SPEC section 12).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Do all of a plan that is done again, from the planning on.
+    StartOver,
+    /// Do the waves of a plan that is done again.
+    Reimplement,
+    /// Review a plan that is done again.
+    RequestReview,
+    /// Give it up.
+    Cancel,
+    /// Take up what was given up.
+    Reopen,
+    /// Answer a question.
+    Answer {
+        /// The question; `None` for the only one.
+        question: Option<u64>,
+        /// The answer.
+        text: String,
+    },
+}
+
+/// What followed from an event.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Followed {
+    /// What happened, for the event log.
+    pub notes: Vec<Note>,
+    /// Signals that are to be emitted.
+    pub emit: Vec<(SignalType, Map<String, Value>)>,
+    /// Whether the event had no effect, and that is as it should be.
+    pub ignored: Option<&'static str>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Note {
+    /// What.
+    pub kind: &'static str,
+    /// More about it.
+    pub detail: Value,
+}
+
+impl Followed {
+    fn note(&mut self, kind: &'static str, detail: Value) {
+        self.notes.push(Note { kind, detail });
+    }
+
+    /// The signals that are to be emitted, for a plan of this name.
+    #[must_use]
+    pub fn signals(&self, plan: &PlanName) -> Vec<NewSignal> {
+        let signal = |(kind, payload): &(SignalType, Map<String, Value>)| {
+            let payload =
+                if payload.is_empty() { String::new() } else { Value::Object(payload.clone()).to_string() };
+            NewSignal::new(*kind, plan.clone(), &payload).ok()
+        };
+        self.emit.iter().filter_map(signal).collect()
+    }
+}
+
+/// What a step is made with, beside the event.
+#[derive(Debug, Clone)]
+pub struct Surroundings<'a> {
+    /// How plans are driven.
+    pub config: Config,
+    /// What the plan's file says now, or what is wrong with it.
+    pub file: Result<&'a PlanFile, String>,
+}
+
+impl Plan {
+    /// Takes an event in.
+    ///
+    /// # Errors
+    /// The event does not fit; why. Nothing has changed then.
+    pub fn step(&mut self, event: Event, around: &Surroundings<'_>) -> Result<Followed, String> {
+        let mut next = self.clone();
+        let mut followed = Followed::default();
+        match event {
+            Event::Signal { kind, payload } => next.signal(kind, &payload, around, &mut followed)?,
+            Event::JobEnded { job, text, success } => {
+                next.job_ended(job, &text, success, around, &mut followed)?
+            }
+            Event::JobNotStarted { job, why } => next.job_not_started(job, &why, &mut followed)?,
+            Event::Person(command) => next.command(command, around, &mut followed)?,
+        }
+        next.wave_may_be_over(&mut followed);
+        next.fill(&around.config, &mut followed);
+        if next.state != self.state {
+            let detail = json!({"from": self.state, "to": next.state});
+            followed.notes.insert(0, Note { kind: "state", detail });
+        }
+        *self = next;
+        Ok(followed)
+    }
+
+    /// Starts whoever may work now: remediation where infrastructure is blocked; else critics first, then auditors, then
+    /// developers. Nobody while a person is asked (SPEC section 13).
+    fn fill(&mut self, config: &Config, followed: &mut Followed) {
+        if !self.questions.is_empty() || matches!(self.state, PlanState::Done | PlanState::Cancelled) {
+            return;
+        }
+        if self.is_blocked() {
+            return self.mend(followed);
+        }
+        self.start_experts(followed);
+        let roles: [(&[Role], u32); 4] = [
+            (&[Role::Critic], config.slots.critics),
+            (&[Role::Auditor], config.slots.auditors),
+            (&[Role::Developer, Role::Coder, Role::BusinessAnalyst], config.slots.developers),
+            // The plan's own work is one at a time.
+            (&[Role::Planner, Role::Architect, Role::Reviewer, Role::Master, Role::Fixer], 1),
+        ];
+        for (kinds, slots) in roles {
+            let running = |plan: &Self| {
+                let jobs =
+                    plan.jobs.iter().filter(|job| !job.settled && matches!(job.purpose, Purpose::Work(_)));
+                jobs.filter(|job| job.role.is_some_and(|role| kinds.contains(&role))).count()
+            };
+            while running(self) < slots as usize {
+                let queued = self.works.iter().find_map(|(id, work)| match work.stage {
+                    Stage::Queued { role } if kinds.contains(&role) => Some((*id, role)),
+                    _ => None,
+                });
+                let Some((id, role)) = queued else { break };
+                self.start(id, role, followed);
+            }
+        }
+    }
+
+    fn start(&mut self, id: WorkId, role: Role, followed: &mut Followed) {
+        let Some(brief) = self.works.get(&id).map(|work| work.brief.clone()) else { return };
+        let job = self.add_job(Purpose::Work(id), Some(role), brief);
+        if let Some(work) = self.works.get_mut(&id) {
+            work.stage = Stage::Running { role, job };
+        }
+        followed.note("started", json!({"work": id, "role": role, "job": job}));
+    }
+
+    fn add_job(&mut self, purpose: Purpose, role: Option<Role>, brief: Option<crate::model::Brief>) -> u64 {
+        let id = self.number();
+        self.jobs.push(Job { id, purpose, role, brief, settled: false });
+        id
+    }
+
+    fn number(&mut self) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        number
+    }
+}

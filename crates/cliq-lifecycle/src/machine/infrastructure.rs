@@ -1,0 +1,92 @@
+//! The remediation loop: nothing new starts until infrastructure is healthy again (seed 001).
+
+use cliq_markers::{MarkerKind, Scan};
+use serde_json::json;
+
+use super::Followed;
+use crate::model::{About, Brief, Hold, Infrastructure, Plan, Purpose, Stage, Why};
+use crate::role::Role;
+
+/// Attempts to mend infrastructure before a person is asked (SPEC section 13).
+const ATTEMPTS: u32 = 3;
+
+impl Plan {
+    pub(super) fn is_blocked(&self) -> bool {
+        self.infrastructure != Infrastructure::Fine
+    }
+
+    /// Work found infrastructure broken.
+    pub(super) fn block(&mut self, report: String, followed: &mut Followed) {
+        followed.note("blocked", json!({"report": report}));
+        match &mut self.infrastructure {
+            Infrastructure::Fine => {
+                self.infrastructure =
+                    Infrastructure::Blocked { report, attempt: 1, role: Role::Remediation, job: None };
+            }
+            // Whoever mends the one should know of the other.
+            Infrastructure::Blocked { report: known, .. } => known.extend(["\n\n", report.as_str()]),
+        }
+    }
+
+    /// Starts whoever is next to mend or to check, if nobody is at it.
+    pub(super) fn mend(&mut self, followed: &mut Followed) {
+        let Infrastructure::Blocked { report, role, job: None, attempt } = &self.infrastructure else {
+            return;
+        };
+        let (role, attempt) = (*role, *attempt);
+        let brief = Brief { why: Why::Mend, text: report.clone() };
+        let id = self.add_job(Purpose::Infrastructure, Some(role), Some(brief));
+        if let Infrastructure::Blocked { job, .. } = &mut self.infrastructure {
+            *job = Some(id);
+        }
+        followed.note("remediation", json!({"role": role, "attempt": attempt, "job": id}));
+    }
+
+    pub(super) fn infrastructure_ended(&mut self, found: &Scan<'_>, role: Role, followed: &mut Followed) {
+        let said = found.decisive_from(role.speaks_as()).map(|marker| marker.kind);
+        let detail =
+            found.decisive_from(role.speaks_as()).map(|marker| marker.body().text()).unwrap_or_default();
+        let Infrastructure::Blocked { role: next, job, .. } = &mut self.infrastructure else { return };
+        *job = None;
+        match (role, said) {
+            (Role::Remediation, Some(MarkerKind::RemediationComplete)) => *next = Role::HealthAuditor,
+            (Role::HealthAuditor, Some(MarkerKind::HealthAuditHealthy)) => {
+                self.infrastructure = Infrastructure::Fine;
+                followed.note("healthy", json!({}));
+                for work in self.works.values_mut() {
+                    if let Stage::Held { role, by: Hold::Infrastructure } = work.stage {
+                        work.stage = Stage::Queued { role };
+                        let text = "Infrastructure was mended.".to_owned();
+                        work.brief.get_or_insert(Brief { why: Why::GoOn, text });
+                    }
+                }
+            }
+            // Unhealthy, or nobody can tell.
+            _ => self.attempt_failed(&detail, followed),
+        }
+    }
+
+    fn attempt_failed(&mut self, detail: &str, followed: &mut Followed) {
+        let Infrastructure::Blocked { report, attempt, role, .. } = &mut self.infrastructure else { return };
+        if !detail.is_empty() {
+            report.extend(["\n\n", detail]);
+        }
+        if *attempt < ATTEMPTS {
+            *attempt += 1;
+            *role = Role::Remediation;
+            return;
+        }
+        let text = format!(
+            "Infrastructure is blocked, and {ATTEMPTS} attempts to mend it failed. Mend it, then answer.\n\n{report}"
+        );
+        self.ask(text, About::Infrastructure, followed);
+    }
+
+    /// A person says that it was mended: that is checked, and then there are attempts anew.
+    pub(super) fn check_infrastructure(&mut self, answer: &str) {
+        if let Infrastructure::Blocked { report, attempt, role, job } = &mut self.infrastructure {
+            report.extend(["\n\nA person says: ", answer]);
+            (*attempt, *role, *job) = (1, Role::HealthAuditor, None);
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! What is made of what an agent printed.
+
+use cliq_gateway::SignalType;
+use cliq_markers::{Marker, MarkerKind, Scan, scan};
+use serde_json::json;
+
+use super::{Followed, Surroundings};
+use crate::model::{About, Brief, Hold, Job, Plan, PlanState, Purpose, Stage, Why, WorkId};
+use crate::role::Role;
+
+/// Failed reviews and audits that a task may have (SPEC section 13).
+const FAILURES: u32 = 3;
+/// Answers in a row that nobody understands, before the work is started anew (seed 001).
+const STRIKES: u32 = 3;
+/// How often it is started anew before a person is asked.
+const RESTARTS: u32 = 1;
+/// Attempts of an expert before a person is asked (SPEC section 13).
+const EXPERT_ATTEMPTS: u32 = 3;
+/// As much of an agent's words as is kept.
+const PREVIEW: usize = 4000;
+
+impl Plan {
+    pub(super) fn job_ended(
+        &mut self,
+        id: u64,
+        text: &str,
+        success: bool,
+        around: &Surroundings<'_>,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        let job = self.take_job(id)?;
+        if job.settled {
+            return Ok(());
+        }
+        let found = scan(text);
+        for marker in found.markers.iter().filter(|marker| marker.kind == MarkerKind::ExpertCreated) {
+            if !self.experts.iter().any(|known| *known == marker.subject) {
+                self.experts.push(marker.subject.to_string());
+                followed.note("expert", json!({"name": marker.subject}));
+            }
+        }
+        let Some(role) = job.role else {
+            return self.merged(job.purpose, text, success, followed);
+        };
+        match job.purpose {
+            Purpose::Infrastructure => self.infrastructure_ended(&found, role, followed),
+            Purpose::Advise(work) => self.expert_ended(work, &found, followed),
+            // What somebody else has taken over in the meantime is not this job's any more.
+            Purpose::Work(work) if !self.is_at(work, id) => {}
+            Purpose::Work(work) => self.work_ended(work, role, &found, text, success, around, followed),
+            Purpose::Merge { .. } => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn job_not_started(
+        &mut self,
+        id: u64,
+        why: &str,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        let job = self.take_job(id)?;
+        let role = job.role.map_or("merge", Role::as_str);
+        let text = format!("{role} cannot be started: {why}");
+        match job.purpose {
+            Purpose::Work(work) | Purpose::Advise(work) => {
+                let role = self.works.get(&work).and_then(|work| match work.stage {
+                    Stage::Running { role, .. } | Stage::Held { role, .. } | Stage::Queued { role } => {
+                        Some(role)
+                    }
+                    Stage::Complete | Stage::Failed { .. } | Stage::SetAside { .. } => None,
+                });
+                if let Some(role) = role.filter(|_| !job.settled) {
+                    self.hold_for_person(work, role, text, followed);
+                }
+            }
+            Purpose::Infrastructure => {
+                if let crate::model::Infrastructure::Blocked { job, .. } = &mut self.infrastructure {
+                    *job = None;
+                }
+                self.ask(text, About::Infrastructure, followed);
+            }
+            Purpose::Merge { wave } => drop(self.ask(text, About::Merge { wave }, followed)),
+        }
+        Ok(())
+    }
+
+    fn is_at(&self, work: WorkId, id: u64) -> bool {
+        self.works
+            .get(&work)
+            .is_some_and(|work| matches!(work.stage, Stage::Running { job, .. } if job == id))
+    }
+
+    fn take_job(&mut self, id: u64) -> Result<Job, String> {
+        let at = self.jobs.iter().position(|job| job.id == id);
+        at.map(|at| self.jobs.remove(at)).ok_or_else(|| format!("there is no job {id} any more"))
+    }
+
+    fn merged(
+        &mut self,
+        purpose: Purpose,
+        text: &str,
+        success: bool,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        let Purpose::Merge { wave } = purpose else {
+            return Err("nobody knows what this job was for".to_owned());
+        };
+        if !self.is_in_wave() || wave != self.wave {
+            return Ok(());
+        }
+        followed.note("merged", json!({"wave": wave, "success": success}));
+        if success {
+            self.end_wave(followed);
+        } else {
+            let text = format!(
+                "The branches of wave {wave} cannot be brought together. Merge them, then answer.\n\n{}",
+                preview(text)
+            );
+            self.ask(text, About::Merge { wave }, followed);
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all that is known of the end of a job")]
+    fn work_ended(
+        &mut self,
+        id: WorkId,
+        role: Role,
+        found: &Scan<'_>,
+        text: &str,
+        success: bool,
+        around: &Surroundings<'_>,
+        followed: &mut Followed,
+    ) {
+        let Some(marker) = found.decisive_from(role.speaks_as()) else {
+            return self.without_marker(id, role, text, success, around, followed);
+        };
+        followed.note(
+            "said",
+            json!({"work": id, "role": role, "marker": marker.kind, "subject": marker.subject}),
+        );
+        let body = marker.body().text();
+        match marker.kind {
+            MarkerKind::InfraBlocked | MarkerKind::AuditBlocked => {
+                self.set(id, Stage::Held { role, by: Hold::Infrastructure });
+                self.block(format!("{}\n{body}", marker.head()), followed);
+            }
+            MarkerKind::SeekingDivineClarification => self.hold_for_person(id, role, body, followed),
+            MarkerKind::ExpertRequest => {
+                let prompt = marker.body().delegation_prompt().unwrap_or(body);
+                self.set(id, Stage::Held { role, by: Hold::Expert { prompt, attempts: 0, job: None } });
+            }
+            MarkerKind::FileConflict if id != WorkId::Plan => self.conflict(id, role, marker, followed),
+            kind if role.markers().contains(&kind) && names(marker, id) => {
+                if let Some(work) = self.works.get_mut(&id) {
+                    (work.strikes, work.restarts) = (0, 0);
+                }
+                self.said(id, role, marker, around, followed);
+            }
+            _ => self.strike(id, role, text, followed),
+        }
+    }
+
+    /// What an agent was expected to say.
+    fn said(
+        &mut self,
+        id: WorkId,
+        role: Role,
+        marker: &Marker<'_>,
+        around: &Surroundings<'_>,
+        followed: &mut Followed,
+    ) {
+        use MarkerKind as M;
+        let body = marker.body().text();
+        match (role, marker.kind) {
+            (Role::Developer, M::ReadyForReview) => self.queue(id, Role::Critic, None),
+            (Role::Developer, M::TaskIncomplete) => {
+                let why = if body.is_empty() { "nobody said what is missing".to_owned() } else { body };
+                followed.note("set_aside", json!({"task": id, "why": why}));
+                self.set(id, Stage::SetAside { why });
+            }
+            (Role::Critic, M::ReviewPassed) => self.queue(id, Role::Auditor, None),
+            (Role::Auditor, M::AuditPassed) => self.complete(id, followed),
+            (Role::Critic, M::ReviewFailed) | (Role::Auditor, M::AuditFailed) => {
+                let failures = self.works.get_mut(&id).map_or(0, |work| {
+                    work.failures += 1;
+                    work.failures
+                });
+                if failures >= FAILURES {
+                    self.fail(
+                        id,
+                        format!("{FAILURES} reviews or audits failed; the last one:\n{body}"),
+                        followed,
+                    );
+                } else {
+                    self.queue(id, Role::Developer, Some(Brief { why: Why::Rework, text: body }));
+                }
+            }
+            (Role::BusinessAnalyst, M::ExpandedTaskSpecification) => {
+                self.expanded.insert(id, body);
+                self.queue(id, Role::Developer, None);
+            }
+            (Role::Coder, M::ReadyForReview) if id != WorkId::Plan => self.complete(id, followed),
+            // What a model says by a marker, others say by a signal; it means the same.
+            (Role::Coder | Role::Fixer, M::ReadyForReview) => self.begin_review(followed),
+            (Role::Reviewer, M::ReviewPassed) => {
+                self.as_signal(SignalType::ReviewApproved, &body, around, followed)
+            }
+            (Role::Reviewer, M::ReviewFailed) => {
+                self.as_signal(SignalType::ReviewChangesRequested, &body, around, followed);
+            }
+            (Role::Master, M::AuditPassed) => {
+                self.as_signal(SignalType::VerifyApproved, &body, around, followed)
+            }
+            (Role::Master, M::AuditFailed) => {
+                self.as_signal(SignalType::VerifyFailed, &body, around, followed)
+            }
+            _ => {}
+        }
+    }
+
+    fn as_signal(
+        &mut self,
+        kind: SignalType,
+        body: &str,
+        around: &Surroundings<'_>,
+        followed: &mut Followed,
+    ) {
+        let payload = serde_json::Map::from_iter([("body".to_owned(), body.into())]);
+        // It is the agent of this very state that speaks, so it fits.
+        let _ = self.signal(kind, &payload, around, followed);
+    }
+
+    /// Planners and architects write into the plan's file and need no words.
+    fn without_marker(
+        &mut self,
+        id: WorkId,
+        role: Role,
+        text: &str,
+        success: bool,
+        around: &Surroundings<'_>,
+        followed: &mut Followed,
+    ) {
+        let done = match role {
+            Role::Planner if success && self.state == PlanState::Planning => self.planned(around, followed),
+            Role::Architect if success && self.wave == 0 => self.elaborated(around, followed),
+            _ => Err(String::new()),
+        };
+        if let Err(why) = done {
+            let text = if why.is_empty() { text.to_owned() } else { format!("{why}\n\n{text}") };
+            self.strike(id, role, &text, followed);
+        }
+    }
+
+    /// Unknown output (seed 001): twice it is asked where it stands; the third time the work is started anew, with the
+    /// formats spelled out. Where that does not help, a person is asked.
+    fn strike(&mut self, id: WorkId, role: Role, text: &str, followed: &mut Followed) {
+        let Some(work) = self.works.get_mut(&id) else { return };
+        work.strikes += 1;
+        let (strikes, restarts) = (work.strikes, work.restarts);
+        followed.note(
+            "unknown_output",
+            json!({"work": id, "role": role, "strike": strikes, "preview": preview(text)}),
+        );
+        if strikes < STRIKES {
+            return self.queue(id, role, Some(Brief { why: Why::Checkpoint, text: preview(text) }));
+        }
+        if restarts >= RESTARTS {
+            let text = format!(
+                "{role} said nothing that can be understood, {} times. Its last words:\n\n{}",
+                STRIKES * (RESTARTS + 1),
+                preview(text)
+            );
+            return self.hold_for_person(id, role, text, followed);
+        }
+        (work.strikes, work.restarts) = (0, restarts + 1);
+        // A task begins with its developer again.
+        let first = match role {
+            Role::Critic | Role::Auditor | Role::Developer => Role::Developer,
+            other => other,
+        };
+        self.queue(id, first, Some(Brief { why: Why::Anew, text: preview(text) }));
+    }
+
+    fn conflict(&mut self, id: WorkId, role: Role, marker: &Marker<'_>, followed: &mut Followed) {
+        let path = marker.subject.to_string();
+        let holder = self.holder(id, &path, marker.assigned_to().as_deref());
+        followed.note(
+            "file_conflict",
+            json!({"task": id, "file": path, "holder": holder, "can_wait": marker.can_wait()}),
+        );
+        match holder {
+            Some(holder) => self.set(id, Stage::Held { role, by: Hold::File { path, holder } }),
+            None => {
+                let text = format!("No unfinished task has {path}: change it.");
+                self.queue(id, role, Some(Brief { why: Why::GoOn, text }));
+            }
+        }
+    }
+
+    /// The unfinished task that has a file: the one that is named, or one whose specification names the file. Nobody waits
+    /// for somebody who waits for them.
+    fn holder(&self, id: WorkId, path: &str, named: Option<&str>) -> Option<WorkId> {
+        let is_open = |other: WorkId| {
+            other != id
+                && self.works.get(&other).is_some_and(|work| {
+                    !matches!(work.stage, Stage::Complete | Stage::Failed { .. } | Stage::SetAside { .. })
+                })
+        };
+        let by_name = named.and_then(|name| name.parse::<WorkId>().ok()).filter(|other| is_open(*other));
+        let owns =
+            |other: &WorkId| self.task(*other).is_some_and(|spec| spec.files.iter().any(|file| file == path));
+        let holder = by_name
+            .or_else(|| self.tasks().map(|(other, _)| other).find(|other| is_open(*other) && owns(other)))?;
+        let mut next = Some(holder);
+        while let Some(at) = next {
+            if at == id {
+                return None;
+            }
+            next = match self.works.get(&at).map(|work| &work.stage) {
+                Some(Stage::Held { by: Hold::File { holder, .. }, .. }) => Some(*holder),
+                _ => None,
+            };
+        }
+        Some(holder)
+    }
+
+    pub(super) fn start_experts(&mut self, followed: &mut Followed) {
+        let waiting: Vec<(WorkId, String)> = self
+            .works
+            .iter()
+            .filter_map(|(id, work)| match &work.stage {
+                Stage::Held { by: Hold::Expert { prompt, job: None, .. }, .. } => Some((*id, prompt.clone())),
+                _ => None,
+            })
+            .collect();
+        for (id, prompt) in waiting {
+            let brief = Brief { why: Why::Advise, text: prompt };
+            let new = self.add_job(Purpose::Advise(id), Some(Role::Expert), Some(brief));
+            if let Some(work) = self.works.get_mut(&id)
+                && let Stage::Held { by: Hold::Expert { job, attempts, .. }, .. } = &mut work.stage
+            {
+                *job = Some(new);
+                *attempts += 1;
+            }
+            followed.note("started", json!({"work": id, "role": Role::Expert, "job": new}));
+        }
+    }
+
+    fn expert_ended(&mut self, id: WorkId, found: &Scan<'_>, followed: &mut Followed) {
+        let Some(work) = self.works.get_mut(&id) else { return };
+        let Stage::Held { role, by: Hold::Expert { attempts, job, prompt } } = &mut work.stage else {
+            return;
+        };
+        let (role, attempts, prompt) = (*role, *attempts, prompt.clone());
+        *job = None;
+        let marker = found.decisive_from(Role::Expert.speaks_as());
+        match marker.map(|marker| (marker.kind, marker.body().text())) {
+            Some((MarkerKind::ExpertAdvice, advice)) => {
+                followed.note("advice", json!({"work": id}));
+                self.queue(id, role, Some(Brief { why: Why::Advice, text: advice }));
+            }
+            Some((MarkerKind::ExpertUnsuccessful, why)) => {
+                self.hold_for_person(
+                    id,
+                    role,
+                    format!("{prompt}\n\nThe expert cannot help: {why}"),
+                    followed,
+                );
+            }
+            _ if attempts < EXPERT_ATTEMPTS => {}
+            _ => {
+                let text = format!("{prompt}\n\nThe expert gave no advice in {attempts} attempts.");
+                self.hold_for_person(id, role, text, followed);
+            }
+        }
+    }
+
+    fn hold_for_person(&mut self, id: WorkId, role: Role, text: String, followed: &mut Followed) {
+        let question = self.ask(text, About::Work(id), followed);
+        self.set(id, Stage::Held { role, by: Hold::Person { question } });
+    }
+
+    fn queue(&mut self, id: WorkId, role: Role, brief: Option<Brief>) {
+        if let Some(work) = self.works.get_mut(&id) {
+            work.brief = brief;
+            work.stage = Stage::Queued { role };
+        }
+    }
+
+    fn set(&mut self, id: WorkId, stage: Stage) {
+        if let Some(work) = self.works.get_mut(&id) {
+            work.stage = stage;
+        }
+    }
+}
+
+/// Whether a marker is about this work: one that names another task is not. The plan as a whole has many names.
+fn names(marker: &Marker<'_>, id: WorkId) -> bool {
+    id == WorkId::Plan || marker.id().is_some_and(|named| named.eq_ignore_ascii_case(&id.to_string()))
+}
+
+/// The end of a text, where agents say what matters.
+fn preview(text: &str) -> String {
+    let text = text.trim();
+    let start = text.len().saturating_sub(PREVIEW);
+    let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    text[start..].to_owned()
+}

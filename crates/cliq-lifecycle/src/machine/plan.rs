@@ -1,0 +1,312 @@
+//! The life of a plan: signals and a person's commands.
+
+use cliq_gateway::SignalType;
+use serde_json::{Map, Value, json};
+
+use super::{Command, Followed, Surroundings};
+use crate::model::{About, Brief, Infrastructure, Plan, PlanState, Purpose, Stage, Why, Work, WorkId};
+use crate::role::Role;
+
+impl Plan {
+    pub(super) fn signal(
+        &mut self,
+        kind: SignalType,
+        payload: &Map<String, Value>,
+        around: &Surroundings<'_>,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        use PlanState as P;
+        use SignalType as S;
+        let number = |key: &str| {
+            payload.get(key).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(0)
+        };
+        let body = || payload.get("body").and_then(Value::as_str).unwrap_or_default().to_owned();
+        match (self.state, kind) {
+            // After a crash; where there was none, somebody is at it.
+            (P::Planning, S::PlanStart) if self.works.contains_key(&WorkId::Plan) => {
+                followed.ignored = Some("the plan is being planned already");
+            }
+            (P::Ready | P::Planning, S::PlanStart) => self.begin_planning(followed),
+            (P::Planning, S::PlannerDraftFinished) => {
+                followed.note("draft", json!({"planner": payload.get("planner_id")}));
+            }
+            (P::Planning, S::PlannerFinished) => self.planned(around, followed)?,
+            (P::Ready, S::ImplementWave) => {
+                let wave = number("wave_number");
+                self.read_file(around)?;
+                if wave != 1 {
+                    return Err(format!(
+                        "wave {wave} cannot begin: no wave has begun yet, so the next one is 1"
+                    ));
+                }
+                self.state = P::Implementing;
+                if around.config.architect && !self.elaborated {
+                    self.set_own_work(Role::Architect, None);
+                } else {
+                    self.begin_wave(1, around, followed);
+                }
+            }
+            (P::Ready, S::ElaboratorFinished) => self.elaborated(around, followed)?,
+            (P::Implementing, S::ElaboratorFinished) if self.wave == 0 => {
+                self.elaborated(around, followed)?
+            }
+            (P::Implementing, S::ImplementWave) => {
+                let (wave, next) = (number("wave_number"), self.wave + 1);
+                if !self.wave_over || wave != next || next as usize > self.file.waves.len() {
+                    return Err(format!("wave {wave} cannot begin: {}", self.where_waves_are()));
+                }
+                self.begin_wave(wave, around, followed);
+            }
+            (P::Implementing, S::ImplementTaskFinished) => {
+                self.task_finished(number("wave_number"), number("task_number"), around, followed)?;
+            }
+            (P::Implementing, S::AdvanceWave) => self.advance_wave(followed)?,
+            (P::Implementing, S::RetryWave) => self.retry_wave(around, followed)?,
+            (P::Implementing, S::ImplementFinished) if self.is_fixing() => self.begin_review(followed),
+            (P::Implementing, S::ImplementFinished) => {
+                followed.ignored = Some("waves own the plan: it is reviewed once all their tasks are done");
+            }
+            (P::Reviewing, S::ReviewApproved) if around.config.auto_readiness_review => {
+                self.settle();
+                self.state = P::Verifying;
+                self.set_own_work(Role::Master, None);
+            }
+            (P::Reviewing, S::ReviewApproved) => self.finish(followed),
+            (P::Reviewing, S::ReviewChangesRequested) => self.begin_fixing(body(), followed),
+            (P::Verifying, S::VerifyApproved) => self.finish(followed),
+            (P::Verifying, S::VerifyFailed) => {
+                self.verify_cycles += 1;
+                let most = around.config.readiness_max_verify_cycles;
+                if self.verify_cycles >= most {
+                    // The signal is processed; no verify_approved is ever made of it (seed 002).
+                    self.force_promoted = true;
+                    followed
+                        .note("force_promoted", json!({"verify_cycles": self.verify_cycles, "body": body()}));
+                    self.finish(followed);
+                } else {
+                    self.begin_fixing(body(), followed);
+                }
+            }
+            (state, kind) => return Err(format!("{kind} does not fit a plan that is {state}")),
+        }
+        Ok(())
+    }
+
+    pub(super) fn command(
+        &mut self,
+        command: Command,
+        around: &Surroundings<'_>,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        use PlanState as P;
+        match (self.state, command) {
+            (P::Cancelled, Command::Cancel) => return Err("the plan is cancelled already".to_owned()),
+            (_, Command::Cancel) => {
+                self.clear();
+                self.state = P::Cancelled;
+            }
+            (P::Done, Command::StartOver) => {
+                self.clear();
+                (self.wave, self.wave_over, self.elaborated) = (0, false, false);
+                (self.verify_cycles, self.force_promoted) = (0, false);
+                self.expanded.clear();
+                self.begin_planning(followed);
+            }
+            (P::Done, Command::Reimplement) => {
+                self.read_file(around)?;
+                self.clear();
+                (self.verify_cycles, self.force_promoted) = (0, false);
+                self.state = P::Implementing;
+                self.begin_wave(1, around, followed);
+            }
+            (P::Done, Command::RequestReview) => {
+                (self.verify_cycles, self.force_promoted) = (0, false);
+                self.begin_review(followed);
+            }
+            (P::Cancelled, Command::Reopen) => {
+                (self.wave, self.wave_over, self.elaborated) = (0, false, false);
+                (self.verify_cycles, self.force_promoted) = (0, false);
+                self.state = P::Ready;
+            }
+            (_, Command::Answer { question, text }) => self.answer(question, &text, followed)?,
+            (state, Command::StartOver | Command::Reimplement | Command::RequestReview) => {
+                return Err(format!("that is for plans that are done, and this one is {state}"));
+            }
+            (state, Command::Reopen) => {
+                return Err(format!("that is for plans that are cancelled, and this one is {state}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_planning(&mut self, followed: &mut Followed) {
+        self.settle();
+        self.state = PlanState::Planning;
+        if self.file.waves.is_empty() {
+            self.set_own_work(Role::Planner, None);
+        } else {
+            // Somebody has planned it already.
+            followed.emit.push((SignalType::PlannerFinished, Map::new()));
+        }
+    }
+
+    pub(super) fn planned(
+        &mut self,
+        around: &Surroundings<'_>,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        self.read_file(around)?;
+        self.settle();
+        self.state = PlanState::Ready;
+        followed.note("planned", json!({"waves": self.file.waves.len()}));
+        if around.config.auto_implement {
+            followed.emit.push((SignalType::ImplementWave, wave_number(1)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn elaborated(
+        &mut self,
+        around: &Surroundings<'_>,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        self.read_file(around)?;
+        self.elaborated = true;
+        self.settle();
+        self.state = PlanState::Implementing;
+        self.begin_wave(1, around, followed);
+        Ok(())
+    }
+
+    /// Takes what the plan's file says now. It needs waves from here on.
+    fn read_file(&mut self, around: &Surroundings<'_>) -> Result<(), String> {
+        let file = around.file.clone().map_err(|why| format!("the plan's file cannot be used: {why}"))?;
+        if file.waves.is_empty() {
+            return Err(
+                "the plan has no waves: its file needs `## Wave 1` and `### Task 1: TITLE`".to_owned()
+            );
+        }
+        self.file = file.clone();
+        Ok(())
+    }
+
+    pub(super) fn begin_review(&mut self, followed: &mut Followed) {
+        self.settle();
+        self.state = PlanState::Reviewing;
+        self.wave_over = true;
+        self.works.clear();
+        followed.note("review", json!({}));
+        self.set_own_work(Role::Reviewer, None);
+    }
+
+    pub(super) fn begin_fixing(&mut self, text: String, followed: &mut Followed) {
+        self.settle();
+        self.state = PlanState::Implementing;
+        followed.note("changes_requested", json!({"body": text}));
+        self.set_own_work(Role::Fixer, Some(Brief { why: Why::Rework, text }));
+    }
+
+    pub(super) fn finish(&mut self, followed: &mut Followed) {
+        self.settle();
+        self.works.clear();
+        self.questions.clear();
+        self.infrastructure = Infrastructure::Fine;
+        self.state = PlanState::Done;
+        followed.note("done", json!({"force_promoted": self.force_promoted}));
+    }
+
+    /// Whether somebody does what a review or a verification asked for.
+    fn is_fixing(&self) -> bool {
+        self.works.get(&WorkId::Plan).is_some_and(|work| match work.stage {
+            Stage::Queued { role } | Stage::Running { role, .. } | Stage::Held { role, .. } => {
+                role == Role::Fixer
+            }
+            Stage::Complete | Stage::Failed { .. } | Stage::SetAside { .. } => false,
+        })
+    }
+
+    /// What the plan's own agent was for has happened.
+    pub(super) fn settle(&mut self) {
+        if let Some(Stage::Running { job, .. }) = self.works.remove(&WorkId::Plan).map(|work| work.stage) {
+            self.settle_job(job);
+        }
+        self.questions.retain(|question| question.about != About::Work(WorkId::Plan));
+    }
+
+    pub(super) fn settle_job(&mut self, id: u64) {
+        for job in &mut self.jobs {
+            job.settled |= job.id == id;
+        }
+    }
+
+    pub(super) fn set_own_work(&mut self, role: Role, brief: Option<Brief>) {
+        self.works.insert(WorkId::Plan, Work::queued(role, brief));
+    }
+
+    /// Nothing goes on: whoever starts processes ends those whose jobs have gone.
+    fn clear(&mut self) {
+        self.works.clear();
+        self.jobs.clear();
+        self.questions.clear();
+        self.infrastructure = Infrastructure::Fine;
+    }
+
+    /// Asks a person.
+    pub(super) fn ask(&mut self, text: String, about: About, followed: &mut Followed) -> u64 {
+        let id = self.number();
+        followed.note("question", json!({"question": id, "text": text, "about": about}));
+        self.questions.push(crate::model::Question { id, text, about });
+        id
+    }
+
+    fn answer(&mut self, question: Option<u64>, text: &str, followed: &mut Followed) -> Result<(), String> {
+        let at = match question {
+            Some(id) => self.questions.iter().position(|other| other.id == id),
+            None if self.questions.len() > 1 => {
+                let ids: Vec<String> =
+                    self.questions.iter().map(|question| question.id.to_string()).collect();
+                return Err(format!(
+                    "there are several questions, {}: say which one is answered",
+                    ids.join(", ")
+                ));
+            }
+            None => (!self.questions.is_empty()).then_some(0),
+        };
+        let Some(at) = at else {
+            return Err(match question {
+                Some(id) => format!("there is no open question {id}"),
+                None => "no question is open".to_owned(),
+            });
+        };
+        let question = self.questions.remove(at);
+        followed.note("answer", json!({"question": question.id, "text": text}));
+        match question.about {
+            About::Work(id) => {
+                if let Some(work) = self.works.get_mut(&id)
+                    && let Stage::Held { role, .. } = work.stage
+                {
+                    (work.strikes, work.restarts) = (0, 0);
+                    let brief =
+                        Brief { why: Why::Answer, text: format!("{}\n\nAnswer:\n{text}", question.text) };
+                    work.brief = Some(brief);
+                    work.stage = Stage::Queued { role };
+                }
+            }
+            About::Infrastructure => self.check_infrastructure(text),
+            About::Merge { wave } => {
+                self.add_job(Purpose::Merge { wave }, None, None);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Work {
+    pub(super) fn queued(role: Role, brief: Option<Brief>) -> Self {
+        Self { stage: Stage::Queued { role }, failures: 0, strikes: 0, restarts: 0, brief }
+    }
+}
+
+pub(super) fn wave_number(wave: u32) -> Map<String, Value> {
+    Map::from_iter([("wave_number".to_owned(), wave.into())])
+}

@@ -1,0 +1,178 @@
+//! Waves: tasks that are done at the same time.
+
+use cliq_gateway::SignalType;
+use serde_json::json;
+
+use super::plan::wave_number;
+use super::{Followed, Surroundings};
+use crate::model::{About, Hold, Plan, Purpose, Stage, TaskLoop, Work, WorkId};
+use crate::role::Role;
+
+impl Plan {
+    pub(super) fn begin_wave(&mut self, wave: u32, around: &Surroundings<'_>, followed: &mut Followed) {
+        self.works.clear();
+        (self.wave, self.wave_over) = (wave, false);
+        let tasks = self.file.waves.get(wave as usize - 1).map_or(0, |spec| spec.tasks.len());
+        for task in 1..=u32::try_from(tasks).unwrap_or(u32::MAX) {
+            let id = WorkId::Task { wave, task };
+            let role = self.first_role(id, around);
+            self.works.insert(id, Work::queued(role, None));
+        }
+        followed.note("wave", json!({"wave": wave, "tasks": tasks}));
+    }
+
+    fn first_role(&self, id: WorkId, around: &Surroundings<'_>) -> Role {
+        let is_bare = self.task(id).is_some_and(|spec| spec.body.is_empty());
+        match around.config.task_loop {
+            TaskLoop::Signals => Role::Coder,
+            TaskLoop::Markers if is_bare && around.config.business_analyst => Role::BusinessAnalyst,
+            TaskLoop::Markers => Role::Developer,
+        }
+    }
+
+    /// Where waves stand, for people.
+    pub(super) fn where_waves_are(&self) -> String {
+        let (wave, last) = (self.wave, self.file.waves.len());
+        match (wave, self.wave_over) {
+            (0, _) => "the architect is at work, and wave 1 is next".to_owned(),
+            (_, false) => format!("wave {wave} of {last} is not over"),
+            (_, true) if wave as usize >= last => format!("wave {wave} was the last one"),
+            (_, true) => format!("the next one is {}", wave + 1),
+        }
+    }
+
+    pub(super) fn task_finished(
+        &mut self,
+        wave: u32,
+        task: u32,
+        around: &Surroundings<'_>,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        let id = WorkId::Task { wave, task };
+        if around.config.task_loop == TaskLoop::Markers {
+            return Err(format!(
+                "task {id} is complete once an auditor says AUDIT_PASSED, and not by a signal"
+            ));
+        }
+        if !self.is_in_wave() || wave != self.wave {
+            return Err(format!("{id} is not of the wave that is worked on: {}", self.where_waves_are()));
+        }
+        let tasks = self.works.len();
+        let Some(work) = self.works.get(&id) else {
+            return Err(format!("wave {wave} has {tasks} tasks, and no task {task}"));
+        };
+        match work.stage {
+            Stage::Complete => {
+                followed.ignored = Some("the task is complete already");
+                return Ok(());
+            }
+            Stage::Running { job, .. } => self.settle_job(job),
+            _ => {}
+        }
+        self.questions.retain(|question| question.about != About::Work(id));
+        self.complete(id, followed);
+        Ok(())
+    }
+
+    pub(super) fn complete(&mut self, id: WorkId, followed: &mut Followed) {
+        if let Some(work) = self.works.get_mut(&id) {
+            work.stage = Stage::Complete;
+            work.brief = None;
+        }
+        followed.note("task_complete", json!({"task": id}));
+        self.release(id);
+    }
+
+    pub(super) fn fail(&mut self, id: WorkId, why: String, followed: &mut Followed) {
+        followed.note("task_failed", json!({"task": id, "why": why}));
+        if let Some(work) = self.works.get_mut(&id) {
+            work.stage = Stage::Failed { why };
+        }
+        self.release(id);
+    }
+
+    /// Whoever waited for a file of this task goes on.
+    fn release(&mut self, done: WorkId) {
+        for work in self.works.values_mut() {
+            if let Stage::Held { role, by: Hold::File { holder, .. } } = &work.stage
+                && *holder == done
+            {
+                work.stage = Stage::Queued { role: *role };
+            }
+        }
+    }
+
+    /// The next wave begins, or the review, where nobody is left to wait for.
+    pub(super) fn advance_wave(&mut self, followed: &mut Followed) -> Result<(), String> {
+        if !self.is_stuck() {
+            return Err(format!("there is nothing to leave behind: {}", self.where_waves_are()));
+        }
+        followed.note("advanced", json!({"wave": self.wave}));
+        self.end_wave(followed);
+        Ok(())
+    }
+
+    pub(super) fn retry_wave(
+        &mut self,
+        around: &Surroundings<'_>,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        let is_lost = |work: &Work| matches!(work.stage, Stage::Failed { .. } | Stage::SetAside { .. });
+        let lost: Vec<WorkId> = self.tasks().filter(|(_, work)| is_lost(work)).map(|(id, _)| id).collect();
+        if !self.is_in_wave() || lost.is_empty() {
+            return Err(format!("there is no failed task to do again: {}", self.where_waves_are()));
+        }
+        for id in &lost {
+            let role = self.first_role(*id, around);
+            self.works.insert(*id, Work::queued(role, None));
+        }
+        followed.note("retried", json!({"wave": self.wave, "tasks": lost}));
+        Ok(())
+    }
+
+    /// After every step: whether the wave is over, and what is left to ask.
+    pub(super) fn wave_may_be_over(&mut self, followed: &mut Followed) {
+        let merges = self.jobs.iter().any(|job| matches!(job.purpose, Purpose::Merge { .. }))
+            || self.questions.iter().any(|question| matches!(question.about, About::Merge { .. }));
+        if !self.is_in_wave() || merges || self.tasks().next().is_none() {
+            return;
+        }
+        if self.tasks().all(|(_, work)| work.stage == Stage::Complete) {
+            if self.file.branches {
+                let wave = self.wave;
+                self.add_job(Purpose::Merge { wave }, None, None);
+            } else {
+                self.end_wave(followed);
+            }
+            return;
+        }
+        let ended =
+            |stage: &Stage| matches!(stage, Stage::Complete | Stage::Failed { .. } | Stage::SetAside { .. });
+        if self.tasks().all(|(_, work)| ended(&work.stage)) {
+            let aside = self.tasks().find_map(|(id, work)| match &work.stage {
+                Stage::SetAside { why } => Some((id, why.clone())),
+                _ => None,
+            });
+            if let Some((id, why)) = aside {
+                // All others have gone first; now only a person can help.
+                let question =
+                    self.ask(format!("Task {id} cannot be completed: {why}"), About::Work(id), followed);
+                if let Some(work) = self.works.get_mut(&id) {
+                    work.stage = Stage::Held { role: Role::Developer, by: Hold::Person { question } };
+                }
+            } else if !followed.notes.iter().any(|note| note.kind == "stuck") {
+                followed.note("stuck", json!({"wave": self.wave}));
+            }
+        }
+    }
+
+    pub(super) fn end_wave(&mut self, followed: &mut Followed) {
+        self.wave_over = true;
+        followed.note("wave_over", json!({"wave": self.wave}));
+        if (self.wave as usize) < self.file.waves.len() {
+            followed.emit.push((SignalType::ImplementWave, wave_number(self.wave + 1)));
+        } else {
+            self.begin_review(followed);
+        }
+    }
+}

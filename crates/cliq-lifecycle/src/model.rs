@@ -1,0 +1,461 @@
+//! What is known of a plan: the whole of it is stored after every step.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan_file::{PlanFile, TaskSpec};
+use crate::role::Role;
+
+/// Where a plan stands (SPEC section 13).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanState {
+    /// It waits to be started.
+    Ready,
+    /// Waves and tasks are worked out.
+    Planning,
+    /// Tasks are done, or what a review asked for.
+    Implementing,
+    /// What was implemented is reviewed.
+    Reviewing,
+    /// It is verified that the goal is reached.
+    Verifying,
+    /// The goal is reached.
+    Done,
+    /// A person gave it up.
+    Cancelled,
+}
+
+impl PlanState {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Ready,
+        Self::Planning,
+        Self::Implementing,
+        Self::Reviewing,
+        Self::Verifying,
+        Self::Done,
+        Self::Cancelled,
+    ];
+
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Planning => "planning",
+            Self::Implementing => "implementing",
+            Self::Reviewing => "reviewing",
+            Self::Verifying => "verifying",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for PlanState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Something that agents work on: the plan as a whole, or a task of a wave, `w1-t2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum WorkId {
+    /// The plan as a whole.
+    Plan,
+    /// A task.
+    Task {
+        /// Its wave, from 1 on.
+        wave: u32,
+        /// Its number in the wave, from 1 on.
+        task: u32,
+    },
+}
+
+impl fmt::Display for WorkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan => f.write_str("plan"),
+            Self::Task { wave, task } => write!(f, "w{wave}-t{task}"),
+        }
+    }
+}
+
+impl From<WorkId> for String {
+    fn from(id: WorkId) -> Self {
+        id.to_string()
+    }
+}
+
+impl FromStr for WorkId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "plan" {
+            return Ok(Self::Plan);
+        }
+        let numbers = text.strip_prefix('w').and_then(|rest| rest.split_once("-t"));
+        let id = numbers
+            .and_then(|(wave, task)| Some(Self::Task { wave: wave.parse().ok()?, task: task.parse().ok()? }));
+        id.ok_or_else(|| format!("`{text}` is no task: they are named w1-t2"))
+    }
+}
+
+impl TryFrom<String> for WorkId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// How far a piece of work is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case")]
+pub enum Stage {
+    /// It waits for somebody in this role to be free.
+    Queued {
+        /// The role.
+        role: Role,
+    },
+    /// Somebody works on it.
+    Running {
+        /// In this role.
+        role: Role,
+        /// The job.
+        job: u64,
+    },
+    /// It goes on in this role once what holds it is out of the way.
+    Held {
+        /// The role.
+        role: Role,
+        /// What holds it.
+        by: Hold,
+    },
+    /// It is done.
+    Complete,
+    /// It was given up, and a person is needed.
+    Failed {
+        /// Why.
+        why: String,
+    },
+    /// It cannot be completed as things are; others go first.
+    SetAside {
+        /// What is missing.
+        why: String,
+    },
+}
+
+/// What a piece of work waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "on", rename_all = "snake_case")]
+pub enum Hold {
+    /// A person's answer.
+    Person {
+        /// The question.
+        question: u64,
+    },
+    /// An expert's advice.
+    Expert {
+        /// What the expert is asked.
+        prompt: String,
+        /// How often it was tried.
+        attempts: u32,
+        /// The expert's job, while there is one.
+        job: Option<u64>,
+    },
+    /// A file that another task has.
+    File {
+        /// The file.
+        path: String,
+        /// Who has it.
+        holder: WorkId,
+    },
+    /// Infrastructure.
+    Infrastructure,
+}
+
+/// A piece of work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// How far it is.
+    #[serde(flatten)]
+    pub stage: Stage,
+    /// Reviews and audits that failed.
+    #[serde(default)]
+    pub failures: u32,
+    /// Answers in a row that said nothing that could be understood.
+    #[serde(default)]
+    pub strikes: u32,
+    /// How often it was started anew because of them.
+    #[serde(default)]
+    pub restarts: u32,
+    /// What the next agent should know: what a review found, advice, a person's answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<Brief>,
+}
+
+/// Why an agent is started, beside its role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Brief {
+    /// In one word.
+    pub why: Why,
+    /// What it should know.
+    pub text: String,
+}
+
+/// Why an agent is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// A review, an audit or a verification asks for changes.
+    Rework,
+    /// An expert has advised.
+    Advice,
+    /// A person has answered.
+    Answer,
+    /// Nobody understood the last answer: where does it stand, and which marker is it?
+    Checkpoint,
+    /// Nobody understood three answers: from the beginning, with the formats spelled out.
+    Anew,
+    /// What held it is out of the way.
+    GoOn,
+    /// Somebody asks for advice.
+    Advise,
+    /// Infrastructure is broken.
+    Mend,
+}
+
+/// What a job is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// To work on it.
+    Work(WorkId),
+    /// To advise whoever works on it.
+    Advise(WorkId),
+    /// To mend infrastructure, or to check it.
+    Infrastructure,
+    /// To bring together the branches of a wave. No agent does that.
+    Merge {
+        /// The wave.
+        wave: u32,
+    },
+}
+
+/// An agent that is to run, or runs: which of the two, whoever starts processes knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its number, never used again in this plan.
+    pub id: u64,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// In which role. `None` for what no agent does.
+    pub role: Option<Role>,
+    /// What it should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<Brief>,
+    /// What it was for has happened, by a signal. It may end in peace.
+    #[serde(default)]
+    pub settled: bool,
+}
+
+/// A question to a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// Its number.
+    pub id: u64,
+    /// What is asked.
+    pub text: String,
+    /// What goes on with the answer.
+    pub about: About,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// This work, which goes on with the answer.
+    Work(WorkId),
+    /// Infrastructure, which is checked again then.
+    Infrastructure,
+    /// Branches that conflict, and are brought together again then.
+    Merge {
+        /// The wave.
+        wave: u32,
+    },
+}
+
+/// Whether infrastructure lets agents work.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Infrastructure {
+    /// It does.
+    #[default]
+    Fine,
+    /// It does not: nothing new starts until it does.
+    Blocked {
+        /// What is wrong.
+        report: String,
+        /// Attempts to mend it, this one included.
+        attempt: u32,
+        /// Who is next, or at it.
+        role: Role,
+        /// Their job, while there is one.
+        job: Option<u64>,
+    },
+}
+
+/// A plan, with all that is known of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The format of this document.
+    pub version: u32,
+    /// Where it stands.
+    pub state: PlanState,
+    /// What its file said when it was read last.
+    pub file: PlanFile,
+    /// The wave that is worked on or was last; 0 before the first.
+    pub wave: u32,
+    /// Whether that wave is over.
+    pub wave_over: bool,
+    /// Whether the architect has spelled the plan out.
+    pub elaborated: bool,
+    /// Verifications that failed.
+    pub verify_cycles: u32,
+    /// Whether it is done only because it was verified often enough.
+    pub force_promoted: bool,
+    /// The work there is: the plan's own, and the tasks of the wave.
+    pub works: BTreeMap<WorkId, Work>,
+    /// Jobs that run or are to.
+    pub jobs: Vec<Job>,
+    /// The number of the next job or question.
+    pub next: u64,
+    /// Questions to a person. While there is one, nothing new starts.
+    pub questions: Vec<Question>,
+    /// Whether infrastructure lets agents work.
+    pub infrastructure: Infrastructure,
+    /// Experts that were made for this plan.
+    #[serde(default)]
+    pub experts: Vec<String>,
+    /// Specifications by which a business analyst replaced those of the file.
+    #[serde(default)]
+    pub expanded: BTreeMap<WorkId, String>,
+}
+
+/// The version of [`Plan`].
+pub const PLAN_VERSION: u32 = 1;
+
+impl Plan {
+    /// A plan as it is when it is added.
+    #[must_use]
+    pub fn new(file: PlanFile) -> Self {
+        Self {
+            version: PLAN_VERSION,
+            state: PlanState::Ready,
+            file,
+            wave: 0,
+            wave_over: false,
+            elaborated: false,
+            verify_cycles: 0,
+            force_promoted: false,
+            works: BTreeMap::new(),
+            jobs: Vec::new(),
+            next: 1,
+            questions: Vec::new(),
+            infrastructure: Infrastructure::Fine,
+            experts: Vec::new(),
+            expanded: BTreeMap::new(),
+        }
+    }
+
+    /// What a task is, with what a business analyst made of it.
+    #[must_use]
+    pub fn task(&self, id: WorkId) -> Option<TaskSpec> {
+        let WorkId::Task { wave, task } = id else { return None };
+        let wave = self.file.waves.get(wave.checked_sub(1)? as usize)?;
+        let mut spec = wave.tasks.get(task.checked_sub(1)? as usize)?.clone();
+        if let Some(expanded) = self.expanded.get(&id) {
+            spec.body.clone_from(expanded);
+        }
+        Some(spec)
+    }
+
+    /// Whether a wave is being worked on.
+    #[must_use]
+    pub fn is_in_wave(&self) -> bool {
+        self.state == PlanState::Implementing && self.wave > 0 && !self.wave_over
+    }
+
+    /// Whether all tasks of the wave have ended, and some of them in vain: a person has to say how to go on.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        let mut stages = self.tasks().map(|(_, work)| &work.stage);
+        self.is_in_wave()
+            && self.tasks().any(|(_, work)| matches!(work.stage, Stage::Failed { .. }))
+            && stages.all(|stage| matches!(stage, Stage::Failed { .. } | Stage::Complete))
+    }
+
+    /// The tasks of the wave.
+    pub fn tasks(&self) -> impl Iterator<Item = (WorkId, &Work)> {
+        self.works.iter().filter(|(id, _)| **id != WorkId::Plan).map(|(id, work)| (*id, work))
+    }
+}
+
+/// How plans are driven. From settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Whether what a reviewer approved is verified by a master agent before it is done (seed 002).
+    pub auto_readiness_review: bool,
+    /// After how many failed verifications a plan is done all the same (seed 002).
+    pub readiness_max_verify_cycles: u32,
+    /// How tasks of a wave are done.
+    pub task_loop: TaskLoop,
+    /// How many may work at the same time.
+    pub slots: Slots,
+    /// Whether the first wave begins by itself once a plan is planned.
+    pub auto_implement: bool,
+    /// Whether an architect spells the plan out before the first wave.
+    pub architect: bool,
+    /// Whether a business analyst spells out tasks that have no text.
+    pub business_analyst: bool,
+}
+
+/// How a task is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskLoop {
+    /// By a coder, who emits `implement_task_finished`.
+    Signals,
+    /// By developer, critic and auditor, who print markers (seed 001).
+    Markers,
+}
+
+/// How many may work at the same time, by kind of agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slots {
+    /// Developers, coders and business analysts.
+    pub developers: u32,
+    /// Critics.
+    pub critics: u32,
+    /// Auditors.
+    pub auditors: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            auto_readiness_review: true,
+            readiness_max_verify_cycles: 3,
+            task_loop: TaskLoop::Signals,
+            slots: Slots { developers: 3, critics: 2, auditors: 2 },
+            auto_implement: true,
+            architect: false,
+            business_analyst: false,
+        }
+    }
+}
