@@ -83,12 +83,209 @@ pub(crate) enum Command {
     /// Read and change settings.
     #[command(subcommand)]
     Settings(SettingsCommand),
+    /// Emit signals, and see what became of them.
+    #[command(subcommand)]
+    Signal(SignalCommand),
+    /// Work with plans, which outlive a run.
+    #[command(subcommand)]
+    Plan(PlanCommand),
+    /// The daemon that drives plans.
+    #[command(subcommand)]
+    Daemon(DaemonCommand),
     /// Find the markers in an agent's text, and say which one decides.
     Markers(MarkersArgs),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SignalCommand {
+    /// Put a signal into the queue.
+    Emit {
+        /// Such as `implement_finished`; a wrong one shows all.
+        #[arg(value_name = "TYPE")]
+        kind: String,
+        /// The plan that it is about.
+        plan: String,
+        /// A JSON object, or free text. `-` reads standard input.
+        #[arg(long, value_name = "JSON", default_value = "", allow_hyphen_values = true)]
+        payload: String,
+        #[command(flatten)]
+        project: ProjectArg,
+    },
+    /// List signals, the oldest first.
+    List {
+        /// Only those that are pending, processing, done or failed.
+        #[arg(long)]
+        status: Option<SignalStatusName>,
+        /// Only those about this plan.
+        #[arg(long)]
+        plan: Option<String>,
+        /// Of all projects.
+        #[arg(long, conflicts_with = "project")]
+        all: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        project: ProjectArg,
+    },
+    /// Show a signal with its payload and its result.
+    Show {
+        /// Its number.
+        id: i64,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a failed signal pending again.
+    Retry {
+        /// Its number.
+        id: i64,
+    },
+    /// Tell what became of the latest signals.
+    History {
+        /// Only those about this plan.
+        plan: Option<String>,
+        /// How many.
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        project: ProjectArg,
+    },
+}
+
+/// Whose signals or plans.
+#[derive(Debug, Args)]
+pub(crate) struct ProjectArg {
+    /// The project's directory. Default: CLIQ_PROJECT, else this one or the nearest above it.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SignalStatusName {
+    /// Waiting to be claimed.
+    Pending,
+    /// Claimed.
+    Processing,
+    /// Processed.
+    Done,
+    /// Refused, or not processed.
+    Failed,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlanCommand {
+    /// Add a plan: a markdown file with a goal, `## Wave N` and `### Task N: title`.
+    Add {
+        /// The file. The plan is named after it.
+        file: Utf8PathBuf,
+        /// Another name.
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// Start a plan.
+    Start {
+        /// The plan.
+        plan: String,
+    },
+    /// Show how a plan stands; without a name, all plans of the project.
+    Status {
+        /// The plan.
+        plan: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// Follow it until it is done or cancelled.
+        #[arg(long, conflicts_with = "json", requires = "plan")]
+        watch: bool,
+    },
+    /// Print a plan's file, with how far each task is.
+    Show {
+        /// The plan.
+        plan: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell what happened to a plan.
+    Events {
+        /// The plan.
+        plan: String,
+        /// Print a JSON object per line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Answer a question that an agent asks.
+    Answer {
+        /// The plan.
+        plan: String,
+        /// The answer. `-` reads standard input.
+        text: String,
+        /// Which question, where there are several.
+        #[arg(long, value_name = "N")]
+        question: Option<u64>,
+    },
+    /// Give a plan up. Its agents are ended.
+    Cancel {
+        /// The plan.
+        plan: String,
+    },
+    /// Do a plan that is done again, from the planning on.
+    StartOver {
+        /// The plan.
+        plan: String,
+    },
+    /// Do the waves of a plan that is done again.
+    Reimplement {
+        /// The plan.
+        plan: String,
+    },
+    /// Review a plan that is done again.
+    RequestReview {
+        /// The plan.
+        plan: String,
+    },
+    /// Take up a plan that was cancelled: it is ready again.
+    Reopen {
+        /// The plan.
+        plan: String,
+    },
+    /// List plans.
+    List {
+        /// Of all projects.
+        #[arg(long)]
+        all: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DaemonCommand {
+    /// Run in the foreground, and print what it does.
+    Run {
+        /// Leave the terminal: for `cliq daemon start`.
+        #[arg(long, hide = true)]
+        detached: bool,
+    },
+    /// Start it in the background.
+    Start,
+    /// Stop it. Its agents are ended; the next daemon starts them anew.
+    Stop,
+    /// Say whether it runs.
+    Status {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
     },
 }
 

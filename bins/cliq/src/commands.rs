@@ -5,6 +5,7 @@ mod assemble;
 mod attach;
 mod cancel;
 mod clean;
+mod daemon;
 mod demo;
 mod detach;
 mod doctor;
@@ -13,9 +14,11 @@ mod init;
 mod install;
 mod logs;
 mod markers;
+mod plan;
 mod req;
 mod run;
 mod settings;
+mod signal;
 mod status;
 mod sub_team;
 mod team;
@@ -49,6 +52,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Demo { dir } => demo::run(dir),
         Command::Team(command) => team::run(command),
         Command::Agent(command) => agent::run(command),
+        Command::Signal(command) => signal::run(&command),
+        Command::Plan(command) => plan::run(&command),
+        Command::Daemon(command) => daemon::run(&command),
         Command::Markers(args) => markers::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -4,6 +4,8 @@ use std::io;
 use std::process::ExitCode;
 
 use cliq_fs::{FsError, LockError};
+use cliq_gateway::GatewayError;
+use cliq_lifecycle::StepError;
 use cliq_orchestrator::{JournalError, ResumeError, StartError, TmuxError};
 use cliq_settings::SettingsError;
 use cliq_workflow::LoadError;
@@ -130,6 +132,26 @@ impl From<SettingsError> for Failure {
         match error {
             SettingsError::File { .. } => Self::failed(error.to_string()),
             _ => Self::usage(error.to_string()),
+        }
+    }
+}
+
+impl From<GatewayError> for Failure {
+    fn from(error: GatewayError) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+impl From<StepError> for Failure {
+    fn from(error: StepError) -> Self {
+        match error {
+            StepError::Gateway(error) => error.into(),
+            StepError::NoPlan { .. } => {
+                Self::usage(error.to_string()).hint("`cliq plan list` shows those there are")
+            }
+            StepError::Exists { .. } => Self::refused(error.to_string()),
+            StepError::Refused(why) => Self::refused(why),
+            other => Self::failed(other.to_string()),
         }
     }
 }

@@ -2,8 +2,10 @@
 
 mod args;
 mod commands;
+mod crew;
 mod failure;
 
+mod gateway;
 mod launchers;
 mod project;
 mod render;

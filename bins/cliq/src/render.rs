@@ -1,5 +1,6 @@
 //! Rendering what the libraries hand over.
 
 pub(crate) mod diagnostics;
+pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod summary;

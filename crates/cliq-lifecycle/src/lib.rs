@@ -5,14 +5,22 @@
 //! [`Plan::jobs`] says which agents are to run: whoever starts processes compares it with what runs, so a crash at any moment
 //! leaves nothing to be remembered.
 //!
-//! There is no IO here, no clock and no process.
+//! The machine does no IO and knows no clock and no process. [`Plans`] steps what is stored; [`Daemon`] is the loop that
+//! claims signals and runs agents, by a [`Crew`] that knows how agents run in a project.
 
+mod brief;
+mod daemon;
 mod machine;
 mod model;
 mod plan_file;
 mod role;
+mod roles;
+mod service;
 mod table;
+mod worktrees;
 
+pub use brief::brief;
+pub use daemon::{Assignment, Crew, Daemon, DaemonEvent, plan_dir, read_plan_file};
 pub use machine::{Command, Event, Followed, Note, Surroundings};
 pub use model::{
     About, Brief, Config, Hold, Infrastructure, Job, PLAN_VERSION, Plan, PlanState, Purpose, Question, Slots,
@@ -20,4 +28,5 @@ pub use model::{
 };
 pub use plan_file::{PlanFile, PlanProblem, TaskSpec, WaveSpec};
 pub use role::Role;
+pub use service::{Plans, StepError, read};
 pub use table::{plan_table, task_table};

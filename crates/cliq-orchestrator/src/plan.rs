@@ -89,6 +89,8 @@ pub struct RunPlan {
     pub adopts_orphans: bool,
     /// For the team of a team phase: what it is part of.
     pub parent: Option<Parent>,
+    /// Variables that all agents and commands find in their environment, beside those of the protocol.
+    pub env: BTreeMap<String, String>,
     /// What starts processes.
     pub launcher: Arc<dyn Launcher>,
 }
@@ -126,6 +128,7 @@ impl RunPlan {
             notifications: BTreeMap::new(),
             adopts_orphans: false,
             parent: None,
+            env: BTreeMap::new(),
             launcher: Arc::new(ProcessLauncher),
         }
     }

@@ -87,6 +87,63 @@ pub static KEYS: &[Key] = &[
         Some("3s"),
         "how often signal files are looked at where nothing tells of changes",
     ),
+    key(
+        "task_loop",
+        Kind::Choice(&["signals", "markers"]),
+        Some("signals"),
+        "how tasks of a plan are done: by a coder that emits a signal, or by developer, critic and auditor that print markers",
+    ),
+    key(
+        "auto_readiness_review",
+        Kind::Flag,
+        Some("true"),
+        "whether a master agent verifies a plan after its review",
+    ),
+    key(
+        "readiness_max_verify_cycles",
+        Kind::Count,
+        Some("3"),
+        "after how many failed verifications a plan is done all the same, and reported as such",
+    ),
+    key(
+        "auto_implement",
+        Kind::Flag,
+        Some("true"),
+        "whether the first wave begins by itself once a plan is planned",
+    ),
+    key(
+        "use_architect",
+        Kind::Flag,
+        Some("false"),
+        "whether an architect spells a plan out before its first wave",
+    ),
+    key(
+        "use_business_analyst",
+        Kind::Flag,
+        Some("false"),
+        "whether a business analyst spells out tasks that have no text, where tasks are done by markers",
+    ),
+    key(
+        "slots.developers",
+        Kind::Count,
+        Some("3"),
+        "how many developers or coders of a plan may work at the same time",
+    ),
+    key("slots.critics", Kind::Count, Some("2"), "how many critics of a plan may work at the same time"),
+    key("slots.auditors", Kind::Count, Some("2"), "how many auditors of a plan may work at the same time"),
+    key(
+        "roles.*.agent",
+        Kind::Text,
+        None,
+        "the agent that works on plans in a role; without it, the default agent",
+    ),
+    key("roles.*.command", Kind::Text, None, "a shell command that works in a role, instead of an agent"),
+    key(
+        "roles.*.file",
+        Kind::Text,
+        None,
+        "the role file, from the project's directory; without it, the bundled one",
+    ),
     key("agents.*.model", Kind::Text, None, "the model that a built-in agent uses"),
     key("agents.*.api_key", Kind::Secret, None, "its key, where the environment has none"),
     key("agents.*.base_url", Kind::Url, None, "where its API is; any server that speaks that API will do"),
@@ -128,6 +185,23 @@ pub static KEYS: &[Key] = &[
 const EVENTS: &[&str] =
     &["on_start", "on_phase_start", "on_phase_complete", "on_complete", "on_escalate", "on_cancel"];
 
+/// Roles that `roles.*` knows (SPEC section 13).
+pub(crate) const ROLES: &[&str] = &[
+    "planner",
+    "architect",
+    "coder",
+    "reviewer",
+    "master",
+    "fixer",
+    "developer",
+    "critic",
+    "auditor",
+    "business-analyst",
+    "remediation",
+    "health-auditor",
+    "expert",
+];
+
 impl Key {
     /// The key that a path such as `agents.codex.model` is one of.
     ///
@@ -137,14 +211,16 @@ impl Key {
         let matching = |key: &&Self| matches(key.path, path);
         match KEYS.iter().find(matching) {
             Some(key) => {
-                let event = path.strip_prefix("notifications.").filter(|event| !EVENTS.contains(event));
-                match event {
-                    Some(event) => Err(unknown(
-                        path,
-                        nearest(event, EVENTS.iter().copied()).map(|e| format!("notifications.{e}")),
-                    )),
-                    None => Ok(key),
+                // Of these, not every name will do.
+                for (group, names) in [("notifications.", EVENTS), ("roles.", ROLES)] {
+                    let Some(rest) = path.strip_prefix(group) else { continue };
+                    let (name, below) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
+                    if !names.contains(&name) {
+                        let near = nearest(name, names.iter().copied());
+                        return Err(unknown(path, near.map(|near| format!("{group}{near}{below}"))));
+                    }
                 }
+                Ok(key)
             }
             None => Err(unknown(path, nearest_path(path))),
         }

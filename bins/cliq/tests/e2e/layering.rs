@@ -14,10 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-settings", &["cliq-workflow"]),
     ("cliq-markers", &[]),
     ("cliq-gateway", &[]),
-    (
-        "cliq-lifecycle",
-        &["cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs", "cliq-protocol", "cliq-workflow"],
-    ),
+    ("cliq-lifecycle", &["cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs"]),
     ("cliq-agent", &["cliq-agents"]),
     (
         "cliq",
@@ -28,6 +25,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-sdk",
             "cliq-settings",
             "cliq-markers",
+            "cliq-gateway",
+            "cliq-lifecycle",
             "cliq-orchestrator",
             "cliq-agents",
         ],

@@ -64,14 +64,16 @@ impl Shared {
     pub(super) fn environment(&self, phase: &str) -> BTreeMap<String, String> {
         let dir = self.dir();
         let signal_file = dir.signals().join(format!("{phase}.jsonl"));
-        BTreeMap::from([
+        let mut env = self.plan.env.clone();
+        env.extend([
             ("CLIQ_PHASE".to_owned(), phase.to_string()),
             ("CLIQ_DIR".to_owned(), dir.root().to_string()),
             ("CLIQ_WORKSPACE".to_owned(), dir.workspace().to_string()),
             ("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string()),
             ("CLIQ_RUN_ID".to_owned(), self.run_id.clone()),
             (RUN_PATH.to_owned(), self.run_path(phase)),
-        ])
+        ]);
+        env
     }
 
     /// Run and phase, after those of the runs that this one is part of: what tells the processes of a run, and of the

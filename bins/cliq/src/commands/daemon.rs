@@ -1,0 +1,173 @@
+//! `cliq daemon`
+
+use std::fs::{self, OpenOptions};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cliq_fs::{CliqDir, LockError, ProjectLock};
+use cliq_lifecycle::{Daemon, Plans};
+use rustix::process::{Pid, Signal};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::DaemonCommand;
+use crate::crew::SettingsCrew;
+use crate::failure::Failure;
+use crate::gateway::{self, block_on, home};
+use crate::ui::{self, paint};
+
+/// How long a daemon may take to begin, and how long to end all agents.
+const BEGINS: Duration = Duration::from_secs(10);
+const ENDS: Duration = Duration::from_secs(60);
+
+pub(super) fn run(command: &DaemonCommand) -> Result<ExitCode, Failure> {
+    match command {
+        DaemonCommand::Run { detached } => work(*detached),
+        DaemonCommand::Start => start(),
+        DaemonCommand::Stop => stop(),
+        DaemonCommand::Status { json } => status(*json),
+    }
+}
+
+/// `CLIQ_HOME/daemon`: its lock and its log.
+pub(super) fn place() -> Result<CliqDir, Failure> {
+    let home = home()?;
+    let dir = home.join("daemon");
+    fs::create_dir_all(&dir).map_err(|error| Failure::failed(format!("cannot create {dir}: {error}")))?;
+    Ok(CliqDir::at(&dir, &home)?)
+}
+
+fn held(error: LockError) -> Failure {
+    match error {
+        LockError::Held { holder, project } => {
+            let who = holder.map_or(String::new(), |pid| format!(" (process {pid})"));
+            Failure::refused(format!("another daemon{who} serves {project}"))
+                .hint("`cliq daemon status` says more, `cliq daemon stop` stops it")
+        }
+        other => other.into(),
+    }
+}
+
+fn work(detached: bool) -> Result<ExitCode, Failure> {
+    if detached {
+        // Whoever started it may close the terminal.
+        let _ = rustix::process::setsid();
+    }
+    let dir = place()?;
+    let _lock = ProjectLock::acquire(&dir).map_err(held)?;
+    block_on(async {
+        let store = gateway::open().await?;
+        let path = store.path().to_owned();
+        let stop = CancellationToken::new();
+        for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+            let (mut asked, stop) = (signal(kind)?, stop.clone());
+            tokio::spawn(async move {
+                while asked.recv().await.is_some() {
+                    stop.cancel();
+                }
+            });
+        }
+        say(&format!("serving {path}, process {}", std::process::id()));
+        let worker = format!("daemon-{}", std::process::id());
+        let daemon =
+            Daemon::new(Plans::new(store), Arc::new(SettingsCrew), worker, |event| say(&event.to_string()));
+        daemon.run(&home()?, stop).await?;
+        say("stopped");
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// A line of its log. Where nobody reads it any more, that is no reason to stop.
+fn say(text: &str) {
+    let _ = ui::line(format!("{} {}", paint(ui::DIM, cliq_fs::now()), ui::plain(text)));
+}
+
+fn start() -> Result<ExitCode, Failure> {
+    let dir = place()?;
+    drop(ProjectLock::acquire(&dir).map_err(held)?);
+    let log = dir.root().join("daemon.log");
+    let file = OpenOptions::new().create(true).append(true).open(&log)?;
+    let begins_at = file.metadata()?.len();
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["daemon", "run", "--detached"])
+        .current_dir(home()?)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        .spawn()?;
+    let deadline = Instant::now() + BEGINS;
+    loop {
+        if ProjectLock::holder(&dir)?.flatten() == Some(child.id())
+            && said(&log, begins_at).contains("serving")
+        {
+            ui::line(format!("the daemon is running, process {}; its log is {log}", child.id()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if child.try_wait()?.is_some() || Instant::now() > deadline {
+            let text = said(&log, begins_at);
+            return Err(Failure::failed(format!("the daemon has not begun:\n{}", ui::plain(text.trim()))));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn said(log: &camino::Utf8Path, from: u64) -> String {
+    let bytes = fs::read(log).unwrap_or_default();
+    let from = usize::try_from(from).unwrap_or(0).min(bytes.len());
+    String::from_utf8_lossy(&bytes[from..]).into_owned()
+}
+
+fn stop() -> Result<ExitCode, Failure> {
+    let dir = place()?;
+    let pid = match ProjectLock::holder(&dir)? {
+        None => {
+            ui::line("no daemon is running")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(None) => {
+            return Err(Failure::failed(
+                "a daemon is running and has not said which process it is; try again",
+            ));
+        }
+        Some(Some(pid)) => pid,
+    };
+    let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let process = process.ok_or_else(|| Failure::failed(format!("{pid} is no process")))?;
+    rustix::process::kill_process(process, Signal::TERM)
+        .map_err(|error| Failure::failed(format!("cannot stop process {pid}: {error}")))?;
+    let deadline = Instant::now() + ENDS;
+    while ProjectLock::holder(&dir)?.flatten() == Some(pid) {
+        if Instant::now() > deadline {
+            return Err(Failure::failed(format!("process {pid} has not ended within {} s", ENDS.as_secs())));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    ui::line("the daemon has stopped; what its agents had not finished is begun anew by the next one")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(as_json: bool) -> Result<ExitCode, Failure> {
+    let dir = place()?;
+    let holder = ProjectLock::holder(&dir)?;
+    let log = dir.root().join("daemon.log");
+    if as_json {
+        ui::json(
+            &json!({"running": holder.is_some(), "pid": holder.flatten(), "home": dir.workspace(), "log": log}),
+        )?;
+    } else {
+        match holder {
+            None => ui::line("no daemon is running: `cliq daemon start` starts one")?,
+            Some(pid) => {
+                let pid = pid.map_or(String::new(), |pid| format!(", process {pid}"));
+                ui::line(format!(
+                    "the daemon is {}{pid}; it serves {}",
+                    paint(ui::GREEN, "running"),
+                    dir.workspace()
+                ))?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

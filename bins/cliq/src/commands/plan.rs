@@ -1,0 +1,243 @@
+//! `cliq plan`
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::{CliqDir, ProjectLock, write_atomic};
+use cliq_gateway::{NewSignal, PlanEvent, PlanName, SignalType};
+use cliq_lifecycle::{
+    Command, Event, PlanFile, PlanState, Plans, Surroundings, plan_dir, read, read_plan_file,
+};
+
+use crate::args::PlanCommand;
+use crate::failure::{Failure, Kind};
+use crate::gateway::{self, block_on};
+use crate::render::plan as show;
+use crate::ui::{self, paint};
+use crate::{crew, project, settings};
+
+/// How often a followed plan is looked at.
+const STEP: Duration = Duration::from_millis(300);
+
+pub(super) fn run(command: &PlanCommand) -> Result<ExitCode, Failure> {
+    block_on(async {
+        match command {
+            PlanCommand::Add { file, name } => add(file, name.as_deref()).await,
+            PlanCommand::Start { plan } => start(plan).await,
+            PlanCommand::Status { plan: None, json, .. } => list(false, *json).await,
+            PlanCommand::Status { plan: Some(plan), json, watch } => status(plan, *json, *watch).await,
+            PlanCommand::Show { plan, json } => show_plan(plan, *json).await,
+            PlanCommand::Events { plan, json } => events(plan, *json).await,
+            PlanCommand::Answer { plan, text, question } => answer(plan, text, *question).await,
+            PlanCommand::Cancel { plan } => person(plan, Command::Cancel).await,
+            PlanCommand::StartOver { plan } => person(plan, Command::StartOver).await,
+            PlanCommand::Reimplement { plan } => person(plan, Command::Reimplement).await,
+            PlanCommand::RequestReview { plan } => person(plan, Command::RequestReview).await,
+            PlanCommand::Reopen { plan } => person(plan, Command::Reopen).await,
+            PlanCommand::List { all, json } => list(*all, *json).await,
+        }
+    })
+}
+
+fn name_of(text: &str) -> Result<PlanName, Failure> {
+    PlanName::parse(text).map_err(Failure::usage)
+}
+
+/// The project of plans: where an agent asks, that of its plan.
+fn here() -> Result<CliqDir, Failure> {
+    match std::env::var("CLIQ_PROJECT") {
+        Ok(project) if !project.is_empty() => Ok(CliqDir::open(Utf8Path::new(&project))?),
+        _ => project::open(),
+    }
+}
+
+async fn plans() -> Result<Plans, Failure> {
+    Ok(Plans::new(gateway::open().await?))
+}
+
+async fn add(file: &Utf8Path, name: Option<&str>) -> Result<ExitCode, Failure> {
+    let dir = here()?;
+    let text =
+        fs::read_to_string(file).map_err(|error| Failure::usage(format!("cannot read {file}: {error}")))?;
+    let stem = file.file_stem().unwrap_or_default();
+    let name = match name {
+        Some(name) => name_of(name)?,
+        None => PlanName::parse(stem)
+            .map_err(|why| Failure::usage(why).hint("`--name NAME` gives it another name"))?,
+    };
+    let plan = PlanFile::parse(&text).map_err(|problems| {
+        for problem in problems {
+            ui::error(&format!("{file}:{}: {}", problem.line, problem.message));
+        }
+        Failure::told(Kind::Usage)
+    })?;
+    let plans = plans().await?;
+    let project = dir.workspace().as_str();
+    if plans.store().plan(project, name.as_str()).await?.is_some() {
+        return Err(cliq_lifecycle::StepError::Exists {
+            plan: name.to_string(),
+            project: project.to_owned(),
+        }
+        .into());
+    }
+    let folder = plan_dir(dir.workspace(), name.as_str());
+    fs::create_dir_all(&folder)?;
+    write_atomic(&folder.join("plan.md"), text.as_bytes())?;
+    let (waves, tasks) = (plan.waves.len(), plan.waves.iter().map(|wave| wave.tasks.len()).sum::<usize>());
+    plans.add(project, &name, plan).await?;
+    ui::line(format!("plan {} is ready: {waves} waves, {tasks} tasks", paint(ui::BOLD, &name)))?;
+    ui::line(format!("next: `cliq plan start {name}`"))?;
+    daemon_hint()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says so where nobody would do anything about it.
+fn daemon_hint() -> Result<(), Failure> {
+    if ProjectLock::holder(&super::daemon::place()?)?.is_none() {
+        ui::hint(
+            "no daemon is running: `cliq daemon start` starts one, `cliq daemon run` shows what it does",
+        );
+    }
+    Ok(())
+}
+
+async fn start(plan: &str) -> Result<ExitCode, Failure> {
+    let (dir, name) = (here()?, name_of(plan)?);
+    let plans = plans().await?;
+    let project = dir.workspace().as_str();
+    let (stored, _) = plans.load(project, name.as_str()).await?;
+    if stored.state != PlanState::Ready {
+        let state = stored.state;
+        let failure =
+            Failure::refused(format!("plan {name} is {state}, and only a plan that is ready can be started"));
+        return Err(match state {
+            PlanState::Done => failure.hint(format!("`cliq plan start-over {name}` does it again")),
+            PlanState::Cancelled => failure.hint(format!("`cliq plan reopen {name}` takes it up again")),
+            _ => failure.hint(format!("`cliq plan status {name} --watch` follows it")),
+        });
+    }
+    let file = read_plan_file(dir.workspace(), name.as_str()).map_err(Failure::usage)?;
+    let config = crew::config(&settings::load(Some(&dir))?);
+    // Planned already, and by themselves waves do not begin here: a person begins them.
+    let signal = if file.waves.is_empty() || config.auto_implement {
+        NewSignal::new(SignalType::PlanStart, name.clone(), "")
+    } else {
+        NewSignal::new(SignalType::ImplementWave, name.clone(), r#"{"wave_number":1}"#)
+    };
+    let signal = signal.map_err(|refused| Failure::failed(refused.to_string()))?;
+    let id = plans.store().create(project, &signal).await?;
+    ui::line(format!("plan {name} is started (signal {id})"))?;
+    ui::line(format!("next: `cliq plan status {name} --watch`"))?;
+    daemon_hint()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn person(plan: &str, command: Command) -> Result<ExitCode, Failure> {
+    let (dir, name) = (here()?, name_of(plan)?);
+    let plans = plans().await?;
+    let file = read_plan_file(dir.workspace(), name.as_str());
+    let config = crew::config(&settings::load(Some(&dir))?);
+    let around = Surroundings { config, file: file.as_ref().map_err(Clone::clone) };
+    let project = dir.workspace().as_str();
+    plans.step(project, &name, &Event::Person(command), &around, None).await?;
+    let (stored, _) = plans.load(project, name.as_str()).await?;
+    ui::line(format!("plan {name} is {}", show::state(stored.state)))?;
+    if !matches!(stored.state, PlanState::Done | PlanState::Cancelled) {
+        daemon_hint()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn answer(plan: &str, text: &str, question: Option<u64>) -> Result<ExitCode, Failure> {
+    let text = match text {
+        "-" => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text)?;
+            text
+        }
+        text => text.to_owned(),
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the answer is empty"));
+    }
+    person(plan, Command::Answer { question, text: text.trim_end().to_owned() }).await
+}
+
+async fn status(plan: &str, as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
+    let (dir, name) = (here()?, name_of(plan)?);
+    let (plans, project) = (plans().await?, dir.workspace().as_str());
+    let mut last: BTreeMap<&str, String> = BTreeMap::new();
+    loop {
+        let (stored, row) = plans.load(project, name.as_str()).await?;
+        if as_json {
+            ui::json(&show::document(&stored, &row))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let text = show::status(&stored, name.as_str());
+        if last.insert("text", text.clone()).is_none_or(|before| before != text) {
+            ui::raw_styled(&text)?;
+            if watch && !matches!(stored.state, PlanState::Done | PlanState::Cancelled) {
+                ui::line("")?;
+            }
+        }
+        if !watch || matches!(stored.state, PlanState::Done | PlanState::Cancelled) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        tokio::time::sleep(STEP).await;
+    }
+}
+
+async fn show_plan(plan: &str, as_json: bool) -> Result<ExitCode, Failure> {
+    let (dir, name) = (here()?, name_of(plan)?);
+    let (stored, row) = plans().await?.load(dir.workspace().as_str(), name.as_str()).await?;
+    if as_json {
+        let mut value = show::document(&stored, &row);
+        value["file"] = serde_json::json!(stored.file);
+        ui::json(&value)?;
+    } else {
+        ui::raw_styled(&show::whole(&stored, name.as_str(), &plan_dir(dir.workspace(), name.as_str())))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn events(plan: &str, as_json: bool) -> Result<ExitCode, Failure> {
+    let (dir, name) = (here()?, name_of(plan)?);
+    let (plans, project) = (plans().await?, dir.workspace().as_str());
+    // One that is not there has no events, and people want to know which of the two it is.
+    plans.load(project, name.as_str()).await?;
+    let events: Vec<PlanEvent> = plans.store().events(project, name.as_str(), 0).await?;
+    for event in &events {
+        if as_json {
+            let mut line = serde_json::to_vec(event).map_err(std::io::Error::other)?;
+            line.push(b'\n');
+            ui::raw(&line)?;
+        } else {
+            ui::line(show::event(event))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn list(all: bool, as_json: bool) -> Result<ExitCode, Failure> {
+    let project: Option<Utf8PathBuf> = if all { None } else { Some(here()?.workspace().to_owned()) };
+    let rows = plans().await?.store().plans(project.as_ref().map(|path| path.as_str())).await?;
+    if as_json {
+        let values: Result<Vec<_>, Failure> =
+            rows.iter().map(|row| Ok(show::document(&read(row)?, row))).collect();
+        ui::json(&serde_json::json!({"plans": values?}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rows.is_empty() {
+        ui::line("no plans: `cliq plan add FILE` adds one")?;
+    }
+    for row in &rows {
+        let stored = read(row)?;
+        let place = if all { format!("  {}", paint(ui::DIM, &row.project)) } else { String::new() };
+        ui::line(format!("{}{place}", show::summary(&stored, &row.name)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,40 @@
+//! The queue that all projects of a home share, and whose signals and plans a command is about.
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::CliqDir;
+use cliq_gateway::SqliteStore;
+
+use crate::failure::Failure;
+use crate::project;
+
+/// Runs what is asynchronous.
+pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
+}
+
+pub(crate) fn home() -> Result<Utf8PathBuf, Failure> {
+    cliq_settings::home().ok_or_else(|| {
+        Failure::usage("there is no home directory to keep signals and plans in")
+            .hint("set CLIQ_HOME to a directory")
+    })
+}
+
+/// `CLIQ_HOME/cliq.db` (SPEC section 12).
+pub(crate) async fn open() -> Result<Arc<SqliteStore>, Failure> {
+    Ok(Arc::new(SqliteStore::open(&home()?.join("cliq.db")).await?))
+}
+
+/// The project that signals are of: a directory's real path, or where there is no such directory, the name as it is.
+pub(crate) fn project_name(asked: Option<&str>) -> Result<String, Failure> {
+    let set = std::env::var("CLIQ_PROJECT").ok().filter(|project| !project.is_empty());
+    match asked.map(str::to_owned).or(set) {
+        Some(name) if name.trim().is_empty() => Err(Failure::usage("the project's name is empty")),
+        Some(name) => Ok(match CliqDir::open(Utf8Path::new(&name)) {
+            Ok(dir) => dir.workspace().to_string(),
+            Err(_) => Utf8Path::new(&name).canonicalize_utf8().map_or(name, Utf8PathBuf::into_string),
+        }),
+        None => Ok(project::open()?.workspace().to_string()),
+    }
+}

@@ -1,0 +1,112 @@
+//! What an agent is told when it is started: one text, the same for every kind of agent.
+
+use std::fmt::Write;
+
+use camino::Utf8Path;
+use cliq_markers::MarkerKind;
+
+use crate::model::{Job, Plan, Purpose, Why, WorkId};
+use crate::role::Role;
+
+/// What a job's agent should know: the goal, its task, why it is started, and how to answer.
+#[must_use]
+pub fn brief(plan: &Plan, name: &str, plan_file: &Utf8Path, job: &Job) -> String {
+    let mut text = format!("# Plan {name}\n\n{}\n", plan.file.goal);
+    let role = job.role.unwrap_or(Role::Coder);
+    let work = match job.purpose {
+        Purpose::Work(id) | Purpose::Advise(id) => Some(id),
+        Purpose::Infrastructure | Purpose::Merge { .. } => None,
+    };
+    if let Some(id @ WorkId::Task { wave, task }) = work
+        && let Some(spec) = plan.task(id)
+    {
+        let _ = write!(
+            text,
+            "\n## Task {id}: {}\n\nThis is task {task} of wave {wave}.\n\n{}\n",
+            spec.title, spec.body
+        );
+    }
+    if let Some(brief) = &job.brief {
+        let _ = write!(text, "\n## {}\n\n{}\n", heading(brief.why, role), quoted(&brief.text));
+    }
+    let _ = write!(text, "\n## Your part\n\n{}\n", part(role, name, plan_file, work));
+    let formats = formats(role, work, name);
+    if !formats.is_empty() {
+        text.push_str("\n## How to end your answer\n\nEnd with exactly one of these, at the beginning of a line and outside of code fences, with the words in brackets replaced:\n");
+        for format in formats {
+            let _ = write!(text, "\n```\n{format}```\n");
+        }
+    }
+    text
+}
+
+fn heading(why: Why, role: Role) -> &'static str {
+    match why {
+        Why::Rework => "What has to be changed",
+        Why::Advice => "What the expert advises",
+        Why::Answer => "What a person answers",
+        Why::Checkpoint => "Your last answer had no marker that could be understood: where do you stand?",
+        Why::Anew => "Begin anew: three answers could not be understood. Mind the formats below",
+        Why::GoOn => "Go on",
+        Why::Advise => "What you are asked",
+        Why::Mend if role == Role::HealthAuditor => "What was wrong",
+        Why::Mend => "What is wrong",
+    }
+}
+
+/// What others said is data: nothing in it is a heading of ours.
+fn quoted(text: &str) -> String {
+    text.lines()
+        .map(|line| if line.is_empty() { ">\n".to_owned() } else { format!("> {line}\n") })
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
+}
+
+fn part(role: Role, name: &str, plan_file: &Utf8Path, work: Option<WorkId>) -> String {
+    let emit = |signal: &str| format!("`cliq signal emit {signal} {name}`");
+    match role {
+        Role::Planner => format!(
+            "Work out waves and tasks, and write them into {plan_file}: `## Wave 1` headings, `### Task 1: TITLE` below them, each with what is to be done. Tasks of a wave are done at the same time. Then say {}.",
+            emit("planner_finished")
+        ),
+        Role::Architect => format!(
+            "Spell out the tasks in {plan_file} so that each can be done without asking. Keep its headings. Then say {}.",
+            emit("elaborator_finished")
+        ),
+        Role::Coder => match work {
+            Some(WorkId::Task { wave, task }) => format!(
+                "Do the task. Then say `cliq signal emit implement_task_finished {name} --payload '{{\"wave_number\":{wave},\"task_number\":{task}}}'`, or end with the marker below."
+            ),
+            _ => format!("Do the work. Then say {}.", emit("implement_finished")),
+        },
+        Role::Reviewer => format!(
+            "Review what was implemented for this plan. Then say {}, or `cliq signal emit review_changes_requested {name} --payload \"WHAT HAS TO BE CHANGED\"`, or end with a marker below.",
+            emit("review_approved")
+        ),
+        Role::Master => format!(
+            "Verify that the goal is reached. Then say {}, or `cliq signal emit verify_failed {name} --payload \"WHY NOT\"`, or end with a marker below.",
+            emit("verify_approved")
+        ),
+        Role::Fixer => format!("Do what has to be changed. Then say {}, or end with the marker below.", emit("implement_finished")),
+        Role::Developer => "Do the task, with tests. You do not judge your own work: a critic and an auditor will.".to_owned(),
+        Role::Critic => "Review the quality of the code that was written for this task. Whether it meets its acceptance criteria is for the auditor to say.".to_owned(),
+        Role::Auditor => "Verify each acceptance criterion of this task, by running what can be run. What you cannot verify is not met.".to_owned(),
+        Role::BusinessAnalyst => "Spell this task out, so that it can be done and audited without asking.".to_owned(),
+        Role::Remediation => "Mend the infrastructure. Do not work on tasks.".to_owned(),
+        Role::HealthAuditor => "Run all checks in all environments, and say whether infrastructure is healthy. Mend nothing.".to_owned(),
+        Role::Expert => "Advise whoever asks. You change nothing, and you may ask nobody else.".to_owned(),
+    }
+}
+
+fn formats(role: Role, work: Option<WorkId>, name: &str) -> Vec<String> {
+    let id = match work {
+        Some(id @ WorkId::Task { .. }) => id.to_string(),
+        _ => name.to_owned(),
+    };
+    let mut kinds: Vec<MarkerKind> = role.markers().to_vec();
+    if !kinds.is_empty() && role != Role::Expert {
+        kinds.extend([MarkerKind::ExpertRequest, MarkerKind::SeekingDivineClarification]);
+    }
+    kinds.into_iter().map(|kind| kind.format().replace("[task_id]", &id)).collect()
+}

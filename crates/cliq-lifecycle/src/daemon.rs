@@ -1,0 +1,228 @@
+//! The daemon's loop: claims signals, steps plans by them, and sees to it that the agents run which the plans want.
+//!
+//! It remembers nothing that matters. Which agents are to run is in the plans, which signals are to be processed in the
+//! queue; so it can be killed at any moment, and the next one goes on.
+
+mod jobs;
+mod projects;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::SignalWatch;
+use cliq_gateway::{GatewayError, REAP_EVERY, STUCK_AFTER};
+use cliq_orchestrator::RunPlan;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::model::Config;
+use crate::role::Role;
+use crate::service::Plans;
+use jobs::{Ended, Key, Running};
+pub use projects::{plan_dir, read_plan_file};
+
+/// How often to look without being told. What cannot be watched (a network file system) is seen this late.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Knows how agents run in a project. The daemon knows neither settings nor agents.
+pub trait Crew: Send + Sync {
+    /// How plans of a project are driven.
+    ///
+    /// # Errors
+    /// Why nobody can tell.
+    fn config(&self, project: &Utf8Path) -> Result<Config, String>;
+
+    /// How an agent is run: a team of one phase, named after the role, in the directory that is named.
+    ///
+    /// # Errors
+    /// Why it cannot be run, for people.
+    fn run_plan(&self, assignment: &Assignment) -> Result<RunPlan, String>;
+
+    /// Whether an environment variable is set.
+    fn has_env(&self, name: &str) -> bool;
+}
+
+/// What somebody is to do.
+#[derive(Debug, Clone)]
+pub struct Assignment {
+    /// The project.
+    pub project: Utf8PathBuf,
+    /// The plan.
+    pub plan: String,
+    /// The role.
+    pub role: Role,
+    /// The job's own directory, laid out as a `.cliq`, with the requirement in it.
+    pub dir: Utf8PathBuf,
+    /// Where to work.
+    pub workspace: Utf8PathBuf,
+    /// Variables that the agent finds in its environment.
+    pub env: std::collections::BTreeMap<String, String>,
+}
+
+/// Something that the daemon did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum DaemonEvent {
+    /// Files came in.
+    Bridged {
+        /// How many signals.
+        signals: usize,
+        /// Which files were refused, and why.
+        refused: Vec<(String, String)>,
+    },
+    /// A signal was processed, or was refused.
+    Signal {
+        /// The plan.
+        plan: String,
+        /// The signal, by number and type.
+        signal: (i64, String),
+        /// What came of it.
+        result: Result<String, String>,
+    },
+    /// An agent was started.
+    Started {
+        /// The plan.
+        plan: String,
+        /// What for.
+        what: String,
+    },
+    /// An agent ended.
+    Ended {
+        /// The plan.
+        plan: String,
+        /// What for.
+        what: String,
+        /// What became of it, where that is worth a word.
+        why: Option<String>,
+    },
+    /// Signals were claimed for too long, and are pending again.
+    Reset(Vec<i64>),
+    /// Something did not work. It is tried again.
+    Trouble(String),
+}
+
+impl fmt::Display for DaemonEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bridged { signals, refused } => {
+                write!(f, "{signals} signals came as files")?;
+                refused.iter().try_for_each(|(file, why)| write!(f, "; {file} was refused: {why}"))
+            }
+            Self::Signal { plan, signal: (id, kind), result } => match result {
+                Ok(result) => write!(f, "{plan}: signal {id} {kind}: {result}"),
+                Err(why) => write!(f, "{plan}: signal {id} {kind} failed: {why}"),
+            },
+            Self::Started { plan, what } => write!(f, "{plan}: {what} started"),
+            Self::Ended { plan, what, why: None } => write!(f, "{plan}: {what} ended"),
+            Self::Ended { plan, what, why: Some(why) } => write!(f, "{plan}: {what} ended: {why}"),
+            Self::Reset(ids) => {
+                let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+                write!(f, "signals claimed for too long are pending again: {}", ids.join(", "))
+            }
+            Self::Trouble(what) => f.write_str(what),
+        }
+    }
+}
+
+/// The daemon.
+pub struct Daemon {
+    plans: Plans,
+    crew: Arc<dyn Crew>,
+    /// Who it is, in claims.
+    worker: String,
+    report: Box<dyn Fn(DaemonEvent) + Send + Sync>,
+    running: HashMap<Key, Running>,
+    ended: Vec<Ended>,
+    ends: (mpsc::UnboundedSender<Ended>, mpsc::UnboundedReceiver<Ended>),
+    wake: Arc<Notify>,
+    watches: HashMap<Utf8PathBuf, SignalWatch>,
+    /// Troubles that were told of, so that each is told of once.
+    troubles: std::collections::HashSet<String>,
+}
+
+impl Daemon {
+    /// A daemon for the plans in a store. `worker` names it in claims. What it does is told to `report`.
+    pub fn new(
+        plans: Plans,
+        crew: Arc<dyn Crew>,
+        worker: String,
+        report: impl Fn(DaemonEvent) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            plans,
+            crew,
+            worker,
+            report: Box::new(report),
+            running: HashMap::new(),
+            ended: Vec::new(),
+            ends: mpsc::unbounded_channel(),
+            wake: Arc::new(Notify::new()),
+            watches: HashMap::new(),
+            troubles: std::collections::HashSet::new(),
+        }
+    }
+
+    /// Works until `stop` is cancelled. Then all agents are ended; the next daemon starts them anew. Changes of the
+    /// files in `watch` wake it.
+    ///
+    /// # Errors
+    /// The store cannot be used at all.
+    pub async fn run(mut self, watch: &Utf8Path, stop: CancellationToken) -> Result<(), GatewayError> {
+        // Before anything else: whether there is a store to work with.
+        let projects = self.plans.store().projects().await?;
+        self.watch(watch);
+        for project in projects {
+            self.recover(Utf8Path::new(&project));
+        }
+        let mut reaped: Option<Instant> = None;
+        while !stop.is_cancelled() {
+            if reaped.is_none_or(|at| at.elapsed() >= REAP_EVERY) {
+                reaped = Some(Instant::now());
+                match self.plans.store().reset_stuck(STUCK_AFTER).await {
+                    Ok(ids) if ids.is_empty() => {}
+                    Ok(ids) => self.tell(DaemonEvent::Reset(ids)),
+                    Err(error) => self.trouble(error.to_string()),
+                }
+            }
+            if let Err(error) = self.tick().await {
+                self.trouble(error.to_string());
+            }
+            tokio::select! {
+                () = self.wake.notified() => {}
+                Some(ended) = self.ends.1.recv() => self.ended.push(ended),
+                () = tokio::time::sleep(TICK) => {}
+                () = stop.cancelled() => {}
+            }
+            while let Ok(ended) = self.ends.1.try_recv() {
+                self.ended.push(ended);
+            }
+        }
+        self.stop_all().await;
+        Ok(())
+    }
+
+    fn tell(&self, event: DaemonEvent) {
+        (self.report)(event);
+    }
+
+    /// Something that is tried again every second is told of once, until it has worked.
+    fn trouble(&mut self, what: String) {
+        if self.troubles.insert(what.clone()) {
+            self.tell(DaemonEvent::Trouble(what));
+        }
+    }
+
+    fn watch(&mut self, dir: &Utf8Path) {
+        if self.watches.contains_key(dir) || !dir.is_dir() {
+            return;
+        }
+        let wake = Arc::clone(&self.wake);
+        // Without it the tick has to do.
+        if let Ok(watch) = SignalWatch::new(dir, move |_| wake.notify_one()) {
+            self.watches.insert(dir.to_owned(), watch);
+        }
+    }
+}

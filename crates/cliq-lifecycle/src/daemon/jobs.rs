@@ -1,0 +1,333 @@
+//! Agents: what runs is made to be what the plans want.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::{CliqDir, PipelineStatus, write_atomic};
+use cliq_gateway::PlanName;
+use cliq_orchestrator::{Journal, Run, RunPlan, RunView};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::projects::{plan_dir, read_plan_file};
+use super::{Assignment, Daemon, DaemonEvent};
+use crate::brief::brief;
+use crate::machine::{Event, Surroundings};
+use crate::model::{Config, Job, Plan, PlanState, Purpose, WorkId};
+use crate::service::{StepError, read};
+use crate::worktrees::Worktrees;
+
+/// How long an agent may still run whose part is done.
+const GRACE: Duration = Duration::from_secs(10);
+/// As much of what an agent printed as is read: its end.
+const MOST_OUTPUT: u64 = 8 * 1024 * 1024;
+
+/// A job: project, plan, number.
+pub(super) type Key = (String, String, u64);
+
+/// A job that runs.
+pub(super) struct Running {
+    stop: CancellationToken,
+    /// Since when its part is done.
+    settled: Option<Instant>,
+    what: String,
+}
+
+/// A job that has ended.
+pub(super) struct Ended {
+    key: Key,
+    outcome: JobOutcome,
+}
+
+enum JobOutcome {
+    /// It ran to its end.
+    Ended { text: String, success: bool, why: Option<String> },
+    /// It could not be started.
+    NotStarted(String),
+    /// It was told to stop: nothing came of it.
+    Stopped,
+}
+
+impl Daemon {
+    pub(super) fn take_ended(&mut self, project: &str) -> Vec<Ended> {
+        let (ours, others) =
+            std::mem::take(&mut self.ended).into_iter().partition(|ended| ended.key.0 == project);
+        self.ended = others;
+        ours
+    }
+
+    pub(super) async fn ended_one(
+        &mut self,
+        project: &str,
+        config: Config,
+        ended: Ended,
+    ) -> Result<(), StepError> {
+        let (_, plan, job) = ended.key.clone();
+        let running = self.running.remove(&ended.key);
+        let what = running.map_or_else(|| format!("job {job}"), |running| running.what);
+        let (event, why) = match ended.outcome {
+            JobOutcome::Ended { text, success, why } => (Event::JobEnded { job, text, success }, why),
+            JobOutcome::NotStarted(why) => (Event::JobNotStarted { job, why: why.clone() }, Some(why)),
+            JobOutcome::Stopped => return Ok(()),
+        };
+        self.tell(DaemonEvent::Ended { plan: plan.clone(), what, why });
+        let Ok(name) = PlanName::parse(&plan) else { return Ok(()) };
+        let file = read_plan_file(Utf8Path::new(project), &plan);
+        let around = Surroundings { config, file: file.as_ref().map_err(Clone::clone) };
+        match self.plans.step(project, &name, &event, &around, None).await {
+            // A job that nobody wants any more, of a plan that was cancelled for example.
+            Ok(_) | Err(StepError::Refused(_) | StepError::NoPlan { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Starts what is wanted and does not run, and ends what runs and is not wanted.
+    pub(super) async fn reconcile(&mut self, project: &Utf8Path) -> Result<(), StepError> {
+        for row in self.plans.store().plans(Some(project.as_str())).await? {
+            let plan = match read(&row) {
+                Ok(plan) => plan,
+                Err(error) => {
+                    self.trouble(error.to_string());
+                    continue;
+                }
+            };
+            let is_wanted = |id: u64| plan.jobs.iter().find(|job| job.id == id);
+            let now = Instant::now();
+            for ((_, name, id), running) in &mut self.running {
+                if *name != row.name {
+                    continue;
+                }
+                match is_wanted(*id) {
+                    None => running.stop.cancel(),
+                    Some(job) if job.settled && now - *running.settled.get_or_insert(now) > GRACE => {
+                        running.stop.cancel()
+                    }
+                    Some(_) => {}
+                }
+            }
+            for job in &plan.jobs {
+                let key = (project.to_string(), row.name.clone(), job.id);
+                if !self.running.contains_key(&key) {
+                    self.start(project, &row.name, &plan, job, key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, project: &Utf8Path, name: &str, plan: &Plan, job: &Job, key: Key) {
+        let what = describe(job);
+        let ends = self.ends.0.clone();
+        if job.settled {
+            // Its part was done before the daemon died; nobody has to do it again.
+            let outcome = JobOutcome::Ended { text: String::new(), success: true, why: None };
+            let _ = ends.send(Ended { key: key.clone(), outcome });
+            self.running.insert(key, Running { stop: CancellationToken::new(), settled: None, what });
+            return;
+        }
+        let worktrees = Worktrees::new(project, name);
+        if let Purpose::Merge { wave } = job.purpose {
+            // Nobody works in the worktrees any more when they are brought together.
+            if self.running.keys().any(|(p, n, _)| *p == key.0 && *n == key.1) {
+                return;
+            }
+            let tasks = plan.tasks().filter_map(|(id, _)| Some((id, plan.task(id)?.title)));
+            let tasks: Vec<(WorkId, String)> = tasks.collect();
+            self.tell(DaemonEvent::Started { plan: name.to_owned(), what: what.clone() });
+            let of = key.clone();
+            tokio::task::spawn_blocking(move || {
+                let outcome = match worktrees.merge(&tasks) {
+                    Ok(text) => JobOutcome::Ended { text, success: true, why: None },
+                    Err(why) => JobOutcome::Ended {
+                        text: why.clone(),
+                        success: false,
+                        why: Some(format!("wave {wave} conflicts")),
+                    },
+                };
+                let _ = ends.send(Ended { key: of, outcome });
+            });
+            self.running.insert(key, Running { stop: CancellationToken::new(), settled: None, what });
+            return;
+        }
+        let stop = CancellationToken::new();
+        let workshop = Workshop {
+            project: project.to_owned(),
+            name: name.to_owned(),
+            dir: plan_dir(project, name).join("jobs").join(job.id.to_string()),
+            branches: plan.file.branches.then_some(worktrees),
+            text: brief(plan, name, &plan_dir(project, name).join("plan.md"), job),
+            job: job.clone(),
+            state: plan.state,
+        };
+        self.tell(DaemonEvent::Started { plan: name.to_owned(), what: what.clone() });
+        let (crew, token, of) = (std::sync::Arc::clone(&self.crew), stop.clone(), key.clone());
+        tokio::spawn(async move {
+            let outcome = match workshop.prepare().await {
+                Err(why) => JobOutcome::NotStarted(why),
+                Ok(Prepared::Over(outcome)) => outcome,
+                Ok(Prepared::Assignment(assignment)) => match crew.run_plan(&assignment) {
+                    Err(why) => JobOutcome::NotStarted(why),
+                    Ok(plan) => work(plan, &assignment, &|name| crew.has_env(name), token).await,
+                },
+            };
+            send(&ends, of, outcome);
+        });
+        self.running.insert(key, Running { stop, settled: None, what });
+    }
+
+    /// Ends all agents. The plans still want them.
+    pub(super) async fn stop_all(&mut self) {
+        self.running.values().for_each(|running| running.stop.cancel());
+        while !self.running.is_empty() {
+            let Some(ended) = self.ends.1.recv().await else { return };
+            self.running.remove(&ended.key);
+        }
+    }
+}
+
+fn send(ends: &mpsc::UnboundedSender<Ended>, key: Key, outcome: JobOutcome) {
+    // Where the daemon has gone, nobody wants to know.
+    let _ = ends.send(Ended { key, outcome });
+}
+
+fn describe(job: &Job) -> String {
+    let role = job.role.map_or("merge", crate::role::Role::as_str);
+    match job.purpose {
+        Purpose::Work(WorkId::Plan) | Purpose::Infrastructure => role.to_owned(),
+        Purpose::Work(id) | Purpose::Advise(id) => format!("{role} for {id}"),
+        Purpose::Merge { wave } => format!("merge of wave {wave}"),
+    }
+}
+
+/// Where a job is done, and what is known of it.
+struct Workshop {
+    project: Utf8PathBuf,
+    name: String,
+    dir: Utf8PathBuf,
+    branches: Option<Worktrees>,
+    text: String,
+    job: Job,
+    state: PlanState,
+}
+
+enum Prepared {
+    Assignment(Assignment),
+    Over(JobOutcome),
+}
+
+impl Workshop {
+    /// Makes everything ready. A job that came to its end before the daemon died is not done again.
+    async fn prepare(self) -> Result<Prepared, String> {
+        tokio::task::spawn_blocking(move || self.prepare_now()).await.map_err(|error| error.to_string())?
+    }
+
+    fn prepare_now(self) -> Result<Prepared, String> {
+        let role = self.job.role.ok_or("nobody knows who is to do it")?;
+        let work = match self.job.purpose {
+            Purpose::Work(id) | Purpose::Advise(id) => id,
+            Purpose::Infrastructure | Purpose::Merge { .. } => WorkId::Plan,
+        };
+        let workspace = match &self.branches {
+            Some(worktrees) if self.state != PlanState::Planning => {
+                if work == WorkId::Plan {
+                    worktrees.commit_plan(&format!("Before {role}"))?;
+                }
+                worktrees.ensure(work)?
+            }
+            _ => self.project.clone(),
+        };
+        let failed = |error: &dyn std::fmt::Display| error.to_string();
+        fs::create_dir_all(&self.dir).map_err(|error| format!("cannot create {}: {error}", self.dir))?;
+        let dir = CliqDir::at(&self.dir, &workspace).map_err(|error| failed(&error))?;
+        if let Some(outcome) = finished(&dir, role.as_str()) {
+            return Ok(Prepared::Over(outcome));
+        }
+        dir.ensure_layout().map_err(|error| failed(&error))?;
+        write_atomic(&dir.requirement(), self.text.as_bytes()).map_err(|error| failed(&error))?;
+        let plan_file = plan_dir(&self.project, &self.name).join("plan.md");
+        let env = BTreeMap::from([
+            ("CLIQ_PROJECT".to_owned(), self.project.to_string()),
+            ("CLIQ_PLAN".to_owned(), self.name.clone()),
+            ("CLIQ_PLAN_FILE".to_owned(), plan_file.to_string()),
+            ("CLIQ_ROLE".to_owned(), role.to_string()),
+            ("CLIQ_TASK".to_owned(), work.to_string()),
+            ("CLIQ_BRIEF".to_owned(), dir.requirement().to_string()),
+        ]);
+        Ok(Prepared::Assignment(Assignment {
+            project: self.project,
+            plan: self.name,
+            role,
+            dir: dir.root().to_owned(),
+            workspace,
+            env,
+        }))
+    }
+}
+
+/// What became of a job whose end nobody has heard of.
+fn finished(dir: &CliqDir, phase: &str) -> Option<JobOutcome> {
+    let journal = Journal::read(&dir.journal()).ok().flatten()?;
+    let ended = journal.records.iter().rev().find_map(|record| match &record.event {
+        cliq_orchestrator::RunEvent::RunFinished { status, reason, .. } => Some((*status, reason.clone())),
+        _ => None,
+    });
+    match ended? {
+        (PipelineStatus::Cancelled, _) => None,
+        (status, why) => {
+            let success = status == PipelineStatus::Completed;
+            Some(JobOutcome::Ended { text: output(dir, phase), success, why: why.filter(|_| !success) })
+        }
+    }
+}
+
+async fn work(
+    plan: RunPlan,
+    assignment: &Assignment,
+    has_env: &(dyn Fn(&str) -> bool + Sync),
+    stop: CancellationToken,
+) -> JobOutcome {
+    let dir = plan.dir.clone();
+    let mut run = match Run::start(plan, has_env) {
+        Ok(run) => run,
+        Err(error) => return JobOutcome::NotStarted(error.to_string()),
+    };
+    let mut stopped = false;
+    loop {
+        tokio::select! {
+            record = run.next() => if record.is_none() { break },
+            () = stop.cancelled(), if !stopped => {
+                stopped = true;
+                run.cancel();
+            }
+        }
+    }
+    let view: RunView = run.finish().await;
+    let success = view.completed();
+    if stopped && !success {
+        return JobOutcome::Stopped;
+    }
+    let why = view.reason.clone().filter(|_| !success);
+    JobOutcome::Ended { text: output(&dir, assignment.role.as_str()), success, why }
+}
+
+/// What an agent printed, the end of it where it is long.
+fn output(dir: &CliqDir, phase: &str) -> String {
+    let read = |path: &Utf8Path| -> std::io::Result<Vec<u8>> {
+        let mut file = fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(MOST_OUTPUT)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    // The agent's log, or that of each of its commands.
+    let entries = dir.logs().read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
+    let ours = entries.filter(|entry| entry.file_name().starts_with(&format!("{phase}.")));
+    let mut logs: Vec<Utf8PathBuf> = ours.map(camino::Utf8DirEntry::into_path).collect();
+    logs.sort();
+    let bytes: Vec<u8> = logs.iter().flat_map(|log| read(log).unwrap_or_default()).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

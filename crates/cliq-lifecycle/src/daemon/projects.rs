@@ -1,0 +1,133 @@
+//! What comes in: files, signals, and the ends of agents.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::CliqDir;
+use cliq_gateway::{Finish, Inbox, PlanName, SignalType};
+
+use super::{Daemon, DaemonEvent};
+use crate::machine::{Event, Surroundings};
+use crate::model::Config;
+use crate::plan_file::PlanFile;
+use crate::service::StepError;
+
+/// The inboxes of a project: its own, and those of its worktrees.
+pub(super) fn inboxes(project: &Utf8Path) -> Vec<Inbox> {
+    let inbox = |workspace: &Utf8Path| Inbox::new(workspace.join(CliqDir::NAME).join("signals/inbox"));
+    let mut all = vec![inbox(project)];
+    let worktrees = project.join(".worktrees");
+    if let Ok(entries) = worktrees.read_dir_utf8() {
+        let mut paths: Vec<Utf8PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.into_path())).collect();
+        paths.sort();
+        all.extend(paths.iter().map(|path| inbox(path)));
+    }
+    all
+}
+
+/// Where a plan's file and its jobs are.
+#[must_use]
+pub fn plan_dir(project: &Utf8Path, plan: &str) -> Utf8PathBuf {
+    project.join(CliqDir::NAME).join("plans").join(plan)
+}
+
+/// A plan's file, as it is now.
+///
+/// # Errors
+/// It cannot be read, or is no plan; why.
+pub fn read_plan_file(project: &Utf8Path, plan: &str) -> Result<PlanFile, String> {
+    let path = plan_dir(project, plan).join("plan.md");
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
+    PlanFile::parse(&text).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(|problem| format!("{path}, {problem}")).collect();
+        problems.join("; ")
+    })
+}
+
+impl Daemon {
+    pub(super) fn recover(&mut self, project: &Utf8Path) {
+        for inbox in inboxes(project) {
+            match inbox.recover() {
+                Ok(_) => {}
+                Err(error) => self.trouble(error.to_string()),
+            }
+        }
+    }
+
+    /// Everything that can be done now is done.
+    pub(super) async fn tick(&mut self) -> Result<(), StepError> {
+        for project in self.plans.store().projects().await? {
+            let path = Utf8PathBuf::from(&project);
+            if !path.join(CliqDir::NAME).is_dir() {
+                self.trouble(format!("{project} is no cliq project any more: its plans wait"));
+                continue;
+            }
+            let config = match self.crew.config(&path) {
+                Ok(config) => config,
+                Err(why) => {
+                    self.trouble(format!("{project}: {why}"));
+                    continue;
+                }
+            };
+            self.bridge(&path).await?;
+            self.signals(&project, config).await?;
+            // Signals first: an agent that has emitted one and ended has done its part.
+            for ended in self.take_ended(&project) {
+                self.ended_one(&project, config, ended).await?;
+            }
+            self.signals(&project, config).await?;
+            self.reconcile(&path).await?;
+        }
+        Ok(())
+    }
+
+    async fn bridge(&mut self, project: &Utf8Path) -> Result<(), StepError> {
+        for inbox in inboxes(project) {
+            self.watch(inbox.root());
+            let bridged = inbox.bridge(self.plans.store(), project.as_str()).await?;
+            if !bridged.signals.is_empty() || !bridged.refused.is_empty() {
+                self.tell(DaemonEvent::Bridged { signals: bridged.signals.len(), refused: bridged.refused });
+            }
+        }
+        Ok(())
+    }
+
+    /// Processes what is pending, and what follows from it.
+    async fn signals(&mut self, project: &str, config: Config) -> Result<(), StepError> {
+        while let Some((claim, signal)) = self.plans.store().claim(project, &self.worker).await? {
+            let names =
+                PlanName::parse(&signal.plan).and_then(|plan| Ok((plan, SignalType::parse(&signal.kind)?)));
+            let result = match names {
+                Ok((plan, kind)) => {
+                    let file = read_plan_file(Utf8Path::new(project), plan.as_str());
+                    let around = Surroundings { config, file: file.as_ref().map_err(Clone::clone) };
+                    let event = Event::Signal { kind, payload: signal.payload() };
+                    match self.plans.step(project, &plan, &event, &around, Some(&claim)).await {
+                        Ok(followed) => Ok(followed.ignored.map_or_else(
+                            || {
+                                let state = followed.notes.iter().find(|note| note.kind == "state");
+                                state.map_or("ok".to_owned(), |note| {
+                                    let side =
+                                        |key: &str| note.detail[key].as_str().unwrap_or_default().to_owned();
+                                    format!("{} → {}", side("from"), side("to"))
+                                })
+                            },
+                            |why| format!("ignored: {why}"),
+                        )),
+                        Err(StepError::Gateway(error)) => return Err(error.into()),
+                        Err(error) => Err(error.to_string()),
+                    }
+                }
+                Err(why) => {
+                    // Somebody wrote the row by hand.
+                    let _ = self.plans.store().finish(&claim, &Finish::Failed(why.clone())).await?;
+                    Err(why)
+                }
+            };
+            self.tell(DaemonEvent::Signal {
+                plan: signal.plan.clone(),
+                signal: (signal.id, signal.kind.clone()),
+                result,
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! Steps of stored plans: load, step, store, all or nothing.
+
+use std::sync::Arc;
+
+use cliq_gateway::{Claim, Finish, GatewayError, NewEvent, Outcome, PlanName, PlanRow, Step, Store};
+use serde_json::json;
+
+use crate::machine::{Event, Followed, Surroundings};
+use crate::model::{PLAN_VERSION, Plan};
+use crate::plan_file::PlanFile;
+
+/// How often a step is made anew because somebody else changed the plan at the same time.
+const ATTEMPTS: u32 = 20;
+
+/// Why a step was not made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StepError {
+    /// The store cannot be used.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    /// There is no such plan.
+    #[error("there is no plan `{plan}` in {project}: `cliq plan add FILE` adds one")]
+    NoPlan {
+        /// The plan.
+        plan: String,
+        /// The project.
+        project: String,
+    },
+    /// There is one already.
+    #[error(
+        "there is a plan `{plan}` in {project} already: give the file another name, or cancel and reopen that one"
+    )]
+    Exists {
+        /// The plan.
+        plan: String,
+        /// The project.
+        project: String,
+    },
+    /// The event does not fit.
+    #[error("{0}")]
+    Refused(String),
+    /// The signal was claimed anew by somebody else, who has it now.
+    #[error("the signal was taken over by another worker")]
+    Overtaken,
+    /// What is stored cannot be read.
+    #[error("what is stored of plan `{plan}` cannot be read: {why}")]
+    Document {
+        /// The plan.
+        plan: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Plans in a store.
+#[derive(Debug, Clone)]
+pub struct Plans {
+    store: Arc<dyn Store>,
+}
+
+impl Plans {
+    /// The plans in a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// Adds a plan.
+    ///
+    /// # Errors
+    /// There is one of that name, or the store cannot be written.
+    pub async fn add(&self, project: &str, name: &PlanName, file: PlanFile) -> Result<(), StepError> {
+        let waves = file.waves.len();
+        let plan = Plan::new(file);
+        let row = PlanRow {
+            project: project.to_owned(),
+            name: name.to_string(),
+            state: plan.state.to_string(),
+            document: json!(plan).to_string(),
+            version: 0,
+            created_at: String::new(),
+            updated_at: String::new(),
+        };
+        let event = NewEvent {
+            kind: "added".to_owned(),
+            from: String::new(),
+            to: plan.state.to_string(),
+            detail: json!({"waves": waves}).to_string(),
+        };
+        let step = Step { plan: row, events: vec![event], finish: None, emit: Vec::new() };
+        match self.store.apply(&step).await? {
+            Outcome::Applied => Ok(()),
+            Outcome::Stale => Err(StepError::Exists { plan: name.to_string(), project: project.to_owned() }),
+        }
+    }
+
+    /// A plan with its row.
+    ///
+    /// # Errors
+    /// There is none, it cannot be read, or a newer cliq wrote it.
+    pub async fn load(&self, project: &str, name: &str) -> Result<(Plan, PlanRow), StepError> {
+        let row = self.store.plan(project, name).await?;
+        let row =
+            row.ok_or_else(|| StepError::NoPlan { plan: name.to_owned(), project: project.to_owned() })?;
+        read(&row).map(|plan| (plan, row))
+    }
+
+    /// Takes an event in. With a claim, its signal is finished in the same transaction; one that does not fit has failed.
+    ///
+    /// # Errors
+    /// The event does not fit, or the store cannot be used.
+    pub async fn step(
+        &self,
+        project: &str,
+        name: &PlanName,
+        event: &Event,
+        around: &Surroundings<'_>,
+        claim: Option<&Claim>,
+    ) -> Result<Followed, StepError> {
+        let refused = async |why: &StepError| -> Result<(), GatewayError> {
+            if let Some(claim) = claim {
+                let _ = self.store.finish(claim, &Finish::Failed(why.to_string())).await?;
+            }
+            Ok(())
+        };
+        for _ in 0..ATTEMPTS {
+            let (mut plan, row) = match self.load(project, name.as_str()).await {
+                Err(error @ (StepError::NoPlan { .. } | StepError::Document { .. })) => {
+                    refused(&error).await?;
+                    return Err(error);
+                }
+                other => other?,
+            };
+            let before = plan.state;
+            let followed = match plan.step(event.clone(), around) {
+                Ok(followed) => followed,
+                Err(why) => {
+                    let error = StepError::Refused(why);
+                    refused(&error).await?;
+                    return Err(error);
+                }
+            };
+            let result = match followed.ignored {
+                Some(why) => format!("ignored: {why}"),
+                None if before == plan.state => plan.state.to_string(),
+                None => format!("{before} → {}", plan.state),
+            };
+            let events = followed.notes.iter().map(|note| NewEvent {
+                kind: note.kind.to_owned(),
+                from: before.to_string(),
+                to: plan.state.to_string(),
+                detail: note.detail.to_string(),
+            });
+            let step = Step {
+                events: events.collect(),
+                finish: claim.map(|claim| (claim.clone(), Finish::Done(result))),
+                emit: followed.signals(name),
+                plan: PlanRow {
+                    state: plan.state.to_string(),
+                    document: json!(plan).to_string(),
+                    ..row.clone()
+                },
+            };
+            if self.store.apply(&step).await? == Outcome::Applied {
+                return Ok(followed);
+            }
+            let now = self.store.plan(project, name.as_str()).await?;
+            if claim.is_some() && now.is_some_and(|now| now.version == row.version) {
+                return Err(StepError::Overtaken);
+            }
+        }
+        Err(StepError::Refused(format!("plan `{name}` is changed by others all the time; try again")))
+    }
+}
+
+/// The plan in a row.
+///
+/// # Errors
+/// It cannot be read, or a newer cliq wrote it.
+pub fn read(row: &PlanRow) -> Result<Plan, StepError> {
+    let failed = |why: String| StepError::Document { plan: row.name.clone(), why };
+    let value: serde_json::Value =
+        serde_json::from_str(&row.document).map_err(|error| failed(error.to_string()))?;
+    let version = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if version > u64::from(PLAN_VERSION) {
+        return Err(failed(format!(
+            "it has version {version}, and this cliq knows {PLAN_VERSION}; use the newer cliq"
+        )));
+    }
+    serde_json::from_value(value).map_err(|error| failed(error.to_string()))
+}
