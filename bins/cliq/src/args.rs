@@ -73,6 +73,9 @@ pub(crate) enum Command {
     Demo {
         /// A new or empty directory. Default: `cliq-demo`, or the first free `cliq-demo-N`.
         dir: Option<Utf8PathBuf>,
+        /// Show a plan that outlives its daemon, instead of a run.
+        #[arg(long)]
+        plan: bool,
     },
     /// Work with teams.
     #[command(subcommand)]

@@ -7,6 +7,7 @@ mod cancel;
 mod clean;
 mod daemon;
 mod demo;
+mod demo_plan;
 mod detach;
 mod doctor;
 mod explain;
@@ -49,7 +50,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Cancel => cancel::run(),
         Command::Clean => clean::run(),
         Command::Doctor { json } => doctor::run(json),
-        Command::Demo { dir } => demo::run(dir),
+        Command::Demo { dir, plan } => demo::run(dir, plan),
         Command::Team(command) => team::run(command),
         Command::Agent(command) => agent::run(command),
         Command::Signal(command) => signal::run(&command),

@@ -16,7 +16,7 @@ use crate::{project, settings, ui};
 const REQUIREMENT: &str =
     "Every page in pages/ passes the checks in checks/. Say what was wrong and what was done.\n";
 
-pub(super) fn run(dir: Option<Utf8PathBuf>) -> Result<ExitCode, Failure> {
+pub(super) fn run(dir: Option<Utf8PathBuf>, plan: bool) -> Result<ExitCode, Failure> {
     let dir = match dir {
         Some(dir) => dir,
         None => free_name()?,
@@ -25,6 +25,9 @@ pub(super) fn run(dir: Option<Utf8PathBuf>) -> Result<ExitCode, Failure> {
         return Err(
             Failure::refused(format!("{dir} is not empty")).hint("name a new directory: `cliq demo DIR`")
         );
+    }
+    if plan {
+        return super::demo_plan::run(&dir);
     }
     fs::create_dir_all(&dir).at("create", &dir)?;
     teams::write_files(&dir, DEMO_FILES)?;
