@@ -280,6 +280,17 @@ impl Store for SqliteStore {
         ids.map_err(|error| self.explain(error))
     }
 
+    async fn reset_claims(&self, worker: &str) -> Result<Vec<i64>, GatewayError> {
+        let rows = sqlx::query(
+            "UPDATE signals SET status = 'pending', claimed_by = '', claimed_at = '' WHERE status = 'processing' AND substr(claimed_by, 1, length(?1) + 1) = ?1 || '#' RETURNING id",
+        )
+        .bind(worker)
+        .fetch_all(&self.pool)
+        .await;
+        let ids = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
+        ids.map_err(|error| self.explain(error))
+    }
+
     async fn retry(&self, id: i64) -> Result<bool, GatewayError> {
         let updated = sqlx::query(
             "UPDATE signals SET status = 'pending', claimed_by = '', claimed_at = '', processed_at = '', result = '' WHERE id = ? AND status = 'failed'",

@@ -153,6 +153,13 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// The store cannot be written.
     async fn reset_stuck(&self, age: Duration) -> Result<Vec<i64>, GatewayError>;
 
+    /// Makes signals pending again that a worker of this name has claimed. For a worker that knows itself to be the only
+    /// one of its name, when it begins: those claims are of one that died. Gives their numbers.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn reset_claims(&self, worker: &str) -> Result<Vec<i64>, GatewayError>;
+
     /// Makes a failed signal pending again. `false` where it is none.
     ///
     /// # Errors

@@ -101,6 +101,20 @@ async fn a_stale_worker_cannot_finish_what_was_claimed_anew() {
     assert_eq!(store.finish(&fresh, &done()).await.unwrap(), Outcome::Applied);
 }
 
+#[tokio::test]
+async fn a_worker_that_begins_again_takes_back_its_own_claims() {
+    let place = Place::new();
+    let store = place.store().await;
+    for _ in 0..3 {
+        store.create("p", &signal("planner_finished", "")).await.unwrap();
+    }
+    let (stale, _) = store.claim("p", "daemon").await.unwrap().expect("one");
+    store.claim("p", "daemon-2").await.unwrap().expect("one");
+    assert_eq!(store.reset_claims("daemon").await.unwrap(), [1]);
+    assert_eq!(store.finish(&stale, &done()).await.unwrap(), Outcome::Stale);
+    assert_eq!(store.claim("p", "daemon").await.unwrap().expect("the same").1.id, 1);
+}
+
 fn plan_step(version: i64, finish: Option<(cliq_gateway::Claim, Finish)>) -> Step {
     let plan = PlanRow {
         project: "p".into(),

@@ -27,6 +27,9 @@ pub use projects::{plan_dir, read_plan_file};
 /// How often to look without being told. What cannot be watched (a network file system) is seen this late.
 const TICK: Duration = Duration::from_secs(1);
 
+/// Who claims signals.
+const WORKER: &str = "daemon";
+
 /// Knows how agents run in a project. The daemon knows neither settings nor agents.
 pub trait Crew: Send + Sync {
     /// How plans of a project are driven.
@@ -98,7 +101,7 @@ pub enum DaemonEvent {
         /// What became of it, where that is worth a word.
         why: Option<String>,
     },
-    /// Signals were claimed for too long, and are pending again.
+    /// Signals were claimed for too long, or by a daemon that died, and are pending again.
     Reset(Vec<i64>),
     /// Something did not work. It is tried again.
     Trouble(String),
@@ -120,7 +123,7 @@ impl fmt::Display for DaemonEvent {
             Self::Ended { plan, what, why: Some(why) } => write!(f, "{plan}: {what} ended: {why}"),
             Self::Reset(ids) => {
                 let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-                write!(f, "signals claimed for too long are pending again: {}", ids.join(", "))
+                write!(f, "signals that nobody works on any more are pending again: {}", ids.join(", "))
             }
             Self::Trouble(what) => f.write_str(what),
         }
@@ -131,8 +134,6 @@ impl fmt::Display for DaemonEvent {
 pub struct Daemon {
     plans: Plans,
     crew: Arc<dyn Crew>,
-    /// Who it is, in claims.
-    worker: String,
     report: Box<dyn Fn(DaemonEvent) + Send + Sync>,
     running: HashMap<Key, Running>,
     ended: Vec<Ended>,
@@ -144,17 +145,15 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// A daemon for the plans in a store. `worker` names it in claims. What it does is told to `report`.
+    /// A daemon for the plans in a store, which must be the only one. What it does is told to `report`.
     pub fn new(
         plans: Plans,
         crew: Arc<dyn Crew>,
-        worker: String,
         report: impl Fn(DaemonEvent) + Send + Sync + 'static,
     ) -> Self {
         Self {
             plans,
             crew,
-            worker,
             report: Box::new(report),
             running: HashMap::new(),
             ended: Vec::new(),
@@ -173,6 +172,10 @@ impl Daemon {
     pub async fn run(mut self, watch: &Utf8Path, stop: CancellationToken) -> Result<(), GatewayError> {
         // Before anything else: whether there is a store to work with.
         let projects = self.plans.store().projects().await?;
+        let left = self.plans.store().reset_claims(WORKER).await?;
+        if !left.is_empty() {
+            self.tell(DaemonEvent::Reset(left));
+        }
         self.watch(watch);
         for project in projects {
             self.recover(Utf8Path::new(&project));

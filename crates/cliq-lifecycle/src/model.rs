@@ -1,6 +1,6 @@
 //! What is known of a plan: the whole of it is stored after every step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -343,6 +343,9 @@ pub struct Plan {
     /// Experts that were made for this plan.
     #[serde(default)]
     pub experts: Vec<String>,
+    /// Tasks that are complete, of all waves.
+    #[serde(default)]
+    pub completed: BTreeSet<WorkId>,
     /// Specifications by which a business analyst replaced those of the file.
     #[serde(default)]
     pub expanded: BTreeMap<WorkId, String>,
@@ -370,6 +373,7 @@ impl Plan {
             questions: Vec::new(),
             infrastructure: Infrastructure::Fine,
             experts: Vec::new(),
+            completed: BTreeSet::new(),
             expanded: BTreeMap::new(),
         }
     }

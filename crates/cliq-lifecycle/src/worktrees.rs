@@ -6,6 +6,7 @@
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -40,6 +41,11 @@ impl Worktrees {
 
     /// The worktree of a piece of work; made where it is not there yet, a task's from where the plan stands.
     pub(crate) fn ensure(&self, work: WorkId) -> Result<Utf8PathBuf, String> {
+        let _turn = take_turn();
+        self.ensure_now(work)
+    }
+
+    fn ensure_now(&self, work: WorkId) -> Result<Utf8PathBuf, String> {
         let path = self.path(work);
         if path.join(".git").exists() {
             return Ok(path);
@@ -54,7 +60,7 @@ impl Worktrees {
             let from = match work {
                 WorkId::Plan => "HEAD".to_owned(),
                 WorkId::Task { .. } => {
-                    self.ensure(WorkId::Plan)?;
+                    self.ensure_now(WorkId::Plan)?;
                     self.branch(WorkId::Plan)
                 }
             };
@@ -89,7 +95,8 @@ impl Worktrees {
     /// Commits whatever a task has left uncommitted, and merges the task's branch into the plan's, one after the other.
     /// Gives what was merged. Where a merge conflicts it is taken back, and all is as it was before that one.
     pub(crate) fn merge(&self, tasks: &[(WorkId, String)]) -> Result<String, String> {
-        let plan = self.ensure(WorkId::Plan)?;
+        let _turn = take_turn();
+        let plan = self.ensure_now(WorkId::Plan)?;
         let mut report = String::new();
         for (work, title) in tasks {
             let (path, branch) = (self.path(*work), self.branch(*work));
@@ -115,9 +122,16 @@ impl Worktrees {
 
     /// Commits what the plan's own agents have left uncommitted.
     pub(crate) fn commit_plan(&self, message: &str) -> Result<(), String> {
+        let _turn = take_turn();
         let path = self.path(WorkId::Plan);
         if path.join(".git").exists() { commit_all(&path, message) } else { Ok(()) }
     }
+}
+
+/// Tasks begin at the same time, and git takes one change of a repository at a time.
+fn take_turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn commit_all(path: &Utf8Path, message: &str) -> Result<(), String> {

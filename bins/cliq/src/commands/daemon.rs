@@ -70,9 +70,7 @@ fn work(detached: bool) -> Result<ExitCode, Failure> {
             });
         }
         say(&format!("serving {path}, process {}", std::process::id()));
-        let worker = format!("daemon-{}", std::process::id());
-        let daemon =
-            Daemon::new(Plans::new(store), Arc::new(SettingsCrew), worker, |event| say(&event.to_string()));
+        let daemon = Daemon::new(Plans::new(store), Arc::new(SettingsCrew), |event| say(&event.to_string()));
         daemon.run(&home()?, stop).await?;
         say("stopped");
         Ok(ExitCode::SUCCESS)

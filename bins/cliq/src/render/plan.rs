@@ -68,8 +68,9 @@ fn stage_of(plan: &Plan, id: WorkId) -> &'static str {
         Some(Stage::Complete) => "complete",
         Some(Stage::Failed { .. }) => "failed",
         Some(Stage::SetAside { .. }) => "set_aside",
-        None if later => "pending",
-        None => "complete",
+        None if plan.completed.contains(&id) => "complete",
+        None if later || plan.wave == 0 => "pending",
+        None => "not_done",
     }
 }
 

@@ -186,6 +186,7 @@ impl Env {
             .env("TMUX_TMPDIR", self.root.join("tmux"))
             .env_remove("TMUX")
             .env_remove("CLIQ_RUN_ID")
+            .env_remove("CLIQ_PROJECT")
             .stdin(Stdio::null());
         for key in ["ANTHROPIC", "OPENAI", "GEMINI", "GOOGLE", "CURSOR", "CODEX"] {
             command.env_remove(format!("{key}_API_KEY"));
@@ -218,9 +219,17 @@ impl Env {
         first["run_id"].as_str().expect("an id").to_owned()
     }
 
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
     /// Processes of the run that are still alive.
     pub(crate) fn left_over(&self) -> Vec<String> {
-        let mark = format!("CLIQ_RUN_ID={}", self.run_id());
+        self.marked(&format!("CLIQ_RUN_ID={}", self.run_id()))
+    }
+
+    /// Processes that have this in their environment.
+    pub(crate) fn marked(&self, mark: &str) -> Vec<String> {
         let entries = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
         entries
             .filter(|entry| {

@@ -221,6 +221,9 @@ impl Store for Pausing {
     async fn reset_stuck(&self, _: Duration) -> Result<Vec<i64>, GatewayError> {
         unreachable!("the bridge does not")
     }
+    async fn reset_claims(&self, _: &str) -> Result<Vec<i64>, GatewayError> {
+        unreachable!("the bridge does not")
+    }
     async fn retry(&self, _: i64) -> Result<bool, GatewayError> {
         unreachable!("the bridge does not")
     }

@@ -181,6 +181,9 @@ impl Daemon {
     /// Ends all agents. The plans still want them.
     pub(super) async fn stop_all(&mut self) {
         self.running.values().for_each(|running| running.stop.cancel());
+        for ended in self.ended.drain(..) {
+            self.running.remove(&ended.key);
+        }
         while !self.running.is_empty() {
             let Some(ended) = self.ends.1.recv().await else { return };
             self.running.remove(&ended.key);

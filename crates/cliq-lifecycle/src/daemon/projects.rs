@@ -92,7 +92,7 @@ impl Daemon {
 
     /// Processes what is pending, and what follows from it.
     async fn signals(&mut self, project: &str, config: Config) -> Result<(), StepError> {
-        while let Some((claim, signal)) = self.plans.store().claim(project, &self.worker).await? {
+        while let Some((claim, signal)) = self.plans.store().claim(project, super::WORKER).await? {
             let names =
                 PlanName::parse(&signal.plan).and_then(|plan| Ok((plan, SignalType::parse(&signal.kind)?)));
             let result = match names {

@@ -110,6 +110,7 @@ impl Plan {
                 (self.wave, self.wave_over, self.elaborated) = (0, false, false);
                 (self.verify_cycles, self.force_promoted) = (0, false);
                 self.expanded.clear();
+                self.completed.clear();
                 self.begin_planning(followed);
             }
             (P::Done, Command::Reimplement) => {
@@ -126,6 +127,7 @@ impl Plan {
             (P::Cancelled, Command::Reopen) => {
                 (self.wave, self.wave_over, self.elaborated) = (0, false, false);
                 (self.verify_cycles, self.force_promoted) = (0, false);
+                self.completed.clear();
                 self.state = P::Ready;
             }
             (_, Command::Answer { question, text }) => self.answer(question, &text, followed)?,

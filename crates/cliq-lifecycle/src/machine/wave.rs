@@ -12,6 +12,7 @@ impl Plan {
     pub(super) fn begin_wave(&mut self, wave: u32, around: &Surroundings<'_>, followed: &mut Followed) {
         self.works.clear();
         (self.wave, self.wave_over) = (wave, false);
+        self.completed.retain(|id| matches!(id, WorkId::Task { wave: of, .. } if *of < wave));
         let tasks = self.file.waves.get(wave as usize - 1).map_or(0, |spec| spec.tasks.len());
         for task in 1..=u32::try_from(tasks).unwrap_or(u32::MAX) {
             let id = WorkId::Task { wave, task };
@@ -79,6 +80,7 @@ impl Plan {
             work.stage = Stage::Complete;
             work.brief = None;
         }
+        self.completed.insert(id);
         followed.note("task_complete", json!({"task": id}));
         self.release(id);
     }

@@ -1,0 +1,137 @@
+//! The queue from outside: emitting, listing, retrying; files; a daemon that processes them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::env::Env;
+use crate::plans::{daemon, project};
+
+fn list(env: &Env, args: &[&str]) -> Vec<Value> {
+    let args = [&["signal", "list", "--json"], args].concat();
+    env.cliq(args).expect(0).json()["signals"].as_array().expect("a list").clone()
+}
+
+#[test]
+fn what_comes_in_is_checked_and_canonical() {
+    let env = project();
+    for (kind, payload, stored, expected) in [
+        ("implement-finished", "", "implement_finished", Value::Null),
+        ("review_changes", "fix it", "review_changes_requested", json!({"body": "fix it"})),
+        ("master_approved", "", "verify_approved", Value::Null),
+        ("readiness-changes-requested", "no", "verify_failed", json!({"body": "no"})),
+        ("architect_finished", "", "elaborator_finished", Value::Null),
+        (
+            "implement_task_finished",
+            r#"{"wave_number":2,"task_number":3,"x":[1]}"#,
+            "implement_task_finished",
+            json!({"wave_number": 2, "task_number": 3, "x": [1]}),
+        ),
+    ] {
+        env.cliq(["signal", "emit", kind, "my-plan", "--payload", payload])
+            .expect(0)
+            .says(stored)
+            .says("there is no plan `my-plan`");
+        let last = list(&env, &[]).pop().unwrap();
+        assert_eq!(
+            (last["type"].as_str(), &last["payload"], last["status"].as_str()),
+            (Some(stored), &expected, Some("pending"))
+        );
+        assert_eq!((last["plan"].as_str(), last["project"].as_str()), (Some("my-plan"), env.work().to_str()));
+    }
+    let before = list(&env, &[]).len();
+    for (kind, plan, payload, says) in [
+        ("implement_finish", "p", "", "did you mean `implement_finished`?"),
+        ("cancel", "p", "", "`cliq plan cancel PLAN`"),
+        ("implement_wave", "p", "", "`wave_number`, a whole number from 1 on"),
+        ("implement_wave", "p", r#"{"wave_number":0}"#, "`wave_number`"),
+        ("implement_wave", "p", r#"{"wave_number":1.5}"#, "`wave_number`"),
+        ("implement_task_finished", "p", r#"{"wave_number":1}"#, "`task_number`"),
+        ("elaborator_finished", "p", "text", "takes no payload"),
+        ("planner_draft_finished", "p", "", "`planner_id`"),
+        ("plan_start", "../p", "", "no name of a plan"),
+        ("nothing", "a b", "", "a letter or digit"),
+    ] {
+        env.cliq(["signal", "emit", kind, plan, "--payload", payload]).expect(2).says(says);
+    }
+    assert_eq!(list(&env, &[]).len(), before, "what is refused is not there");
+    env.cliq(["signal", "show", "99"]).expect(2).says("there is no signal 99");
+    env.cliq(["signal", "show", "2"]).expect(0).says("fix it").says("review_changes_requested");
+    env.cliq(["signal", "retry", "2"]).expect(4).says("only failed ones");
+    env.cliq(["signal", "emit", "plan_start", "p", "--project", "elsewhere"]).expect(0);
+    assert_eq!(list(&env, &["--project", "elsewhere"]).len(), 1);
+    assert_eq!(list(&env, &["--all"]).len(), before + 1);
+    assert_eq!(list(&env, &["--status", "done"]).len(), 0);
+    env.cliq(["signal", "history", "--limit", "2"]).expect(0).says("elaborator_finished");
+}
+
+#[test]
+fn files_of_the_project_and_of_its_worktrees_come_in() {
+    let env = project();
+    env.write("ship.md", "Goal.\n\n## Wave 1\n\n### Task 1: a\nDo it.\n");
+    env.cliq(["plan", "add", "ship.md"]).expect(0);
+    let inbox = ".cliq/signals/inbox";
+    env.write(&format!("{inbox}/review-changes-ship"), "too early");
+    env.write(&format!("{inbox}/notes.txt"), "what is this");
+    env.write(&format!(".worktrees/w/{inbox}/implement-wave-9-ship"), "");
+    env.write(&format!("{inbox}/processing/verify-failed-ship"), "left by a crash");
+    let _daemon = daemon(&env);
+    env.wait_for("all of them", || list(&env, &["--status", "failed"]).len() == 3);
+    let mut results: Vec<(String, String)> = list(&env, &["--status", "failed"])
+        .iter()
+        .map(|s| (s["type"].as_str().unwrap().to_owned(), s["result"].as_str().unwrap().to_owned()))
+        .collect();
+    results.sort();
+    let row = |kind: &str, result: &str| (kind.to_owned(), result.to_owned());
+    assert_eq!(
+        results,
+        [
+            row("implement_wave", "wave 9 cannot begin: no wave has begun yet, so the next one is 1"),
+            row("review_changes_requested", "review_changes_requested does not fit a plan that is ready"),
+            row("verify_failed", "verify_failed does not fit a plan that is ready"),
+        ]
+    );
+    assert!(env.read(&format!("{inbox}/failed/notes.txt.reason")).contains("is no name of a signal file"));
+    for dir in [inbox.to_owned(), format!("{inbox}/processing"), format!(".worktrees/w/{inbox}")] {
+        let left = fs::read_dir(env.path(&dir))
+            .unwrap()
+            .filter(|e| e.as_ref().unwrap().file_type().unwrap().is_file());
+        assert_eq!(left.count(), 0, "{dir}");
+    }
+    assert_eq!(
+        env.cliq(["plan", "status", "ship", "--json"]).expect(0).json()["state"],
+        "ready",
+        "nothing has changed"
+    );
+    // What has failed can be tried again, once it fits.
+    let id = list(&env, &["--status", "failed"])[0]["id"].to_string();
+    env.cliq(["signal", "retry", &id]).expect(0).says("pending again");
+    env.wait_for("it", || list(&env, &["--status", "failed"]).len() == 3);
+    env.cliq(["signal", "emit", "plan_start", "nobody"]).expect(0);
+    env.wait_for("the refusal", || list(&env, &["--plan", "nobody", "--status", "failed"]).len() == 1);
+    env.cliq(["signal", "list", "--plan", "nobody"]).expect(0).says("there is no plan `nobody`");
+}
+
+/// A database that is not as it should be: a clear error, and nothing lost.
+#[test]
+fn troubles_of_the_database() {
+    let env = project();
+    env.cliq(["signal", "emit", "plan_start", "p"]).expect(0);
+    let database = env.home().join("cliq.db");
+    let files = ["cliq.db", "cliq.db-wal", "cliq.db-shm"].map(|name| env.home().join(name));
+    let kept = files.each_ref().map(|file| fs::read(file).ok());
+    for file in &files[1..] {
+        let _ = fs::remove_file(file);
+    }
+    fs::write(&database, "not a database, however long this text may be, it is none. ".repeat(20)).unwrap();
+    env.cliq(["signal", "list"])
+        .expect(1)
+        .says("cliq.db is damaged, or is no database")
+        .says("nothing was changed");
+    env.cliq(["daemon", "run"]).expect(1).says("cliq.db is damaged");
+    env.cliq(["daemon", "start"]).expect(1).says("cliq.db is damaged");
+    for (file, bytes) in files.iter().zip(kept) {
+        let _ = bytes.map(|bytes| fs::write(file, bytes).unwrap());
+    }
+    assert_eq!(list(&env, &[]).len(), 1);
+}
