@@ -95,6 +95,9 @@ pub(crate) enum Command {
     /// The daemon that drives plans.
     #[command(subcommand)]
     Daemon(DaemonCommand),
+    /// Serve signals, plans and runs to agents, as an MCP server on standard input and output.
+    #[cfg(feature = "mcp")]
+    Mcp,
     /// Find the markers in an agent's text, and say which one decides.
     Markers(MarkersArgs),
     /// Print a completion script for a shell.

@@ -15,6 +15,8 @@ mod init;
 mod install;
 mod logs;
 mod markers;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod plan;
 mod req;
 mod run;
@@ -56,6 +58,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Signal(command) => signal::run(&command),
         Command::Plan(command) => plan::run(&command),
         Command::Daemon(command) => daemon::run(&command),
+        #[cfg(feature = "mcp")]
+        Command::Mcp => mcp::run(),
         Command::Markers(args) => markers::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

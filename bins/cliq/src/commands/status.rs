@@ -50,7 +50,7 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
 }
 
 /// The run, and with each team phase that of its team.
-fn to_json(view: &RunView, dir: &CliqDir) -> serde_json::Value {
+pub(super) fn to_json(view: &RunView, dir: &CliqDir) -> serde_json::Value {
     let mut value = serde_json::to_value(view).unwrap_or_default();
     for (n, phase) in view.phases.iter().enumerate().filter(|(_, phase)| phase.kind == PhaseKind::Team) {
         if let Some(inner) = summary::inner_run(dir, phase).filter(|_| phase.iterations > 0) {
@@ -61,7 +61,7 @@ fn to_json(view: &RunView, dir: &CliqDir) -> serde_json::Value {
 }
 
 /// `none`, `running`, `interrupted`, or how it ended, in lower case.
-fn state(view: Option<&RunView>, running: bool) -> &'static str {
+pub(super) fn state(view: Option<&RunView>, running: bool) -> &'static str {
     match (view, running) {
         (None, false) => "none",
         (None, true) => "running",

@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-settings", &["cliq-workflow"]),
     ("cliq-markers", &[]),
     ("cliq-gateway", &[]),
+    ("cliq-mcp", &[]),
     ("cliq-lifecycle", &["cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs"]),
     ("cliq-agent", &["cliq-agents"]),
     (
@@ -27,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-markers",
             "cliq-gateway",
             "cliq-lifecycle",
+            "cliq-mcp",
             "cliq-orchestrator",
             "cliq-agents",
         ],

@@ -11,6 +11,7 @@ mod foreign_agents;
 mod gates;
 mod layering;
 mod markers;
+mod mcp;
 mod models;
 mod notifications;
 mod plans;

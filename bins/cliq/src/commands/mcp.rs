@@ -1,0 +1,104 @@
+//! `cliq mcp`: the tools of the MCP server, by what the commands of the same names do.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cliq_fs::ProjectLock;
+use cliq_gateway::{Filter, NewSignal, SignalStatus, Store};
+use cliq_lifecycle::read;
+use cliq_mcp::{CreateSignal, Desk, ListSignals};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::gateway::{self, block_on};
+use crate::project;
+use crate::render::plan as show;
+
+pub(super) fn run() -> Result<ExitCode, Failure> {
+    block_on(async {
+        cliq_mcp::serve(Arc::new(Here)).await.map_err(|error| Failure::failed(error.to_string()))?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The project that the server was started in.
+struct Here;
+
+/// The plan that an agent works on.
+fn own_plan() -> Option<String> {
+    std::env::var("CLIQ_PLAN").ok().filter(|plan| !plan.is_empty())
+}
+
+impl Here {
+    async fn create(&self, signal: CreateSignal) -> Result<Value, Failure> {
+        let plan = signal.plan.or_else(own_plan).ok_or_else(|| Failure::usage("name the plan: `plan`"))?;
+        let payload = signal.payload.map_or_else(String::new, cliq_mcp::Payload::into_text);
+        let new = NewSignal::parse(&signal.signal_type, &plan, &payload)
+            .map_err(|refused| Failure::usage(refused.to_string()))?;
+        let project = gateway::project_name(signal.project.as_deref())?;
+        let store = gateway::open().await?;
+        let id = store.create(&project, &new).await?;
+        Ok(json!(store.signal(id).await?))
+    }
+
+    async fn list(&self, filter: ListSignals) -> Result<Value, Failure> {
+        let status = match filter.status.as_deref() {
+            None => None,
+            Some(word) => Some(SignalStatus::parse(word).ok_or_else(|| {
+                let words = SignalStatus::ALL.map(SignalStatus::as_str).join(", ");
+                Failure::usage(format!("`{word}` is no status; they are: {words}"))
+            })?),
+        };
+        let project = Some(gateway::project_name(None)?);
+        let filter = Filter { project, plan: filter.plan, status, limit: Some(filter.limit.unwrap_or(50)) };
+        Ok(json!({"signals": gateway::open().await?.signals(&filter).await?}))
+    }
+
+    async fn plans(&self, plan: Option<String>) -> Result<Value, Failure> {
+        let (project, store) = (gateway::project_name(None)?, gateway::open().await?);
+        let Some(plan) = plan.or_else(own_plan) else {
+            let rows = store.plans(Some(&project)).await?;
+            let plans: Result<Vec<Value>, Failure> =
+                rows.iter().map(|row| Ok(show::document(&read(row)?, row))).collect();
+            return Ok(json!({"plans": plans?}));
+        };
+        let row = store.plan(&project, &plan).await?;
+        let row = row.ok_or_else(|| Failure::usage(format!("there is no plan `{plan}` in {project}")))?;
+        Ok(show::document(&read(&row)?, &row))
+    }
+
+    fn run(&self) -> Result<Value, Failure> {
+        let dir = project::open()?;
+        let workflow = project::team(&dir)?;
+        let running = ProjectLock::holder(&dir)?.is_some();
+        let view = project::last_run(&dir, &workflow)?.map(|(_, view)| view);
+        let state = super::status::state(view.as_ref(), running);
+        let mut value = view.map_or_else(|| json!({}), |view| super::status::to_json(&view, &dir));
+        value["state"] = state.into();
+        Ok(value)
+    }
+}
+
+fn told(outcome: Result<Value, Failure>) -> Result<Value, String> {
+    outcome.map_err(|failure| failure.text().to_owned())
+}
+
+#[async_trait]
+impl Desk for Here {
+    async fn create_signal(&self, signal: CreateSignal) -> Result<Value, String> {
+        told(self.create(signal).await)
+    }
+
+    async fn list_signals(&self, filter: ListSignals) -> Result<Value, String> {
+        told(self.list(filter).await)
+    }
+
+    async fn plan_status(&self, plan: Option<String>) -> Result<Value, String> {
+        told(self.plans(plan).await)
+    }
+
+    async fn run_status(&self) -> Result<Value, String> {
+        told(self.run())
+    }
+}

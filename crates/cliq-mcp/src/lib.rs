@@ -1,0 +1,167 @@
+//! An MCP server over standard input and output (SPEC section 12): agents that speak the Model Context Protocol emit signals
+//! by it, and look at signals, plans and runs.
+//!
+//! What the tools do is a [`Desk`]'s to know; here is only how they are offered.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, ContentBlock, Implementation, ServerCapabilities, ServerConfig};
+use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Does what the tools say. Errors are for whoever called: what was wrong, and what would be right.
+#[async_trait]
+pub trait Desk: Send + Sync {
+    /// Puts a signal into the queue. Gives the signal.
+    async fn create_signal(&self, signal: CreateSignal) -> Result<Value, String>;
+    /// Signals, the newest last.
+    async fn list_signals(&self, filter: ListSignals) -> Result<Value, String>;
+    /// How a plan stands, or all plans.
+    async fn plan_status(&self, plan: Option<String>) -> Result<Value, String>;
+    /// How the project's run stands.
+    async fn run_status(&self) -> Result<Value, String>;
+}
+
+/// A signal to be emitted.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct CreateSignal {
+    /// The type, such as `implement_finished`, `implement_task_finished`, `review_approved`, `review_changes_requested`,
+    /// `planner_finished`, `verify_approved` or `verify_failed`.
+    #[serde(alias = "type")]
+    pub signal_type: String,
+    /// The plan that it is about. Default: the one that the caller works on.
+    #[serde(default, alias = "plan_file")]
+    pub plan: Option<String>,
+    /// What goes with it, such as `{"wave_number": 1, "task_number": 2}`, or `{"body": "what has to be changed"}`.
+    #[serde(default)]
+    pub payload: Option<Payload>,
+    /// The project's directory. Default: the one that the caller works in.
+    #[serde(default)]
+    pub project: Option<String>,
+}
+
+/// What goes with a signal.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Payload {
+    /// Fields.
+    Object(Map<String, Value>),
+    /// Free text.
+    Text(String),
+}
+
+impl Payload {
+    /// As it is written on a command line.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Object(object) => Value::Object(object).to_string(),
+            Self::Text(text) => text,
+        }
+    }
+}
+
+/// Which signals are wanted.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct ListSignals {
+    /// Only those that are `pending`, `processing`, `done` or `failed`.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// Only those about this plan.
+    #[serde(default)]
+    pub plan: Option<String>,
+    /// At most so many, the newest. Default: 50.
+    #[serde(default)]
+    pub limit: Option<u32>,
+}
+
+/// Which plan is wanted.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct WhichPlan {
+    /// The plan. Default: the one that the caller works on, else all of the project.
+    #[serde(default)]
+    pub plan: Option<String>,
+}
+
+#[derive(Clone)]
+struct Server {
+    desk: Arc<dyn Desk>,
+}
+
+/// The result of a tool; what went wrong is a result too, so that the model reads it.
+fn result(outcome: Result<Value, String>) -> CallToolResult {
+    match outcome {
+        Ok(value) => CallToolResult::structured(value),
+        Err(why) => CallToolResult::error(vec![ContentBlock::text(why)]),
+    }
+}
+
+#[tool_router]
+impl Server {
+    #[tool(
+        description = "Emit a signal to the daemon that drives plans: that a task, an implementation, a review or a verification is finished, and how.",
+        annotations(destructive_hint = false)
+    )]
+    async fn signal_create(&self, Parameters(signal): Parameters<CreateSignal>) -> CallToolResult {
+        result(self.desk.create_signal(signal).await)
+    }
+
+    #[tool(
+        description = "List signals of the project with their status, and the reasons of those that failed.",
+        annotations(read_only_hint = true)
+    )]
+    async fn signal_list(&self, Parameters(filter): Parameters<ListSignals>) -> CallToolResult {
+        result(self.desk.list_signals(filter).await)
+    }
+
+    #[tool(
+        description = "How a plan stands: its state, its tasks, the agents at work, open questions.",
+        annotations(read_only_hint = true)
+    )]
+    async fn plan_status(&self, Parameters(which): Parameters<WhichPlan>) -> CallToolResult {
+        result(self.desk.plan_status(which.plan).await)
+    }
+
+    #[tool(
+        description = "How the project's run stands: each phase with its status and iterations.",
+        annotations(read_only_hint = true)
+    )]
+    async fn run_status(&self) -> CallToolResult {
+        result(self.desk.run_status().await)
+    }
+}
+
+#[tool_handler]
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let mut me = Implementation::from_build_env();
+        me.name = "cliq".to_owned();
+        me.version = env!("CARGO_PKG_VERSION").to_owned();
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build()).with_server_info(me).with_instructions(
+            "Signals tell the cliq daemon what happened to a plan. Emit one with signal_create when your part is done; a signal that does not fit fails, and signal_list says why.",
+        )
+    }
+}
+
+/// Why the server ended other than by the end of its input.
+#[derive(Debug, thiserror::Error)]
+#[error("the MCP server: {0}")]
+pub struct McpError(String);
+
+/// Serves on standard input and output until the input ends. Needs a tokio runtime.
+///
+/// # Errors
+/// Whoever is at the other end does not speak the protocol.
+pub async fn serve(desk: Arc<dyn Desk>) -> Result<(), McpError> {
+    let service = match (Server { desk }).serve(rmcp::transport::stdio()).await {
+        Ok(service) => service,
+        // Somebody looked in and left.
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(McpError(error.to_string())),
+    };
+    service.waiting().await.map(drop).map_err(|error| McpError(error.to_string()))
+}
