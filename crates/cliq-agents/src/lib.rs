@@ -69,7 +69,9 @@ fn settings(ctx: &PhaseContext) -> Result<Settings, AnyError> {
 }
 
 fn settings_at(cliq_dir: &Utf8Path) -> Result<Settings, AnyError> {
-    let project = cliq_dir.join("settings.json");
+    // A team within a team, or an agent of a plan, works in a directory of its own below the project's `.cliq`.
+    let project = cliq_dir.ancestors().find(|dir| dir.file_name() == Some(".cliq")).unwrap_or(cliq_dir);
+    let project = project.join("settings.json");
     Ok(Settings::load(cliq_settings::home().as_deref(), Some(&project))?)
 }
 

@@ -10,7 +10,7 @@ fn stream_of(events: &str) -> String {
 }
 
 /// As the Messages API streams it.
-fn anthropic(text: &str) -> String {
+pub(crate) fn anthropic(text: &str) -> String {
     let (first, second) = text.split_at(text.len() / 2);
     let delta = |text: &str| {
         format!(

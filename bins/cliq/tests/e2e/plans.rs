@@ -409,3 +409,41 @@ fn branches_need_a_repository() {
     env.wait_for("a question", || status(&env)["questions"].as_array().is_some_and(|q| !q.is_empty()));
     assert!(status(&env)["questions"][0]["text"].as_str().unwrap().contains("is no git repository"));
 }
+
+/// Models have no shell: what they say by markers is as good as a signal.
+#[test]
+fn models_play_roles() {
+    let answer = |text: &str| crate::models::anthropic(text);
+    let server = crate::server::Server::start(vec![
+        answer("The task is done.\n\nREADY_FOR_REVIEW: w1-t1\n\nSummary: small\n"),
+        answer("Not quite.\n\nREVIEW_FAILED: ship\n\nRequired Fixes:\n- name it better\n"),
+        answer("```\nREADY_FOR_REVIEW: ship\n```\n"),
+        answer("REVIEW_PASSED: ship\n"),
+        answer("AUDIT_PASSED: ship\n"),
+    ]);
+    let env = project();
+    for (key, value) in [
+        ("default_agent", "claude-api"),
+        ("agents.claude-api.base_url", server.base.as_str()),
+        ("agents.claude-api.api_key", "sk-test-secret"),
+    ] {
+        env.cliq(["settings", "set", key, value]).expect(0);
+    }
+    start(&env, "Goal.\n\n## Wave 1\n\n### Task 1: a\nDo a, and nothing else.\n");
+    let _daemon = daemon(&env);
+    wait_for_state(&env, "done");
+    let asked = server.asked();
+    let prompts: Vec<&str> =
+        asked.iter().map(|a| a.body["messages"][0]["content"].as_str().unwrap()).collect();
+    for (n, part) in [
+        (0, "Do a, and nothing else."),
+        (0, "You implement one task of a plan."),
+        (0, "READY_FOR_REVIEW: w1-t1"),
+        (1, "REVIEW_FAILED: ship"),
+        (2, "> - name it better"),
+        (4, "You have the last word."),
+    ] {
+        assert!(prompts[n].contains(part), "{part:?} is not in prompt {n}:\n{}", prompts[n]);
+    }
+    assert_eq!(prompts.len(), 5);
+}

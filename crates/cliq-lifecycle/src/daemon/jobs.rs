@@ -69,7 +69,14 @@ impl Daemon {
         let running = self.running.remove(&ended.key);
         let what = running.map_or_else(|| format!("job {job}"), |running| running.what);
         let (event, why) = match ended.outcome {
-            JobOutcome::Ended { text, success, why } => (Event::JobEnded { job, text, success }, why),
+            JobOutcome::Ended { text, success, why } => {
+                // Why an agent failed is what the next one, or a person, has to know.
+                let text = match &why {
+                    Some(why) => format!("{}\n\n{why}\n", text.trim_end()),
+                    None => text,
+                };
+                (Event::JobEnded { job, text, success }, why)
+            }
             JobOutcome::NotStarted(why) => (Event::JobNotStarted { job, why: why.clone() }, Some(why)),
             JobOutcome::Stopped => return Ok(()),
         };
