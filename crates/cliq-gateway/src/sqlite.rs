@@ -5,22 +5,23 @@
 
 mod plans;
 mod rows;
+mod statement;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
-};
-use sqlx::{Connection, Executor, Row};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, Executor, Row};
+use tokio::sync::Mutex;
 
 use crate::error::{At, GatewayError};
 use crate::signal::{Claim, NewSignal, Signal, SignalStatus};
 use crate::store::{Filter, Finish, Outcome, PlanEvent, PlanRow, Step, Store};
 use rows::signal;
+use statement::run;
 
 /// The format of the database, in its `user_version`.
 const FORMAT: i64 = 1;
@@ -79,7 +80,9 @@ CREATE INDEX IF NOT EXISTS idx_plan_events ON plan_events (project, plan, id);
 pub struct SqliteStore {
     path: Utf8PathBuf,
     patience: Duration,
-    pool: SqlitePool,
+    /// One, and no pool of them: SQLite takes one writer at a time, and handing a connection around costs as much as a
+    /// statement.
+    connection: Arc<Mutex<SqliteConnection>>,
 }
 
 impl SqliteStore {
@@ -104,15 +107,11 @@ impl SqliteStore {
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(patience);
-        let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
-        // Nobody else in this process holds the one connection for long.
-        let pool = pool.acquire_timeout(patience * 2).connect_with(options).await;
-        let store = Self {
-            path: path.to_owned(),
-            patience,
-            pool: pool.map_err(|error| explain(path, patience, error))?,
-        };
+            .busy_timeout(patience)
+            .disable_statement_logging();
+        let connection = SqliteConnection::connect_with(&options).await;
+        let connection = connection.map_err(|error| explain(path, patience, error))?;
+        let store = Self { path: path.to_owned(), patience, connection: Arc::new(Mutex::new(connection)) };
         store.prepare().await.map_err(|error| store.explain(error))?;
         store.check_format().await?;
         Ok(store)
@@ -127,7 +126,7 @@ impl SqliteStore {
     }
 
     async fn format(&self) -> Result<i64, sqlx::Error> {
-        sqlx::query("PRAGMA user_version").fetch_one(&self.pool).await?.try_get(0)
+        sqlx::query("PRAGMA user_version").fetch_one(&mut *self.connection.lock().await).await?.try_get(0)
     }
 
     /// Makes the tables where there are none.
@@ -135,7 +134,7 @@ impl SqliteStore {
         if self.format().await? != 0 {
             return Ok(());
         }
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = self.connection.lock().await;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
         transaction.execute(SCHEMA).await?;
         transaction.execute("PRAGMA user_version = 1").await?;
@@ -158,7 +157,7 @@ impl SqliteStore {
         signal: &NewSignal,
         identity: &str,
     ) -> Result<i64, sqlx::Error> {
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = self.connection.lock().await;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
         let known = sqlx::query("SELECT signal_id FROM bridged_files WHERE identity = ?")
             .bind(identity)
@@ -188,17 +187,15 @@ async fn insert(
     project: &str,
     signal: &NewSignal,
 ) -> Result<i64, sqlx::Error> {
-    let inserted = sqlx::query(
+    let query = sqlx::query(
         "INSERT INTO signals (project, plan_file, signal_type, payload, status, created_at) VALUES (?, ?, ?, ?, 'pending', ?)",
     )
     .bind(project)
     .bind(signal.plan().as_str())
     .bind(signal.kind().as_str())
     .bind(signal.payload_text())
-    .bind(now())
-    .execute(connection)
-    .await?;
-    Ok(inserted.last_insert_rowid())
+    .bind(now());
+    Ok(run(connection, query).await?.1.last_insert_rowid())
 }
 
 async fn finish(
@@ -210,23 +207,21 @@ async fn finish(
         Finish::Done(result) => (SignalStatus::Done, result),
         Finish::Failed(why) => (SignalStatus::Failed, why),
     };
-    let updated = sqlx::query(
+    let query = sqlx::query(
         "UPDATE signals SET status = ?, processed_at = ?, result = ? WHERE id = ? AND status = 'processing' AND claimed_by = ?",
     )
     .bind(status.as_str())
     .bind(now())
     .bind(result)
     .bind(claim.id)
-    .bind(&claim.holder)
-    .execute(connection)
-    .await?;
-    Ok(if updated.rows_affected() == 1 { Outcome::Applied } else { Outcome::Stale })
+    .bind(&claim.holder);
+    Ok(if run(connection, query).await?.1.rows_affected() == 1 { Outcome::Applied } else { Outcome::Stale })
 }
 
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, project: &str, signal: &NewSignal) -> Result<i64, GatewayError> {
-        let create = async { insert(&mut *self.pool.acquire().await?, project, signal).await };
+        let create = async { insert(&mut *self.connection.lock().await, project, signal).await };
         create.await.map_err(|error| self.explain(error))
     }
 
@@ -242,7 +237,7 @@ impl Store for SqliteStore {
     async fn forget_file(&self, identity: &str) -> Result<(), GatewayError> {
         let deleted = sqlx::query("DELETE FROM bridged_files WHERE identity = ?")
             .bind(identity)
-            .execute(&self.pool)
+            .execute(&mut *self.connection.lock().await)
             .await;
         deleted.map(drop).map_err(|error| self.explain(error))
     }
@@ -250,22 +245,20 @@ impl Store for SqliteStore {
     async fn claim(&self, project: &str, worker: &str) -> Result<Option<(Claim, Signal)>, GatewayError> {
         // Unlike any other claim, of this worker too.
         let holder = format!("{worker}#{}", uuid::Uuid::now_v7().simple());
-        let rows = sqlx::query(
+        let query = sqlx::query(
             "UPDATE signals SET status = 'processing', claimed_by = ?, claimed_at = ? WHERE id = (SELECT id FROM signals WHERE project = ? AND status = 'pending' ORDER BY created_at, id LIMIT 1) RETURNING *",
         )
         .bind(&holder)
         .bind(now())
-        .bind(project)
-        // To the end, so that the statement is over.
-        .fetch_all(&self.pool)
-        .await;
-        let rows = rows.map_err(|error| self.explain(error))?;
+        .bind(project);
+        let claimed = run(&mut *self.connection.lock().await, query).await;
+        let (rows, _) = claimed.map_err(|error| self.explain(error))?;
         let claimed = rows.first().map(signal).transpose().map_err(|error| self.explain(error))?;
         Ok(claimed.map(|signal| (Claim { id: signal.id, holder }, signal)))
     }
 
     async fn finish(&self, claim: &Claim, how: &Finish) -> Result<Outcome, GatewayError> {
-        let finish = async { finish(&mut *self.pool.acquire().await?, claim, how).await };
+        let finish = async { finish(&mut *self.connection.lock().await, claim, how).await };
         finish.await.map_err(|error| self.explain(error))
     }
 
@@ -274,7 +267,7 @@ impl Store for SqliteStore {
             "UPDATE signals SET status = 'pending', claimed_by = '', claimed_at = '' WHERE status = 'processing' AND claimed_at <= ? RETURNING id",
         )
         .bind(ago(age))
-        .fetch_all(&self.pool)
+        .fetch_all(&mut *self.connection.lock().await)
         .await;
         let ids = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
         ids.map_err(|error| self.explain(error))
@@ -285,7 +278,7 @@ impl Store for SqliteStore {
             "UPDATE signals SET status = 'pending', claimed_by = '', claimed_at = '' WHERE status = 'processing' AND substr(claimed_by, 1, length(?1) + 1) = ?1 || '#' RETURNING id",
         )
         .bind(worker)
-        .fetch_all(&self.pool)
+        .fetch_all(&mut *self.connection.lock().await)
         .await;
         let ids = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
         ids.map_err(|error| self.explain(error))
@@ -296,7 +289,7 @@ impl Store for SqliteStore {
             "UPDATE signals SET status = 'pending', claimed_by = '', claimed_at = '', processed_at = '', result = '' WHERE id = ? AND status = 'failed'",
         )
         .bind(id)
-        .execute(&self.pool)
+        .execute(&mut *self.connection.lock().await)
         .await;
         updated.map(|done| done.rows_affected() == 1).map_err(|error| self.explain(error))
     }
@@ -309,14 +302,17 @@ impl Store for SqliteStore {
         .bind(filter.plan.as_deref())
         .bind(filter.status.map(SignalStatus::as_str))
         .bind(filter.limit.map_or(-1, i64::from))
-        .fetch_all(&self.pool)
+        .fetch_all(&mut *self.connection.lock().await)
         .await;
         let signals = rows.and_then(|rows| rows.iter().map(signal).collect());
         signals.map_err(|error| self.explain(error))
     }
 
     async fn signal(&self, id: i64) -> Result<Option<Signal>, GatewayError> {
-        let row = sqlx::query("SELECT * FROM signals WHERE id = ?").bind(id).fetch_optional(&self.pool).await;
+        let row = sqlx::query("SELECT * FROM signals WHERE id = ?")
+            .bind(id)
+            .fetch_optional(&mut *self.connection.lock().await)
+            .await;
         row.and_then(|row| row.as_ref().map(signal).transpose()).map_err(|error| self.explain(error))
     }
 
@@ -324,26 +320,30 @@ impl Store for SqliteStore {
         let rows = sqlx::query(
             "SELECT project FROM plans UNION SELECT project FROM signals WHERE status = 'pending' ORDER BY 1",
         )
-        .fetch_all(&self.pool)
+        .fetch_all(&mut *self.connection.lock().await)
         .await;
         let names = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
         names.map_err(|error| self.explain(error))
     }
 
     async fn plans(&self, project: Option<&str>) -> Result<Vec<PlanRow>, GatewayError> {
-        plans::list(&self.pool, project).await.map_err(|error| self.explain(error))
+        plans::list(&mut *self.connection.lock().await, project).await.map_err(|error| self.explain(error))
     }
 
     async fn plan(&self, project: &str, name: &str) -> Result<Option<PlanRow>, GatewayError> {
-        plans::find(&self.pool, project, name).await.map_err(|error| self.explain(error))
+        plans::find(&mut *self.connection.lock().await, project, name)
+            .await
+            .map_err(|error| self.explain(error))
     }
 
     async fn apply(&self, step: &Step) -> Result<Outcome, GatewayError> {
-        plans::apply(&self.pool, step).await.map_err(|error| self.explain(error))
+        plans::apply(&mut *self.connection.lock().await, step).await.map_err(|error| self.explain(error))
     }
 
     async fn events(&self, project: &str, plan: &str, after: i64) -> Result<Vec<PlanEvent>, GatewayError> {
-        plans::events(&self.pool, project, plan, after).await.map_err(|error| self.explain(error))
+        plans::events(&mut *self.connection.lock().await, project, plan, after)
+            .await
+            .map_err(|error| self.explain(error))
     }
 }
 

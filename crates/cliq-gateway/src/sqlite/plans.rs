@@ -1,35 +1,38 @@
 //! Plans and what happened to them.
 
 use sqlx::Connection;
-use sqlx::sqlite::SqlitePool;
+use sqlx::sqlite::SqliteConnection;
 
 use super::rows::{event, plan};
 use super::{finish, insert, now};
 use crate::store::{Outcome, PlanEvent, PlanRow, Step};
 
-pub(super) async fn list(pool: &SqlitePool, project: Option<&str>) -> Result<Vec<PlanRow>, sqlx::Error> {
+pub(super) async fn list(
+    connection: &mut SqliteConnection,
+    project: Option<&str>,
+) -> Result<Vec<PlanRow>, sqlx::Error> {
     let rows = sqlx::query("SELECT * FROM plans WHERE ?1 IS NULL OR project = ?1 ORDER BY project, name")
         .bind(project)
-        .fetch_all(pool)
+        .fetch_all(connection)
         .await?;
     rows.iter().map(plan).collect()
 }
 
 pub(super) async fn find(
-    pool: &SqlitePool,
+    connection: &mut SqliteConnection,
     project: &str,
     name: &str,
 ) -> Result<Option<PlanRow>, sqlx::Error> {
     let row = sqlx::query("SELECT * FROM plans WHERE project = ? AND name = ?")
         .bind(project)
         .bind(name)
-        .fetch_optional(pool)
+        .fetch_optional(connection)
         .await?;
     row.as_ref().map(plan).transpose()
 }
 
 pub(super) async fn events(
-    pool: &SqlitePool,
+    connection: &mut SqliteConnection,
     project: &str,
     name: &str,
     after: i64,
@@ -38,13 +41,12 @@ pub(super) async fn events(
         .bind(project)
         .bind(name)
         .bind(after)
-        .fetch_all(pool)
+        .fetch_all(connection)
         .await?;
     rows.iter().map(event).collect()
 }
 
-pub(super) async fn apply(pool: &SqlitePool, step: &Step) -> Result<Outcome, sqlx::Error> {
-    let mut connection = pool.acquire().await?;
+pub(super) async fn apply(connection: &mut SqliteConnection, step: &Step) -> Result<Outcome, sqlx::Error> {
     // Dropped without a commit, it is rolled back.
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let (plan, now) = (&step.plan, now());
