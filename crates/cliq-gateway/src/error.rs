@@ -55,7 +55,7 @@ pub enum GatewayError {
         path: Utf8PathBuf,
     },
     /// It cannot be opened.
-    #[error("cannot open {path}: {message}")]
+    #[error("cannot open {path}: {message}. Is its directory there, and writable?")]
     Open {
         /// The database.
         path: Utf8PathBuf,

@@ -7,6 +7,7 @@ mod plans;
 mod rows;
 mod statement;
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -369,13 +370,21 @@ fn explain(path: &Utf8Path, patience: Duration, error: sqlx::Error) -> GatewayEr
         }
         _ => (None, String::new()),
     };
-    // The low byte is the kind of error; the others say more about it.
-    match code.map(|code| code & 0xff) {
+    // The low byte is the kind of error; the others say more about it. 4874: there is no room for the index of the log.
+    match code.map(|code| if code == 4874 { 13 } else { code & 0xff }) {
         Some(5 | 6) => GatewayError::Locked { path, seconds: patience.as_secs() },
         Some(8) => GatewayError::ReadOnly { path },
         Some(11 | 26) => GatewayError::Corrupt { path, message },
         Some(13) => GatewayError::Full { path },
-        Some(14 | 23) => GatewayError::Open { path, message },
+        // The database says no more than that; what the system says of the file is more.
+        Some(14 | 23) => {
+            match std::fs::OpenOptions::new().append(true).open(&path).map_err(|error| error.kind()) {
+                Err(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
+                    GatewayError::ReadOnly { path }
+                }
+                _ => GatewayError::Open { path, message },
+            }
+        }
         _ => GatewayError::Database { path, source: error },
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::env::Env;
+use crate::env::{Env, done};
 use crate::plans::{daemon, project};
 
 fn list(env: &Env, args: &[&str]) -> Vec<Value> {
@@ -134,4 +134,27 @@ fn troubles_of_the_database() {
         let _ = bytes.map(|bytes| fs::write(file, bytes).unwrap());
     }
     assert_eq!(list(&env, &[]).len(), 1);
+}
+
+/// A home that cannot be written, and one that is full: what was there stays, and nothing is there by half.
+#[test]
+fn troubles_of_the_disk() {
+    let env = project();
+    let script = "mount -t tmpfs -o size=400k tmpfs \"$CLIQ_HOME\"
+        emit() { timeout 60 \"$1\" signal emit plan_start p --payload \"$2\" 2>&1; echo \"code $?\"; }
+        emit \"$1\" first; mount -o remount,ro \"$CLIQ_HOME\"; emit \"$1\" second
+        mount -o remount,rw \"$CLIQ_HOME\"; dd if=/dev/zero of=\"$CLIQ_HOME/big\" bs=1k 2>/dev/null
+        emit \"$1\" \"$(head -c 50000 /dev/zero | tr '\\0' x)\"; rm \"$CLIQ_HOME/big\"; emit \"$1\" fourth
+        timeout 60 \"$1\" signal list --json";
+    std::fs::create_dir_all(env.home()).unwrap();
+    let Some(mut command) = crate::resume::in_own_mounts(&env, script) else { return };
+    let done = done(&command.output().unwrap()).expect(0);
+    let done = done.says("cannot be written; nothing was changed").says("there is no room left");
+    let (codes, list) = done.stdout.split_once("{\n").expect("a list");
+    let codes: Vec<&str> = codes.lines().filter_map(|line| line.strip_prefix("code ")).collect();
+    assert_eq!(codes, ["0", "1", "1", "0"], "{done:?}");
+    let list: Value = serde_json::from_str(&format!("{{\n{list}")).unwrap();
+    let bodies: Vec<&str> =
+        list["signals"].as_array().unwrap().iter().map(|s| s["payload"]["body"].as_str().unwrap()).collect();
+    assert_eq!(bodies, ["first", "fourth"]);
 }
