@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, test_kill_process};
 
 /// How many there are: one for the next job, one for the time in which that one is replaced.
-pub(super) const SPARES: usize = 4;
+pub(super) const SPARES: usize = 8;
 /// What tells the shim to wait for its job.
 pub(super) const WAIT: &str = "+";
 
