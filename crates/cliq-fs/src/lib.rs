@@ -29,7 +29,7 @@ pub use error::{FsError, IoContext};
 pub use layout::CliqDir;
 pub use lock::{LockError, ProjectLock};
 pub use markdown::render_handoff;
-pub use proc::{process_group_is_alive, session_of};
+pub use proc::{parent_of, process_group_is_alive, session_of};
 pub use signal_tail::SignalTail;
 pub use signal_writer::{SignalWriteError, SignalWriter};
 pub use state::{

@@ -29,8 +29,15 @@ pub fn session_of(pid: i32) -> Option<i32> {
     stat(pid).filter(|stat| stat.alive).map(|stat| stat.session)
 }
 
+/// The parent of a living process. `None` where there is no such process, or no `/proc`.
+#[must_use]
+pub fn parent_of(pid: i32) -> Option<i32> {
+    stat(pid).filter(|stat| stat.alive).map(|stat| stat.parent)
+}
+
 struct Stat {
     alive: bool,
+    parent: i32,
     group: i32,
     session: i32,
 }
@@ -41,6 +48,6 @@ fn stat(pid: i32) -> Option<Stat> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     let alive = !matches!(fields.next(), Some("Z" | "X"));
-    let mut numbers = fields.skip(1).map(|field| field.parse().ok());
-    Some(Stat { alive, group: numbers.next()??, session: numbers.next()?? })
+    let mut numbers = fields.map(|field| field.parse().ok());
+    Some(Stat { alive, parent: numbers.next()??, group: numbers.next()??, session: numbers.next()?? })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::time::Instant;
 
 use super::server::TmuxError;
@@ -105,27 +105,63 @@ impl Pane {
         }
     }
 
-    /// Signals all of the job. Gives whether there was anybody. Looking takes milliseconds, in which nothing else must wait.
-    async fn signal_all(&self, signal: Signal) -> bool {
+    /// Looks who is left of the job and does something about it. Looking takes milliseconds, in which nothing else must wait.
+    async fn look<T: Send + 'static>(
+        &self,
+        then: impl FnOnce(&[Pid], u32) -> T + Send + 'static,
+    ) -> Option<T> {
         let (mark, shim) = (self.mark.clone(), self.pid);
-        tokio::task::spawn_blocking(move || signal_marked(&mark, shim, signal)).await.unwrap_or(false)
-    }
-
-    async fn is_anybody_left(&self) -> bool {
-        let mark = self.mark.clone();
-        tokio::task::spawn_blocking(move || !marked(&mark).is_empty()).await.unwrap_or(false)
+        tokio::task::spawn_blocking(move || then(&marked(&mark), shim)).await.ok()
     }
 }
 
-fn signal_marked(mark: &Mark, shim: u32, signal: Signal) -> bool {
-    let found = marked(mark);
-    for &pid in &found {
-        // The shim leaves when the job does.
-        if signal == Signal::KILL || pid.as_raw_nonzero().get().unsigned_abs() != shim {
-            let _ = kill_process(pid, signal);
+/// Who is left of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// Nobody.
+    Nobody,
+    /// The job itself, perhaps with others.
+    Job,
+    /// Only what it started.
+    Others,
+}
+
+/// Says who is left, and with `really` asks them to end: the job itself as long as it is there, so that it can see to what it
+/// started; then the others.
+fn ask(found: &[Pid], shim: u32, really: bool) -> Left {
+    let number = |pid: &Pid| pid.as_raw_nonzero().get();
+    let is_job =
+        |pid: &&Pid| cliq_fs::parent_of(number(pid)).is_some_and(|parent| u32::try_from(parent) == Ok(shim));
+    let jobs: Vec<Pid> = found.iter().filter(is_job).copied().collect();
+    if !jobs.is_empty() {
+        if really {
+            for &job in &jobs {
+                // It leads a group of its own; an orphan that the shim adopted does not.
+                let _ = kill_process_group(job, Signal::TERM);
+                let _ = kill_process(job, Signal::TERM);
+            }
+        }
+        return Left::Job;
+    }
+    // The shim leaves when the job does.
+    let others: Vec<Pid> = found.iter().filter(|pid| number(pid).unsigned_abs() != shim).copied().collect();
+    if really {
+        for &pid in &others {
+            let _ = kill_process(pid, Signal::TERM);
         }
     }
-    !found.is_empty()
+    match (found.is_empty(), others.is_empty()) {
+        (true, _) => Left::Nobody,
+        // The shim is about to leave.
+        (false, true) => Left::Job,
+        (false, false) => Left::Others,
+    }
+}
+
+fn kill_all(found: &[Pid]) {
+    for &pid in found {
+        let _ = kill_process(pid, Signal::KILL);
+    }
 }
 
 #[async_trait]
@@ -151,13 +187,23 @@ impl Running for Pane {
             return;
         }
         let deadline = Instant::now() + grace;
-        let mut alive = self.signal_all(Signal::TERM).await;
-        while alive && Instant::now() < deadline {
+        // Whom was asked last; whoever has not been asked is asked once.
+        let mut asked = Left::Nobody;
+        loop {
+            let before = asked;
+            let left = self.look(move |found, shim| {
+                let left = ask(found, shim, false);
+                if left == before { left } else { ask(found, shim, true) }
+            });
+            asked = left.await.unwrap_or(Left::Nobody);
+            if asked == Left::Nobody {
+                break;
+            }
+            if Instant::now() >= deadline {
+                self.look(|found, _| kill_all(found)).await;
+                break;
+            }
             tokio::time::sleep(Duration::from_millis(10)).await;
-            alive = self.is_anybody_left().await;
-        }
-        if alive {
-            self.signal_all(Signal::KILL).await;
         }
         let _ = self.wait().await;
         self.gone = true;
@@ -189,7 +235,7 @@ impl Running for Pane {
 impl Drop for Pane {
     fn drop(&mut self) {
         if !self.gone {
-            signal_marked(&self.mark, self.pid, Signal::KILL);
+            kill_all(&marked(&self.mark));
         }
     }
 }
