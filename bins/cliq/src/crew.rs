@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use cliq_fs::{CliqDir, write_atomic};
 use cliq_lifecycle::{Assignment, Config, Crew, Role, Slots, TaskLoop};
 use cliq_orchestrator::RunPlan;
@@ -103,8 +103,7 @@ fn role_file(project: &Utf8Path, role: Role, settings: &Settings) -> Result<Stri
 
 /// Agents emit signals by this very program: it is found on their PATH before any other.
 fn own_program() -> Vec<(String, String)> {
-    let me = std::env::current_exe().ok().and_then(|path| Utf8PathBuf::from_path_buf(path).ok());
-    let Some(me) = me else { return Vec::new() };
+    let Ok(me) = project::own_program() else { return Vec::new() };
     let path = std::env::var("PATH").unwrap_or_default();
     let mut variables = vec![("CLIQ_PROGRAM".to_owned(), me.to_string())];
     if let Some(dir) = me.parent() {

@@ -52,9 +52,7 @@ pub(crate) fn make(
     Ok(match name {
         LauncherName::Process => Arc::new(ProcessLauncher),
         LauncherName::Tmux => {
-            let me = std::env::current_exe()?;
-            let me = me.to_str().ok_or_else(|| Failure::failed("the path of cliq itself is not UTF-8"))?;
-            let shim = vec![me.to_owned(), "pane".to_owned()];
+            let shim = vec![crate::project::own_program()?.into_string(), "pane".to_owned()];
             Arc::new(TmuxLauncher::new(dir, shim, settings.flag("tmux.keep_session"), own_pane(dir)))
         }
     })

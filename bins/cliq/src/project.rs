@@ -16,6 +16,15 @@ use serde::Deserialize;
 use crate::failure::{Failure, Kind};
 use crate::render;
 
+/// This very program. Where it was replaced while it runs, by an upgrade, the one in its place.
+pub(crate) fn own_program() -> io::Result<Utf8PathBuf> {
+    let path = std::env::current_exe()?;
+    let path = Utf8PathBuf::from_path_buf(path)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the path of cliq itself is not UTF-8"))?;
+    let replaced = path.as_str().strip_suffix(" (deleted)").map(Utf8PathBuf::from);
+    Ok(replaced.filter(|path| path.is_file()).unwrap_or(path))
+}
+
 /// The directory that the command was started in.
 pub(crate) fn here() -> Result<Utf8PathBuf, Failure> {
     let dir = std::env::current_dir()?;
@@ -138,7 +147,7 @@ fn built_in() -> AgentCommand {
 }
 
 fn this_program(args: &[&str]) -> AgentCommand {
-    let me = std::env::current_exe().ok().and_then(|path| Utf8PathBuf::from_path_buf(path).ok());
+    let me = own_program().ok();
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
     AgentCommand { program: me.unwrap_or_else(|| "cliq".into()), args, needs_env: Vec::new() }
 }
