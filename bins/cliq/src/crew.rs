@@ -111,3 +111,17 @@ fn own_program() -> Vec<(String, String)> {
     }
     variables
 }
+
+#[cfg(test)]
+mod tests {
+    use cliq_settings::Key;
+
+    use super::*;
+
+    #[test]
+    fn settings_know_every_role() {
+        for role in Role::ALL {
+            assert!(Key::find(&format!("roles.{role}.agent")).is_ok(), "{role}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Sentinel files: what their names say (SPEC section 12).
 
 use crate::kind::SignalType;
-use crate::signal::{NewSignal, PlanName, Refused};
+use crate::signal::{NewSignal, PlanName, Refused, fields};
 
 /// What names begin with, and the type that they stand for. The longest that fits counts.
 const PREFIXES: [(&str, SignalType); 7] = [
@@ -54,11 +54,7 @@ fn number(text: &str) -> Option<(u32, &str)> {
 
 /// The payload of a file whose name has numbers: they go before whatever the contents say.
 fn numbered(contents: &str, numbers: &[(&str, u32)]) -> String {
-    let mut payload = match serde_json::from_str(contents) {
-        Ok(serde_json::Value::Object(object)) => object,
-        _ if contents.trim().is_empty() => serde_json::Map::new(),
-        _ => serde_json::Map::from_iter([("body".to_owned(), contents.trim_end().into())]),
-    };
+    let mut payload = fields(contents);
     payload.extend(numbers.iter().map(|(key, number)| ((*key).to_owned(), (*number).into())));
     serde_json::Value::Object(payload).to_string()
 }

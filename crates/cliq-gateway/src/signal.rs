@@ -84,11 +84,7 @@ impl NewSignal {
         if payload.contains('\0') {
             return Err(refused("the payload holds a zero byte".to_owned()));
         }
-        let payload = match serde_json::from_str(payload) {
-            Ok(Value::Object(object)) => object,
-            _ if payload.trim().is_empty() => Map::new(),
-            _ => Map::from_iter([("body".to_owned(), Value::from(payload.trim_end()))]),
-        };
+        let payload = fields(payload);
         let whole = |key: &str| {
             let number =
                 payload.get(key).and_then(Value::as_u64).filter(|n| (1..=u64::from(u32::MAX)).contains(n));
@@ -136,6 +132,15 @@ impl NewSignal {
     #[must_use]
     pub fn payload_text(&self) -> String {
         if self.payload.is_empty() { String::new() } else { json!(self.payload).to_string() }
+    }
+}
+
+/// A payload as it is written: a JSON object, or free text, which becomes `{"body": text}`; empty is none.
+pub(crate) fn fields(payload: &str) -> Map<String, Value> {
+    match serde_json::from_str(payload) {
+        Ok(Value::Object(object)) => object,
+        _ if payload.trim().is_empty() => Map::new(),
+        _ => Map::from_iter([("body".to_owned(), Value::from(payload.trim_end()))]),
     }
 }
 

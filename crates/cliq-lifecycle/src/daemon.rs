@@ -6,7 +6,7 @@
 mod jobs;
 mod projects;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -140,8 +140,8 @@ pub struct Daemon {
     ends: (mpsc::UnboundedSender<Ended>, mpsc::UnboundedReceiver<Ended>),
     wake: Arc<Notify>,
     watches: HashMap<Utf8PathBuf, SignalWatch>,
-    /// Troubles that were told of, so that each is told of once.
-    troubles: std::collections::HashSet<String>,
+    /// Troubles that were told of and are still there, and those that were met in this tick.
+    troubles: (HashSet<String>, HashSet<String>),
 }
 
 impl Daemon {
@@ -160,7 +160,7 @@ impl Daemon {
             ends: mpsc::unbounded_channel(),
             wake: Arc::new(Notify::new()),
             watches: HashMap::new(),
-            troubles: std::collections::HashSet::new(),
+            troubles: (HashSet::new(), HashSet::new()),
         }
     }
 
@@ -193,6 +193,7 @@ impl Daemon {
             if let Err(error) = self.tick().await {
                 self.trouble(error.to_string());
             }
+            self.troubles.0 = std::mem::take(&mut self.troubles.1);
             tokio::select! {
                 () = self.wake.notified() => {}
                 Some(ended) = self.ends.1.recv() => self.ended.push(ended),
@@ -213,7 +214,7 @@ impl Daemon {
 
     /// Something that is tried again every second is told of once, until it has worked.
     fn trouble(&mut self, what: String) {
-        if self.troubles.insert(what.clone()) {
+        if self.troubles.1.insert(what.clone()) && !self.troubles.0.contains(&what) {
             self.tell(DaemonEvent::Trouble(what));
         }
     }

@@ -48,6 +48,10 @@ impl Worktrees {
     fn ensure_now(&self, work: WorkId) -> Result<Utf8PathBuf, String> {
         let path = self.path(work);
         if path.join(".git").exists() {
+            if work != WorkId::Plan {
+                // Done again, a task begins where the plan stands now; where it has work of its own, it goes on with that.
+                let _ = git(&path, &["merge", "--ff-only", "--quiet", &self.branch(WorkId::Plan)]);
+            }
             return Ok(path);
         }
         self.ignore()?;
@@ -97,6 +101,9 @@ impl Worktrees {
     pub(crate) fn merge(&self, tasks: &[(WorkId, String)]) -> Result<String, String> {
         let _turn = take_turn();
         let plan = self.ensure_now(WorkId::Plan)?;
+        if git(&plan, &["rev-parse", "--verify", "--quiet", "MERGE_HEAD"]).is_ok() {
+            return Err(format!("a merge is under way in {plan}: `git commit` ends it, then answer"));
+        }
         let mut report = String::new();
         for (work, title) in tasks {
             let (path, branch) = (self.path(*work), self.branch(*work));

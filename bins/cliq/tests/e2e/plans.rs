@@ -392,6 +392,14 @@ fn branches() {
         .unwrap();
     assert!(!merge.status.success());
     env.write(".worktrees/ship/file.txt", "one\nw1-t1\nw1-t2\n");
+    // An answer that comes too early takes nothing of it back.
+    env.cliq(["plan", "answer", "ship", "nearly"]).expect(0);
+    env.wait_for("the question again", || {
+        status(&env)["questions"][0]["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("a merge is under way"))
+    });
+    assert_eq!(env.read(".worktrees/ship/file.txt"), "one\nw1-t1\nw1-t2\n");
     git(&env, ".worktrees/ship", &["commit", "--quiet", "--all", "-m", "both"]);
     env.cliq(["plan", "answer", "ship", "merged"]).expect(0);
     wait_for_state(&env, "done");
@@ -446,4 +454,59 @@ fn models_play_roles() {
         assert!(prompts[n].contains(part), "{part:?} is not in prompt {n}:\n{}", prompts[n]);
     }
     assert_eq!(prompts.len(), 5);
+}
+
+/// Plans of the same name in two projects have nothing to do with each other, and what is wrong with one project is not the
+/// other's trouble.
+#[test]
+fn projects_do_not_meet() {
+    let env = project();
+    crew(&env, "signals", "");
+    start(&env, PLAN);
+    let other = env.path("../other");
+    std::fs::create_dir_all(&other).unwrap();
+    let there = |args: &[&str]| crate::env::done(&env.command(args).current_dir(&other).output().unwrap());
+    there(&["init"]).expect(0);
+    let slow =
+        format!("echo x >> '{}'; sleep 1; echo READY_FOR_REVIEW: $CLIQ_TASK", other.join("begun").display());
+    for role in ["coder", "reviewer", "master"] {
+        let command = if role == "coder" {
+            slow.clone()
+        } else {
+            format!("sh '{}'", env.path("../agent.sh").display())
+        };
+        there(&["settings", "set", &format!("roles.{role}.command"), &command]).expect(0);
+    }
+    std::fs::write(other.join("ship.md"), PLAN).unwrap();
+    there(&["plan", "add", "ship.md"]).expect(0);
+    there(&["plan", "start", "ship"]).expect(0);
+    // An inbox that is no directory.
+    let broken = env.path("../aaa");
+    std::fs::create_dir_all(broken.join(".cliq/signals")).unwrap();
+    std::fs::write(broken.join(".cliq/signals/inbox"), "a file").unwrap();
+    env.cliq(["signal", "emit", "plan_start", "p", "--project", broken.to_str().unwrap()]).expect(0);
+    let _daemon = daemon(&env);
+    wait_for_state(&env, "done");
+    env.wait_for("the other one", || there(&["plan", "status", "ship", "--json"]).json()["state"] == "done");
+    assert_eq!(
+        std::fs::read_to_string(other.join("begun")).unwrap(),
+        "x\n".repeat(3),
+        "none was ended and begun anew"
+    );
+    assert!(env.read("../daemon.log").contains("inbox"), "{}", env.read("../daemon.log"));
+}
+
+/// Agents whose daemon was killed, of a plan that was cancelled meanwhile: nobody wants them, and they go.
+#[test]
+fn what_a_dead_daemon_left_is_ended() {
+    let env = project();
+    crew(&env, "signals", r#"echo x >> "$CLIQ_PROJECT/begun"; sleep 100"#);
+    start(&env, PLAN);
+    let first = daemon(&env);
+    env.wait_for("they begin", || env.exists("begun"));
+    first.kill();
+    env.cliq(["plan", "cancel", "ship"]).expect(0);
+    assert!(!agents(&env).is_empty());
+    let _second = daemon(&env);
+    env.wait_for("their end", || agents(&env).is_empty());
 }

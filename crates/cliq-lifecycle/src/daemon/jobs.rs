@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, PipelineStatus, write_atomic};
 use cliq_gateway::PlanName;
-use cliq_orchestrator::{Journal, Run, RunPlan, RunView};
+use cliq_orchestrator::{Journal, Run, RunEvent, RunPlan, RunView};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,8 @@ use crate::worktrees::Worktrees;
 
 /// How long an agent may still run whose part is done.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long what a dead daemon left may take to end when asked.
+const ORPHANS: Duration = Duration::from_secs(2);
 /// As much of what an agent printed as is read: its end.
 const MOST_OUTPUT: u64 = 8 * 1024 * 1024;
 
@@ -52,11 +54,25 @@ enum JobOutcome {
 }
 
 impl Daemon {
-    pub(super) fn take_ended(&mut self, project: &str) -> Vec<Ended> {
-        let (ours, others) =
-            std::mem::take(&mut self.ended).into_iter().partition(|ended| ended.key.0 == project);
-        self.ended = others;
-        ours
+    /// One at a time: where a step fails, the others are still there.
+    pub(super) fn next_ended(&mut self, project: &str) -> Option<Ended> {
+        let at = self.ended.iter().position(|ended| ended.key.0 == project)?;
+        Some(self.ended.remove(at))
+    }
+
+    /// What agents of a daemon that died still run is ended: nobody hears them any more, and some are not wanted either.
+    pub(super) fn end_orphans(&self, project: &Utf8Path) {
+        let below = |dir: Utf8PathBuf| {
+            let entries = dir.read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
+            entries.map(camino::Utf8DirEntry::into_path).collect::<Vec<_>>()
+        };
+        let plans = below(project.join(CliqDir::NAME).join("plans"));
+        for job in plans.into_iter().flat_map(|plan| below(plan.join("jobs"))) {
+            let Ok(Some(journal)) = Journal::read(&job.join("journal.jsonl")) else { continue };
+            if let (None, Some(run_id)) = (end_of(&journal), journal.run_id()) {
+                cliq_orchestrator::sweep(run_id, None, ORPHANS);
+            }
+        }
     }
 
     pub(super) async fn ended_one(
@@ -103,8 +119,8 @@ impl Daemon {
             };
             let is_wanted = |id: u64| plan.jobs.iter().find(|job| job.id == id);
             let now = Instant::now();
-            for ((_, name, id), running) in &mut self.running {
-                if *name != row.name {
+            for ((of, name, id), running) in &mut self.running {
+                if of != project.as_str() || *name != row.name {
                     continue;
                 }
                 match is_wanted(*id) {
@@ -280,17 +296,20 @@ impl Workshop {
 /// What became of a job whose end nobody has heard of.
 fn finished(dir: &CliqDir, phase: &str) -> Option<JobOutcome> {
     let journal = Journal::read(&dir.journal()).ok().flatten()?;
-    let ended = journal.records.iter().rev().find_map(|record| match &record.event {
-        cliq_orchestrator::RunEvent::RunFinished { status, reason, .. } => Some((*status, reason.clone())),
-        _ => None,
-    });
-    match ended? {
+    match end_of(&journal)? {
         (PipelineStatus::Cancelled, _) => None,
         (status, why) => {
             let success = status == PipelineStatus::Completed;
             Some(JobOutcome::Ended { text: output(dir, phase), success, why: why.filter(|_| !success) })
         }
     }
+}
+
+fn end_of(journal: &Journal) -> Option<(PipelineStatus, Option<String>)> {
+    journal.records.iter().rev().find_map(|record| match &record.event {
+        RunEvent::RunFinished { status, reason, .. } => Some((*status, reason.clone())),
+        _ => None,
+    })
 }
 
 async fn work(

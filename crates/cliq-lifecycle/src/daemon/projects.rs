@@ -44,6 +44,7 @@ pub fn read_plan_file(project: &Utf8Path, plan: &str) -> Result<PlanFile, String
 
 impl Daemon {
     pub(super) fn recover(&mut self, project: &Utf8Path) {
+        self.end_orphans(project);
         for inbox in inboxes(project) {
             match inbox.recover() {
                 Ok(_) => {}
@@ -52,31 +53,37 @@ impl Daemon {
         }
     }
 
-    /// Everything that can be done now is done.
+    /// Everything that can be done now is done. What is wrong with one project is no other's trouble.
     pub(super) async fn tick(&mut self) -> Result<(), StepError> {
         for project in self.plans.store().projects().await? {
-            let path = Utf8PathBuf::from(&project);
-            if !path.join(CliqDir::NAME).is_dir() {
-                self.trouble(format!("{project} is no cliq project any more: its plans wait"));
-                continue;
+            if let Err(error) = self.serve(&project).await {
+                self.trouble(format!("{project}: {error}"));
             }
-            let config = match self.crew.config(&path) {
-                Ok(config) => config,
-                Err(why) => {
-                    self.trouble(format!("{project}: {why}"));
-                    continue;
-                }
-            };
-            self.bridge(&path).await?;
-            self.signals(&project, config).await?;
-            // Signals first: an agent that has emitted one and ended has done its part.
-            for ended in self.take_ended(&project) {
-                self.ended_one(&project, config, ended).await?;
-            }
-            self.signals(&project, config).await?;
-            self.reconcile(&path).await?;
         }
         Ok(())
+    }
+
+    async fn serve(&mut self, project: &str) -> Result<(), StepError> {
+        let path = Utf8Path::new(project);
+        if !path.is_absolute() || !path.join(CliqDir::NAME).is_dir() {
+            self.trouble(format!("{project} is no cliq project: what is meant for it waits"));
+            return Ok(());
+        }
+        let config = match self.crew.config(path) {
+            Ok(config) => config,
+            Err(why) => {
+                self.trouble(format!("{project}: {why}"));
+                return Ok(());
+            }
+        };
+        self.bridge(path).await?;
+        self.signals(project, config).await?;
+        // Signals first: an agent that has emitted one and ended has done its part.
+        while let Some(ended) = self.next_ended(project) {
+            self.ended_one(project, config, ended).await?;
+        }
+        self.signals(project, config).await?;
+        self.reconcile(path).await
     }
 
     async fn bridge(&mut self, project: &Utf8Path) -> Result<(), StepError> {

@@ -257,7 +257,6 @@ impl Stage {
             self.flush().await;
         }
         self.state.lock().await.closed = true;
-        self.spares().clear();
         if keep || self.own_pane.is_some() {
             let _ = self.server.kill_spares().await;
         }
@@ -267,6 +266,8 @@ impl Stage {
             // The pane that this runs in is closed by leaving.
             Some(own) => drop(self.server.kill_others(own).await),
         }
+        // Last: whoever still waited would close a pane that is gone already.
+        self.spares().clear();
     }
 }
 
