@@ -529,7 +529,7 @@ pub(crate) fn put_earlier_run_aside(dir: &cliq_fs::CliqDir) -> Result<(), FsErro
     let run_id = run_id.as_ref().and_then(|journal| journal.run_id().map(str::to_owned));
     if let Some(run_id) = &run_id {
         // Nothing of a run whose orchestrator died lives on beside the next.
-        crate::sweep::sweep(run_id, None, Duration::from_secs(2));
+        crate::sweep::end_dead_run(dir, run_id, Duration::from_secs(2));
     }
     let fallback = || Timestamp::from_unix_millis(cliq_fs::now_millis()).as_str().replace(':', "-");
     cliq_fs::archive_run(dir, &run_id.unwrap_or_else(fallback))?;

@@ -31,7 +31,7 @@ pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
 pub use plan::{Durability, Parent, PlanError, Recipient, RunPlan, Timing};
 pub use process::ProcessLauncher;
 pub use run::{ResumeError, Run, StartError};
-pub use sweep::{adopt_orphans, sweep};
+pub use sweep::{adopt_orphans, end_dead_run};
 pub use tmux::{TmuxError, TmuxLauncher, TmuxServer, run_pane};
 pub use view::{PhaseStatus, PhaseView, RunView};
 

@@ -99,7 +99,7 @@ impl Run {
         let lock = ProjectLock::acquire(&plan.dir)?;
         let (journal, run_id, from) = resumable(&mut plan, from, has_env)?;
         // Nothing of the dead orchestrator's lives on unnoticed beside what now starts anew.
-        crate::sweep::sweep(&run_id, None, plan.timing.kill_grace);
+        crate::sweep::end_dead_run(&plan.dir, &run_id, plan.timing.kill_grace);
         Self::spawn(plan, run_id, Opening::Resume { journal, from }, lock)
     }
 

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
+use cliq_fs::CliqDir;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// Makes this process, instead of the first one of the system, the parent of processes that its descendants leave behind.
@@ -20,13 +21,14 @@ pub fn adopt_orphans() -> bool {
     adopts
 }
 
-/// Ends every process on this machine that is of a run by its environment, save this one: asks, waits for `grace`, then
-/// forces. With `phase`, only those of that phase. Gives how many it found.
+/// Ends whatever is left of a run whose orchestrator died: jobs that were about to start never do, and every process on
+/// this machine that is of the run by its environment, save this one, is asked to end and after `grace` forced to. Gives
+/// how many it found. `dir` is where the run was; whoever calls this makes sure that nobody works there.
 ///
-/// Finds nothing on systems without `/proc`.
-pub fn sweep(run_id: &str, phase: Option<&str>, grace: Duration) -> usize {
-    let mark = Mark { run_id: run_id.to_owned(), phase: phase.map(str::to_owned), ..Mark::default() };
-    end_marked(&mark, grace)
+/// Finds no processes on systems without `/proc`.
+pub fn end_dead_run(dir: &CliqDir, run_id: &str, grace: Duration) -> usize {
+    crate::tmux::revoke_all(dir);
+    end_marked(&Mark { run_id: run_id.to_owned(), ..Mark::default() }, grace)
 }
 
 /// Ends every process that bears a mark. Gives how many it found.

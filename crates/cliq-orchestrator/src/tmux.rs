@@ -12,22 +12,23 @@ mod pane;
 mod server;
 mod shim;
 mod spare;
+mod spec;
 mod stage;
 
-use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{CliqDir, write_atomic};
+use cliq_fs::CliqDir;
 
 use crate::launcher::{Job, LaunchError, Launcher, Running};
 use crate::view::PhaseStatus;
 use pane::Pane;
 pub use server::{TmuxError, TmuxServer};
 pub use shim::run_pane;
+pub(crate) use spec::revoke_all;
 use stage::Stage;
 
 /// Runs jobs in panes of tmux.
@@ -60,8 +61,7 @@ impl TmuxLauncher {
     async fn start(&self, job: &Job, spec: &Utf8Path, log_start: u64) -> io::Result<Pane> {
         let over: Arc<AtomicBool> = Arc::default();
         let pane = |id: String, pid| {
-            let (stage, exit_file) = (Arc::clone(&self.stage), shim::exit_file(spec));
-            Pane::new(stage, id, pid, job, exit_file, log_start, Arc::clone(&over))
+            Pane::new(Arc::clone(&self.stage), id, pid, job, spec.to_owned(), log_start, Arc::clone(&over))
         };
         if let Some(spare) = self.stage.take_spare() {
             let running = pane(spare.pane.clone(), spare.pid)?;
@@ -73,14 +73,6 @@ impl TmuxLauncher {
         let (id, pid) = opened.map_err(io::Error::other)?;
         pane(id, pid)
     }
-
-    fn write_spec(&self, job: &Job) -> io::Result<Utf8PathBuf> {
-        let number = self.jobs.fetch_add(1, Ordering::Relaxed);
-        let path = self.specs.join(format!(".pane-{}-{number}.json", std::process::id()));
-        let spec = serde_json::to_vec(job)?;
-        write_atomic(&path, &spec).map_err(io::Error::other)?;
-        Ok(path)
-    }
 }
 
 #[async_trait]
@@ -88,12 +80,13 @@ impl Launcher for TmuxLauncher {
     async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
         let failed = |source: io::Error| LaunchError { program: job.program.clone(), source };
         shim::check(job).map_err(failed)?;
-        let spec = self.write_spec(job).map_err(failed)?;
+        let number = self.jobs.fetch_add(1, Ordering::Relaxed);
+        let spec = spec::write(&self.specs, number, job).map_err(failed)?;
         let log_start = job.log.metadata().map_or(0, |meta| meta.len());
         match self.start(job, &spec, log_start).await {
             Ok(pane) => Ok(Box::new(pane)),
             Err(error) => {
-                let _ = fs::remove_file(&spec);
+                spec::revoke(&spec);
                 Err(failed(error))
             }
         }

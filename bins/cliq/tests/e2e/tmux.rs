@@ -1,6 +1,11 @@
 //! Panes: the real tmux, on sockets of its own.
 
+use std::collections::BTreeMap;
 use std::process::Command;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use cliq_orchestrator::{CliqDir, Job, Launcher as _, TmuxLauncher, end_dead_run};
 
 use crate::env::{Env, done, skipped};
 
@@ -198,6 +203,58 @@ fn hostile_names_and_neighbours() {
         done(&run.wait_with_output().unwrap()).expect(0);
     }
     assert!(envs.iter().all(|env| !env.exists("pwned")));
+}
+
+/// A launcher whose panes take a while to begin with their job.
+fn hesitant(dir: &CliqDir) -> TmuxLauncher {
+    let shim = ["sh", "-c", r#"sleep 0.3; exec "$0" pane "$@""#, env!("CARGO_BIN_EXE_cliq")];
+    TmuxLauncher::new(dir, shim.map(str::to_owned).into(), false, None)
+}
+
+fn beginning(env: &Env) -> (CliqDir, Job) {
+    let workspace = Utf8PathBuf::from_path_buf(env.work().to_owned()).expect("UTF-8");
+    let dir = CliqDir::create(&workspace).expect("a project");
+    let job = Job {
+        title: "a".to_owned(),
+        program: "sh".to_owned(),
+        args: ["-c", "touch began; sleep 1000"].map(str::to_owned).into(),
+        env: BTreeMap::from([("CLIQ_RUN_PATH".to_owned(), "run/a".to_owned())]),
+        dir: workspace.clone(),
+        stdin: None,
+        log: dir.logs().join("a.log"),
+    };
+    (dir, job)
+}
+
+#[tokio::test]
+async fn a_job_that_is_ended_before_it_begins_never_begins() {
+    if no_tmux() {
+        return;
+    }
+    let env = Env::new(THREE, &[("x", AGENT)]);
+    let (dir, job) = beginning(&env);
+    let launcher = hesitant(&dir);
+    let mut running = launcher.launch(&job).await.expect("a pane");
+    running.end(Duration::from_secs(10)).await;
+    assert!(!running.wait().await.expect("an end").success());
+    assert!(!env.exists("began"));
+    launcher.close().await;
+}
+
+#[tokio::test]
+async fn a_dead_orchestrators_job_never_begins() {
+    if no_tmux() {
+        return;
+    }
+    let env = Env::new(THREE, &[("x", AGENT)]);
+    let (dir, job) = beginning(&env);
+    let launcher = hesitant(&dir);
+    let mut running = launcher.launch(&job).await.expect("a pane");
+    // What whoever goes on after it does.
+    end_dead_run(&dir, "run", Duration::from_secs(1));
+    assert!(!running.wait().await.expect("an end").success());
+    assert!(!env.exists("began"));
+    launcher.close().await;
 }
 
 /// A terminal for people, in a tmux of its own beside the tests' ones.

@@ -69,8 +69,9 @@ impl Daemon {
         let plans = below(project.join(CliqDir::NAME).join("plans"));
         for job in plans.into_iter().flat_map(|plan| below(plan.join("jobs"))) {
             let Ok(Some(journal)) = Journal::read(&job.join("journal.jsonl")) else { continue };
+            let Ok(dir) = CliqDir::at(&job, project) else { continue };
             if let (None, Some(run_id)) = (end_of(&journal), journal.run_id()) {
-                cliq_orchestrator::sweep(run_id, None, ORPHANS);
+                cliq_orchestrator::end_dead_run(&dir, run_id, ORPHANS);
             }
         }
     }

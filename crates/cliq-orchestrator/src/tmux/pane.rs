@@ -12,8 +12,9 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::time::Instant;
 
 use super::server::TmuxError;
-use super::shim::Told;
+use super::shim::{Told, exit_file};
 use super::spare::Feed;
+use super::spec;
 use super::stage::Stage;
 use crate::launcher::{Exit, Job, Running};
 use crate::process::{TAIL_BYTES, last_lines};
@@ -39,7 +40,8 @@ pub(super) struct Pane {
     /// Where this job's output begins in the log.
     log_start: u64,
     mark: Mark,
-    exit_file: Utf8PathBuf,
+    /// Where the job is described until it runs.
+    spec: Utf8PathBuf,
 }
 
 impl Pane {
@@ -48,7 +50,7 @@ impl Pane {
         id: String,
         pid: u32,
         job: &Job,
-        exit_file: Utf8PathBuf,
+        spec: Utf8PathBuf,
         log_start: u64,
         over: Arc<AtomicBool>,
     ) -> io::Result<Self> {
@@ -61,7 +63,7 @@ impl Pane {
             exit: None,
             over,
             feed: None,
-            exit_file,
+            spec,
             gone: false,
             alone: false,
             log: job.log.clone(),
@@ -84,9 +86,10 @@ impl Pane {
     /// What the shim said of the end; where it was killed itself, what tmux knows. A pane that somebody closed has
     /// nothing to tell: that is a hang-up.
     async fn status(&mut self) -> io::Result<Exit> {
+        let exit_file = exit_file(&self.spec);
         let told: Option<Told> =
-            fs::read(&self.exit_file).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        let _ = fs::remove_file(&self.exit_file);
+            fs::read(&exit_file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let _ = fs::remove_file(&exit_file);
         if let Some(told) = told {
             (self.gone, self.alone) = (told.alone, told.alone);
             return Ok(told.exit);
@@ -186,6 +189,9 @@ impl Running for Pane {
         if self.gone {
             return;
         }
+        // A job that has not begun is not found among the processes, and must not begin any more.
+        let spec = self.spec.clone();
+        let _ = tokio::task::spawn_blocking(move || spec::revoke(&spec)).await;
         let deadline = Instant::now() + grace;
         // Whom was asked last; whoever has not been asked is asked once.
         let mut asked = Left::Nobody;
@@ -235,6 +241,7 @@ impl Running for Pane {
 impl Drop for Pane {
     fn drop(&mut self) {
         if !self.gone {
+            spec::revoke(&self.spec);
             kill_all(&marked(&self.mark));
         }
     }

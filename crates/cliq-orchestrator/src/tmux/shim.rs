@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
 use super::spare::{self, WAIT};
+use super::spec::Claim;
 use crate::launcher::{Exit, Job};
 use crate::process::{Capture, exit_of, spawn};
 
@@ -70,8 +71,9 @@ pub(super) fn check(job: &Job) -> io::Result<()> {
 }
 
 fn run(spec: &Utf8Path) -> io::Result<u8> {
-    let job: Job = serde_json::from_slice(&fs::read(spec)?)?;
-    fs::remove_file(spec)?;
+    let Some((claim, job)) = Claim::on(spec)? else {
+        return Err(io::Error::other("the job was called off before it began"));
+    };
     let (mut reader, writer) = io::pipe()?;
     let stdin = match &job.stdin {
         Some(path) => Stdio::from(File::open(path)?),
@@ -94,6 +96,7 @@ fn run(spec: &Utf8Path) -> io::Result<u8> {
     #[cfg(not(target_os = "linux"))]
     let adopts = false;
     let spawned = spawn(&mut command);
+    drop(claim);
     // The command keeps its ends of the pipe open; without this the output would never end.
     drop(command);
     let mut child = match spawned {

@@ -180,7 +180,9 @@ impl Stage {
         script: impl Fn(&State, &[PaneRow]) -> Script,
     ) -> Result<Vec<(String, u32)>, TmuxError> {
         let mut known = state.rows.take();
+        let mut tries = 0;
         loop {
+            tries += 1;
             let (mut rows, is_fresh) = match known.take() {
                 Some(rows) => (rows, false),
                 None => (self.server.panes().await?, true),
@@ -195,7 +197,8 @@ impl Stage {
                     state.rows = (!opened.rows.is_empty()).then_some(opened.rows);
                     return Ok(opened.panes);
                 }
-                Err(TmuxError::Refused(_)) if !is_fresh => {}
+                // Fresh ones may be old too: what a killed orchestrator asked for may be done just now.
+                Err(TmuxError::Refused(_)) if !is_fresh || tries < 3 => {}
                 Err(error) => return Err(error),
             }
         }
