@@ -15,7 +15,6 @@ mod telling;
 mod watch;
 
 use std::collections::HashMap;
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ use cliq_fs::{
     AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signal, clear_signals, clear_status,
     clear_temporaries, create_channel, read_status, sync_file_system, write_routed, write_status,
 };
-use cliq_protocol::{PhaseKind, PhaseName, Timestamp};
+use cliq_protocol::{PhaseKind, PhaseName};
 use cliq_workflow::PhaseId;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -37,6 +36,7 @@ use crate::plan::{Durability, RunPlan};
 use crate::view::RunView;
 use agent::AgentRun;
 use message::Activation;
+pub(crate) use recovery::put_earlier_run_aside;
 use shared::{Message, Shared, Wakers};
 
 #[cfg(target_os = "linux")]
@@ -518,21 +518,4 @@ impl Driver {
         });
         self.activations.insert(phase, guard);
     }
-}
-
-/// Archives what an earlier run left, so that this one starts clean. `None` where there was none.
-pub(crate) fn put_earlier_run_aside(dir: &cliq_fs::CliqDir) -> Result<(), FsError> {
-    if !dir.journal().exists() {
-        return Ok(());
-    }
-    let run_id = Journal::read(&dir.journal()).ok().flatten();
-    let run_id = run_id.as_ref().and_then(|journal| journal.run_id().map(str::to_owned));
-    if let Some(run_id) = &run_id {
-        // Nothing of a run whose orchestrator died lives on beside the next.
-        crate::sweep::end_dead_run(dir, run_id, Duration::from_secs(2));
-    }
-    let fallback = || Timestamp::from_unix_millis(cliq_fs::now_millis()).as_str().replace(':', "-");
-    cliq_fs::archive_run(dir, &run_id.unwrap_or_else(fallback))?;
-    let _ = fs::remove_file(dir.pipeline_status());
-    Ok(())
 }

@@ -1,6 +1,8 @@
 //! The run's truth: `.cliq/journal.jsonl`, one event per line, enough to rebuild the whole state by replay
 //! (SPEC section 7).
 
+mod follow;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,6 +15,7 @@ use cliq_workflow::ValidatedWorkflow;
 use crate::engine::{Effect, Pipeline};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 use crate::plan::RunPlan;
+pub use follow::{JournalFollower, News};
 
 /// The writing end.
 #[derive(Debug)]
@@ -116,29 +119,8 @@ impl Journal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => Err(error).at("read", path)?,
         };
-        let mut records = Vec::new();
-        let mut rest = bytes.as_slice();
-        while let Some(end) = rest.iter().position(|&b| b == b'\n') {
-            let line = &rest[..end];
-            rest = &rest[end + 1..];
-            match Record::decode(line) {
-                Ok(record) => records.push(record),
-                Err(error) => {
-                    if let Some(found) = newer_version(line) {
-                        return Err(JournalError::Newer { path: path.to_owned(), found });
-                    }
-                    let (line, message) = (records.len() + 1, error.to_string());
-                    return Err(JournalError::Broken { path: path.to_owned(), line, message });
-                }
-            }
-            if let Some(Record { event: RunEvent::RunStarted { version, .. }, .. }) = records.last()
-                && *version > JOURNAL_VERSION
-            {
-                return Err(JournalError::Newer { path: path.to_owned(), found: u64::from(*version) });
-            }
-        }
-        let len = (bytes.len() - rest.len()) as u64;
-        Ok(Some(Self { records, torn: !rest.is_empty(), len }))
+        let (records, len) = decode_lines(path, &bytes, 0)?;
+        Ok(Some(Self { records, torn: len < bytes.len(), len: len as u64 }))
     }
 
     /// The run that it is about.
@@ -211,6 +193,32 @@ impl Journal {
         };
         (pipeline, effects.split_off(done))
     }
+}
+
+/// The events of whole lines, and how many bytes those have. `before` lines come before them in the file.
+fn decode_lines(path: &Utf8Path, bytes: &[u8], before: usize) -> Result<(Vec<Record>, usize), JournalError> {
+    let mut records = Vec::new();
+    let mut rest = bytes;
+    while let Some(end) = rest.iter().position(|&b| b == b'\n') {
+        let line = &rest[..end];
+        rest = &rest[end + 1..];
+        match Record::decode(line) {
+            Ok(record) => records.push(record),
+            Err(error) => {
+                if let Some(found) = newer_version(line) {
+                    return Err(JournalError::Newer { path: path.to_owned(), found });
+                }
+                let (line, message) = (before + records.len() + 1, error.to_string());
+                return Err(JournalError::Broken { path: path.to_owned(), line, message });
+            }
+        }
+        if let Some(Record { event: RunEvent::RunStarted { version, .. }, .. }) = records.last()
+            && *version > JOURNAL_VERSION
+        {
+            return Err(JournalError::Newer { path: path.to_owned(), found: u64::from(*version) });
+        }
+    }
+    Ok((records, bytes.len() - rest.len()))
 }
 
 fn newer_version(line: &[u8]) -> Option<u64> {

@@ -26,7 +26,7 @@ mod view;
 pub use agents::{AgentCommand, Agents};
 pub use engine::{Effect, Input, PhaseState, Pipeline, Report};
 pub use events::{JOURNAL_VERSION, Record, RunEvent};
-pub use journal::{Journal, JournalError};
+pub use journal::{Journal, JournalError, JournalFollower, News};
 pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
 pub use plan::{Durability, Parent, PlanError, Recipient, RunPlan, Timing};
 pub use process::ProcessLauncher;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cliq_fs::{CliqDir, ProjectLock, now_millis};
-use cliq_orchestrator::RunView;
+use cliq_orchestrator::{JournalFollower, News, RunView};
 use cliq_protocol::PhaseKind;
 use serde_json::json;
 
@@ -19,11 +19,22 @@ const STEP: Duration = Duration::from_millis(500);
 pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
     let dir = project::open()?;
     let workflow = project::team(&dir)?;
+    let mut journal = JournalFollower::new(&dir.journal());
+    let mut view: Option<RunView> = None;
     let mut last = String::new();
     loop {
         // The lock first: a run that ends in between is then shown as ended.
         let running = ProjectLock::holder(&dir)?.is_some();
-        let view = project::last_run(&dir, &workflow)?.map(|(_, view)| view);
+        let news = journal.read()?;
+        if !matches!(news, News::More(_)) {
+            view = None;
+        }
+        if let News::More(records) | News::Afresh(records) = news
+            && !records.is_empty()
+        {
+            let view = view.get_or_insert_with(|| RunView::new(&workflow));
+            records.iter().for_each(|record| view.apply(record));
+        }
         let state = state(view.as_ref(), running);
         if as_json {
             let view = view.unwrap_or_else(|| RunView::new(&workflow));
