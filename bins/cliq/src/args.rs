@@ -229,6 +229,13 @@ pub(crate) enum PlanCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Bring the pane of an agent at work to this terminal, where agents run in tmux. Leave with Ctrl-b d.
+    Attach {
+        /// The plan.
+        plan: String,
+        /// Which agent, where there are several: what it works on, such as `w1-t2` or `plan`.
+        task: Option<String>,
+    },
     /// Answer a question that an agent asks.
     Answer {
         /// The plan.

@@ -22,7 +22,7 @@ use crate::model::Config;
 use crate::role::Role;
 use crate::service::Plans;
 use jobs::{Ended, Key, Running};
-pub use projects::{plan_dir, read_plan_file};
+pub use projects::{job_dir, plan_dir, read_plan_file};
 
 /// How often to look without being told. What cannot be watched (a network file system) is seen this late.
 const TICK: Duration = Duration::from_secs(1);

@@ -20,7 +20,7 @@ mod table;
 mod worktrees;
 
 pub use brief::brief;
-pub use daemon::{Assignment, Crew, Daemon, DaemonEvent, plan_dir, read_plan_file};
+pub use daemon::{Assignment, Crew, Daemon, DaemonEvent, job_dir, plan_dir, read_plan_file};
 pub use machine::{Command, Event, Followed, Note, Surroundings};
 pub use model::{
     About, Brief, Config, Hold, Infrastructure, Job, PLAN_VERSION, Plan, PlanState, Purpose, Question, Slots,

@@ -29,7 +29,7 @@ pub enum StepError {
     },
     /// There is one already.
     #[error(
-        "there is a plan `{plan}` in {project} already: give the file another name, or cancel and reopen that one"
+        "there is a plan `{plan}` in {project} already: change it in its own file, .cliq/plans/{plan}/plan.md, or give this one another name with `--name`"
     )]
     Exists {
         /// The plan.

@@ -20,7 +20,12 @@ pub(super) fn run(phase: Option<&str>) -> Result<ExitCode, Failure> {
     let server = TmuxServer::of(&dir);
     if !server.is_running() {
         let running = ProjectLock::holder(&dir)?.is_some();
-        return Err(if running {
+        let plans = dir.root().join("plans");
+        return Err(if !running && plans.is_dir() {
+            Failure::failed("no run is under way in this project").hint(
+                "`cliq plan attach PLAN` shows the agents of a plan, `cliq status` how the last run ended",
+            )
+        } else if running {
             Failure::failed("the run of this project has no panes yet, or does without tmux")
                 .hint("`cliq status --watch` follows it, `cliq logs PHASE -f` shows what a phase prints")
         } else {
@@ -53,15 +58,20 @@ pub(super) fn run(phase: Option<&str>) -> Result<ExitCode, Failure> {
             .hint(format!("`cliq status` shows where it stands, `cliq logs {phase}` what it printed")));
         }
     }
+    enter(&server, "`cliq logs PHASE -f` shows what a phase prints")
+}
+
+/// Gives this terminal to a session. `else_hint` says what can be done where there is none.
+pub(super) fn enter(server: &TmuxServer, else_hint: &str) -> Result<ExitCode, Failure> {
     if !std::io::stdout().is_terminal() {
-        return Err(Failure::usage("there is no terminal to show the panes on")
-            .hint("`cliq logs PHASE -f` shows what a phase prints"));
+        return Err(Failure::usage("there is no terminal to show the panes on").hint(else_hint));
     }
     if std::env::var_os("TMUX").is_some() {
         ui::hint(
             "this is tmux within tmux: press its prefix twice to reach the inner one, C-b C-b d to leave",
         );
     }
-    let error = server.command().args(["attach-session", "-t", server.session()]).exec();
+    let session = server.shown_session()?;
+    let error = server.command().args(["attach-session", "-t", &session]).exec();
     Err(Failure::failed(format!("cannot run tmux: {error}")))
 }

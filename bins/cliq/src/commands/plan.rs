@@ -1,5 +1,7 @@
 //! `cliq plan`
 
+mod attach;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
@@ -32,6 +34,7 @@ pub(super) fn run(command: &PlanCommand) -> Result<ExitCode, Failure> {
             PlanCommand::Status { plan: Some(plan), json, watch } => status(plan, *json, *watch).await,
             PlanCommand::Show { plan, json } => show_plan(plan, *json).await,
             PlanCommand::Events { plan, json } => events(plan, *json).await,
+            PlanCommand::Attach { plan, task } => attach::run(plan, task.as_deref()).await,
             PlanCommand::Answer { plan, text, question } => answer(plan, text, *question).await,
             PlanCommand::Cancel { plan } => person(plan, Command::Cancel).await,
             PlanCommand::StartOver { plan } => person(plan, Command::StartOver).await,
@@ -89,7 +92,9 @@ async fn add(file: &Utf8Path, name: Option<&str>) -> Result<ExitCode, Failure> {
     write_atomic(&folder.join("plan.md"), text.as_bytes())?;
     let (waves, tasks) = (plan.waves.len(), plan.waves.iter().map(|wave| wave.tasks.len()).sum::<usize>());
     plans.add(project, &name, plan).await?;
-    ui::line(format!("plan {} is ready: {waves} waves, {tasks} tasks", paint(ui::BOLD, &name)))?;
+    let some = |n, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let (waves, tasks) = (some(waves, "wave"), some(tasks, "task"));
+    ui::line(format!("plan {} is ready: {waves}, {tasks}", paint(ui::BOLD, &name)))?;
     ui::line(format!("next: `cliq plan start {name}`"))?;
     daemon_hint()?;
     Ok(ExitCode::SUCCESS)

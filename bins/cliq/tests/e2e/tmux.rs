@@ -263,6 +263,12 @@ struct Terminal<'a> {
     socket: String,
 }
 
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("tmux").args(["-S", &self.socket, "kill-server"]).output();
+    }
+}
+
 impl<'a> Terminal<'a> {
     fn new(env: &'a Env, script: &str) -> Self {
         let socket = env.path("../tmux/person").to_string_lossy().into_owned();
@@ -336,6 +342,43 @@ fn a_person_attaches_and_leaves() {
     env.write("go", "");
     env.write("fine", "");
     done(&run.wait_with_output().unwrap()).expect(0);
+}
+
+#[test]
+fn a_person_attaches_to_an_agent_of_a_plan() {
+    if no_tmux() {
+        return;
+    }
+    let env = crate::plans::project();
+    let git = |args: &[&str]| {
+        let status = Command::new("git").args(args).current_dir(env.work()).status();
+        assert!(status.expect("git").success());
+    };
+    git(&["init", "-q"]);
+    git(&["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "first"]);
+    let coder = r#"echo "this is $CLIQ_TASK"; touch "$CLIQ_PROJECT/at-$CLIQ_TASK"; while [ ! -f "$CLIQ_PROJECT/go" ]; do sleep 0.02; done"#;
+    env.cliq(["settings", "set", "roles.coder.command", coder]).expect(0);
+    env.cliq(["settings", "set", "launcher", "tmux"]).expect(0);
+    // Each in a worktree of its own, which names its session.
+    env.write(
+        "p.md",
+        "Goal.\n\nBranches: yes\n\n## Wave 1\n\n### Task 1: a\nDo a.\n\n### Task 2: b\nDo b.\n",
+    );
+    env.cliq(["plan", "add", "p.md"]).expect(0);
+    env.cliq(["plan", "attach", "p"]).expect(1).says("no agent works on plan p");
+    env.cliq(["plan", "start", "p"]).expect(0);
+    let _daemon = crate::plans::daemon(&env);
+    env.wait_for("both", || env.exists("at-w1-t1") && env.exists("at-w1-t2"));
+    env.cliq(["attach"]).expect(1).says("cliq plan attach PLAN");
+    env.cliq(["plan", "attach", "p"]).expect(2).says("several agents are at work: name one of w1-t1, w1-t2");
+    env.cliq(["plan", "attach", "p", "w2-t1"]).expect(2).says("there is w1-t1, w1-t2");
+    let terminal = Terminal::new(&env, "sh");
+    terminal.keys(&["\"$CLIQ\" plan attach p w1-t2", "Enter"]);
+    terminal.shows("this is w1-t2");
+    terminal.keys(&["C-b", "d"]);
+    terminal.shows("detached");
+    env.write("go", "");
+    env.cliq(["plan", "cancel", "p"]).expect(0);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use cliq_orchestrator::{Journal, Run, RunEvent, RunPlan, RunView};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::projects::{plan_dir, read_plan_file};
+use super::projects::{job_dir, plan_dir, read_plan_file};
 use super::{Assignment, Daemon, DaemonEvent};
 use crate::brief::brief;
 use crate::machine::{Event, Surroundings};
@@ -180,7 +180,7 @@ impl Daemon {
         let workshop = Workshop {
             project: project.to_owned(),
             name: name.to_owned(),
-            dir: plan_dir(project, name).join("jobs").join(job.id.to_string()),
+            dir: job_dir(project, name, job.id),
             branches: plan.file.branches.then_some(worktrees),
             text: brief(plan, name, &plan_dir(project, name).join("plan.md"), job),
             job: job.clone(),

@@ -29,6 +29,12 @@ pub fn plan_dir(project: &Utf8Path, plan: &str) -> Utf8PathBuf {
     project.join(CliqDir::NAME).join("plans").join(plan)
 }
 
+/// Where an agent of a plan finds its brief and leaves its log and its journal: a `.cliq` directory of its own.
+#[must_use]
+pub fn job_dir(project: &Utf8Path, plan: &str, job: u64) -> Utf8PathBuf {
+    plan_dir(project, plan).join("jobs").join(job.to_string())
+}
+
 /// A plan's file, as it is now.
 ///
 /// # Errors

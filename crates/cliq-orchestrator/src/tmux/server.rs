@@ -17,6 +17,9 @@ const PANE_FORMAT: &str = "#{pane_id} #{pane_pid}";
 /// The user option that holds a pane's title: programs can change the terminal's own title, and not this.
 const TITLE: &str = "@cliq_phase";
 
+/// The variable of the server that names the session for people.
+const SESSION: &str = "CLIQ_SESSION";
+
 /// Why tmux did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -178,7 +181,7 @@ fn settings(name: &str) -> Vec<Vec<&str>> {
         vec!["set-option", "-g", "status-left-length", "40"],
         vec!["set-option", "-g", "status-right", " leave: C-b d   next window: C-b n   scroll: mouse "],
         vec!["set-option", "-g", "status-right-length", "60"],
-        vec!["set-environment", "-g", "CLIQ_SESSION", name],
+        vec!["set-environment", "-g", SESSION, name],
     ]
 }
 
@@ -232,6 +235,18 @@ impl TmuxServer {
     #[must_use]
     pub fn session(&self) -> &str {
         &self.session
+    }
+
+    /// The session as a running server itself knows it: where a team works in another place than its `.cliq` directory
+    /// tells, its name is another one.
+    ///
+    /// # Errors
+    /// tmux cannot be run, or there is no such server.
+    pub fn shown_session(&self) -> Result<String, TmuxError> {
+        let show = ["show-environment", "-g", SESSION];
+        let text = text(&self.command().args(show).stdin(Stdio::null()).output()?)?;
+        let name = text.trim_end().strip_prefix(SESSION).and_then(|rest| rest.strip_prefix('='));
+        name.map(str::to_owned).ok_or_else(|| TmuxError::Answer(text.clone()))
     }
 
     /// The name of its socket, for `tmux -L`.
