@@ -220,6 +220,7 @@ impl Driver {
     /// Tells of the beginning, which starts the first phases.
     fn open(&mut self) {
         let plan = &self.shared.plan;
+        plan.launcher.expect(plan.workflow.phases().map(|(_, phase)| 1 + phase.commands.len()).sum());
         let (cliq_version, pid) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
         let max_parallel = plan.max_parallel;
         match std::mem::replace(&mut self.opening, Opening::Start) {

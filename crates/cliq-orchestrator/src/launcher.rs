@@ -70,6 +70,9 @@ pub struct LaunchError {
 /// Starts jobs.
 #[async_trait]
 pub trait Launcher: Send + Sync {
+    /// A run begins that has this many jobs, more where gates send work back. For launchers that prepare for them.
+    fn expect(&self, _jobs: usize) {}
+
     /// Starts a job.
     ///
     /// # Errors

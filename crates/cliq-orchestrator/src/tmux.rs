@@ -77,6 +77,10 @@ impl TmuxLauncher {
 
 #[async_trait]
 impl Launcher for TmuxLauncher {
+    fn expect(&self, jobs: usize) {
+        self.stage.expect(jobs);
+    }
+
     async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
         let failed = |source: io::Error| LaunchError { program: job.program.clone(), source };
         shim::check(job).map_err(failed)?;

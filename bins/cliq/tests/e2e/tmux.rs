@@ -100,6 +100,9 @@ fn a_pane_that_dies_ends_its_phase_at_once() {
         );
         let run = env.spawn(["run", "--launcher", "tmux"]);
         env.wait_for("a", || env.exists("at-a"));
+        env.wait_for("its title", || titles(&env) == ["▸ a running"]);
+        let sessions = env.tmux(&["list-sessions", "-F", "#{session_name}"]);
+        assert_eq!(sessions, "work\n", "no pane is prepared for a job that cannot come");
         env.tmux(how);
         done(&run.wait_with_output().unwrap()).expect(3).says("without a terminal message").says(reason);
         assert_eq!(env.left_over(), Vec::<String>::new());

@@ -12,8 +12,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, test_kill_process};
 
-/// How many there are: one for the next job, one for the time in which that one is replaced.
-pub(super) const SPARES: usize = 8;
+/// How many there are at most: several phases may begin at once, and replacing one takes as long as a short phase.
+pub(super) const MOST_SPARES: usize = 8;
 /// What tells the shim to wait for its job.
 pub(super) const WAIT: &str = "+";
 

@@ -4,7 +4,7 @@
 //! in the background, one request after the other.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as PlainMutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::layout::{Place, place};
 use super::server::{PaneRow, Script, TmuxError, TmuxServer};
-use super::spare::{Feed, SPARES, Spare, WAIT};
+use super::spare::{Feed, MOST_SPARES, Spare, WAIT};
 use crate::view::PhaseStatus;
 
 /// How long titles are gathered before tmux is asked to show them: it is busiest with panes just then.
@@ -31,6 +31,8 @@ pub(super) struct Stage {
     pub(super) own_pane: Option<String>,
     state: Mutex<State>,
     spares: PlainMutex<Vec<Spare>>,
+    /// How many spare panes there should be.
+    wanted: AtomicUsize,
     requests: mpsc::UnboundedSender<Request>,
     pending: PlainMutex<Option<mpsc::UnboundedReceiver<Request>>>,
 }
@@ -84,9 +86,15 @@ impl Stage {
             own_pane,
             state: Mutex::default(),
             spares: PlainMutex::default(),
+            wanted: AtomicUsize::new(MOST_SPARES),
             requests,
             pending: PlainMutex::new(Some(pending)),
         }
+    }
+
+    /// There will be this many jobs. The first has no use for a spare pane.
+    pub(super) fn expect(&self, jobs: usize) {
+        self.wanted.store(jobs.saturating_sub(1).min(MOST_SPARES), Ordering::Relaxed);
     }
 
     /// A pane that waits for a job, if there is one.
@@ -210,7 +218,7 @@ impl Stage {
         if state.closed {
             return Ok(());
         }
-        let missing = SPARES.saturating_sub(self.spares().len());
+        let missing = self.wanted.load(Ordering::Relaxed).saturating_sub(self.spares().len());
         if missing == 0 && show.is_none() {
             return Ok(());
         }
