@@ -7,7 +7,7 @@ mod capture;
 mod group;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -49,7 +49,8 @@ impl Launcher for ProcessLauncher {
     }
 }
 
-fn start(job: &Job) -> io::Result<Process> {
+/// Starts a job, in a group of its own. Gives the end of the pipe that all it prints comes out of.
+pub(crate) fn spawn_job(job: &Job) -> io::Result<(Child, PipeReader)> {
     let (reader, writer) = io::pipe()?;
     let stdin = match &job.stdin {
         Some(path) => Stdio::from(File::open(path)?),
@@ -64,9 +65,12 @@ fn start(job: &Job) -> io::Result<Process> {
         .stdout(writer.try_clone()?)
         .stderr(writer)
         .process_group(0);
-    let child = spawn(&mut command)?;
-    // The command keeps its ends of the pipe open; without this the output would never end.
-    drop(command);
+    // The command keeps its ends of the pipe open; they go with it, so that the output has an end.
+    spawn(&mut command).map(|child| (child, reader))
+}
+
+fn start(job: &Job) -> io::Result<Process> {
+    let (child, reader) = spawn_job(job)?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     let exited = ExitWatch::new(pid)?;
     let capture = Arc::new(Mutex::new(Capture::new(job.log.clone())));
@@ -76,7 +80,7 @@ fn start(job: &Job) -> io::Result<Process> {
 
 /// A program that was written a moment ago may still be open for writing in a child that another thread is just
 /// forking; the system then says "text file busy" for an instant.
-pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
+fn spawn(command: &mut Command) -> io::Result<Child> {
     for _ in 0..50 {
         match command.spawn() {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {

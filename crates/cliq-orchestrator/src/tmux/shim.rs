@@ -1,7 +1,7 @@
 //! Inside a pane: runs the job and passes on what it prints.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::spare::{self, WAIT};
 use super::spec::Claim;
 use crate::launcher::{Exit, Job};
-use crate::process::{Capture, exit_of, spawn};
+use crate::process::{Capture, exit_of, spawn_job};
 
 /// How long the job's output may be silent before it is looked whether the job itself is over.
 const SILENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -74,33 +74,17 @@ fn run(spec: &Utf8Path) -> io::Result<u8> {
     let Some((claim, job)) = Claim::on(spec)? else {
         return Err(io::Error::other("the job was called off before it began"));
     };
-    let (mut reader, writer) = io::pipe()?;
-    let stdin = match &job.stdin {
-        Some(path) => Stdio::from(File::open(path)?),
-        None => Stdio::null(),
-    };
-    let mut command = Command::new(&job.program);
-    command
-        .args(&job.args)
-        .envs(&job.env)
-        .current_dir(&job.dir)
-        .stdin(stdin)
-        .stdout(writer.try_clone()?)
-        .stderr(writer)
-        // When this process ends, the terminal hangs up on its own group; what the job leaves running stays.
-        .process_group(0);
     let mut capture = Capture::new(job.log.clone());
     // Whatever the job leaves running becomes this process's child, so that it is known whether anything does.
     #[cfg(target_os = "linux")]
     let adopts = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
     #[cfg(not(target_os = "linux"))]
     let adopts = false;
-    let spawned = spawn(&mut command);
+    // When this process ends, the terminal hangs up on its own group; the job's is another, and what it leaves running stays.
+    let spawned = spawn_job(&job);
     drop(claim);
-    // The command keeps its ends of the pipe open; without this the output would never end.
-    drop(command);
-    let mut child = match spawned {
-        Ok(child) => child,
+    let (mut child, mut reader) = match spawned {
+        Ok(spawned) => spawned,
         Err(error) => {
             pass_on(format!("cannot start {}: {error}\n", job.program).as_bytes(), &mut capture);
             return Ok(127);
