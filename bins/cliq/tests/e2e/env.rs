@@ -176,6 +176,11 @@ impl Env {
         self.path(path).exists()
     }
 
+    /// Whether something has been written to a file: a shell makes it a moment before.
+    pub(crate) fn has_text(&self, path: &str) -> bool {
+        fs::metadata(self.path(path)).is_ok_and(|meta| meta.len() > 0)
+    }
+
     pub(crate) fn command<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cliq"));
         command

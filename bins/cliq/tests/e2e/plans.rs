@@ -258,7 +258,7 @@ fn what_was_running_when_it_stopped_is_begun_anew() {
     );
     start(&env, PLAN);
     let first = daemon(&env);
-    env.wait_for("it begins", || env.exists("begun"));
+    env.wait_for("it begins", || env.has_text("begun"));
     drop(first);
     assert_eq!(agents(&env), Vec::<String>::new(), "its agents have gone");
     env.write("go", "");
@@ -273,7 +273,7 @@ fn cancelling_ends_the_agents() {
     crew(&env, "signals", r#"echo x >> "$CLIQ_PROJECT/begun"; sleep 60"#);
     start(&env, PLAN);
     let _daemon = daemon(&env);
-    env.wait_for("they begin", || env.exists("begun"));
+    env.wait_for("they begin", || env.has_text("begun"));
     env.cliq(["plan", "cancel", "ship"]).expect(0);
     env.wait_for("their end", || agents(&env).is_empty());
     assert_eq!(status(&env)["state"], "cancelled");
@@ -503,7 +503,7 @@ fn what_a_dead_daemon_left_is_ended() {
     crew(&env, "signals", r#"echo x >> "$CLIQ_PROJECT/begun"; sleep 100"#);
     start(&env, PLAN);
     let first = daemon(&env);
-    env.wait_for("they begin", || env.exists("begun"));
+    env.wait_for("they begin", || env.has_text("begun"));
     first.kill();
     env.cliq(["plan", "cancel", "ship"]).expect(0);
     assert!(!agents(&env).is_empty());

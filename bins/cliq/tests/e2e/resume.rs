@@ -75,7 +75,7 @@ fn what_was_complete_but_unheard_is_not_run_again() {
         )],
     );
     let mut run = env.spawn(["run", "--headless"]);
-    env.wait_for("a", || env.exists("ran"));
+    env.wait_for("a", || env.has_text("ran"));
     run.kill().unwrap();
     run.wait().unwrap();
     env.write("go", "");
@@ -91,7 +91,7 @@ fn nothing_of_the_dead_run_lives_on() {
         &[("x", "ok\necho a >> ran\n[ -f go ] || { setsid sleep 1000 & sleep 1000; }\ncomplete\n")],
     );
     let mut run = env.spawn(["run", "--headless"]);
-    env.wait_for("a", || env.exists("ran"));
+    env.wait_for("a", || env.has_text("ran"));
     run.kill().unwrap();
     run.wait().unwrap();
     assert!(!env.left_over().is_empty(), "the agent outlives its orchestrator");
