@@ -407,15 +407,20 @@ impl TmuxServer {
     /// Lets a pane close once its program ends, instead of staying for people to read.
     ///
     /// # Errors
-    /// tmux cannot be run or refuses.
+    /// tmux cannot be run.
     pub fn close_at_end(&self, pane: &str) -> Result<(), TmuxError> {
         let set = ["set-option", "-p", "-t", pane, "remain-on-exit", "off"];
-        text(&self.command().args(set).stdin(Stdio::null()).output()?)?;
-        // Where it has ended already, nobody would close it any more.
-        if self.look_at(pane)?.1 {
-            text(&self.command().args(["kill-pane", "-t", pane]).stdin(Stdio::null()).output()?)?;
+        self.command().args(set).stdin(Stdio::null()).output()?;
+        match self.look_at(pane) {
+            // It has ended before, and nobody would close it any more.
+            Ok((_, true)) => {
+                self.command().args(["kill-pane", "-t", pane]).stdin(Stdio::null()).output()?;
+                Ok(())
+            }
+            // With its pane the server may have gone.
+            Ok((_, false)) | Err(TmuxError::Refused(_)) => Ok(()),
+            Err(error) => Err(error),
         }
-        Ok(())
     }
 
     /// What a pane shows, and whether the program in it has ended.
