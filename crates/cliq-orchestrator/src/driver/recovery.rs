@@ -43,7 +43,7 @@ fn unheard_of(shared: &Shared, pipeline: &Pipeline, id: PhaseId) -> Result<Optio
     Ok(results.map(|results| RunEvent::CommandsFinished { phase: phase.name.clone(), iteration, results }))
 }
 
-/// Archives what an earlier run left, so that this one starts clean. `None` where there was none.
+/// Archives what an earlier run left, if there was one, so that the next starts clean.
 pub(crate) fn put_earlier_run_aside(dir: &CliqDir) -> Result<(), FsError> {
     if !dir.journal().exists() {
         return Ok(());
