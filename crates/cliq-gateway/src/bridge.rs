@@ -110,26 +110,29 @@ impl Inbox {
         let mut found = Vec::new();
         for name in files(&self.root)? {
             match fs::symlink_metadata(self.root.join(&name)) {
-                Ok(meta) => found.push(((meta.mtime(), meta.mtime_nsec(), name), meta)),
+                Ok(meta) => found.push((meta.mtime(), meta.mtime_nsec(), name)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error).at("read", &self.root.join(name)),
             }
         }
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        found.sort();
         if !found.is_empty() {
             self.ensure()?;
         }
-        for ((_, _, name), meta) in found {
+        for (_, _, name) in found {
             let file = self.root.join("processing").join(&name);
             match fs::rename(self.root.join(&name), &file) {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 other => other.at("move", &self.root.join(&name))?,
             }
+            // Another one may have been renamed over the one that was listed.
+            let meta = fs::symlink_metadata(&file).at("read", &file)?;
             let signal = if meta.len() > MAX_PAYLOAD as u64 {
                 Err(format!("it has {} bytes, more than {MAX_PAYLOAD}", meta.len()))
             } else {
-                let contents = fs::read(&file).at("read", &file)?;
-                let contents = String::from_utf8(contents).map_err(|_| "it is not UTF-8".to_owned());
+                let contents = fs::read(&file).map_err(|error| format!("it cannot be read: {error}"));
+                let contents = contents
+                    .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()));
                 contents.and_then(|contents| sentinel::read(&name, &contents).map_err(|why| why.to_string()))
             };
             match signal {

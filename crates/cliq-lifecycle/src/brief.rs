@@ -30,7 +30,8 @@ pub fn brief(plan: &Plan, name: &str, plan_file: &Utf8Path, job: &Job) -> String
         let _ = write!(text, "\n## {}\n\n{}\n", heading(brief.why, role), quoted(&brief.text));
     }
     let _ = write!(text, "\n## Your part\n\n{}\n", part(role, name, plan_file, work));
-    let formats = formats(role, work, name);
+    let is_asked = job.brief.as_ref().is_some_and(|brief| brief.why == Why::Checkpoint);
+    let formats = formats(role, work, name, is_asked);
     if !formats.is_empty() {
         text.push_str("\n## How to end your answer\n\nEnd with exactly one of these, at the beginning of a line and outside of code fences, with the words in brackets replaced:\n");
         for format in formats {
@@ -45,7 +46,8 @@ fn heading(why: Why, role: Role) -> &'static str {
         Why::Rework => "What has to be changed",
         Why::Advice => "What the expert advises",
         Why::Answer => "What a person answers",
-        Why::Checkpoint => "Your last answer had no marker that could be understood: where do you stand?",
+        Why::Checkpoint => "Your last answer could not be understood: where do you stand?",
+        Why::Resend => "Where you stood. Go on from there, and say how it ended",
         Why::Anew => "Begin anew: three answers could not be understood. Mind the formats below",
         Why::GoOn => "Go on",
         Why::Advise => "What you are asked",
@@ -99,7 +101,7 @@ fn part(role: Role, name: &str, plan_file: &Utf8Path, work: Option<WorkId>) -> S
     }
 }
 
-fn formats(role: Role, work: Option<WorkId>, name: &str) -> Vec<String> {
+fn formats(role: Role, work: Option<WorkId>, name: &str, is_asked: bool) -> Vec<String> {
     let id = match work {
         Some(id @ WorkId::Task { .. }) => id.to_string(),
         _ => name.to_owned(),
@@ -107,6 +109,9 @@ fn formats(role: Role, work: Option<WorkId>, name: &str) -> Vec<String> {
     let mut kinds: Vec<MarkerKind> = role.markers().to_vec();
     if !kinds.is_empty() && role != Role::Expert {
         kinds.extend([MarkerKind::ExpertRequest, MarkerKind::SeekingDivineClarification]);
+    }
+    if is_asked {
+        kinds.push(MarkerKind::Checkpoint);
     }
     kinds.into_iter().map(|kind| kind.format().replace("[task_id]", &id)).collect()
 }

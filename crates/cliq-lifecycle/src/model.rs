@@ -221,6 +221,8 @@ pub enum Why {
     Answer,
     /// Nobody understood the last answer: where does it stand, and which marker is it?
     Checkpoint,
+    /// It was asked where it stands, and has said so: now what it should have said at first.
+    Resend,
     /// Nobody understood three answers: from the beginning, with the formats spelled out.
     Anew,
     /// What held it is out of the way.

@@ -5,7 +5,7 @@ use cliq_markers::MarkerKind;
 use serde_json::{Map, Value};
 
 use crate::machine::{Command, Event, Surroundings};
-use crate::model::{Config, Hold, Plan, Stage, TaskLoop, WorkId};
+use crate::model::{Brief, Config, Hold, Plan, Stage, TaskLoop, Why, WorkId};
 use crate::plan_file::{PlanFile, TaskSpec, WaveSpec};
 use crate::role::Role;
 
@@ -172,6 +172,8 @@ pub fn task_table() -> String {
             let (mut plan, job) = running(role, failures);
             if let Some(work) = plan.works.get_mut(&id) {
                 (work.strikes, work.restarts) = (strikes % 3, strikes / 3);
+                let asked = Brief { why: Why::Checkpoint, text: String::new() };
+                work.brief = Some(asked).filter(|_| work.strikes > 0);
             }
             match plan.step(Event::JobEnded { job, text: text.to_owned(), success: true }, &around) {
                 Ok(_) => plan.works.get(&id).map_or_else(|| "–".to_owned(), |work| describe(work, role)),
@@ -188,6 +190,9 @@ pub fn task_table() -> String {
         add(&format!("`{kind}`"), &text, 0, 0);
         if matches!(kind, MarkerKind::ReviewFailed | MarkerKind::AuditFailed) {
             add(&format!("`{kind}`, the third failure"), &text, 2, 0);
+        }
+        if kind == MarkerKind::Checkpoint {
+            add(&format!("`{kind}`, when it is asked for"), &text, 0, 1);
         }
     }
     add("`AUDIT_PASSED` of another task", "AUDIT_PASSED: w1-t2\n", 0, 0);

@@ -310,6 +310,36 @@ fn what_nobody_understands() {
 }
 
 #[test]
+fn whoever_is_asked_where_it_stands_may_say_so() {
+    let mut world = World::markers(Config::default());
+    let brief = |world: &World| {
+        let job = world.job(Role::Developer, "w1-t1");
+        world.plan.jobs.iter().find(|other| other.id == job).unwrap().brief.clone().unwrap()
+    };
+    let stands = "CHECKPOINT: w1-t1\n\nProgress: half of it\n";
+    // Asked or not, nobody stands somewhere for ever.
+    for (said, why) in [
+        ("I am done!", Why::Checkpoint),
+        (stands, Why::Resend),
+        (stands, Why::Checkpoint),
+        ("CHECKPOINT: w1-t2\n", Why::Anew),
+        (stands, Why::Checkpoint),
+        (stands, Why::Resend),
+    ] {
+        world.says(Role::Developer, "w1-t1", said);
+        assert_eq!(brief(&world).why, why, "{said}");
+    }
+    assert!(brief(&world).text.contains("half of it"));
+    let job = world.plan.jobs.iter().find(|job| job.id == world.job(Role::Developer, "w1-t1")).unwrap();
+    let text = cliq_lifecycle::brief(&world.plan, "p", "plan.md".into(), job);
+    assert!(text.contains("> Progress: half of it") && !text.contains("CHECKPOINT: w1-t1"), "{text}");
+    world.says(Role::Developer, "w1-t1", "what?");
+    let job = world.plan.jobs.iter().find(|job| job.id == world.job(Role::Developer, "w1-t1")).unwrap();
+    let text = cliq_lifecycle::brief(&world.plan, "p", "plan.md".into(), job);
+    assert!(text.contains("CHECKPOINT: w1-t1"), "it is told how to answer: {text}");
+}
+
+#[test]
 fn what_cannot_be_completed_waits_until_others_have_gone_first() {
     let mut world = World::markers(Config::default());
     world.says(Role::Developer, "w1-t1", "TASK_INCOMPLETE: w1-t1\n\nNeeded: a key\n");

@@ -152,6 +152,11 @@ impl Plan {
                 self.set(id, Stage::Held { role, by: Hold::Expert { prompt, attempts: 0, job: None } });
             }
             MarkerKind::FileConflict if id != WorkId::Plan => self.conflict(id, role, marker, followed),
+            // Asked for, it is an answer; otherwise it says as little of the outcome as any other word.
+            MarkerKind::Checkpoint if names(marker, id) && self.is_asked_where_it_stands(id) => {
+                followed.note("checkpoint", json!({"work": id, "role": role, "body": preview(&body)}));
+                self.queue(id, role, Some(Brief { why: Why::Resend, text: preview(&body) }));
+            }
             kind if role.markers().contains(&kind) && names(marker, id) => {
                 if let Some(work) = self.works.get_mut(&id) {
                     (work.strikes, work.restarts) = (0, 0);
@@ -160,6 +165,11 @@ impl Plan {
             }
             _ => self.strike(id, role, text, followed),
         }
+    }
+
+    fn is_asked_where_it_stands(&self, id: WorkId) -> bool {
+        let brief = self.works.get(&id).and_then(|work| work.brief.as_ref());
+        brief.is_some_and(|brief| brief.why == Why::Checkpoint)
     }
 
     /// What an agent was expected to say.
