@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use cliq_agents::Environment;
+
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
-        None => cliq_agents::agent().run(),
+        None => cliq_agents::agent(Environment::of_process()).run(),
         Some("--version" | "-V") => {
             print(&format!("cliq-agent {}", env!("CARGO_PKG_VERSION")), ExitCode::SUCCESS)
         }

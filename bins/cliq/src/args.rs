@@ -2,6 +2,7 @@
 
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use cliq_project::LauncherKind;
 
 /// Runs teams of agents.
 ///
@@ -321,6 +322,15 @@ pub(crate) enum LauncherName {
     Process,
     /// A pane of tmux for each phase.
     Tmux,
+}
+
+impl From<LauncherName> for LauncherKind {
+    fn from(name: LauncherName) -> Self {
+        match name {
+            LauncherName::Process => Self::Process,
+            LauncherName::Tmux => Self::Tmux,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -23,7 +23,6 @@ mod run;
 mod settings;
 mod signal;
 mod status;
-mod sub_team;
 mod team;
 
 use std::process::ExitCode;

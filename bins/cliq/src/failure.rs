@@ -7,10 +7,11 @@ use cliq_fs::{FsError, LockError};
 use cliq_gateway::GatewayError;
 use cliq_lifecycle::StepError;
 use cliq_orchestrator::{JournalError, ResumeError, StartError, TmuxError};
+use cliq_project::{InvalidTeam, ProjectError};
 use cliq_settings::SettingsError;
 use cliq_workflow::LoadError;
 
-use crate::ui;
+use crate::{render, ui};
 
 /// Why a command ends without having done what it was asked.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Failure {
     kind: Kind,
     message: String,
     hint: Option<String>,
+    /// A team with errors, which are shown first.
+    team: Option<Box<InvalidTeam>>,
 }
 
 /// What class of failure: it decides the exit code.
@@ -35,25 +38,19 @@ pub(crate) enum Kind {
 
 impl Failure {
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Failed, message: message.into(), hint: None }
+        Self { kind: Kind::Failed, message: message.into(), hint: None, team: None }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Usage, message: message.into(), hint: None }
+        Self { kind: Kind::Usage, message: message.into(), hint: None, team: None }
     }
 
     pub(crate) fn refused(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Refused, message: message.into(), hint: None }
+        Self { kind: Kind::Refused, message: message.into(), hint: None, team: None }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
-        self
-    }
-
-    /// The same, said of something.
-    pub(crate) fn about(mut self, what: &str) -> Self {
-        self.message = format!("{what}: {}", self.message);
         self
     }
 
@@ -68,25 +65,31 @@ impl Failure {
 
     /// Tells the person and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        if self.kind != Kind::BrokenPipe && !self.message.is_empty() {
+        if self.kind == Kind::BrokenPipe {
+            return ExitCode::SUCCESS;
+        }
+        if let Some(team) = &self.team {
+            render::diagnostics::show(&team.text, &team.file, &team.diagnostics);
+        }
+        if !self.message.is_empty() {
             ui::error(&self.message);
-            if let Some(hint) = &self.hint {
-                ui::hint(hint);
-            }
+        }
+        if let Some(hint) = &self.hint {
+            ui::hint(hint);
         }
         ExitCode::from(self.code())
     }
 
-    /// A failure that has been reported already.
-    pub(crate) fn told(kind: Kind) -> Self {
-        Self { kind, message: String::new(), hint: None }
+    /// A failure that is reported already.
+    pub(crate) fn reported(kind: Kind) -> Self {
+        Self { kind, message: String::new(), hint: None, team: None }
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         let kind = if error.kind() == io::ErrorKind::BrokenPipe { Kind::BrokenPipe } else { Kind::Failed };
-        Self { kind, message: error.to_string(), hint: None }
+        Self { kind, message: error.to_string(), hint: None, team: None }
     }
 }
 
@@ -102,7 +105,7 @@ impl From<JournalError> for Failure {
             JournalError::Broken { .. } => Some("`cliq clean` puts the broken run away".to_owned()),
             _ => None,
         };
-        Self { kind: Kind::Failed, message: error.to_string(), hint }
+        Self { kind: Kind::Failed, message: error.to_string(), hint, team: None }
     }
 }
 
@@ -111,6 +114,7 @@ impl From<LoadError> for Failure {
         match error {
             LoadError::NoTeam(_) => Self::usage(error.to_string())
                 .hint("name a folder with a team.yml; `cliq team create NAME` makes one, `cliq team list` shows those there are"),
+            LoadError::LinkLeavesTeam { .. } => Self::usage(error.to_string()),
             LoadError::NotUtf8 { .. } => Self::usage(error.to_string()).hint("save the file as UTF-8"),
             _ => Self::failed(error.to_string()),
         }
@@ -127,10 +131,63 @@ impl From<LockError> for Failure {
     }
 }
 
+impl From<ProjectError> for Failure {
+    fn from(error: ProjectError) -> Self {
+        use ProjectError as P;
+        let message = error.to_string();
+        match error {
+            P::NoProject(_) => Self::usage(message).hint("`cliq init` makes it one; `cliq demo` shows a whole run"),
+            P::NoTeam => Self::usage(message).hint("`cliq assemble PATH` or `cliq assemble @scope/name` chooses one; `cliq team list` shows those there are"),
+            P::AssembledTeamInvalid(team) => Self {
+                team: Some(team),
+                ..Self::reported(Kind::Usage).hint("mend the team where it comes from and assemble it again")
+            },
+            P::TeamInvalid { team, .. } => Self { team: Some(team), ..Self::usage(message) },
+            P::UnknownTeam { nearest: Some(near), .. } => Self::usage(message).hint(format!("did you mean {near}?")),
+            P::UnknownTeam { .. } => Self::usage(message)
+                .hint("`cliq team list` shows the teams there are; a folder is named by its path"),
+            P::HubAddress(_) => Self::usage(message).hint("`cliq team install` the team, and name it `@scope/name`"),
+            P::TeamPhase { source, .. } => Self { message, ..Self::from(*source) },
+            P::TeamCycle { .. } => Self::usage(message).hint("take one of them out of the circle"),
+            P::TeamPhaseNotAssembled => {
+                Self::usage(message).hint("assemble the team again: `cliq assemble`")
+            }
+            P::BadTeamName { .. } => Self::usage(message).hint("write `name` or `@scope/name`"),
+            P::NotEmpty(_) => Self::refused(message).hint("choose another name, or remove the folder"),
+            P::NoGit => Self::usage(message).hint("install git, or name a folder"),
+            P::NoTmux => Self::usage(message).hint("install tmux, or use `--launcher process`"),
+            P::MissingPrograms { .. } => {
+                Self::usage(message).hint("install them, or take them out of `tools:` in team.yml")
+            }
+            P::EmptyRequirement => Self::usage(message).hint("`cliq req -m \"what is to be done\"`"),
+            P::NoRun => Self::failed(message).hint("`cliq run` runs the team"),
+            P::UnknownRun { kept, .. } | P::AmbiguousRun { kept, .. } if !kept.is_empty() => {
+                Self::usage(message).hint(format!("these are kept: {}", kept.join(", ")))
+            }
+            P::NoHome
+            | P::Unusable { .. }
+            | P::NotAFile { .. }
+            | P::UnknownRun { .. }
+            | P::AmbiguousRun { .. }
+            | P::NoAgentForRole { .. }
+            | P::RoleFile { .. } => Self::usage(message),
+            P::Load(error) => error.into(),
+            P::Settings(error) => error.into(),
+            P::File(error) => error.into(),
+            P::Lock(error) => error.into(),
+            P::Journal(error) => error.into(),
+            P::Start(error) => error.into(),
+            P::Tmux(error) => error.into(),
+            P::Io(error) => error.into(),
+            _ => Self::failed(message),
+        }
+    }
+}
+
 impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
         match error {
-            SettingsError::File { .. } => Self::failed(error.to_string()),
+            SettingsError::File { .. } | SettingsError::Unreadable(_) => Self::failed(error.to_string()),
             _ => Self::usage(error.to_string()),
         }
     }

@@ -15,7 +15,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> R
 }
 
 pub(crate) fn home() -> Result<Utf8PathBuf, Failure> {
-    cliq_settings::home().ok_or_else(|| {
+    project::host().home.ok_or_else(|| {
         Failure::usage("there is no home directory to keep signals and plans in")
             .hint("set CLIQ_HOME to a directory")
     })
@@ -35,6 +35,6 @@ pub(crate) fn project_name(asked: Option<&str>) -> Result<String, Failure> {
             Ok(dir) => dir.workspace().to_string(),
             Err(_) => Utf8Path::new(&name).canonicalize_utf8().map_or(name, Utf8PathBuf::into_string),
         }),
-        None => Ok(project::open()?.workspace().to_string()),
+        None => Ok(project::open()?.dir().workspace().to_string()),
     }
 }

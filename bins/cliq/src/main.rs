@@ -2,16 +2,10 @@
 
 mod args;
 mod commands;
-mod crew;
 mod failure;
-
 mod gateway;
-mod launchers;
 mod project;
 mod render;
-mod settings;
-mod story;
-mod teams;
 mod ui;
 
 use std::process::ExitCode;

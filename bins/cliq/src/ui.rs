@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
+pub(crate) use cliq_project::duration;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -47,6 +48,11 @@ pub(crate) fn hint(text: &str) {
     let _ = writeln!(anstream::stderr(), "{} {text}", paint(CYAN, "hint:"));
 }
 
+/// Whether a person watches: standard output is a terminal.
+pub(crate) fn is_watched() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Whether a person can be asked.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
@@ -60,18 +66,6 @@ pub(crate) fn confirm(question: &str) -> io::Result<bool> {
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
-}
-
-/// `0.4s`, `12s`, `3m07s`, `2h05m`.
-pub(crate) fn duration(millis: i64) -> String {
-    let millis = millis.max(0);
-    let seconds = millis / 1000;
-    match seconds {
-        0..=9 => format!("{}.{}s", seconds, millis % 1000 / 100),
-        10..=59 => format!("{seconds}s"),
-        60..=3599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
-    }
 }
 
 /// Writes text with styles to standard output, as it is.

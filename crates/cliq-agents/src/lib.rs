@@ -9,15 +9,18 @@ mod exec;
 #[cfg(feature = "http")]
 mod http;
 mod llm;
-mod rules;
 #[cfg(feature = "http")]
-mod tell;
+mod notifications;
+mod rules;
+
+use std::sync::Arc;
 
 use camino::Utf8Path;
 use cliq_sdk::{Agent, Completion, NotifyContext, PhaseContext};
+pub use cliq_settings::Environment;
 use cliq_settings::Settings;
 
-pub use llm::{KNOWN as MODEL_AGENTS, ModelAgent, Usable, usable};
+pub use llm::{MODEL_AGENTS, ModelAgent, Usable, usable};
 pub use rules::decide;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -37,42 +40,40 @@ pub const NAMES: &[&str] = &[
     "gemini-api",
 ];
 
-/// All built-in agents in one: which one works is what the message says.
-pub fn agent() -> Agent {
+/// All built-in agents in one: the message names the agent that answers. `environment` has their keys and the PATH.
+pub fn agent(environment: Environment) -> Agent {
+    let environment = Arc::new(environment);
+    let (for_gates, for_deliveries) = (Arc::clone(&environment), Arc::clone(&environment));
     Agent::new()
-        .standard(|ctx| match ctx.phase().agent.as_str() {
+        .standard(move |ctx| match ctx.phase().agent.as_str() {
             "exec" => exec::run(ctx),
-            name if ModelAgent::find(name).is_some() => llm::standard(ctx),
+            name if ModelAgent::find(name).is_some() => llm::standard(ctx, &environment),
             _ => Err(unknown(ctx)),
         })
-        .gate(|ctx| match ctx.phase().agent.as_str() {
+        .gate(move |ctx| match ctx.phase().agent.as_str() {
             "rules" => Ok(ctx.decide(&rules::decide(ctx))?),
-            name if ModelAgent::find(name).is_some() => llm::gate(ctx),
+            name if ModelAgent::find(name).is_some() => llm::gate(ctx, &for_gates),
             _ => Err(unknown(ctx)),
         })
-        .notify(deliver)
+        .notify(move |ctx| deliver(ctx, &for_deliveries))
 }
 
 #[cfg(feature = "http")]
-fn deliver(ctx: &NotifyContext) -> Result<Completion, AnyError> {
-    tell::deliver(ctx)
+fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<Completion, AnyError> {
+    notifications::deliver(ctx, environment)
 }
 
 #[cfg(not(feature = "http"))]
-fn deliver(_: &NotifyContext) -> Result<Completion, AnyError> {
+fn deliver(_: &NotifyContext, _: &Environment) -> Result<Completion, AnyError> {
     Err("this cliq was built without HTTP".into())
 }
 
-/// What is set where the agent works.
-fn settings(ctx: &PhaseContext) -> Result<Settings, AnyError> {
-    settings_at(ctx.cliq_dir())
-}
-
-fn settings_at(cliq_dir: &Utf8Path) -> Result<Settings, AnyError> {
+/// The settings of the project that an agent works in.
+fn settings_of(cliq_dir: &Utf8Path, environment: &Environment) -> Result<Settings, AnyError> {
     // A team within a team, or an agent of a plan, works in a directory of its own below the project's `.cliq`.
     let project = cliq_dir.ancestors().find(|dir| dir.file_name() == Some(".cliq")).unwrap_or(cliq_dir);
     let project = project.join("settings.json");
-    Ok(Settings::load(cliq_settings::home().as_deref(), Some(&project))?)
+    Ok(Settings::load(environment.cliq_home().as_deref(), Some(&project))?)
 }
 
 fn unknown(ctx: &PhaseContext) -> AnyError {

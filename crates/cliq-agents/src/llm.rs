@@ -5,9 +5,10 @@
 
 #[cfg(feature = "http")]
 mod api;
+mod catalog;
 mod cli;
 mod display;
-mod known;
+mod open;
 mod prompt;
 mod reply;
 #[cfg(feature = "http")]
@@ -16,11 +17,12 @@ mod sse;
 use std::time::{Duration, Instant};
 
 use cliq_sdk::{Completion, GateContext, Handoff, PhaseContext, StandardContext};
+use cliq_settings::Environment;
 use serde_json::{Value, json};
 
 use crate::AnyError;
+pub use catalog::{MODEL_AGENTS, ModelAgent, Usable, usable};
 use display::Display;
-pub use known::{KNOWN, ModelAgent, Usable, usable};
 use reply::Reply;
 
 /// How often the channel hears of what is printed.
@@ -76,15 +78,15 @@ pub(crate) trait Model {
     fn describe(&self) -> (&'static str, Option<String>);
 }
 
-fn model(ctx: &PhaseContext) -> Result<Box<dyn Model>, AnyError> {
+fn model(ctx: &PhaseContext, environment: &Environment) -> Result<Box<dyn Model>, AnyError> {
     let name = ctx.phase().agent.as_str();
     let agent = ModelAgent::find(name).ok_or_else(|| format!("`{name}` is no model agent"))?;
-    let settings = crate::settings(ctx)?;
-    agent.open(&settings, ctx)
+    let settings = crate::settings_of(ctx.cliq_dir(), environment)?;
+    open::open(agent, &settings, environment, ctx)
 }
 
-pub(crate) fn standard(ctx: &StandardContext) -> Result<Completion, AnyError> {
-    let model = model(ctx)?;
+pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
+    let model = model(ctx, environment)?;
     let conversation = Conversation::new(prompt::standard(ctx)?);
     let mut display = Display::new(ctx.reporter());
     let answer = model.ask(&conversation, &mut display)?;
@@ -106,8 +108,8 @@ pub(crate) fn standard(ctx: &StandardContext) -> Result<Completion, AnyError> {
     Ok(ctx.complete(result))
 }
 
-pub(crate) fn gate(ctx: &GateContext) -> Result<Completion, AnyError> {
-    let model = model(ctx)?;
+pub(crate) fn gate(ctx: &GateContext, environment: &Environment) -> Result<Completion, AnyError> {
+    let model = model(ctx, environment)?;
     let mut conversation = Conversation::new(prompt::gate(ctx)?);
     let mut display = Display::new(ctx.reporter());
     let mut again = false;

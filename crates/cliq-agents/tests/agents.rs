@@ -15,7 +15,7 @@ fn answer(dir: &Utf8Path, change: impl FnOnce(&mut Value)) -> Value {
     change(&mut message);
     let message = cliq_protocol::AgentMessage::decode(message.to_string().as_bytes()).expect("a message");
     let _ = std::fs::remove_file(&signal_file);
-    cliq_agents::agent().answer(message).expect("answered");
+    cliq_agents::agent(cliq_agents::Environment::of_process()).answer(message).expect("answered");
     let text = std::fs::read_to_string(&signal_file).expect("signals");
     serde_json::from_str(text.lines().last().expect("a line")).expect("json")
 }

@@ -46,7 +46,7 @@ fn restore_instructions(dir: &CliqDir, archived: &Utf8Path) -> Result<(), FsErro
     for entry in entries {
         let entry = entry.at("read", archived)?;
         let instructions = entry.path().join("instructions.md");
-        if instructions.exists() {
+        if fs::symlink_metadata(&instructions).is_ok_and(|meta| meta.is_file()) {
             let channel = dir.channels().join(entry.file_name());
             fs::create_dir_all(&channel).at("create", &channel)?;
             fs::copy(&instructions, channel.join("instructions.md")).at("copy", &instructions)?;

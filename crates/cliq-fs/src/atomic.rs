@@ -1,11 +1,13 @@
 //! Writing files whole, and lines at once.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use rustix::fs::{Mode, OFlags};
 
+use crate::read::{describe_kind, open_regular};
 use crate::{FsError, IoContext};
 
 /// What names of files that are being written begin with.
@@ -39,7 +41,7 @@ pub(crate) fn copy_atomic(from: &Utf8Path, path: &Utf8Path) -> Result<(), FsErro
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY).permissions(Permissions::from_mode(0o666));
     let mut file = builder.tempfile_in(dir).at("write", path)?;
-    let mut source = File::open(from).at("read", from)?;
+    let (mut source, _) = open_regular(from)?;
     io::copy(&mut source, file.as_file_mut()).at("write", path)?;
     file.persist(path).map_err(|error| error.error).at("write", path)?;
     Ok(())
@@ -62,12 +64,41 @@ pub fn sync_file_system(dir: &Utf8Path) -> Result<(), FsError> {
     Ok(())
 }
 
+/// Opens a file for append, and creates it where it is missing. Never waits, and never writes through a link: another
+/// process may have left a FIFO or a link under this name (SPEC section 10).
+///
+/// # Errors
+/// It cannot be opened, or is not a regular file.
+pub fn open_append(path: &Utf8Path) -> Result<File, FsError> {
+    let flags = OFlags::WRONLY
+        | OFlags::APPEND
+        | OFlags::CREATE
+        | OFlags::NONBLOCK
+        | OFlags::NOFOLLOW
+        | OFlags::NOCTTY
+        | OFlags::CLOEXEC;
+    let open = || {
+        let file = File::from(rustix::fs::open(path.as_std_path(), flags, Mode::from_raw_mode(0o666))?);
+        let kind = file.metadata()?.file_type();
+        if kind.is_file() { Ok(file) } else { Err(not_regular(kind)) }
+    };
+    let explained = |error: io::Error| match std::fs::symlink_metadata(path) {
+        Ok(meta) if !meta.is_file() => not_regular(meta.file_type()),
+        _ => error,
+    };
+    open().map_err(explained).at("open", path)
+}
+
+fn not_regular(kind: std::fs::FileType) -> io::Error {
+    io::Error::other(format!("it is {}; only a regular file is written", describe_kind(kind)))
+}
+
 /// Appends `line`, which must end in a newline, with a single write.
 ///
 /// # Errors
 /// The file cannot be opened or written, or only a part went in (a full disk).
 pub fn append_line(path: &Utf8Path, line: &[u8]) -> Result<(), FsError> {
-    let mut file = OpenOptions::new().append(true).create(true).open(path).at("open", path)?;
+    let mut file = open_append(path)?;
     write_at_once(&mut file, line).at("append to", path)
 }
 
@@ -84,7 +115,7 @@ impl AppendedFile {
     /// # Errors
     /// It cannot be opened for append.
     pub fn open(path: &Utf8Path) -> Result<Self, FsError> {
-        let file = OpenOptions::new().append(true).create(true).open(path).at("open", path)?;
+        let file = open_append(path)?;
         Ok(Self { path: path.to_owned(), file })
     }
 

@@ -7,7 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_protocol::{DecodeError, Envelope, PhaseName};
 
 use crate::atomic::copy_atomic;
-use crate::{FsError, IoContext, render_handoff, write_atomic};
+use crate::{FsError, IoContext, read_if_exists, render_handoff, write_atomic};
 
 /// A handoff that is there and cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -86,26 +86,22 @@ pub fn write_handoffs<'a>(
 /// From how many bytes on a file is copied by the system instead of being written again.
 const COPIED: usize = 256 * 1024;
 
-/// The handoff in a channel that `from` writes; `None` where there is none.
+/// The handoff in a channel that `from` writes, of at most `limit` bytes; `None` where there is none.
 ///
 /// Where only a `handoff.md` exists (a person put it there), its contents become the `text`.
 ///
 /// # Errors
-/// The file cannot be read, or is no envelope: the error names file, field and what was expected.
-pub fn read_handoff(channel: &Utf8Path, from: &PhaseName) -> Result<Option<Envelope>, HandoffError> {
+/// The file cannot be read, is no regular file, is too large, or is no envelope: the error names file, field and what was expected.
+pub fn read_handoff(
+    channel: &Utf8Path,
+    from: &PhaseName,
+    limit: u64,
+) -> Result<Option<Envelope>, HandoffError> {
     let path = channel.join("handoff.json");
-    if let Some(bytes) = read_if_there(&path)? {
+    if let Some(bytes) = read_if_exists(&path, limit)? {
         return Envelope::decode(&bytes).map(Some).map_err(|source| HandoffError::Decode { path, source });
     }
-    let Some(bytes) = read_if_there(&channel.join("handoff.md"))? else { return Ok(None) };
+    let Some(bytes) = read_if_exists(&channel.join("handoff.md"), limit)? else { return Ok(None) };
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Ok(Some(Envelope::standard(from.clone(), "person", None, Some(text))))
-}
-
-fn read_if_there(path: &Utf8Path) -> Result<Option<Vec<u8>>, FsError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).at("read", path),
-    }
 }

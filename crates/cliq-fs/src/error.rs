@@ -4,6 +4,8 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::read::LeavesRoot;
+
 /// Something could not be done to a file or directory.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {path}: {source}")]
@@ -21,6 +23,12 @@ impl FsError {
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
+    }
+
+    /// Whether the file is a link that leads out of the directory in which it belongs.
+    #[must_use]
+    pub fn leaves_root(&self) -> bool {
+        self.source.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<LeavesRoot>)
     }
 }
 

@@ -16,13 +16,14 @@ mod layout;
 mod lock;
 mod markdown;
 mod proc;
+mod read;
 mod signal_tail;
 mod signal_writer;
 mod state;
 mod watch;
 
 pub use archive::archive_run;
-pub use atomic::{AppendedFile, append_line, sync_file_system, write_atomic};
+pub use atomic::{AppendedFile, append_line, open_append, sync_file_system, write_atomic};
 pub use channel::{HandoffError, create_channel, read_handoff, write_handoff, write_handoffs};
 pub use clock::{now, now_millis};
 pub use error::{FsError, IoContext};
@@ -30,6 +31,10 @@ pub use layout::CliqDir;
 pub use lock::{LockError, ProjectLock};
 pub use markdown::render_handoff;
 pub use proc::{parent_of, process_group_is_alive, session_of};
+pub use read::{
+    DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, describe_kind, open_regular, read_if_exists, read_limited,
+    read_text, read_within,
+};
 pub use signal_tail::SignalTail;
 pub use signal_writer::{SignalWriteError, SignalWriter};
 pub use state::{

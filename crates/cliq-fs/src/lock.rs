@@ -1,9 +1,13 @@
 //! One orchestrator per project: a lock that a process holds, not a stale file (SPEC section 7).
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, Write};
 use std::time::{Duration, Instant};
 
+use camino::Utf8Path;
+use rustix::fs::{Mode, OFlags};
+
+use crate::read::describe_kind;
 use crate::{CliqDir, FsError, IoContext};
 
 /// How long a lock that seems held is tried again. A child that its holder was about to start when it was killed holds
@@ -40,13 +44,7 @@ impl ProjectLock {
     /// Another process holds it, or the lock file cannot be opened.
     pub fn acquire(dir: &CliqDir) -> Result<Self, LockError> {
         let path = dir.lock_file();
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .at("open", &path)?;
+        let mut file = open(&path, OFlags::RDWR | OFlags::CREATE).at("open", &path)?;
         match lock(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -73,9 +71,9 @@ impl ProjectLock {
     /// The lock file cannot be opened.
     pub fn holder(dir: &CliqDir) -> Result<Option<Option<u32>>, FsError> {
         let path = dir.lock_file();
-        let mut file = match OpenOptions::new().read(true).open(&path) {
+        let mut file = match open(&path, OFlags::RDONLY) {
             Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).at("open", &path),
         };
         // A shared lock, so that two who ask at once do not take each other for an orchestrator.
@@ -89,6 +87,17 @@ impl ProjectLock {
             Err(TryLockError::Error(error)) => Err(error).at("lock", &path),
         }
     }
+}
+
+/// Opens the lock file without waiting: another process may have left something else under this name.
+fn open(path: &Utf8Path, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path.as_std_path(), flags, Mode::from_raw_mode(0o666))?);
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::other(format!("it is {}; remove it", describe_kind(kind))))
 }
 
 fn lock(file: &File) -> Result<(), TryLockError> {

@@ -1,13 +1,12 @@
 //! Reading a signal channel as it grows (SPEC section 4).
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_protocol::{Line, StreamDecoder};
 
-use crate::{FsError, IoContext};
+use crate::{FsError, IoContext, open_regular};
 
 const CHUNK: usize = 64 * 1024;
 
@@ -40,10 +39,10 @@ impl SignalTail {
     /// # Errors
     /// The file is there and cannot be read.
     pub fn read_new(&mut self, mut each: impl FnMut(Line)) -> Result<(), FsError> {
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error).at("read", &self.path),
+        let mut file = match open_regular(&self.path) {
+            Ok((file, _)) => file,
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => return Err(error),
         };
         let meta = file.metadata().at("read", &self.path)?;
         let replaced =
@@ -57,13 +56,20 @@ impl SignalTail {
         }
         file.seek(SeekFrom::Start(self.decoder.offset())).at("read", &self.path)?;
         let mut buffer = vec![0; CHUNK];
-        loop {
-            match file.read(&mut buffer) {
+        // No further than it now goes: a writer that never pauses must not keep the reader here.
+        let mut rest = meta.len() - self.decoder.offset();
+        while rest > 0 {
+            let size = usize::try_from(rest).unwrap_or(CHUNK).min(CHUNK);
+            match file.read(&mut buffer[..size]) {
                 Ok(0) => return Ok(()),
-                Ok(n) => self.decoder.feed(&buffer[..n], &mut each),
+                Ok(n) => {
+                    self.decoder.feed(&buffer[..n], &mut each);
+                    rest -= n as u64;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error).at("read", &self.path),
             }
         }
+        Ok(())
     }
 }

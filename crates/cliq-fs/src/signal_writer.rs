@@ -1,13 +1,13 @@
 //! Writing a signal channel, in the only order that the seed allows.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_protocol::{
     ChannelBody, ChannelMessage, ChannelOrder, DispatchType, MAX_LINE_BYTES, OrderViolation,
 };
 
-use crate::atomic::write_at_once;
+use crate::atomic::{open_append, write_at_once};
 use crate::{FsError, IoContext, now};
 
 /// The writing end of a signal channel.
@@ -47,7 +47,7 @@ impl SignalWriter {
     /// # Errors
     /// The file cannot be opened for append.
     pub fn open(path: &Utf8Path, dispatch: DispatchType) -> Result<Self, FsError> {
-        let file = OpenOptions::new().append(true).create(true).open(path).at("open", path)?;
+        let file = open_append(path)?;
         Ok(Self { path: path.to_owned(), file, dispatch, order: ChannelOrder::new() })
     }
 

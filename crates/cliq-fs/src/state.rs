@@ -6,7 +6,7 @@ use std::io;
 
 use cliq_protocol::{CommandResult, PhaseName};
 
-use crate::{CliqDir, FsError, IoContext, write_atomic};
+use crate::{CliqDir, FsError, IoContext, read_if_exists, read_text, write_atomic};
 
 /// How a run ended: the contents of `_pipeline_status` (SPEC section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,10 +47,15 @@ impl fmt::Display for PipelineStatus {
     }
 }
 
+/// The most bytes of `_pipeline_status`.
+const STATUS_LIMIT: u64 = 4096;
+/// The most bytes of the results of a phase's commands.
+const RESULTS_LIMIT: u64 = 256 << 20;
+
 /// What `_pipeline_status` says; `None` where it is missing or says something else.
 #[must_use]
 pub fn read_status(dir: &CliqDir) -> Option<PipelineStatus> {
-    PipelineStatus::parse(&fs::read_to_string(dir.pipeline_status()).ok()?)
+    PipelineStatus::parse(&read_text(&dir.pipeline_status(), STATUS_LIMIT).ok()?)
 }
 
 /// Writes `_pipeline_status`.
@@ -58,6 +63,9 @@ pub fn read_status(dir: &CliqDir) -> Option<PipelineStatus> {
 /// # Errors
 /// The file cannot be written.
 pub fn write_status(dir: &CliqDir, status: PipelineStatus) -> Result<(), FsError> {
+    if dir.pipeline_status().is_dir() {
+        remove_if_there(&dir.pipeline_status())?;
+    }
     write_atomic(&dir.pipeline_status(), status.as_str().as_bytes())
 }
 
@@ -66,8 +74,7 @@ pub fn write_status(dir: &CliqDir, status: PipelineStatus) -> Result<(), FsError
 /// # Errors
 /// The file cannot be written.
 pub fn write_routed(dir: &CliqDir, phase: &PhaseName) -> Result<(), FsError> {
-    let path = dir.routed_file(phase);
-    fs::write(&path, b"").at("write", &path)
+    write_atomic(&dir.routed_file(phase), b"")
 }
 
 /// Writes `<phase>_command_results.json`.
@@ -89,11 +96,7 @@ pub fn write_command_results(
 /// The file is there and cannot be read.
 pub fn read_command_results(dir: &CliqDir, phase: &PhaseName) -> Result<Option<Vec<CommandResult>>, FsError> {
     let path = dir.command_results(phase);
-    match fs::read(&path) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).at("read", &path),
-    }
+    Ok(read_if_exists(&path, RESULTS_LIMIT)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
 /// Clears the signal channel of a phase.
@@ -107,6 +110,10 @@ pub fn clear_signal(dir: &CliqDir, phase: &PhaseName) -> Result<(), FsError> {
 fn remove_if_there(path: &camino::Utf8Path) -> Result<(), FsError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        // An agent left a directory under this name.
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir()) => {
+            fs::remove_dir_all(path).at("remove", path)
+        }
         other => other.at("remove", path),
     }
 }

@@ -72,7 +72,7 @@ fn readers_never_see_half_a_handoff() {
         move || (1..60).for_each(|n| write_handoff(&channel, &big(n)).unwrap())
     });
     while !writer.is_finished() {
-        assert!(read_handoff(&channel, &name("a")).unwrap().is_some());
+        assert!(read_handoff(&channel, &name("a"), u64::MAX).unwrap().is_some());
     }
     writer.join().unwrap();
 }
@@ -81,13 +81,13 @@ fn readers_never_see_half_a_handoff() {
 fn a_persons_markdown_is_a_handoff_and_json_wins() {
     let (_guard, path) = workspace();
     let from = name("a");
-    assert_eq!(read_handoff(&path, &from).unwrap(), None);
+    assert_eq!(read_handoff(&path, &from, u64::MAX).unwrap(), None);
     fs::write(path.join("handoff.md"), "Do it.\n").unwrap();
-    assert_eq!(read_handoff(&path, &from).unwrap().unwrap().text.as_deref(), Some("Do it.\n"));
+    assert_eq!(read_handoff(&path, &from, u64::MAX).unwrap().unwrap().text.as_deref(), Some("Do it.\n"));
     write_handoff(&path, &Envelope::standard(from.clone(), "t", None, Some("Done.".into()))).unwrap();
-    assert_eq!(read_handoff(&path, &from).unwrap().unwrap().text.as_deref(), Some("Done."));
+    assert_eq!(read_handoff(&path, &from, u64::MAX).unwrap().unwrap().text.as_deref(), Some("Done."));
     fs::write(path.join("handoff.json"), "{\"version\": 1}").unwrap();
-    let error = read_handoff(&path, &from).unwrap_err().to_string();
+    let error = read_handoff(&path, &from, u64::MAX).unwrap_err().to_string();
     assert!(error.contains("handoff.json is no handoff: field `phase_type`"), "{error}");
 }
 

@@ -130,7 +130,8 @@ impl Inbox {
             let signal = if meta.len() > MAX_PAYLOAD as u64 {
                 Err(format!("it has {} bytes, more than {MAX_PAYLOAD}", meta.len()))
             } else {
-                let contents = fs::read(&file).map_err(|error| format!("it cannot be read: {error}"));
+                let contents = cliq_fs::read_limited(&file, MAX_PAYLOAD as u64)
+                    .map_err(|error| format!("it cannot be read: {}", error.source));
                 let contents = contents
                     .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()));
                 contents.and_then(|contents| sentinel::read(&name, &contents).map_err(|why| why.to_string()))

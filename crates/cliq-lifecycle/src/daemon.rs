@@ -31,7 +31,7 @@ const TICK: Duration = Duration::from_secs(1);
 const WORKER: &str = "daemon";
 
 /// Knows how agents run in a project. The daemon knows neither settings nor agents.
-pub trait Crew: Send + Sync {
+pub trait PlanAgents: Send + Sync {
     /// How plans of a project are driven.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl fmt::Display for DaemonEvent {
 /// The daemon.
 pub struct Daemon {
     plans: Plans,
-    crew: Arc<dyn Crew>,
+    agents: Arc<dyn PlanAgents>,
     report: Box<dyn Fn(DaemonEvent) + Send + Sync>,
     running: HashMap<Key, Running>,
     ended: Vec<Ended>,
@@ -148,12 +148,12 @@ impl Daemon {
     /// A daemon for the plans in a store, which must be the only one. What it does is told to `report`.
     pub fn new(
         plans: Plans,
-        crew: Arc<dyn Crew>,
+        agents: Arc<dyn PlanAgents>,
         report: impl Fn(DaemonEvent) + Send + Sync + 'static,
     ) -> Self {
         Self {
             plans,
-            crew,
+            agents,
             report: Box::new(report),
             running: HashMap::new(),
             ended: Vec::new(),

@@ -6,7 +6,7 @@
 //! leaves nothing to be remembered.
 //!
 //! The machine does no IO and knows no clock and no process. [`Plans`] steps what is stored; [`Daemon`] is the loop that
-//! claims signals and runs agents, by a [`Crew`] that knows how agents run in a project.
+//! claims signals and runs agents, by a [`PlanAgents`] that knows how agents run in a project.
 
 mod brief;
 mod daemon;
@@ -20,8 +20,8 @@ mod table;
 mod worktrees;
 
 pub use brief::brief;
-pub use daemon::{Assignment, Crew, Daemon, DaemonEvent, job_dir, plan_dir, read_plan_file};
-pub use machine::{Command, Event, Followed, Note, Surroundings};
+pub use daemon::{Assignment, Daemon, DaemonEvent, PlanAgents, job_dir, plan_dir, read_plan_file};
+pub use machine::{Command, Context, Effects, Event, Note};
 pub use model::{
     About, Brief, Config, Hold, Infrastructure, Job, PLAN_VERSION, Plan, PlanState, Purpose, Question, Slots,
     Stage, TaskLoop, Why, Work, WorkId,

@@ -66,7 +66,7 @@ pub enum Command {
 
 /// What followed from an event.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Followed {
+pub struct Effects {
     /// What happened, for the event log.
     pub notes: Vec<Note>,
     /// Signals that are to be emitted.
@@ -84,7 +84,7 @@ pub struct Note {
     pub detail: Value,
 }
 
-impl Followed {
+impl Effects {
     fn note(&mut self, kind: &'static str, detail: Value) {
         self.notes.push(Note { kind, detail });
     }
@@ -103,7 +103,7 @@ impl Followed {
 
 /// What a step is made with, beside the event.
 #[derive(Debug, Clone)]
-pub struct Surroundings<'a> {
+pub struct Context<'a> {
     /// How plans are driven.
     pub config: Config,
     /// What the plan's file says now, or what is wrong with it.
@@ -115,37 +115,37 @@ impl Plan {
     ///
     /// # Errors
     /// The event does not fit; why. Nothing has changed then.
-    pub fn step(&mut self, event: Event, around: &Surroundings<'_>) -> Result<Followed, String> {
+    pub fn step(&mut self, event: Event, context: &Context<'_>) -> Result<Effects, String> {
         let mut next = self.clone();
-        let mut followed = Followed::default();
+        let mut effects = Effects::default();
         match event {
-            Event::Signal { kind, payload } => next.signal(kind, &payload, around, &mut followed)?,
+            Event::Signal { kind, payload } => next.signal(kind, &payload, context, &mut effects)?,
             Event::JobEnded { job, text, success } => {
-                next.job_ended(job, &text, success, around, &mut followed)?
+                next.job_ended(job, &text, success, context, &mut effects)?
             }
-            Event::JobNotStarted { job, why } => next.job_not_started(job, &why, &mut followed)?,
-            Event::Person(command) => next.command(command, around, &mut followed)?,
+            Event::JobNotStarted { job, why } => next.job_not_started(job, &why, &mut effects)?,
+            Event::Person(command) => next.command(command, context, &mut effects)?,
         }
-        next.wave_may_be_over(&mut followed);
-        next.fill(&around.config, &mut followed);
+        next.wave_may_be_over(&mut effects);
+        next.fill(&context.config, &mut effects);
         if next.state != self.state {
             let detail = json!({"from": self.state, "to": next.state});
-            followed.notes.insert(0, Note { kind: "state", detail });
+            effects.notes.insert(0, Note { kind: "state", detail });
         }
         *self = next;
-        Ok(followed)
+        Ok(effects)
     }
 
     /// Starts whoever may work now: remediation where infrastructure is blocked; else critics first, then auditors, then
     /// developers. Nobody while a person is asked (SPEC section 13).
-    fn fill(&mut self, config: &Config, followed: &mut Followed) {
+    fn fill(&mut self, config: &Config, effects: &mut Effects) {
         if !self.questions.is_empty() || matches!(self.state, PlanState::Done | PlanState::Cancelled) {
             return;
         }
         if self.is_blocked() {
-            return self.mend(followed);
+            return self.mend(effects);
         }
-        self.start_experts(followed);
+        self.start_experts(effects);
         let roles: [(&[Role], u32); 4] = [
             (&[Role::Critic], config.slots.critics),
             (&[Role::Auditor], config.slots.auditors),
@@ -165,18 +165,18 @@ impl Plan {
                     _ => None,
                 });
                 let Some((id, role)) = queued else { break };
-                self.start(id, role, followed);
+                self.start(id, role, effects);
             }
         }
     }
 
-    fn start(&mut self, id: WorkId, role: Role, followed: &mut Followed) {
+    fn start(&mut self, id: WorkId, role: Role, effects: &mut Effects) {
         let Some(brief) = self.works.get(&id).map(|work| work.brief.clone()) else { return };
         let job = self.add_job(Purpose::Work(id), Some(role), brief);
         if let Some(work) = self.works.get_mut(&id) {
             work.stage = Stage::Running { role, job };
         }
-        followed.note("started", json!({"work": id, "role": role, "job": job}));
+        effects.note("started", json!({"work": id, "role": role, "job": job}));
     }
 
     fn add_job(&mut self, purpose: Purpose, role: Option<Role>, brief: Option<crate::model::Brief>) -> u64 {

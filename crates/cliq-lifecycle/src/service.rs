@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cliq_gateway::{Claim, Finish, GatewayError, NewEvent, Outcome, PlanName, PlanRow, Step, Store};
 use serde_json::json;
 
-use crate::machine::{Event, Followed, Surroundings};
+use crate::machine::{Context, Effects, Event};
 use crate::model::{PLAN_VERSION, Plan};
 use crate::plan_file::PlanFile;
 
@@ -121,9 +121,9 @@ impl Plans {
         project: &str,
         name: &PlanName,
         event: &Event,
-        around: &Surroundings<'_>,
+        context: &Context<'_>,
         claim: Option<&Claim>,
-    ) -> Result<Followed, StepError> {
+    ) -> Result<Effects, StepError> {
         let refused = async |why: &StepError| -> Result<(), GatewayError> {
             if let Some(claim) = claim {
                 let _ = self.store.finish(claim, &Finish::Failed(why.to_string())).await?;
@@ -139,20 +139,20 @@ impl Plans {
                 other => other?,
             };
             let before = plan.state;
-            let followed = match plan.step(event.clone(), around) {
-                Ok(followed) => followed,
+            let effects = match plan.step(event.clone(), context) {
+                Ok(effects) => effects,
                 Err(why) => {
                     let error = StepError::Refused(why);
                     refused(&error).await?;
                     return Err(error);
                 }
             };
-            let result = match followed.ignored {
+            let result = match effects.ignored {
                 Some(why) => format!("ignored: {why}"),
                 None if before == plan.state => plan.state.to_string(),
                 None => format!("{before} → {}", plan.state),
             };
-            let events = followed.notes.iter().map(|note| NewEvent {
+            let events = effects.notes.iter().map(|note| NewEvent {
                 kind: note.kind.to_owned(),
                 from: before.to_string(),
                 to: plan.state.to_string(),
@@ -161,7 +161,7 @@ impl Plans {
             let step = Step {
                 events: events.collect(),
                 finish: claim.map(|claim| (claim.clone(), Finish::Done(result))),
-                emit: followed.signals(name),
+                emit: effects.signals(name),
                 plan: PlanRow {
                     state: plan.state.to_string(),
                     document: json!(plan).to_string(),
@@ -169,7 +169,7 @@ impl Plans {
                 },
             };
             if self.store.apply(&step).await? == Outcome::Applied {
-                return Ok(followed);
+                return Ok(effects);
             }
             let now = self.store.plan(project, name.as_str()).await?;
             if claim.is_some() && now.is_some_and(|now| now.version == row.version) {

@@ -4,7 +4,7 @@ use cliq_gateway::SignalType;
 use cliq_markers::MarkerKind;
 use serde_json::{Map, Value};
 
-use crate::machine::{Command, Event, Surroundings};
+use crate::machine::{Command, Context, Event};
 use crate::model::{Brief, Config, Hold, Plan, Stage, TaskLoop, Why, WorkId};
 use crate::plan_file::{PlanFile, TaskSpec, WaveSpec};
 use crate::role::Role;
@@ -35,9 +35,9 @@ fn payload(kind: SignalType, wave: u32) -> Map<String, Value> {
     }
 }
 
-fn signal(plan: &mut Plan, kind: SignalType, wave: u32, around: &Surroundings<'_>) {
+fn signal(plan: &mut Plan, kind: SignalType, wave: u32, context: &Context<'_>) {
     // Where it does not fit, the table shows it.
-    let _ = plan.step(Event::Signal { kind, payload: payload(kind, wave) }, around);
+    let _ = plan.step(Event::Signal { kind, payload: payload(kind, wave) }, context);
 }
 
 /// Every situation of a plan with every signal and every command, as a table in markdown.
@@ -46,28 +46,28 @@ pub fn plan_table() -> String {
     use SignalType as S;
     let planned = file(2);
     let config = Config { architect: true, readiness_max_verify_cycles: 2, ..Config::default() };
-    let around = Surroundings { config, file: Ok(&planned) };
+    let context = Context { config, file: Ok(&planned) };
     let after = |signals: &[(S, u32)]| {
         let mut plan = Plan::new(file(0));
-        signals.iter().for_each(|(kind, wave)| signal(&mut plan, *kind, *wave, &around));
+        signals.iter().for_each(|(kind, wave)| signal(&mut plan, *kind, *wave, &context));
         plan
     };
     let begun = [(S::ImplementWave, 1), (S::ElaboratorFinished, 1)];
     let mut failed = after(&begun);
-    fail_all(&mut failed, &around);
+    fail_all(&mut failed, &context);
     let mut over = after(&begun);
-    complete_all(&mut over, &around);
+    complete_all(&mut over, &context);
     let mut reviewing = over.clone();
-    signal(&mut reviewing, S::ImplementWave, 2, &around);
-    complete_all(&mut reviewing, &around);
+    signal(&mut reviewing, S::ImplementWave, 2, &context);
+    complete_all(&mut reviewing, &context);
     let with = |plan: &Plan, signals: &[S]| {
         let mut plan = plan.clone();
-        signals.iter().for_each(|kind| signal(&mut plan, *kind, 1, &around));
+        signals.iter().for_each(|kind| signal(&mut plan, *kind, 1, &context));
         plan
     };
     let command = |plan: &Plan, command: Command| {
         let mut plan = plan.clone();
-        let _ = plan.step(Event::Person(command), &around);
+        let _ = plan.step(Event::Person(command), &context);
         plan
     };
     let verifying = with(&reviewing, &[S::ReviewApproved]);
@@ -98,12 +98,12 @@ pub fn plan_table() -> String {
                 S::ImplementWave => plan.wave + 1,
                 _ => plan.wave.max(1),
             };
-            cell(plan, Event::Signal { kind, payload: payload(kind, wave) }, &around)
+            cell(plan, Event::Signal { kind, payload: payload(kind, wave) }, &context)
         });
         rows.push(row(&format!("`{kind}`"), cells));
     }
     for (name, command) in COMMANDS {
-        let cells = situations.iter().map(|(_, plan)| cell(plan, Event::Person(command.clone()), &around));
+        let cells = situations.iter().map(|(_, plan)| cell(plan, Event::Person(command.clone()), &context));
         rows.push(row(&format!("`cliq plan {name}`"), cells));
     }
     rows.join("\n") + "\n"
@@ -114,32 +114,32 @@ fn row(name: &str, cells: impl Iterator<Item = String>) -> String {
     format!("| {name} | {} |", cells.join(" | "))
 }
 
-fn cell(plan: &Plan, event: Event, around: &Surroundings<'_>) -> String {
+fn cell(plan: &Plan, event: Event, context: &Context<'_>) -> String {
     let mut next = plan.clone();
-    match next.step(event, around) {
+    match next.step(event, context) {
         Err(_) => "–".to_owned(),
-        Ok(followed) if followed.ignored.is_some() => "ignored".to_owned(),
+        Ok(effects) if effects.ignored.is_some() => "ignored".to_owned(),
         Ok(_) if next.force_promoted && !plan.force_promoted => format!("{} (forced)", next.state),
         Ok(_) => next.state.to_string(),
     }
 }
 
-fn complete_all(plan: &mut Plan, around: &Surroundings<'_>) {
+fn complete_all(plan: &mut Plan, context: &Context<'_>) {
     for task in 1..=2 {
         let kind = SignalType::ImplementTaskFinished;
         let mut payload = payload(kind, plan.wave);
         payload.insert("task_number".to_owned(), task.into());
-        let _ = plan.step(Event::Signal { kind, payload }, around);
+        let _ = plan.step(Event::Signal { kind, payload }, context);
     }
 }
 
-fn fail_all(plan: &mut Plan, around: &Surroundings<'_>) {
+fn fail_all(plan: &mut Plan, context: &Context<'_>) {
     for work in plan.works.values_mut() {
         work.stage = Stage::Failed { why: "it does not work".to_owned() };
     }
     plan.jobs.clear();
     // Anything that changes nothing, for what follows.
-    signal(plan, SignalType::ReviewApproved, 1, around);
+    signal(plan, SignalType::ReviewApproved, 1, context);
 }
 
 /// What each role of the quality loop may say, and what becomes of its task, as a table in markdown.
@@ -147,12 +147,12 @@ fn fail_all(plan: &mut Plan, around: &Surroundings<'_>) {
 pub fn task_table() -> String {
     let planned = file(1);
     let config = Config { task_loop: TaskLoop::Markers, ..Config::default() };
-    let around = Surroundings { config, file: Ok(&planned) };
+    let context = Context { config, file: Ok(&planned) };
     let id = WorkId::Task { wave: 1, task: 1 };
     let roles = [Role::BusinessAnalyst, Role::Developer, Role::Critic, Role::Auditor];
     let running = |role: Role, failures: u32| {
         let mut plan = Plan::new(planned.clone());
-        signal(&mut plan, SignalType::ImplementWave, 1, &around);
+        signal(&mut plan, SignalType::ImplementWave, 1, &context);
         let mut job = 0;
         if let Some(work) = plan.works.get_mut(&id)
             && let Stage::Running { role: at, job: number } = &mut work.stage
@@ -175,7 +175,7 @@ pub fn task_table() -> String {
                 let asked = Brief { why: Why::Checkpoint, text: String::new() };
                 work.brief = Some(asked).filter(|_| work.strikes > 0);
             }
-            match plan.step(Event::JobEnded { job, text: text.to_owned(), success: true }, &around) {
+            match plan.step(Event::JobEnded { job, text: text.to_owned(), success: true }, &context) {
                 Ok(_) => plan.works.get(&id).map_or_else(|| "–".to_owned(), |work| describe(work, role)),
                 Err(_) => "–".to_owned(),
             }

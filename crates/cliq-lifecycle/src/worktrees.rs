@@ -84,13 +84,13 @@ impl Worktrees {
             })?;
         let info = Utf8PathBuf::from(common.trim()).join("info");
         let exclude = info.join("exclude");
-        let known = fs::read_to_string(&exclude).unwrap_or_default();
+        let known = cliq_fs::read_text(&exclude, 16 << 20).unwrap_or_default();
         if known.lines().any(|line| line.trim() == "/.worktrees/") {
             return Ok(());
         }
         let write = || {
             fs::create_dir_all(&info)?;
-            let mut file = fs::OpenOptions::new().create(true).append(true).open(&exclude)?;
+            let mut file = cliq_fs::open_append(&exclude).map_err(|error| error.source)?;
             writeln!(file, "/.worktrees/")
         };
         write().map_err(|error| format!("cannot write {exclude}: {error}"))

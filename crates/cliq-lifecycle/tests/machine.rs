@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use cliq_gateway::SignalType;
 use cliq_lifecycle::{
-    Command, Config, Event, Followed, Hold, Infrastructure, Plan, PlanFile, PlanState, Purpose, Role, Slots,
-    Stage, Surroundings, TaskLoop, Why, WorkId, plan_table, task_table,
+    Command, Config, Context, Effects, Event, Hold, Infrastructure, Plan, PlanFile, PlanState, Purpose, Role,
+    Slots, Stage, TaskLoop, Why, WorkId, plan_table, task_table,
 };
 use cliq_markers::MarkerKind;
 use proptest::prelude::*;
@@ -34,29 +34,29 @@ impl World {
         world
     }
 
-    fn step(&mut self, event: Event) -> Result<Followed, String> {
-        let around = Surroundings { config: self.config, file: Ok(&self.file) };
-        self.plan.step(event, &around)
+    fn step(&mut self, event: Event) -> Result<Effects, String> {
+        let context = Context { config: self.config, file: Ok(&self.file) };
+        self.plan.step(event, &context)
     }
 
-    fn try_signal(&mut self, kind: &str, payload: &str) -> Result<Followed, String> {
+    fn try_signal(&mut self, kind: &str, payload: &str) -> Result<Effects, String> {
         let payload = serde_json::from_str(payload)
             .unwrap_or_else(|_| Map::from_iter([("body".to_owned(), payload.into())]));
         self.step(Event::Signal { kind: SignalType::parse(kind).expect("a type"), payload })
     }
 
     #[track_caller]
-    fn signal(&mut self, kind: &str, payload: &str) -> Followed {
-        let followed = self.try_signal(kind, payload).expect("it fits");
-        self.emitted(&followed);
-        followed
+    fn signal(&mut self, kind: &str, payload: &str) -> Effects {
+        let effects = self.try_signal(kind, payload).expect("it fits");
+        self.emitted(&effects);
+        effects
     }
 
     /// What is emitted comes back.
-    fn emitted(&mut self, followed: &Followed) {
-        for (kind, payload) in followed.emit.clone() {
-            let followed = self.step(Event::Signal { kind, payload }).expect("what is emitted fits");
-            self.emitted(&followed);
+    fn emitted(&mut self, effects: &Effects) {
+        for (kind, payload) in effects.emit.clone() {
+            let effects = self.step(Event::Signal { kind, payload }).expect("what is emitted fits");
+            self.emitted(&effects);
         }
     }
 
@@ -74,12 +74,12 @@ impl World {
     }
 
     #[track_caller]
-    fn says(&mut self, role: Role, work: &str, text: &str) -> Followed {
+    fn says(&mut self, role: Role, work: &str, text: &str) -> Effects {
         let job = self.job(role, work);
-        let followed =
+        let effects =
             self.step(Event::JobEnded { job, text: text.to_owned(), success: true }).expect("it fits");
-        self.emitted(&followed);
-        followed
+        self.emitted(&effects);
+        effects
     }
 
     #[track_caller]
@@ -118,8 +118,8 @@ fn tables() {
 #[test]
 fn a_plan_from_ready_to_done() {
     let mut world = World::new(Config::default());
-    let followed = world.signal("plan_start", "");
-    assert_eq!(followed.emit[0].0, SignalType::PlannerFinished, "it has waves: nobody needs to plan it");
+    let effects = world.signal("plan_start", "");
+    assert_eq!(effects.emit[0].0, SignalType::PlannerFinished, "it has waves: nobody needs to plan it");
     assert_eq!(
         (world.plan.state, world.plan.wave),
         (PlanState::Implementing, 1),
@@ -155,9 +155,9 @@ fn the_verify_cap_promotes_and_says_so() {
     world.signal("verify_failed", "no");
     assert_eq!((world.plan.state, world.plan.verify_cycles), (PlanState::Implementing, 1));
     world.plan.state = PlanState::Verifying;
-    let followed = world.signal("verify_failed", "still no");
+    let effects = world.signal("verify_failed", "still no");
     assert_eq!((world.plan.state, world.plan.force_promoted), (PlanState::Done, true));
-    assert!(followed.notes.iter().any(|note| note.kind == "force_promoted") && followed.emit.is_empty());
+    assert!(effects.notes.iter().any(|note| note.kind == "force_promoted") && effects.emit.is_empty());
 }
 
 #[test]
@@ -366,8 +366,8 @@ fn branches_are_merged_before_the_next_wave() {
     assert!(world.plan.questions[0].text.contains("conflict in a.rs"));
     world.step(Event::Person(Command::Answer { question: None, text: "merged".into() })).unwrap();
     let job = world.plan.jobs.iter().find(|job| job.role.is_none()).unwrap().id;
-    let followed = world.step(Event::JobEnded { job, text: String::new(), success: true }).unwrap();
-    assert_eq!(followed.emit[0].0, SignalType::ImplementWave);
+    let effects = world.step(Event::JobEnded { job, text: String::new(), success: true }).unwrap();
+    assert_eq!(effects.emit[0].0, SignalType::ImplementWave);
 }
 
 /// What may happen, by choice among what there is.
@@ -423,14 +423,14 @@ fn apply(world: &mut World, choice: &Choice, pending: &mut Vec<(SignalType, Map<
     };
     let before = world.plan.clone();
     match world.step(event) {
-        Ok(followed) => pending.extend(followed.emit),
+        Ok(effects) => pending.extend(effects.emit),
         Err(_) => assert_eq!(world.plan, before, "what does not fit changes nothing"),
     }
     // What was emitted comes back sooner or later.
     if !pending.is_empty() {
         let (kind, payload) = pending.remove(0);
-        if let Ok(followed) = world.step(Event::Signal { kind, payload }) {
-            pending.extend(followed.emit);
+        if let Ok(effects) = world.step(Event::Signal { kind, payload }) {
+            pending.extend(effects.emit);
         }
     }
 }
@@ -509,8 +509,8 @@ fn goes_well(world: &mut World, mut pending: Vec<(SignalType, Map<String, Value>
             return;
         }
         if let Some((kind, payload)) = (!pending.is_empty()).then(|| pending.remove(0)) {
-            if let Ok(followed) = world.step(Event::Signal { kind, payload }) {
-                pending.extend(followed.emit);
+            if let Ok(effects) = world.step(Event::Signal { kind, payload }) {
+                pending.extend(effects.emit);
             }
             continue;
         }
@@ -550,8 +550,8 @@ fn goes_well(world: &mut World, mut pending: Vec<(SignalType, Map<String, Value>
                 }
             }
         };
-        let followed = world.step(event.clone());
-        pending.extend(followed.unwrap_or_else(|why| panic!("{event:?}: {why}\n{:#?}", world.plan)).emit);
+        let effects = world.step(event.clone());
+        pending.extend(effects.unwrap_or_else(|why| panic!("{event:?}: {why}\n{:#?}", world.plan)).emit);
     }
     panic!("it is never done: {:#?}", world.plan);
 }

@@ -394,10 +394,11 @@ impl Driver {
             }
             Effect::DeliverVerdict { gate, to, data } => {
                 let workflow = Arc::clone(&self.shared.plan.workflow);
+                let limit = self.shared.plan.max_file_bytes;
                 let agent = self.shared.plan.agent_of(workflow.phase(gate)).unwrap_or("gate").to_owned();
                 for to in to {
                     let (dir, name) = (self.shared.dir(), &workflow.phase(gate).name);
-                    gate_files::deliver(dir, name, &agent, &workflow.phase(to).name, &data)?;
+                    gate_files::deliver(dir, name, &agent, &workflow.phase(to).name, &data, limit)?;
                 }
             }
             Effect::Report(report) => self.report(report)?,

@@ -4,18 +4,21 @@
 mod follow;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{FsError, IoContext, PipelineStatus};
+use cliq_fs::{FsError, IoContext, PipelineStatus, open_append, read_if_exists};
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::engine::{Effect, Pipeline};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 use crate::plan::RunPlan;
 pub use follow::{JournalFollower, News};
+
+/// The most bytes of a journal: some millions of events.
+const MAX_BYTES: u64 = 4 << 30;
 
 /// The writing end.
 #[derive(Debug)]
@@ -29,14 +32,14 @@ pub(crate) struct JournalWriter {
 impl JournalWriter {
     /// Begins a new journal.
     pub(crate) fn create(path: &Utf8Path) -> Result<Self, FsError> {
-        let file = OpenOptions::new().append(true).create(true).open(path).at("open", path)?;
+        let file = open_append(path)?;
         file.set_len(0).at("truncate", path)?;
         Ok(Self { path: path.to_owned(), file, len: 0 })
     }
 
     /// Goes on with a journal that was read. A torn line at its end is cut off.
     pub(crate) fn reopen(path: &Utf8Path, journal: &Journal) -> Result<Self, FsError> {
-        let file = OpenOptions::new().append(true).open(path).at("open", path)?;
+        let file = open_append(path)?;
         if journal.torn {
             file.set_len(journal.len).at("truncate", path)?;
         }
@@ -114,11 +117,7 @@ impl Journal {
     /// # Errors
     /// It cannot be read, is broken other than at its end, or was written by a newer cliq.
     pub fn read(path: &Utf8Path) -> Result<Option<Self>, JournalError> {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => Err(error).at("read", path)?,
-        };
+        let Some(bytes) = read_if_exists(path, MAX_BYTES)? else { return Ok(None) };
         let (records, len) = decode_lines(path, &bytes, 0)?;
         Ok(Some(Self { records, torn: len < bytes.len(), len: len as u64 }))
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_fs::CliqDir;
+use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT};
 use cliq_protocol::{PhaseKind, PhaseName};
 use cliq_workflow::{Phase, ValidatedWorkflow, is_connector, nearest};
 
@@ -91,6 +91,8 @@ pub struct RunPlan {
     pub parent: Option<Parent>,
     /// Variables that all agents and commands find in their environment, beside those of the protocol.
     pub env: BTreeMap<String, String>,
+    /// The most bytes of a file that an agent wrote, such as a handoff. 1 GiB.
+    pub max_file_bytes: u64,
     /// What starts processes.
     pub launcher: Arc<dyn Launcher>,
 }
@@ -129,6 +131,7 @@ impl RunPlan {
             adopts_orphans: false,
             parent: None,
             env: BTreeMap::new(),
+            max_file_bytes: DEFAULT_FILE_LIMIT,
             launcher: Arc::new(ProcessLauncher),
         }
     }

@@ -6,7 +6,6 @@
 mod capture;
 mod group;
 
-use std::fs::File;
 use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -15,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cliq_fs::open_regular;
 use rustix::process::{Pid, Signal};
 use tokio::task::JoinHandle;
 
@@ -53,7 +53,7 @@ impl Launcher for ProcessLauncher {
 pub(crate) fn spawn_job(job: &Job) -> io::Result<(Child, PipeReader)> {
     let (reader, writer) = io::pipe()?;
     let stdin = match &job.stdin {
-        Some(path) => Stdio::from(File::open(path)?),
+        Some(path) => Stdio::from(open_regular(path).map_err(|error| error.source)?.0),
         None => Stdio::null(),
     };
     let mut command = Command::new(&job.program);

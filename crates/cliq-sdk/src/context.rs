@@ -1,12 +1,11 @@
 //! What handlers are given.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::ops::Deref;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{IoContext, read_handoff, write_handoff, write_handoffs};
+use cliq_fs::{FsError, read_handoff, read_if_exists, write_handoff, write_handoffs};
 use cliq_protocol::{
     AgentMessage, Body, CommandResult, Envelope, EnvelopeType, GateData, GateDispatch, HistoryEntry,
     NotifyDetails, NotifyRequest, Object, Outcome, PhaseDispatch, PhaseInfo, PhaseName, TeamDispatch,
@@ -22,11 +21,18 @@ pub struct PhaseContext {
     message: AgentMessage,
     dispatch: PhaseDispatch,
     reporter: Reporter,
+    /// The most bytes of a file that others wrote.
+    file_limit: u64,
 }
 
 impl PhaseContext {
-    pub(crate) fn new(message: AgentMessage, dispatch: PhaseDispatch, reporter: Reporter) -> Self {
-        Self { message, dispatch, reporter }
+    pub(crate) fn new(
+        message: AgentMessage,
+        dispatch: PhaseDispatch,
+        reporter: Reporter,
+        file_limit: u64,
+    ) -> Self {
+        Self { message, dispatch, reporter, file_limit }
     }
 
     /// The phase.
@@ -82,7 +88,7 @@ impl PhaseContext {
     /// # Errors
     /// The file is there and cannot be read.
     pub fn requirement(&self) -> Result<Option<String>, SdkError> {
-        read(self.dispatch.requirement_file.as_deref())
+        self.read_file(self.dispatch.requirement_file.as_deref())
     }
 
     /// Who the agent is to be.
@@ -90,7 +96,7 @@ impl PhaseContext {
     /// # Errors
     /// The file is there and cannot be read.
     pub fn role(&self) -> Result<Option<String>, SdkError> {
-        read(self.dispatch.phase.role_file.as_deref())
+        self.read_file(self.dispatch.phase.role_file.as_deref())
     }
 
     /// The shared task board.
@@ -98,7 +104,7 @@ impl PhaseContext {
     /// # Errors
     /// The file is there and cannot be read.
     pub fn task_board(&self) -> Result<Option<String>, SdkError> {
-        read(self.dispatch.task_board_file.as_deref())
+        self.read_file(self.dispatch.task_board_file.as_deref())
     }
 
     /// All channels to this phase, with the handoffs in them.
@@ -109,8 +115,8 @@ impl PhaseContext {
         let read_one = |channel: &cliq_protocol::Incoming| {
             Ok(Received {
                 from: channel.from.clone(),
-                envelope: read_handoff(&channel.dir, &channel.from)?,
-                instructions: read(channel.instructions_file.as_deref())?,
+                envelope: read_handoff(&channel.dir, &channel.from, self.file_limit)?,
+                instructions: self.read_file(channel.instructions_file.as_deref())?,
             })
         };
         self.dispatch.incoming.iter().map(read_one).collect()
@@ -122,9 +128,24 @@ impl PhaseContext {
     /// It is there and is none.
     pub fn handoff_from(&self, phase: &str) -> Result<Option<Envelope>, SdkError> {
         match self.dispatch.incoming.iter().find(|channel| channel.from == phase) {
-            Some(channel) => Ok(read_handoff(&channel.dir, &channel.from)?),
+            Some(channel) => Ok(read_handoff(&channel.dir, &channel.from, self.file_limit)?),
             None => Ok(None),
         }
+    }
+
+    /// The text of a file that the message names, such as the instructions of a channel; `None` where there is none.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read: it is no regular file, leads out of the project, is too large or is not UTF-8.
+    pub fn read_file(&self, file: Option<&Utf8Path>) -> Result<Option<String>, SdkError> {
+        let Some(file) = file else { return Ok(None) };
+        let Some(bytes) = read_if_exists(file, self.file_limit)? else { return Ok(None) };
+        let not_text = |_| FsError {
+            action: "read",
+            path: file.to_owned(),
+            source: io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"),
+        };
+        Ok(Some(String::from_utf8(bytes).map_err(not_text)?))
     }
 
     /// Says how far the work is.
@@ -191,15 +212,6 @@ impl PhaseContext {
             text: handoff.text.clone(),
             extra: Object::new(),
         }
-    }
-}
-
-fn read(file: Option<&Utf8Path>) -> Result<Option<String>, SdkError> {
-    let Some(file) = file else { return Ok(None) };
-    match fs::read_to_string(file) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Ok(Err(error).at("read", file)?),
     }
 }
 

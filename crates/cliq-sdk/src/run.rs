@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use camino::Utf8Path;
-use cliq_fs::SignalWriter;
+use cliq_fs::{DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, SignalWriter};
 use cliq_protocol::{AgentMessage, ChannelBody, Dispatch, DispatchType, PhaseDispatch, PhaseKind};
 use serde_json::Value;
 
@@ -37,6 +37,8 @@ pub struct Agent {
     gate: Option<Handler<GateContext>>,
     team: Option<Handler<TeamContext>>,
     notify: Option<Handler<NotifyContext>>,
+    /// The most bytes of a file that others wrote; `None` for the default.
+    file_limit: Option<u64>,
 }
 
 impl Agent {
@@ -77,7 +79,9 @@ impl Agent {
 
     /// Reads the message on standard input, runs the handler for it, and reports. Exit status 0 after `complete`, 1 after
     /// `error`, 2 where there was no message to answer.
-    pub fn run(self) -> ExitCode {
+    pub fn run(mut self) -> ExitCode {
+        let limit = std::env::var(FILE_LIMIT_VARIABLE).ok().and_then(|bytes| bytes.parse().ok());
+        self.file_limit = self.file_limit.or(limit);
         let mut bytes = Vec::new();
         if let Err(error) = std::io::stdin().lock().read_to_end(&mut bytes) {
             return refuse(&SdkError::Stdin(error));
@@ -131,7 +135,13 @@ impl Agent {
     }
 
     fn handle_phase(&self, session: &Session, dispatch: &PhaseDispatch) -> Result<Completion, AnyError> {
-        let base = PhaseContext::new(session.message().clone(), dispatch.clone(), session.reporter().clone());
+        let file_limit = self.file_limit.unwrap_or(DEFAULT_FILE_LIMIT);
+        let base = PhaseContext::new(
+            session.message().clone(),
+            dispatch.clone(),
+            session.reporter().clone(),
+            file_limit,
+        );
         let kind = dispatch.phase.kind;
         let missing = || format!("this agent does not work in phases of type `{kind}`");
         match kind {

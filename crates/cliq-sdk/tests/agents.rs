@@ -80,9 +80,12 @@ fn a_handler_gets_what_was_handed_and_hands_on() {
     });
     assert!(agent.answer(stage.message(PhaseKind::Standard)).unwrap());
     assert_eq!(stage.end(), ChannelBody::Complete { result: Some(json!({"done": 1})) });
-    let qa = read_handoff(&stage.dir.channel(&name("dev"), &name("qa")), &name("dev")).unwrap().unwrap();
+    let qa =
+        read_handoff(&stage.dir.channel(&name("dev"), &name("qa")), &name("dev"), u64::MAX).unwrap().unwrap();
     assert_eq!((qa.text.as_deref(), qa.agent.as_str()), (Some("Build it."), "mine"));
-    let ops = read_handoff(&stage.dir.channel(&name("dev"), &name("ops")), &name("dev")).unwrap().unwrap();
+    let ops = read_handoff(&stage.dir.channel(&name("dev"), &name("ops")), &name("dev"), u64::MAX)
+        .unwrap()
+        .unwrap();
     assert_eq!(Value::Object(ops.data().unwrap()), json!({"value": [1]}));
 }
 
@@ -131,8 +134,9 @@ fn gates_route_with_feedback_and_only_where_they_may() {
     assert!(agent.answer(stage.message(PhaseKind::Gate)).unwrap());
     let ChannelBody::Complete { result: Some(result) } = stage.end() else { panic!("complete") };
     assert_eq!(result, json!({"verdict": {"outcome": "ROUTE", "target": "fixer", "reason": "2 of 3"}}));
-    let feedback =
-        read_handoff(&stage.dir.channel(&name("dev"), &name("fixer")), &name("dev")).unwrap().unwrap();
+    let feedback = read_handoff(&stage.dir.channel(&name("dev"), &name("fixer")), &name("dev"), u64::MAX)
+        .unwrap()
+        .unwrap();
     let Body::Gate(data) = feedback.body else { panic!("a gate envelope") };
     assert_eq!((data.iteration, data.checks[0].name.as_str()), (2, "t"));
 }
@@ -141,7 +145,11 @@ fn gates_route_with_feedback_and_only_where_they_may() {
 fn passing_tells_those_who_wait() {
     let stage = Stage::new();
     assert!(Agent::new().gate(|ctx| Ok(ctx.pass("fine")?)).answer(stage.message(PhaseKind::Gate)).unwrap());
-    assert!(read_handoff(&stage.dir.channel(&name("dev"), &name("qa")), &name("dev")).unwrap().is_some());
+    assert!(
+        read_handoff(&stage.dir.channel(&name("dev"), &name("qa")), &name("dev"), u64::MAX)
+            .unwrap()
+            .is_some()
+    );
     let stage = Stage::new();
     assert!(
         Agent::new().gate(|ctx| Ok(ctx.escalate("help"))).answer(stage.message(PhaseKind::Gate)).unwrap()

@@ -79,6 +79,12 @@ pub static KEYS: &[Key] = &[
         Some("process"),
         "what the record of a run is safe against: the death of the orchestrator, or a power failure too, which costs some milliseconds per phase",
     ),
+    key(
+        "max_file_bytes",
+        Kind::Count,
+        Some("1073741824"),
+        "the most bytes of a file that an agent wrote, such as a handoff; larger files are refused",
+    ),
     key("phase_timeout", Kind::Duration, Some("20m"), "how long a phase may take"),
     key("gate_agent_timeout", Kind::Duration, Some("15m"), "how long the agent of a gate may take"),
     key(

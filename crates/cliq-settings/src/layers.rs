@@ -1,8 +1,6 @@
 //! Reading settings: defaults, a person's file, a project's file.
 
 use std::fmt;
-use std::fs;
-use std::io;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -179,17 +177,16 @@ impl Settings {
     }
 }
 
+/// The most bytes of a settings file.
+const FILE_LIMIT: u64 = 16 << 20;
+
 /// What a file sets; nothing where it is not there.
 pub(crate) fn read(file: &Utf8Path) -> Result<Map<String, Value>, SettingsError> {
-    let text = match fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
-        Err(source) => {
-            return Err(SettingsError::File { file: file.to_owned(), action: "cannot read", source });
-        }
+    let Some(bytes) = cliq_fs::read_if_exists(file, FILE_LIMIT).map_err(SettingsError::Unreadable)? else {
+        return Ok(Map::new());
     };
     let broken = |message: String| SettingsError::Syntax { file: file.to_owned(), message };
-    match serde_json::from_str(&text) {
+    match serde_json::from_slice(&bytes) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(broken("settings are a JSON object".to_owned())),
         Err(error) => Err(broken(error.to_string())),

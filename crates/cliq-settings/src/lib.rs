@@ -5,24 +5,16 @@
 //! what is not there is refused with the nearest name.
 
 mod edit;
+mod environment;
 mod keys;
 mod layers;
 
 pub use edit::{set, unset};
+pub use environment::{Environment, is_executable};
 pub use keys::{KEYS, Key, Kind};
 pub use layers::{Entry, Secret, Settings, Source};
 
 use camino::Utf8PathBuf;
-
-/// Where cliq keeps what belongs to no project: `CLIQ_HOME`, else `~/.cliqrc` (SPEC section 2), whether or not it exists.
-/// `None` where there is no home at all.
-#[must_use]
-pub fn home() -> Option<Utf8PathBuf> {
-    let from = |variable: &str| {
-        std::env::var(variable).ok().filter(|value| !value.is_empty()).map(Utf8PathBuf::from)
-    };
-    from("CLIQ_HOME").or_else(|| from("HOME").map(|home| home.join(".cliqrc")))
-}
 
 /// Why settings cannot be read or changed. Each says where, and how to mend it.
 #[derive(Debug, thiserror::Error)]
@@ -62,12 +54,15 @@ pub enum SettingsError {
         /// What is wrong, with line and column.
         message: String,
     },
-    /// A file cannot be read or written.
+    /// A file cannot be read, or is no regular file.
+    #[error(transparent)]
+    Unreadable(cliq_fs::FsError),
+    /// A file cannot be written.
     #[error("{action} {file}: {source}")]
     File {
         /// The file.
         file: Utf8PathBuf,
-        /// What was tried, such as `cannot read`.
+        /// What was tried, such as `cannot write`.
         action: &'static str,
         /// What the system said.
         source: std::io::Error,

@@ -60,6 +60,19 @@ impl Diagnostic {
     }
 }
 
+/// How many problems there are, by severity: `2 errors, 1 warning`. Empty where there are none.
+#[must_use]
+pub fn count_by_severity(diagnostics: &[Diagnostic]) -> String {
+    let of = |severity: Severity| diagnostics.iter().filter(|d| d.severity == severity).count();
+    let show = |n: usize, what: &str| match n {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        n => Some(format!("{n} {what}s")),
+    };
+    let parts = [show(of(Severity::Error), "error"), show(of(Severity::Warning), "warning")];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
 /// The name in `known` that `typo` was probably meant to be.
 pub fn nearest<'a>(typo: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use cliq_fs::{FsError, read_within};
 
 use crate::{Checked, check};
 
@@ -23,7 +24,8 @@ pub trait TeamFiles {
 }
 
 /// What is where an agent's executable should be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EntryFile {
     /// A file that can be executed.
     Executable,
@@ -31,6 +33,8 @@ pub enum EntryFile {
     NotExecutable,
     /// Nothing, or a directory.
     Missing,
+    /// The entry, or this file beside it, is a link that leads out of the team folder.
+    LinkLeavesTeam(Utf8PathBuf),
     /// Nobody can tell, as there is no folder.
     Unknown,
 }
@@ -57,10 +61,15 @@ impl TeamFiles for NoFiles {
     }
 }
 
+/// The most bytes of team.yml or of a role.
+const FILE_LIMIT: u64 = 16 << 20;
+
 /// A team on disk: a folder with `team.yml` and `roles/`.
 #[derive(Debug, Clone)]
 pub struct TeamFolder {
     dir: Utf8PathBuf,
+    /// The folder with its links resolved: no file of the team may be elsewhere.
+    root: Utf8PathBuf,
     file: Utf8PathBuf,
     text: String,
     roles: Vec<(String, String)>,
@@ -75,12 +84,13 @@ pub enum LoadError {
     #[error("there is no team.yml in {0}")]
     NoTeam(Utf8PathBuf),
     /// A file cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
+    #[error(transparent)]
+    Read(FsError),
+    /// A file is a link that leads out of the team folder (SPEC section 10).
+    #[error("{path} links to what is no file of the team: put the file itself there")]
+    LinkLeavesTeam {
+        /// The link.
         path: Utf8PathBuf,
-        /// What the system said.
-        source: io::Error,
     },
     /// The file is not UTF-8.
     #[error("{path} is not UTF-8: byte {at} (line {line}) is no part of a character")]
@@ -101,21 +111,23 @@ impl TeamFolder {
     /// There is none, or it cannot be read.
     pub fn load(path: &Utf8Path) -> Result<Self, LoadError> {
         let file = if path.is_dir() { path.join("team.yml") } else { path.to_owned() };
-        let bytes = fs::read(&file).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => LoadError::NoTeam(path.to_owned()),
-            _ => LoadError::Read { path: file.clone(), source },
+        let dir = match file.parent() {
+            Some(dir) if !dir.as_str().is_empty() => dir.to_owned(),
+            _ => ".".into(),
+        };
+        let root = dir.canonicalize_utf8().map_err(|_| LoadError::NoTeam(path.to_owned()))?;
+        let bytes = read(&file, &root).map_err(|error| match error {
+            LoadError::Read(error) if error.is_not_found() => LoadError::NoTeam(path.to_owned()),
+            other => other,
         })?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             let line = error.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count() + 1;
             LoadError::NotUtf8 { path: file.clone(), at, line }
         })?;
-        let dir = match file.parent() {
-            Some(dir) if !dir.as_str().is_empty() => dir.to_owned(),
-            _ => ".".into(),
-        };
-        let roles = read_roles(&dir.join("roles"))?;
-        Ok(Self { dir, file, text, roles, installed: Vec::new() })
+        let roles = read_roles(&dir.join("roles"), &root)?;
+        check_instructions(&dir.join("channels"), &root)?;
+        Ok(Self { dir, root, file, text, roles, installed: Vec::new() })
     }
 
     /// The same, with agents that are installed outside the team.
@@ -156,24 +168,70 @@ impl TeamFolder {
     }
 }
 
-fn read_roles(dir: &Utf8Path) -> Result<Vec<(String, String)>, LoadError> {
-    let read = |path: &Utf8Path, source| LoadError::Read { path: path.to_owned(), source };
+/// Reads a file of a team.
+fn read(path: &Utf8Path, root: &Utf8Path) -> Result<Vec<u8>, LoadError> {
+    read_within(path, root, FILE_LIMIT).map_err(|error| {
+        if error.leaves_root() {
+            LoadError::LinkLeavesTeam { path: path.to_owned() }
+        } else {
+            LoadError::Read(error)
+        }
+    })
+}
+
+/// The entries of a directory of a team, in order; none where it is not there.
+fn entries(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, LoadError> {
+    let failed = |source| LoadError::Read(FsError { action: "read", path: dir.to_owned(), source });
     let entries = match dir.read_dir_utf8() {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(read(dir, error)),
+        Err(error) => return Err(failed(error)),
     };
+    let paths: io::Result<Vec<Utf8PathBuf>> = entries.map(|entry| Ok(entry?.into_path())).collect();
+    let mut paths = paths.map_err(failed)?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn read_roles(dir: &Utf8Path, root: &Utf8Path) -> Result<Vec<(String, String)>, LoadError> {
     let mut roles = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|e| read(dir, e))?.into_path();
-        if path.extension() == Some("md") && path.is_file() {
-            let bytes = fs::read(&path).map_err(|e| read(&path, e))?;
+    for path in entries(dir)? {
+        if path.extension() == Some("md") && !path.is_dir() {
+            let bytes = read(&path, root)?;
             let name = path.file_stem().unwrap_or_default().to_owned();
             roles.push((name, String::from_utf8_lossy(&bytes).into_owned()));
         }
     }
-    roles.sort();
     Ok(roles)
+}
+
+/// Instructions of channels are read when a phase starts. A link among them is found now.
+fn check_instructions(channels: &Utf8Path, root: &Utf8Path) -> Result<(), LoadError> {
+    for path in entries(channels)?.into_iter().map(|channel| channel.join("instructions.md")) {
+        if fs::symlink_metadata(&path).is_ok() && !belongs(&path, root) {
+            return Err(LoadError::LinkLeavesTeam { path });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a path leads to a file below `root`, after all links.
+fn belongs(path: &Utf8Path, root: &Utf8Path) -> bool {
+    path.canonicalize_utf8().is_ok_and(|target| target.starts_with(root) && target.is_file())
+}
+
+/// The first link at or below a path that does not lead to a file of the team. Directories of version control are not looked
+/// into.
+#[must_use]
+pub fn link_that_leaves(path: &Utf8Path, root: &Utf8Path) -> Option<Utf8PathBuf> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    if meta.is_symlink() {
+        return (!belongs(path, root)).then(|| path.to_owned());
+    }
+    if !meta.is_dir() || path.file_name() == Some(".git") {
+        return None;
+    }
+    entries(path).ok()?.iter().find_map(|path| link_that_leaves(path, root))
 }
 
 impl TeamFiles for TeamFolder {
@@ -187,6 +245,12 @@ impl TeamFiles for TeamFolder {
         self.roles.iter().map(|(_, text)| text.clone()).collect()
     }
     fn entry(&self, path: &Utf8Path) -> EntryFile {
+        // An agent may need the files beside its entry, so the whole top folder belongs to it.
+        let top = path.components().find(|part| matches!(part, Utf8Component::Normal(_)));
+        let top = top.map_or_else(|| path.to_owned(), |top| Utf8PathBuf::from(top.as_str()));
+        if let Some(link) = link_that_leaves(&self.dir.join(&top), &self.root) {
+            return EntryFile::LinkLeavesTeam(link);
+        }
         match fs::metadata(self.dir.join(path)) {
             Ok(meta) if !meta.is_file() => EntryFile::Missing,
             Ok(meta) if meta.permissions().mode() & 0o111 != 0 => EntryFile::Executable,

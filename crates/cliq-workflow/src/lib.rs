@@ -27,9 +27,9 @@ mod validate;
 mod yaml;
 
 pub use agents::{BUILT_IN, CONNECTORS, is_connector};
-pub use diagnostic::{Diagnostic, Severity, Span, nearest};
+pub use diagnostic::{Diagnostic, Severity, Span, count_by_severity, nearest};
 pub use duration::parse_duration;
-pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder};
+pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder, link_that_leaves};
 pub use model::{Agent, Command, Input, Notify, Output, Phase, PhaseId, Rule, Scope, ValidatedWorkflow};
 pub use schema::{field_list, json_schema};
 pub use template::{ResolveError, Script, Step, Template, Values, resolve_script, resolve_text};

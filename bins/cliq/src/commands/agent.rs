@@ -4,18 +4,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cliq_agents::Usable;
-use cliq_fs::CliqDir;
+use cliq_project::{Environment, Execute, Project, ProjectError, Settings, team_phase_agent};
 use cliq_sdk::conformance::{self, Options, Role};
 
 use crate::args::{AgentCommand, CheckRole};
 use crate::failure::Failure;
+use crate::project;
+use crate::render::progress::Progress;
 use crate::ui::{self, DIM, GREEN, RED, YELLOW, paint};
-use crate::{project, settings};
 
 pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
     match command {
-        AgentCommand::Handle => Ok(cliq_agents::agent().run()),
-        AgentCommand::Team { agent } => Ok(super::sub_team::run(agent)),
+        AgentCommand::Handle => Ok(cliq_agents::agent(Environment::of_process()).run()),
+        AgentCommand::Team { agent } => Ok(team_phase(agent)),
         AgentCommand::List => list(),
         AgentCommand::Check { role, timeout, json, command } => {
             let role = match role {
@@ -25,6 +26,19 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
             check(&command, Options { role, timeout: Duration::from_secs(timeout) }, json)
         }
     }
+}
+
+/// Answers the message on standard input by running the team of a team phase.
+fn team_phase(agent: Option<String>) -> ExitCode {
+    let execute: Box<Execute> = Box::new(|plan, start, on_event| {
+        let mut progress = Progress::new(false, true);
+        let view = super::run::execute(plan, start, |record, view| {
+            on_event(record, view);
+            progress.show(record, view)
+        });
+        view.map_err(|failure| ProjectError::Io(std::io::Error::other(failure.text().to_owned())))
+    });
+    team_phase_agent(project::host(), agent, execute).run()
 }
 
 fn check(command: &[String], options: Options, json: bool) -> Result<ExitCode, Failure> {
@@ -60,13 +74,16 @@ fn check(command: &[String], options: Options, json: bool) -> Result<ExitCode, F
 }
 
 fn list() -> Result<ExitCode, Failure> {
-    let dir = CliqDir::discover(&project::here()?);
-    let assembled = dir.as_ref().filter(|dir| dir.team_file().exists());
-    let workflow = assembled.and_then(|dir| project::team(dir).ok());
-    let settings = settings::load(dir.as_ref())?;
-    let agents = project::agents(assembled, workflow.as_ref(), &settings);
+    let (host, here) = (project::host(), project::here()?);
+    let (agents, settings) = match Project::discover(&here, host.clone()) {
+        Ok(project) => (project.known_agents()?, project.settings()?),
+        Err(_) => {
+            let settings = Settings::load(host.home.as_deref(), None)?;
+            (host.agents(&settings), settings)
+        }
+    };
     for name in agents.names() {
-        let about = match cliq_agents::usable(name, &settings) {
+        let about = match cliq_agents::usable(name, &settings, &host.environment) {
             Some(Usable::Yes(how)) => how,
             _ => agents.get(name).map(|command| command.program.to_string()).unwrap_or_default(),
         };

@@ -7,19 +7,21 @@ use std::time::{Duration, Instant};
 
 use cliq_fs::ProjectLock;
 use cliq_orchestrator::TmuxServer;
+use cliq_project::LauncherKind;
 
 use crate::failure::Failure;
-use crate::{launchers, project, ui};
+use crate::{project, ui};
 
 /// How long a pane may take to be there.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn run(phase: Option<&str>) -> Result<ExitCode, Failure> {
-    let dir = project::open()?;
-    launchers::need_tmux()?;
-    let server = TmuxServer::of(&dir);
+    let project = project::open()?;
+    let dir = project.dir();
+    LauncherKind::require_tmux()?;
+    let server = TmuxServer::of(dir);
     if !server.is_running() {
-        let running = ProjectLock::holder(&dir)?.is_some();
+        let running = ProjectLock::holder(dir)?.is_some();
         let plans = dir.root().join("plans");
         return Err(if !running && plans.is_dir() {
             Failure::failed("no run is under way in this project").hint(
@@ -34,7 +36,7 @@ pub(super) fn run(phase: Option<&str>) -> Result<ExitCode, Failure> {
         });
     }
     if let Some(phase) = phase {
-        let workflow = project::team(&dir)?;
+        let workflow = project.workflow()?;
         if workflow.find(phase).is_none() {
             let near = cliq_workflow::nearest(phase, workflow.phases().map(|(_, p)| p.name.as_str()));
             let failure = Failure::usage(format!("the team has no phase `{phase}`"));
@@ -44,7 +46,7 @@ pub(super) fn run(phase: Option<&str>) -> Result<ExitCode, Failure> {
             });
         }
         // A phase that began just now gets its pane in a moment.
-        let patience = if ProjectLock::holder(&dir)?.is_some() { PATIENCE } else { Duration::ZERO };
+        let patience = if ProjectLock::holder(dir)?.is_some() { PATIENCE } else { Duration::ZERO };
         let deadline = Instant::now() + patience;
         let mut shown = server.show(phase)?;
         while !shown && Instant::now() < deadline {

@@ -4,23 +4,27 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use cliq_fs::{PipelineStatus, ProjectLock, write_status};
+use cliq_orchestrator::Timing;
+use cliq_project::timing;
 
 use crate::failure::Failure;
-use crate::{project, settings, ui};
+use crate::{project, ui};
 
 pub(super) fn run() -> Result<ExitCode, Failure> {
-    let dir = project::open()?;
-    let Some(holder) = ProjectLock::holder(&dir)? else {
+    let project = project::open()?;
+    let dir = project.dir();
+    let Some(holder) = ProjectLock::holder(dir)? else {
         return Err(Failure::failed("nothing is running in this project")
             .hint("`cliq status` shows how the last run ended"));
     };
-    write_status(&dir, PipelineStatus::Cancelled)?;
+    write_status(dir, PipelineStatus::Cancelled)?;
     let process = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
     ui::line(format!("asked the run{process} to stop"))?;
     // It sees the request at its next poll at the latest, and then gives its agents a moment to end.
-    let timing = settings::timing(&settings::load(Some(&dir))?);
+    // Settings that cannot be read must not keep a run from being stopped.
+    let timing = project.settings().map_or_else(|_| Timing::default(), |settings| timing(&settings));
     let deadline = Instant::now() + timing.poll_interval + timing.kill_grace * 2 + Duration::from_secs(15);
-    while ProjectLock::holder(&dir)?.is_some() {
+    while ProjectLock::holder(dir)?.is_some() {
         if Instant::now() > deadline {
             return Err(Failure::failed("the run has not stopped yet")
                 .hint("`cliq status` shows how it stands; end its process by hand if it hangs"));

@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 
 use cliq_fs::{CliqDir, LockError, ProjectLock};
 use cliq_lifecycle::{Daemon, Plans};
+use cliq_project::SettingsPlanAgents;
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::DaemonCommand;
-use crate::crew::SettingsCrew;
 use crate::failure::Failure;
 use crate::gateway::{self, block_on, home};
+use crate::project;
 use crate::ui::{self, paint};
 
 /// How long a daemon may take to begin, and how long to end all agents.
@@ -70,7 +71,10 @@ fn work(detached: bool) -> Result<ExitCode, Failure> {
             });
         }
         say(&format!("serving {path}, process {}", std::process::id()));
-        let daemon = Daemon::new(Plans::new(store), Arc::new(SettingsCrew), |event| say(&event.to_string()));
+        let daemon =
+            Daemon::new(Plans::new(store), Arc::new(SettingsPlanAgents::new(project::host())), |event| {
+                say(&event.to_string())
+            });
         daemon.run(&home()?, stop).await?;
         say("stopped");
         Ok(ExitCode::SUCCESS)
@@ -112,7 +116,7 @@ fn start() -> Result<ExitCode, Failure> {
 }
 
 fn said(log: &camino::Utf8Path, from: u64) -> String {
-    let bytes = fs::read(log).unwrap_or_default();
+    let bytes = cliq_fs::read_limited(log, cliq_fs::DEFAULT_FILE_LIMIT).unwrap_or_default();
     let from = usize::try_from(from).unwrap_or(0).min(bytes.len());
     String::from_utf8_lossy(&bytes[from..]).into_owned()
 }

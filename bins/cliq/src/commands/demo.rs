@@ -1,17 +1,16 @@
 //! `cliq demo`: the bundled team on real files.
 
 use std::fs;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use cliq_fs::IoContext;
+use cliq_project::{DEMO_FILES, DEMO_TEAM, Project, RunOptions, RunStart, is_empty_dir, write_files};
 
-use super::{assemble, init, req, run as run_command};
+use super::{assemble, run as run_command};
 use crate::failure::Failure;
 use crate::render::{progress::Progress, summary};
-use crate::teams::{self, DEMO, DEMO_FILES};
-use crate::{project, settings, ui};
+use crate::{project, ui};
 
 const REQUIREMENT: &str =
     "Every page in pages/ passes the checks in checks/. Say what was wrong and what was done.\n";
@@ -21,7 +20,7 @@ pub(super) fn run(dir: Option<Utf8PathBuf>, plan: bool) -> Result<ExitCode, Fail
         Some(dir) => dir,
         None => free_name()?,
     };
-    if !project::is_empty_dir(&dir).map_err(|error| Failure::usage(format!("cannot use {dir}: {error}")))? {
+    if !is_empty_dir(&dir).map_err(|error| Failure::usage(format!("cannot use {dir}: {error}")))? {
         return Err(
             Failure::refused(format!("{dir} is not empty")).hint("name a new directory: `cliq demo DIR`")
         );
@@ -30,21 +29,18 @@ pub(super) fn run(dir: Option<Utf8PathBuf>, plan: bool) -> Result<ExitCode, Fail
         return super::demo_plan::run(&dir);
     }
     fs::create_dir_all(&dir).at("create", &dir)?;
-    teams::write_files(&dir, DEMO_FILES)?;
-    teams::write_files(&dir.join("team"), DEMO.files)?;
-    let cliq = init::create(&dir)?;
-    let workflow = assemble::into(&cliq, dir.join("team").as_str())?;
-    req::set(&cliq, REQUIREMENT)?;
+    write_files(&dir, DEMO_FILES)?;
+    write_files(&dir.join("team"), DEMO_TEAM.files)?;
+    let project = Project::init(&dir, project::host())?;
+    let workflow = assemble::assemble(&project, dir.join("team").as_str())?.workflow;
+    project.set_requirement(REQUIREMENT)?;
     ui::line(format!("{dir}: {} markdown pages, the checks they have to pass, and a team", pages()))?;
     ui::raw_styled(&workflow.to_text())?;
     ui::line("")?;
-    let plan = project::plan(&cliq, workflow, &settings::load(Some(&cliq))?);
-    let view = run_command::execute(
-        plan,
-        &run_command::Begin::Anew,
-        Progress::new(false, !std::io::stdout().is_terminal()),
-    )?;
-    summary::show(&view, &cliq)?;
+    let plan = project.run_plan_of(workflow, &project.settings()?, &RunOptions::default())?;
+    let mut progress = Progress::new(false, !ui::is_watched());
+    let view = run_command::execute(plan, &RunStart::Fresh, |record, view| progress.show(record, view))?;
+    summary::show(&view, &project)?;
     if view.completed() {
         ui::line("\nlook at:")?;
         for (path, what) in [
@@ -68,7 +64,7 @@ fn pages() -> usize {
 fn free_name() -> Result<Utf8PathBuf, Failure> {
     let names = std::iter::once("cliq-demo".to_owned()).chain((2..1000).map(|n| format!("cliq-demo-{n}")));
     for name in names.map(Utf8PathBuf::from) {
-        if project::is_empty_dir(&name).unwrap_or(false) {
+        if is_empty_dir(&name).unwrap_or(false) {
             return Ok(name);
         }
     }

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{Journal, RunEvent, TmuxServer};
+use cliq_project::LauncherKind;
 use cliq_protocol::Timestamp;
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
-use crate::{launchers, ui};
+use crate::ui;
 
 /// How long the run may take to begin.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -17,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Starts `cliq run` with the same wishes in a session of its own and waits until the run has begun. What people may
 /// be asked was asked before. With `keep`, the session stays after the run.
 pub(super) fn run(dir: &CliqDir, args: &RunArgs, keep: bool) -> Result<ExitCode, Failure> {
-    launchers::need_tmux()?;
+    LauncherKind::require_tmux()?;
     let server = TmuxServer::of(dir);
     // Nobody runs in the project: a session that is there was left.
     server.discard()?;

@@ -1,7 +1,6 @@
 //! `cliq logs`
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,9 +14,10 @@ use crate::{project, ui};
 const STEP: Duration = Duration::from_millis(200);
 
 pub(super) fn run(phase: Option<&str>, follow: bool) -> Result<ExitCode, Failure> {
-    let dir = project::open()?;
+    let project = project::open()?;
+    let dir = project.dir();
     if let Some(phase) = phase {
-        let workflow = project::team(&dir)?;
+        let workflow = project.workflow()?;
         if workflow.find(phase).is_none() {
             let names: Vec<String> = workflow.phases().map(|(_, p)| p.name.to_string()).collect();
             let near = cliq_workflow::nearest(phase, names.iter().map(String::as_str));
@@ -30,8 +30,8 @@ pub(super) fn run(phase: Option<&str>, follow: bool) -> Result<ExitCode, Failure
     }
     let mut printed: HashMap<Utf8PathBuf, u64> = HashMap::new();
     loop {
-        let running = ProjectLock::holder(&dir)?.is_some();
-        for file in files(&dir, phase)? {
+        let running = ProjectLock::holder(dir)?.is_some();
+        for file in files(dir, phase)? {
             print_new(&file, phase.is_some(), &mut printed)?;
         }
         if !(follow && running) {
@@ -71,12 +71,11 @@ fn print_new(
     title: bool,
     printed: &mut HashMap<Utf8PathBuf, u64>,
 ) -> Result<(), Failure> {
-    let mut handle = match File::open(file) {
-        Ok(handle) => handle,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+    let (mut handle, length) = match cliq_fs::open_regular(file) {
+        Ok(opened) => opened,
+        Err(error) if error.is_not_found() => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let length = handle.metadata()?.len();
     let at = printed.get(file).copied();
     if at == Some(length) || (at.is_none() && length == 0) {
         return Ok(());

@@ -1,10 +1,8 @@
 //! `cliq markers`
 
-use std::fs;
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 
-use cliq_fs::IoContext;
 use cliq_markers::{Handler, Marker, MarkerKind, Scan, scan};
 use serde_json::{Value, json};
 
@@ -17,9 +15,8 @@ pub(super) fn run(args: &MarkersArgs) -> Result<ExitCode, Failure> {
         return formats(name.as_deref());
     }
     let bytes = match &args.file {
-        Some(file) if file != "-" => {
-            fs::read(file).at("read", file).map_err(|error| Failure::usage(error.to_string()))?
-        }
+        Some(file) if file != "-" => cliq_fs::read_limited(file, cliq_fs::DEFAULT_FILE_LIMIT)
+            .map_err(|error| Failure::usage(error.to_string()))?,
         _ => {
             if args.file.is_none() && std::io::stdin().is_terminal() {
                 ui::hint("reading standard input; end it with Ctrl-D");

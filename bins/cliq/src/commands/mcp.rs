@@ -8,6 +8,7 @@ use cliq_fs::ProjectLock;
 use cliq_gateway::{Filter, NewSignal, SignalStatus, Store};
 use cliq_lifecycle::read;
 use cliq_mcp::{CreateSignal, Desk, ListSignals};
+use cliq_project::{RunState, RunStatus};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -69,13 +70,14 @@ impl Here {
     }
 
     fn run(&self) -> Result<Value, Failure> {
-        let dir = project::open()?;
-        let workflow = project::team(&dir)?;
-        let running = ProjectLock::holder(&dir)?.is_some();
-        let view = project::last_run(&dir, &workflow)?.map(|(_, view)| view);
-        let state = super::status::state(view.as_ref(), running);
-        let mut value = view.map_or_else(|| json!({}), |view| super::status::to_json(&view, &dir));
-        value["state"] = state.into();
+        let project = project::open()?;
+        let workflow = project.workflow()?;
+        let running = ProjectLock::holder(project.dir())?.is_some();
+        let view = project.last_run(&workflow)?.map(|(_, view)| view);
+        let state = RunState::of(view.as_ref(), running);
+        let document = |view| RunStatus { view, project: &project }.document();
+        let mut value = view.as_ref().map_or_else(|| json!({}), document);
+        value["state"] = state.as_str().into();
         Ok(value)
     }
 }

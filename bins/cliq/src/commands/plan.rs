@@ -9,18 +9,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{CliqDir, ProjectLock, write_atomic};
+use cliq_fs::{ProjectLock, write_atomic};
 use cliq_gateway::{NewSignal, PlanEvent, PlanName, SignalType};
-use cliq_lifecycle::{
-    Command, Event, PlanFile, PlanState, Plans, Surroundings, plan_dir, read, read_plan_file,
-};
+use cliq_lifecycle::{Command, Context, Event, PlanFile, PlanState, Plans, plan_dir, read, read_plan_file};
+use cliq_project::{Project, plan_config};
 
 use crate::args::PlanCommand;
 use crate::failure::{Failure, Kind};
 use crate::gateway::{self, block_on};
+use crate::project;
 use crate::render::plan as show;
 use crate::ui::{self, paint};
-use crate::{crew, project, settings};
 
 /// How often a followed plan is looked at.
 const STEP: Duration = Duration::from_millis(300);
@@ -51,10 +50,11 @@ fn name_of(text: &str) -> Result<PlanName, Failure> {
 }
 
 /// The project of plans: where an agent asks, that of its plan.
-fn here() -> Result<CliqDir, Failure> {
-    match std::env::var("CLIQ_PROJECT") {
-        Ok(project) if !project.is_empty() => Ok(CliqDir::open(Utf8Path::new(&project))?),
-        _ => project::open(),
+fn here() -> Result<Project, Failure> {
+    let host = project::host();
+    match host.environment.get("CLIQ_PROJECT").map(Utf8PathBuf::from) {
+        Some(workspace) => Ok(Project::open(&workspace, host)?),
+        None => project::open(),
     }
 }
 
@@ -63,7 +63,8 @@ async fn plans() -> Result<Plans, Failure> {
 }
 
 async fn add(file: &Utf8Path, name: Option<&str>) -> Result<ExitCode, Failure> {
-    let dir = here()?;
+    let here = here()?;
+    let dir = here.dir();
     let text =
         fs::read_to_string(file).map_err(|error| Failure::usage(format!("cannot read {file}: {error}")))?;
     let stem = file.file_stem().unwrap_or_default();
@@ -76,7 +77,7 @@ async fn add(file: &Utf8Path, name: Option<&str>) -> Result<ExitCode, Failure> {
         for problem in problems {
             ui::error(&format!("{file}:{}: {}", problem.line, problem.message));
         }
-        Failure::told(Kind::Usage)
+        Failure::reported(Kind::Usage)
     })?;
     let plans = plans().await?;
     let project = dir.workspace().as_str();
@@ -111,7 +112,8 @@ fn daemon_hint() -> Result<(), Failure> {
 }
 
 async fn start(plan: &str) -> Result<ExitCode, Failure> {
-    let (dir, name) = (here()?, name_of(plan)?);
+    let (here, name) = (here()?, name_of(plan)?);
+    let dir = here.dir();
     let plans = plans().await?;
     let project = dir.workspace().as_str();
     let (stored, _) = plans.load(project, name.as_str()).await?;
@@ -126,7 +128,7 @@ async fn start(plan: &str) -> Result<ExitCode, Failure> {
         });
     }
     let file = read_plan_file(dir.workspace(), name.as_str()).map_err(Failure::usage)?;
-    let config = crew::config(&settings::load(Some(&dir))?);
+    let config = plan_config(&here.settings()?);
     // Planned already, and by themselves waves do not begin here: a person begins them.
     let signal = if file.waves.is_empty() || config.auto_implement {
         NewSignal::new(SignalType::PlanStart, name.clone(), "")
@@ -142,11 +144,12 @@ async fn start(plan: &str) -> Result<ExitCode, Failure> {
 }
 
 async fn person(plan: &str, command: Command) -> Result<ExitCode, Failure> {
-    let (dir, name) = (here()?, name_of(plan)?);
+    let (here, name) = (here()?, name_of(plan)?);
+    let dir = here.dir();
     let plans = plans().await?;
     let file = read_plan_file(dir.workspace(), name.as_str());
-    let config = crew::config(&settings::load(Some(&dir))?);
-    let around = Surroundings { config, file: file.as_ref().map_err(Clone::clone) };
+    let config = plan_config(&here.settings()?);
+    let around = Context { config, file: file.as_ref().map_err(Clone::clone) };
     let project = dir.workspace().as_str();
     plans.step(project, &name, &Event::Person(command), &around, None).await?;
     let (stored, _) = plans.load(project, name.as_str()).await?;
@@ -173,7 +176,8 @@ async fn answer(plan: &str, text: &str, question: Option<u64>) -> Result<ExitCod
 }
 
 async fn status(plan: &str, as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
-    let (dir, name) = (here()?, name_of(plan)?);
+    let (here, name) = (here()?, name_of(plan)?);
+    let dir = here.dir();
     let (plans, project) = (plans().await?, dir.workspace().as_str());
     let mut last: BTreeMap<&str, String> = BTreeMap::new();
     loop {
@@ -197,7 +201,8 @@ async fn status(plan: &str, as_json: bool, watch: bool) -> Result<ExitCode, Fail
 }
 
 async fn show_plan(plan: &str, as_json: bool) -> Result<ExitCode, Failure> {
-    let (dir, name) = (here()?, name_of(plan)?);
+    let (here, name) = (here()?, name_of(plan)?);
+    let dir = here.dir();
     let (stored, row) = plans().await?.load(dir.workspace().as_str(), name.as_str()).await?;
     if as_json {
         let mut value = show::document(&stored, &row);
@@ -210,7 +215,8 @@ async fn show_plan(plan: &str, as_json: bool) -> Result<ExitCode, Failure> {
 }
 
 async fn events(plan: &str, as_json: bool) -> Result<ExitCode, Failure> {
-    let (dir, name) = (here()?, name_of(plan)?);
+    let (here, name) = (here()?, name_of(plan)?);
+    let dir = here.dir();
     let (plans, project) = (plans().await?, dir.workspace().as_str());
     // One that is not there has no events, and people want to know which of the two it is.
     plans.load(project, name.as_str()).await?;
@@ -228,7 +234,7 @@ async fn events(plan: &str, as_json: bool) -> Result<ExitCode, Failure> {
 }
 
 async fn list(all: bool, as_json: bool) -> Result<ExitCode, Failure> {
-    let project: Option<Utf8PathBuf> = if all { None } else { Some(here()?.workspace().to_owned()) };
+    let project: Option<Utf8PathBuf> = if all { None } else { Some(here()?.dir().workspace().to_owned()) };
     let rows = plans().await?.store().plans(project.as_ref().map(|path| path.as_str())).await?;
     if as_json {
         let values: Result<Vec<_>, Failure> =

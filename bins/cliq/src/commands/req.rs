@@ -1,40 +1,27 @@
-//! `cliq req`: what the team is to do.
+//! `cliq req`
 
-use std::fs;
 use std::io::Read;
 use std::process::ExitCode;
 
-use cliq_fs::{CliqDir, IoContext, ProjectLock, archive_run, write_atomic};
-use cliq_orchestrator::Journal;
+use camino::Utf8Path;
 
 use crate::args::ReqArgs;
 use crate::failure::Failure;
 use crate::{project, ui};
 
+/// The most bytes of a requirement.
+const LIMIT: u64 = 64 << 20;
+
 pub(super) fn run(args: &ReqArgs) -> Result<ExitCode, Failure> {
-    let dir = project::open()?;
-    let mut text = match (&args.message, &args.file) {
+    let project = project::open()?;
+    let text = match (&args.message, &args.file) {
         (Some(text), _) => text.clone(),
-        (None, Some(file)) if file == "-" => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text)?;
-            text
-        }
-        (None, Some(file)) => {
-            let bytes = fs::read(file).at("read", file).map_err(|error| Failure::usage(error.to_string()))?;
-            String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{file} is not UTF-8")))?
-        }
+        (None, Some(file)) => read(file)?,
         (None, None) => return Err(Failure::usage("say what is to be done: -m TEXT or -f FILE")),
     };
-    if text.trim().is_empty() {
-        return Err(Failure::usage("the requirement is empty").hint("`cliq req -m \"what is to be done\"`"));
-    }
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    set(&dir, &text)?;
-    ui::line(format!("the requirement is in {}", dir.requirement()))?;
-    ui::line(if dir.team_file().exists() {
+    project.set_requirement(&text)?;
+    ui::line(format!("the requirement is in {}", project.dir().requirement()))?;
+    ui::line(if project.has_team() {
         "next: `cliq run`"
     } else {
         "next: `cliq assemble TEAM`, then `cliq run`"
@@ -42,13 +29,12 @@ pub(super) fn run(args: &ReqArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Sets the requirement. It is a new task: what the last run left is put aside.
-pub(super) fn set(dir: &CliqDir, text: &str) -> Result<(), Failure> {
-    let _lock = ProjectLock::acquire(dir)?;
-    dir.ensure_layout()?;
-    if dir.journal().exists() {
-        let journal = Journal::read(&dir.journal()).ok().flatten();
-        archive_run(dir, journal.as_ref().and_then(Journal::run_id).unwrap_or("unreadable"))?;
+fn read(file: &Utf8Path) -> Result<String, Failure> {
+    if file == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text)?;
+        return Ok(text);
     }
-    Ok(write_atomic(&dir.requirement(), text.as_bytes())?)
+    let bytes = cliq_fs::read_limited(file, LIMIT).map_err(|error| Failure::usage(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{file} is not UTF-8")))
 }

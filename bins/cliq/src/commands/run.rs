@@ -2,121 +2,95 @@
 
 use std::process::ExitCode;
 
-use cliq_fs::{CliqDir, ProjectLock};
-use cliq_orchestrator::{PhaseStatus, PipelineStatus, Record, Run, RunPlan, RunView, StartError};
+use cliq_fs::ProjectLock;
+use cliq_orchestrator::{PipelineStatus, Record, Run, RunPlan, RunView, StartError};
+use cliq_project::{LauncherKind, Project, Rerun, RunOptions, RunStart, rerun_rule};
 use cliq_protocol::PhaseKind;
 use cliq_workflow::ValidatedWorkflow;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::args::{LauncherName, RunArgs};
+use crate::args::RunArgs;
 use crate::failure::Failure;
+use crate::gateway::block_on;
 use crate::render::{progress::Progress, summary};
-use crate::{launchers, project, settings, ui};
+use crate::{project, ui};
 
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    let dir = project::open()?;
-    let workflow = project::team(&dir)?;
-    let settings = settings::load(Some(&dir))?;
-    // Whoever is refused because somebody else runs should hear that, and not questions about the last run.
-    drop(ProjectLock::acquire(&dir)?);
-    let begin = match (args.from.clone(), args.resume) {
+    let project = project::open()?;
+    let workflow = project.workflow()?;
+    let settings = project.settings()?;
+    let dir = project.dir();
+    // The lock first, so that an error names a run under way and not the state of the last run.
+    drop(ProjectLock::acquire(dir)?);
+    let start = match (args.from.clone(), args.resume) {
         (None, false) => {
-            may_run_again(&dir, &workflow, args)?;
-            Begin::Anew
+            check_rerun(&project, &workflow, args)?;
+            RunStart::Fresh
         }
-        (from, _) => Begin::Resume { from },
+        (from, _) => RunStart::Resume { from },
     };
-    check_tools(&workflow)?;
     if !dir.requirement().exists() && workflow.phases().any(|(_, phase)| phase.kind == PhaseKind::Standard) {
         ui::warning("there is no requirement: `cliq req -m TEXT` says what the team is to do");
     }
-    let mut plan = project::plan(&dir, workflow, &settings);
-    if let Some(agent) = &args.agent {
-        project::set_default_agent(&mut plan, agent);
-    }
-    plan.inputs = args.inputs.iter().cloned().collect();
-    if let Some(n) = args.max_parallel {
-        plan.max_parallel = Some(n as usize);
-    }
-    plan.notifications = settings::notifications(&settings);
-    project::check_sub_teams(&plan, &settings)?;
+    let mut options = RunOptions::default();
+    options.agent.clone_from(&args.agent);
+    options.inputs = args.inputs.iter().cloned().collect();
+    options.max_parallel = args.max_parallel.map(|n| n as usize);
+    let mut plan = project.run_plan_of(workflow, &settings, &options)?;
     if args.detach {
-        // What can be known to fail is told here, where somebody reads it.
-        match &begin {
-            Begin::Anew => plan.check(&project::has_env).map_err(StartError::from)?,
-            Begin::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &project::has_env)?,
+        // Failures that can be foreseen are reported here, where a person reads them.
+        let has_variable = |name: &str| project.host().has_variable(name);
+        match &start {
+            RunStart::Fresh => plan.check(&has_variable).map_err(StartError::from)?,
+            RunStart::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &has_variable)?,
         }
-        return super::detach::run(&dir, args, settings.flag("tmux.keep_session"));
+        return super::detach::run(dir, args, settings.flag("tmux.keep_session"));
     }
-    let launcher = launchers::choose(args.launcher, args.headless || args.json, &settings)?;
-    plan.launcher = launchers::make(launcher, &dir, &settings)?;
-    plan.adopts_orphans = launcher == LauncherName::Process && cliq_orchestrator::adopt_orphans();
-    if launcher == LauncherName::Tmux && launchers::own_pane(&dir).is_none() && !args.json {
+    let requested = match args.launcher {
+        Some(name) => Some(name.into()),
+        None => (args.headless || args.json).then_some(LauncherKind::Process),
+    };
+    let launcher = LauncherKind::choose(requested, ui::is_watched(), &settings)?;
+    plan.launcher = project.launcher(launcher, &settings);
+    plan.adopts_orphans = launcher == LauncherKind::Process && cliq_orchestrator::adopt_orphans();
+    if launcher == LauncherKind::Tmux && project.host().own_pane(dir).is_none() && !args.json {
         ui::hint("`cliq attach` in another terminal shows the panes");
     }
-    let view = execute(plan, &begin, Progress::new(args.json, args.headless))?;
+    let mut progress = Progress::new(args.json, args.headless);
+    let view = execute(plan, &start, |record, view| progress.show(record, view))?;
     if !args.json {
-        summary::show(&view, &dir)?;
+        summary::show(&view, &project)?;
     }
     Ok(exit_code(&view))
 }
 
-/// How a run begins.
-pub(super) enum Begin {
-    /// With nothing done.
-    Anew,
-    /// Where the last one stopped, or from a phase on.
-    Resume { from: Option<String> },
-}
-
-/// Runs a plan to its end, shows it, and lets signals cancel it.
-pub(super) fn execute(plan: RunPlan, begin: &Begin, mut progress: Progress) -> Result<RunView, Failure> {
-    execute_with(plan, begin, |record, view| progress.show(record, view))
-}
-
-/// As [`execute`], with whatever is done with each event.
-pub(super) fn execute_with(
+/// Executes a plan to its end. Signals cancel it. `show` gets each event, until it fails: the run goes on without a reader.
+pub(super) fn execute(
     plan: RunPlan,
-    begin: &Begin,
+    start: &RunStart,
     mut show: impl FnMut(&Record, &RunView) -> std::io::Result<()>,
 ) -> Result<RunView, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut view = match begin {
-        Begin::Anew => RunView::new(&plan.workflow),
-        Begin::Resume { .. } => project::last_run(&plan.dir, &plan.workflow)?
-            .map_or_else(|| RunView::new(&plan.workflow), |(_, view)| view),
-    };
-    runtime.block_on(async {
-        let mut run = match begin {
-            Begin::Anew => Run::start(plan, &project::has_env)?,
-            Begin::Resume { from } => Run::resume(plan, from.as_deref(), &project::has_env)?,
+    let mut reader_is_gone = false;
+    block_on(async {
+        let on_event = |record: &Record, view: &RunView| {
+            reader_is_gone = reader_is_gone || show(record, view).is_err();
         };
-        let cancel = run.canceller();
-        let mut signals =
-            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-        let [interrupt, terminate, hangup] = &mut signals;
-        let mut broken = None;
-        loop {
-            let record = tokio::select! {
-                record = run.next() => record,
-                () = received(interrupt) => { cancel(); continue }
-                () = received(terminate) => { cancel(); continue }
-                () = received(hangup) => { cancel(); continue }
-            };
-            let Some(record) = record else { break };
-            view.apply(&record);
-            // Whoever watched may have gone; the run goes on.
-            if broken.is_none()
-                && let Err(error) = show(&record, &view)
-            {
-                broken = Some(error);
-            }
-        }
-        Ok::<_, Failure>(run.finish().await)
+        Ok(cliq_project::execute(plan, start, &project::host(), interrupted(), on_event).await?)
     })
 }
 
-async fn received(signal: &mut std::io::Result<tokio::signal::unix::Signal>) {
+/// Waits for SIGINT, SIGTERM or SIGHUP.
+async fn interrupted() {
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let [mut interrupt, mut terminate, mut hangup] = kinds.map(signal);
+    tokio::select! {
+        () = received(&mut interrupt) => {}
+        () = received(&mut terminate) => {}
+        () = received(&mut hangup) => {}
+    }
+}
+
+async fn received(signal: &mut std::io::Result<Signal>) {
     match signal {
         Ok(signal) => drop(signal.recv().await),
         Err(_) => std::future::pending().await,
@@ -133,30 +107,23 @@ pub(super) fn exit_code(view: &RunView) -> ExitCode {
     })
 }
 
-/// The re-run rules of seed 003: a completed run is not run again, work that agents have done is not thrown away
-/// unasked, and what never got anywhere is simply started anew.
-fn may_run_again(dir: &CliqDir, workflow: &ValidatedWorkflow, args: &RunArgs) -> Result<(), Failure> {
+/// Applies the re-run rules of seed 003. A person is asked before the work of agents is done again.
+fn check_rerun(project: &Project, workflow: &ValidatedWorkflow, args: &RunArgs) -> Result<(), Failure> {
     if args.force {
         return Ok(());
     }
-    let Some((_, last)) = project::last_run(dir, workflow)? else { return Ok(()) };
-    if last.completed() {
-        return Err(Failure::refused("the last run completed; there is nothing left to do")
-            .hint("`cliq req -m TEXT` starts a new task, `cliq run -f` runs the same one again, `cliq run --from PHASE` a part of it"));
-    }
-    let done: Vec<&str> = last
-        .phases
-        .iter()
-        .filter(|p| {
-            matches!(p.kind, PhaseKind::Standard | PhaseKind::Team) && p.status == PhaseStatus::Completed
-        })
-        .map(|p| p.name.as_str())
-        .collect();
-    if done.is_empty() {
-        return Ok(());
-    }
-    let message =
-        format!("the last run ended before it was complete, after agents had completed: {}", done.join(", "));
+    let last = project.last_run(workflow)?;
+    let done = match rerun_rule(last.as_ref().map(|(_, view)| view)) {
+        Rerun::Allowed => return Ok(()),
+        Rerun::NothingLeft => return Err(Failure::refused("the last run completed; there is nothing left to do")
+            .hint("`cliq req -m TEXT` starts a new task, `cliq run -f` runs the same one again, `cliq run --from PHASE` a part of it")),
+        Rerun::WorkDone(done) => done,
+    };
+    let names: Vec<&str> = done.iter().map(cliq_protocol::PhaseName::as_str).collect();
+    let message = format!(
+        "the last run ended before it was complete, after agents had completed: {}",
+        names.join(", ")
+    );
     if args.headless || args.json || !ui::can_ask() {
         return Err(Failure::refused(message)
             .hint("`cliq run --resume` goes on where it stopped, `cliq run -f` runs all phases again"));
@@ -164,19 +131,4 @@ fn may_run_again(dir: &CliqDir, workflow: &ValidatedWorkflow, args: &RunArgs) ->
     ui::warning(&message);
     ui::hint("`cliq run --resume` goes on where it stopped");
     if ui::confirm("Run all phases again?")? { Ok(()) } else { Err(Failure::refused("nothing was started")) }
-}
-
-/// The programs that the team says it needs.
-fn check_tools(workflow: &ValidatedWorkflow) -> Result<(), Failure> {
-    let missing: Vec<&str> =
-        workflow.tools.iter().map(String::as_str).filter(|tool| !super::doctor::on_path(tool)).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "{} needs programs that are not on the PATH: {}",
-        workflow.name,
-        missing.join(", ")
-    ))
-    .hint("install them, or take them out of `tools:` in team.yml"))
 }

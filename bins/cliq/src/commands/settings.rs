@@ -11,34 +11,34 @@ use serde_json::{Value, json};
 use crate::args::SettingsCommand;
 use crate::failure::Failure;
 use crate::ui::{BOLD, CYAN, DIM, paint};
-use crate::{project, settings, ui};
+use crate::{project, ui};
 
 pub(super) fn run(command: &SettingsCommand) -> Result<ExitCode, Failure> {
-    let dir = CliqDir::discover(&project::here()?);
+    let here = Here { dir: CliqDir::discover(&project::here()?), home: project::host().home };
     match command {
-        SettingsCommand::List { json } => list(&settings::load(dir.as_ref())?, *json)?,
+        SettingsCommand::List { json } => list(&here.settings()?, *json)?,
         SettingsCommand::Get { key, reveal } => {
-            let entry = settings::load(dir.as_ref())?.entry(key)?;
+            let entry = here.settings()?.entry(key)?;
             let Some(value) = &entry.value else {
                 return Err(Failure::failed(format!("`{key}` is not set")).hint(entry.about));
             };
             if *reveal { ui::line(plain(value))? } else { ui::line(shown(&entry))? }
         }
         SettingsCommand::Set { key, value, global } => {
-            let file = file(dir.as_ref(), *global)?;
+            let file = here.file(*global)?;
             let value = if value == "-" { standard_input()? } else { value.clone() };
             cliq_settings::set(&file, key, &value)?;
             // What was set for all projects may not be what counts here.
-            let entry = settings::load(dir.as_ref())?.entry(key)?;
+            let entry = here.settings()?.entry(key)?;
             if entry.source != Source::File(file.clone()) {
                 ui::warning(&format!("here, `{key}` is set by {}", entry.source));
             }
             ui::line(format!("{key} = {} in {file}", if entry.secret { MASK.to_owned() } else { value }))?;
         }
         SettingsCommand::Unset { key, global } => {
-            let file = file(dir.as_ref(), *global)?;
+            let file = here.file(*global)?;
             if !cliq_settings::unset(&file, key)? {
-                let elsewhere = settings::load(dir.as_ref())?.entry(key)?.source;
+                let elsewhere = here.settings()?.entry(key)?.source;
                 let failure = Failure::failed(format!("`{key}` is not set in {file}"));
                 return Err(match elsewhere {
                     Source::Default => failure,
@@ -53,15 +53,28 @@ pub(super) fn run(command: &SettingsCommand) -> Result<ExitCode, Failure> {
 
 const MASK: &str = "********";
 
-fn file(dir: Option<&CliqDir>, global: bool) -> Result<Utf8PathBuf, Failure> {
-    if global {
-        let home =
-            cliq_settings::home().ok_or_else(|| Failure::usage("neither CLIQ_HOME nor HOME is set"))?;
-        return Ok(home.join("settings.json"));
+/// The settings files that hold here.
+struct Here {
+    dir: Option<CliqDir>,
+    home: Option<Utf8PathBuf>,
+}
+
+impl Here {
+    fn settings(&self) -> Result<Settings, Failure> {
+        let project = self.dir.as_ref().map(CliqDir::settings);
+        Ok(Settings::load(self.home.as_deref(), project.as_deref())?)
     }
-    dir.map(CliqDir::settings).ok_or_else(|| {
-        Failure::usage("there is no project here").hint("`--global` changes a setting for all projects")
-    })
+
+    fn file(&self, global: bool) -> Result<Utf8PathBuf, Failure> {
+        if global {
+            let home =
+                self.home.as_ref().ok_or_else(|| Failure::usage("neither CLIQ_HOME nor HOME is set"))?;
+            return Ok(home.join("settings.json"));
+        }
+        self.dir.as_ref().map(CliqDir::settings).ok_or_else(|| {
+            Failure::usage("there is no project here").hint("`--global` changes a setting for all projects")
+        })
+    }
 }
 
 fn standard_input() -> Result<String, Failure> {

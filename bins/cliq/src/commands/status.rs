@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use cliq_fs::{CliqDir, ProjectLock, now_millis};
+use cliq_fs::{ProjectLock, now_millis};
 use cliq_orchestrator::{JournalFollower, News, RunView};
-use cliq_protocol::PhaseKind;
+use cliq_project::{Project, RunState, RunStatus};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -17,14 +17,14 @@ use crate::{project, ui};
 const STEP: Duration = Duration::from_millis(500);
 
 pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
-    let dir = project::open()?;
-    let workflow = project::team(&dir)?;
+    let project = project::open()?;
+    let (dir, workflow) = (project.dir(), project.workflow()?);
     let mut journal = JournalFollower::new(&dir.journal());
     let mut view: Option<RunView> = None;
     let mut last = String::new();
     loop {
         // The lock first: a run that ends in between is then shown as ended.
-        let running = ProjectLock::holder(&dir)?.is_some();
+        let running = ProjectLock::holder(dir)?.is_some();
         let news = journal.read()?;
         if !matches!(news, News::More(_)) {
             view = None;
@@ -35,17 +35,17 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
             let view = view.get_or_insert_with(|| RunView::new(&workflow));
             records.iter().for_each(|record| view.apply(record));
         }
-        let state = state(view.as_ref(), running);
+        let state = RunState::of(view.as_ref(), running);
         if as_json {
             let view = view.unwrap_or_else(|| RunView::new(&workflow));
-            let mut value = to_json(&view, &dir);
-            value["state"] = state.into();
+            let mut value = RunStatus { view: &view, project: &project }.document();
+            value["state"] = state.as_str().into();
             value["elapsed_ms"] = json!(view.elapsed_ms(now_millis()));
             ui::json(&value)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let text = show(view.as_ref(), state, &dir);
-        let going = watch && running && state == "running";
+        let text = show(view.as_ref(), state, &project);
+        let going = watch && running && state == RunState::Running;
         if text != last {
             if going && !last.is_empty() {
                 ui::line("")?;
@@ -60,34 +60,7 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The run, and with each team phase that of its team.
-pub(super) fn to_json(view: &RunView, dir: &CliqDir) -> serde_json::Value {
-    let mut value = serde_json::to_value(view).unwrap_or_default();
-    for (n, phase) in view.phases.iter().enumerate().filter(|(_, phase)| phase.kind == PhaseKind::Team) {
-        if let Some(inner) = summary::inner_run(dir, phase).filter(|_| phase.iterations > 0) {
-            value["phases"][n]["run"] = to_json(&inner, &dir.team_of(&phase.name));
-        }
-    }
-    value
-}
-
-/// `none`, `running`, `interrupted`, or how it ended, in lower case.
-pub(super) fn state(view: Option<&RunView>, running: bool) -> &'static str {
-    match (view, running) {
-        (None, false) => "none",
-        (None, true) => "running",
-        (Some(view), _) => match (view.status.as_deref(), running) {
-            (Some("COMPLETED"), _) => "completed",
-            (Some("ESCALATED"), _) => "escalated",
-            (Some("FAILED"), _) => "failed",
-            (Some("CANCELLED"), _) => "cancelled",
-            (_, true) => "running",
-            (_, false) => "interrupted",
-        },
-    }
-}
-
-fn show(view: Option<&RunView>, state: &str, dir: &CliqDir) -> String {
+fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
     let Some(view) = view else {
         return "nothing has run yet: `cliq run` runs the team\n".to_owned();
     };
@@ -97,14 +70,14 @@ fn show(view: Option<&RunView>, state: &str, dir: &CliqDir) -> String {
         "{} {}  {}\n",
         ui::paint(ui::BOLD, &view.team),
         ui::paint(ui::DIM, view.run_id.as_deref().unwrap_or("-")),
-        state
+        state.as_str()
     );
-    out.push_str(&summary::table(view, dir, now - now % 1000));
+    out.push_str(&summary::table(view, project, now - now % 1000));
     if let Some(reason) = &view.reason {
         let _ = writeln!(out, "reason: {reason}");
     }
-    if state == "interrupted" {
-        let log = dir.orchestrator_log();
+    if state == RunState::Interrupted {
+        let log = project.dir().orchestrator_log();
         let _ = writeln!(
             out,
             "the orchestrator ended without finishing the run; `cliq run --resume` goes on ({log} tells how far it came)"

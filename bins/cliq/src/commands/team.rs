@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use cliq_protocol::PhaseName;
-use cliq_workflow::{Severity, ValidatedWorkflow, json_schema};
+use camino::Utf8Path;
+use cliq_project::FoundTeam;
+use cliq_workflow::{Severity, ValidatedWorkflow, count_by_severity, json_schema};
 use serde_json::json;
 
 use crate::args::{GraphFormat, TeamCommand};
 use crate::failure::{Failure, Kind};
+use crate::project;
 use crate::render::diagnostics;
 use crate::ui::{self, BOLD, DIM, GREEN, RED, paint};
-use crate::{project, teams};
 
 pub(super) fn run(command: TeamCommand) -> Result<ExitCode, Failure> {
     match command {
@@ -37,7 +37,7 @@ pub(super) fn run(command: TeamCommand) -> Result<ExitCode, Failure> {
 }
 
 fn validate(path: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
-    let found = teams::load_or_here(path)?;
+    let found = find(path)?;
     let checked = found.folder.check();
     let (file, valid) = (found.folder.file(), checked.workflow.is_some());
     if as_json {
@@ -54,7 +54,7 @@ fn validate(path: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
         ui::json(&json!({"valid": valid, "file": file, "diagnostics": rows}))?;
     } else {
         diagnostics::show(found.folder.text(), file, &checked.diagnostics);
-        let count = diagnostics::count(&checked.diagnostics);
+        let count = count_by_severity(&checked.diagnostics);
         match &checked.workflow {
             Some(workflow) => {
                 let with = if count.is_empty() { String::new() } else { format!(" with {count}") };
@@ -67,20 +67,35 @@ fn validate(path: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
+/// The team that a person names; without a name the team of this directory, else the assembled one.
+fn find(reference: Option<&str>) -> Result<FoundTeam, Failure> {
+    let host = project::host();
+    if let Some(reference) = reference {
+        return Ok(host.find_team(reference)?);
+    }
+    if !Utf8Path::new("team.yml").exists()
+        && let Ok(project) = project::open()
+        && project.has_team()
+    {
+        return Ok(host.find_team(project.dir().root().as_str())?);
+    }
+    Ok(host.find_team(".")?)
+}
+
 /// A team without errors; its problems are shown where it has some.
 fn valid(path: Option<&str>) -> Result<ValidatedWorkflow, Failure> {
-    let found = teams::load_or_here(path)?;
+    let found = find(path)?;
     let checked = found.folder.check();
     checked.workflow.ok_or_else(|| {
         let errors: Vec<_> =
             checked.diagnostics.into_iter().filter(|d| d.severity == Severity::Error).collect();
         diagnostics::show(found.folder.text(), found.folder.file(), &errors);
-        Failure::told(Kind::Usage)
+        Failure::reported(Kind::Usage)
     })
 }
 
 fn list(as_json: bool) -> Result<ExitCode, Failure> {
-    let teams = teams::list()?;
+    let teams = project::host().list_teams(Utf8Path::new("."))?;
     if as_json {
         ui::json(&teams)?;
         return Ok(ExitCode::SUCCESS);
@@ -92,7 +107,7 @@ fn list(as_json: bool) -> Result<ExitCode, Failure> {
             (true, description) => description.unwrap_or_default(),
         };
         let place = team.path.map_or(String::new(), |path| paint(DIM, format!(" ({path})")));
-        ui::line(format!("{:width$}  {:<9}  {about}{place}", team.name, team.source))?;
+        ui::line(format!("{:width$}  {:<9}  {about}{place}", team.name, team.source.as_str()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -163,34 +178,9 @@ fn to_json(workflow: &ValidatedWorkflow) -> serde_json::Value {
     })
 }
 
-/// A team that is valid as it stands and asks to be changed.
+/// Creates a team that is valid as it stands, to be changed.
 fn create(name: &str) -> Result<ExitCode, Failure> {
-    let full = if name.starts_with('@') { name.to_owned() } else { format!("@local/{name}") };
-    let short = full.rsplit('/').next().unwrap_or_default();
-    let scope = full
-        .strip_prefix('@')
-        .and_then(|rest| rest.split_once('/'))
-        .map(|(scope, _)| scope)
-        .unwrap_or_default();
-    for part in [scope, short] {
-        PhaseName::parse(part).map_err(|why| {
-            Failure::usage(format!("{name:?} is no team name: {why}")).hint("write `name` or `@scope/name`")
-        })?;
-    }
-    let dir = Utf8PathBuf::from(short);
-    if !project::is_empty_dir(&dir).map_err(|error| Failure::usage(format!("cannot use {dir}: {error}")))? {
-        return Err(
-            Failure::refused(format!("{dir} is not empty")).hint("choose another name, or remove the folder")
-        );
-    }
-    let team = include_str!("../../new-team/team.yml").replace("@local/new-team", &full);
-    let files = [
-        ("team.yml", team.as_str()),
-        ("roles/developer.md", include_str!("../../new-team/roles/developer.md")),
-        ("roles/fixer.md", include_str!("../../new-team/roles/fixer.md")),
-        ("agents/worker.sh", include_str!("../../new-team/agents/worker.sh")),
-    ];
-    teams::write_files(Utf8Path::new(&dir), &files)?;
+    let (full, dir) = project::host().create_team(Utf8Path::new(""), name)?;
     ui::line(format!("created {full} in {dir}/"))?;
     ui::line(format!(
         "next: change {dir}/team.yml and {dir}/roles/, then `cliq team validate {dir}` and `cliq assemble {dir}`"

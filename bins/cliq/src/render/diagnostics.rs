@@ -31,15 +31,3 @@ fn render(text: &str, file: &Utf8Path, diagnostic: &Diagnostic) -> String {
     ];
     Renderer::styled().render(&report)
 }
-
-/// `2 errors, 1 warning`.
-pub(crate) fn count(diagnostics: &[Diagnostic]) -> String {
-    let of = |severity: Severity| diagnostics.iter().filter(|d| d.severity == severity).count();
-    let show = |n: usize, what: &str| match n {
-        0 => None,
-        1 => Some(format!("1 {what}")),
-        n => Some(format!("{n} {what}s")),
-    };
-    let parts = [show(of(Severity::Error), "error"), show(of(Severity::Warning), "warning")];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}

@@ -4,45 +4,22 @@ use std::io;
 
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{PhaseStatus, PhaseView, PipelineStatus, RunView};
-use cliq_protocol::{CommandResult, PhaseKind};
+use cliq_project::{PhaseRow, Project, RunStatus};
+use cliq_protocol::CommandResult;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use crate::project;
 use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
 
 /// How many lines of an output are quoted.
 const QUOTED_LINES: usize = 12;
 
-/// The phases of a run, each with how deep it lies: those of the team of a team phase come after it.
-pub(crate) fn nested(view: &RunView, dir: &CliqDir) -> Vec<(usize, PhaseView)> {
-    let mut rows = Vec::new();
-    for phase in &view.phases {
-        rows.push((0, phase.clone()));
-        if phase.kind == PhaseKind::Team
-            && phase.iterations > 0
-            && let Some(inner) = inner_run(dir, phase)
-        {
-            let inner_rows = nested(&inner, &dir.team_of(&phase.name));
-            rows.extend(inner_rows.into_iter().map(|(depth, phase)| (depth + 1, phase)));
-        }
-    }
-    rows
-}
-
-/// The run of a team phase's team.
-pub(crate) fn inner_run(dir: &CliqDir, phase: &PhaseView) -> Option<RunView> {
-    let dir = dir.team_of(&phase.name);
-    let workflow = project::team(&dir).ok()?;
-    project::last_run(&dir, &workflow).ok()?.map(|(_, view)| view)
-}
-
 /// The table of phases.
-pub(crate) fn table(view: &RunView, dir: &CliqDir, now_ms: i64) -> String {
-    let rows = nested(view, dir);
+pub(crate) fn table(view: &RunView, project: &Project, now_ms: i64) -> String {
+    let rows = RunStatus { view, project }.rows();
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["", "PHASE", "TYPE", "STATUS", "ITERATIONS", "TIME"]);
-    for (depth, phase) in &rows {
+    for PhaseRow { depth, phase, .. } in &rows {
         let running = phase.running_since_ms.map_or(0, |since| (now_ms - since).max(0));
         let idle = phase.iterations == 0;
         let name = if phase.support { format!("{} (support)", phase.name) } else { phase.name.to_string() };
@@ -65,7 +42,7 @@ pub(crate) fn table(view: &RunView, dir: &CliqDir, now_ms: i64) -> String {
     for (n, line) in lines.iter().enumerate() {
         let style = match n.checked_sub(1).and_then(|n| rows.get(n)) {
             None => BOLD,
-            Some((_, phase)) => match phase.status {
+            Some(PhaseRow { phase, .. }) => match phase.status {
                 PhaseStatus::Completed => GREEN,
                 PhaseStatus::Escalated => RED,
                 PhaseStatus::Running | PhaseStatus::Waiting | PhaseStatus::Stopped => YELLOW,
@@ -87,10 +64,10 @@ fn word(phase: &PhaseView) -> String {
 }
 
 /// The whole summary, on standard output.
-pub(crate) fn show(view: &RunView, dir: &CliqDir) -> io::Result<()> {
+pub(crate) fn show(view: &RunView, project: &Project) -> io::Result<()> {
     let now = cliq_fs::now_millis();
     ui::line("")?;
-    ui::raw_styled(&table(view, dir, now))?;
+    ui::raw_styled(&table(view, project, now))?;
     let took = ui::duration(view.elapsed_ms(now));
     match view.pipeline_status() {
         Some(PipelineStatus::Completed) => ui::line(format!("\n{} in {took}", paint(GREEN, "COMPLETED"))),
@@ -102,7 +79,7 @@ pub(crate) fn show(view: &RunView, dir: &CliqDir) -> io::Result<()> {
         }
         Some(status @ (PipelineStatus::Escalated | PipelineStatus::Failed)) => {
             ui::line(format!("\n{} after {took}", paint(RED, status)))?;
-            explain(view, dir)
+            explain(view, project.dir())
         }
         None => Ok(()),
     }

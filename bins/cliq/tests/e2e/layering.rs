@@ -6,16 +6,29 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-protocol", &[]),
     ("cliq-fs", &["cliq-protocol"]),
-    ("cliq-workflow", &["cliq-protocol"]),
+    ("cliq-workflow", &["cliq-protocol", "cliq-fs"]),
     ("cliq-gate", &["cliq-protocol"]),
     ("cliq-sdk", &["cliq-protocol", "cliq-fs"]),
     ("cliq-orchestrator", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-gate"]),
     ("cliq-agents", &["cliq-protocol", "cliq-sdk", "cliq-settings", "cliq-markers"]),
-    ("cliq-settings", &["cliq-workflow"]),
+    ("cliq-settings", &["cliq-fs", "cliq-workflow"]),
     ("cliq-markers", &[]),
-    ("cliq-gateway", &[]),
+    ("cliq-gateway", &["cliq-fs"]),
     ("cliq-mcp", &[]),
     ("cliq-lifecycle", &["cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs"]),
+    (
+        "cliq-project",
+        &[
+            "cliq-protocol",
+            "cliq-fs",
+            "cliq-workflow",
+            "cliq-sdk",
+            "cliq-settings",
+            "cliq-orchestrator",
+            "cliq-agents",
+            "cliq-lifecycle",
+        ],
+    ),
     ("cliq-agent", &["cliq-agents"]),
     (
         "cliq",
@@ -31,6 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-mcp",
             "cliq-orchestrator",
             "cliq-agents",
+            "cliq-project",
         ],
     ),
 ];
@@ -66,6 +80,7 @@ fn the_machine_knows_no_disk_clock_or_process() {
     let sources = [
         include_str!("../../../../crates/cliq-orchestrator/src/engine.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/machine.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/resume.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/routing.rs"),
         include_str!("../../../../crates/cliq-gate/src/machine.rs"),
     ];

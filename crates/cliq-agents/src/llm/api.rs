@@ -13,8 +13,8 @@ use serde_json::Value;
 use ureq::http::{Response, StatusCode};
 use ureq::{Agent, Body};
 
+use super::catalog::ApiKind;
 use super::display::Display;
-use super::known::ApiKind;
 use super::{Answer, Conversation, Model, sse};
 use crate::AnyError;
 use crate::http::{self, Failed};

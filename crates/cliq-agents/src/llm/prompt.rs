@@ -28,9 +28,7 @@ pub(crate) fn standard(ctx: &StandardContext) -> Result<String, AnyError> {
         let _ = write!(text, "\n\nYour answer is handed to: {}.", to.join(", "));
     }
     for channel in &ctx.dispatch().outgoing {
-        if let Some(file) = &channel.instructions_file
-            && let Ok(instructions) = std::fs::read_to_string(file)
-        {
+        if let Some(instructions) = ctx.read_file(channel.instructions_file.as_deref())? {
             let _ = write!(
                 text,
                 "\n\nWhat is wanted of the handoff to {}:\n\n{}",

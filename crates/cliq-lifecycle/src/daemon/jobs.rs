@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{CliqDir, PipelineStatus, write_atomic};
+use cliq_fs::{CliqDir, PipelineStatus, open_regular, write_atomic};
 use cliq_gateway::PlanName;
 use cliq_orchestrator::{Journal, Run, RunEvent, RunPlan, RunView};
 use tokio::sync::mpsc;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::projects::{job_dir, plan_dir, read_plan_file};
 use super::{Assignment, Daemon, DaemonEvent};
 use crate::brief::brief;
-use crate::machine::{Event, Surroundings};
+use crate::machine::{Context, Event};
 use crate::model::{Config, Job, Plan, PlanState, Purpose, WorkId};
 use crate::service::{StepError, read};
 use crate::worktrees::Worktrees;
@@ -100,8 +100,8 @@ impl Daemon {
         self.tell(DaemonEvent::Ended { plan: plan.clone(), what, why });
         let Ok(name) = PlanName::parse(&plan) else { return Ok(()) };
         let file = read_plan_file(Utf8Path::new(project), &plan);
-        let around = Surroundings { config, file: file.as_ref().map_err(Clone::clone) };
-        match self.plans.step(project, &name, &event, &around, None).await {
+        let context = Context { config, file: file.as_ref().map_err(Clone::clone) };
+        match self.plans.step(project, &name, &event, &context, None).await {
             // A job that nobody wants any more, of a plan that was cancelled for example.
             Ok(_) | Err(StepError::Refused(_) | StepError::NoPlan { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -187,14 +187,14 @@ impl Daemon {
             state: plan.state,
         };
         self.tell(DaemonEvent::Started { plan: name.to_owned(), what: what.clone() });
-        let (crew, token, of) = (std::sync::Arc::clone(&self.crew), stop.clone(), key.clone());
+        let (agents, token, of) = (std::sync::Arc::clone(&self.agents), stop.clone(), key.clone());
         tokio::spawn(async move {
             let outcome = match workshop.prepare().await {
                 Err(why) => JobOutcome::NotStarted(why),
                 Ok(Prepared::Over(outcome)) => outcome,
-                Ok(Prepared::Assignment(assignment)) => match crew.run_plan(&assignment) {
+                Ok(Prepared::Assignment(assignment)) => match agents.run_plan(&assignment) {
                     Err(why) => JobOutcome::NotStarted(why),
-                    Ok(plan) => work(plan, &assignment, &|name| crew.has_env(name), token).await,
+                    Ok(plan) => work(plan, &assignment, &|name| agents.has_env(name), token).await,
                 },
             };
             send(&ends, of, outcome);
@@ -346,8 +346,7 @@ async fn work(
 /// What an agent printed, the end of it where it is long.
 fn output(dir: &CliqDir, phase: &str) -> String {
     let read = |path: &Utf8Path| -> std::io::Result<Vec<u8>> {
-        let mut file = fs::File::open(path)?;
-        let length = file.metadata()?.len();
+        let (mut file, length) = open_regular(path).map_err(|error| error.source)?;
         file.seek(SeekFrom::Start(length.saturating_sub(MOST_OUTPUT)))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;

@@ -5,7 +5,7 @@ use cliq_fs::CliqDir;
 use cliq_gateway::{Finish, Inbox, PlanName, SignalType};
 
 use super::{Daemon, DaemonEvent};
-use crate::machine::{Event, Surroundings};
+use crate::machine::{Context, Event};
 use crate::model::Config;
 use crate::plan_file::PlanFile;
 use crate::service::StepError;
@@ -35,13 +35,17 @@ pub fn job_dir(project: &Utf8Path, plan: &str, job: u64) -> Utf8PathBuf {
     plan_dir(project, plan).join("jobs").join(job.to_string())
 }
 
+/// The most bytes of a plan's file.
+const PLAN_LIMIT: u64 = 64 << 20;
+
 /// A plan's file, as it is now.
 ///
 /// # Errors
 /// It cannot be read, or is no plan; why.
 pub fn read_plan_file(project: &Utf8Path, plan: &str) -> Result<PlanFile, String> {
     let path = plan_dir(project, plan).join("plan.md");
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
+    let bytes = cliq_fs::read_limited(&path, PLAN_LIMIT).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8"))?;
     PlanFile::parse(&text).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(|problem| format!("{path}, {problem}")).collect();
         problems.join("; ")
@@ -75,7 +79,7 @@ impl Daemon {
             self.trouble(format!("{project} is no cliq project: what is meant for it waits"));
             return Ok(());
         }
-        let config = match self.crew.config(path) {
+        let config = match self.agents.config(path) {
             Ok(config) => config,
             Err(why) => {
                 self.trouble(format!("{project}: {why}"));
@@ -111,12 +115,12 @@ impl Daemon {
             let result = match names {
                 Ok((plan, kind)) => {
                     let file = read_plan_file(Utf8Path::new(project), plan.as_str());
-                    let around = Surroundings { config, file: file.as_ref().map_err(Clone::clone) };
+                    let context = Context { config, file: file.as_ref().map_err(Clone::clone) };
                     let event = Event::Signal { kind, payload: signal.payload() };
-                    match self.plans.step(project, &plan, &event, &around, Some(&claim)).await {
-                        Ok(followed) => Ok(followed.ignored.map_or_else(
+                    match self.plans.step(project, &plan, &event, &context, Some(&claim)).await {
+                        Ok(effects) => Ok(effects.ignored.map_or_else(
                             || {
-                                let state = followed.notes.iter().find(|note| note.kind == "state");
+                                let state = effects.notes.iter().find(|note| note.kind == "state");
                                 state.map_or("ok".to_owned(), |note| {
                                     let side =
                                         |key: &str| note.detail[key].as_str().unwrap_or_default().to_owned();

@@ -3,7 +3,7 @@
 use cliq_markers::{MarkerKind, Scan};
 use serde_json::json;
 
-use super::Followed;
+use super::Effects;
 use crate::model::{About, Brief, Hold, Infrastructure, Plan, Purpose, Stage, Why};
 use crate::role::Role;
 
@@ -16,8 +16,8 @@ impl Plan {
     }
 
     /// Work found infrastructure broken.
-    pub(super) fn block(&mut self, report: String, followed: &mut Followed) {
-        followed.note("blocked", json!({"report": report}));
+    pub(super) fn block(&mut self, report: String, effects: &mut Effects) {
+        effects.note("blocked", json!({"report": report}));
         match &mut self.infrastructure {
             Infrastructure::Fine => {
                 self.infrastructure =
@@ -29,7 +29,7 @@ impl Plan {
     }
 
     /// Starts whoever is next to mend or to check, if nobody is at it.
-    pub(super) fn mend(&mut self, followed: &mut Followed) {
+    pub(super) fn mend(&mut self, effects: &mut Effects) {
         let Infrastructure::Blocked { report, role, job: None, attempt } = &self.infrastructure else {
             return;
         };
@@ -39,10 +39,10 @@ impl Plan {
         if let Infrastructure::Blocked { job, .. } = &mut self.infrastructure {
             *job = Some(id);
         }
-        followed.note("remediation", json!({"role": role, "attempt": attempt, "job": id}));
+        effects.note("remediation", json!({"role": role, "attempt": attempt, "job": id}));
     }
 
-    pub(super) fn infrastructure_ended(&mut self, found: &Scan<'_>, role: Role, followed: &mut Followed) {
+    pub(super) fn infrastructure_ended(&mut self, found: &Scan<'_>, role: Role, effects: &mut Effects) {
         let said = found.decisive_from(role.speaks_as()).map(|marker| marker.kind);
         let detail =
             found.decisive_from(role.speaks_as()).map(|marker| marker.body().text()).unwrap_or_default();
@@ -52,7 +52,7 @@ impl Plan {
             (Role::Remediation, Some(MarkerKind::RemediationComplete)) => *next = Role::HealthAuditor,
             (Role::HealthAuditor, Some(MarkerKind::HealthAuditHealthy)) => {
                 self.infrastructure = Infrastructure::Fine;
-                followed.note("healthy", json!({}));
+                effects.note("healthy", json!({}));
                 for work in self.works.values_mut() {
                     if let Stage::Held { role, by: Hold::Infrastructure } = work.stage {
                         work.stage = Stage::Queued { role };
@@ -62,11 +62,11 @@ impl Plan {
                 }
             }
             // Unhealthy, or nobody can tell.
-            _ => self.attempt_failed(&detail, followed),
+            _ => self.attempt_failed(&detail, effects),
         }
     }
 
-    fn attempt_failed(&mut self, detail: &str, followed: &mut Followed) {
+    fn attempt_failed(&mut self, detail: &str, effects: &mut Effects) {
         let Infrastructure::Blocked { report, attempt, role, .. } = &mut self.infrastructure else { return };
         if !detail.is_empty() {
             report.extend(["\n\n", detail]);
@@ -79,7 +79,7 @@ impl Plan {
         let text = format!(
             "Infrastructure is blocked, and {ATTEMPTS} attempts to mend it failed. Mend it, then answer.\n\n{report}"
         );
-        self.ask(text, About::Infrastructure, followed);
+        self.ask(text, About::Infrastructure, effects);
     }
 
     /// A person says that it was mended: that is checked, and then there are attempts anew.

@@ -4,7 +4,7 @@ use cliq_gateway::SignalType;
 use cliq_markers::{Marker, MarkerKind, Scan, scan};
 use serde_json::json;
 
-use super::{Followed, Surroundings};
+use super::{Context, Effects};
 use crate::model::{About, Brief, Hold, Job, Plan, PlanState, Purpose, Stage, Why, WorkId};
 use crate::role::Role;
 
@@ -25,8 +25,8 @@ impl Plan {
         id: u64,
         text: &str,
         success: bool,
-        around: &Surroundings<'_>,
-        followed: &mut Followed,
+        context: &Context<'_>,
+        effects: &mut Effects,
     ) -> Result<(), String> {
         let job = self.take_job(id)?;
         if job.settled {
@@ -36,18 +36,18 @@ impl Plan {
         for marker in found.markers.iter().filter(|marker| marker.kind == MarkerKind::ExpertCreated) {
             if !self.experts.iter().any(|known| *known == marker.subject) {
                 self.experts.push(marker.subject.to_string());
-                followed.note("expert", json!({"name": marker.subject}));
+                effects.note("expert", json!({"name": marker.subject}));
             }
         }
         let Some(role) = job.role else {
-            return self.merged(job.purpose, text, success, followed);
+            return self.merged(job.purpose, text, success, effects);
         };
         match job.purpose {
-            Purpose::Infrastructure => self.infrastructure_ended(&found, role, followed),
-            Purpose::Advise(work) => self.expert_ended(work, &found, followed),
+            Purpose::Infrastructure => self.infrastructure_ended(&found, role, effects),
+            Purpose::Advise(work) => self.expert_ended(work, &found, effects),
             // What somebody else has taken over in the meantime is not this job's any more.
             Purpose::Work(work) if !self.is_at(work, id) => {}
-            Purpose::Work(work) => self.work_ended(work, role, &found, text, success, around, followed),
+            Purpose::Work(work) => self.work_ended(work, role, &found, text, success, context, effects),
             Purpose::Merge { .. } => {}
         }
         Ok(())
@@ -57,7 +57,7 @@ impl Plan {
         &mut self,
         id: u64,
         why: &str,
-        followed: &mut Followed,
+        effects: &mut Effects,
     ) -> Result<(), String> {
         let job = self.take_job(id)?;
         let role = job.role.map_or("merge", Role::as_str);
@@ -71,16 +71,16 @@ impl Plan {
                     Stage::Complete | Stage::Failed { .. } | Stage::SetAside { .. } => None,
                 });
                 if let Some(role) = role.filter(|_| !job.settled) {
-                    self.hold_for_person(work, role, text, followed);
+                    self.hold_for_person(work, role, text, effects);
                 }
             }
             Purpose::Infrastructure => {
                 if let crate::model::Infrastructure::Blocked { job, .. } = &mut self.infrastructure {
                     *job = None;
                 }
-                self.ask(text, About::Infrastructure, followed);
+                self.ask(text, About::Infrastructure, effects);
             }
-            Purpose::Merge { wave } => drop(self.ask(text, About::Merge { wave }, followed)),
+            Purpose::Merge { wave } => drop(self.ask(text, About::Merge { wave }, effects)),
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Plan {
         purpose: Purpose,
         text: &str,
         success: bool,
-        followed: &mut Followed,
+        effects: &mut Effects,
     ) -> Result<(), String> {
         let Purpose::Merge { wave } = purpose else {
             return Err("nobody knows what this job was for".to_owned());
@@ -109,15 +109,15 @@ impl Plan {
         if !self.is_in_wave() || wave != self.wave {
             return Ok(());
         }
-        followed.note("merged", json!({"wave": wave, "success": success}));
+        effects.note("merged", json!({"wave": wave, "success": success}));
         if success {
-            self.end_wave(followed);
+            self.end_wave(effects);
         } else {
             let text = format!(
                 "The branches of wave {wave} cannot be brought together. Merge them, then answer.\n\n{}",
                 preview(text)
             );
-            self.ask(text, About::Merge { wave }, followed);
+            self.ask(text, About::Merge { wave }, effects);
         }
         Ok(())
     }
@@ -130,13 +130,13 @@ impl Plan {
         found: &Scan<'_>,
         text: &str,
         success: bool,
-        around: &Surroundings<'_>,
-        followed: &mut Followed,
+        context: &Context<'_>,
+        effects: &mut Effects,
     ) {
         let Some(marker) = found.decisive_from(role.speaks_as()) else {
-            return self.without_marker(id, role, text, success, around, followed);
+            return self.without_marker(id, role, text, success, context, effects);
         };
-        followed.note(
+        effects.note(
             "said",
             json!({"work": id, "role": role, "marker": marker.kind, "subject": marker.subject}),
         );
@@ -144,26 +144,26 @@ impl Plan {
         match marker.kind {
             MarkerKind::InfraBlocked | MarkerKind::AuditBlocked => {
                 self.set(id, Stage::Held { role, by: Hold::Infrastructure });
-                self.block(format!("{}\n{body}", marker.head()), followed);
+                self.block(format!("{}\n{body}", marker.head()), effects);
             }
-            MarkerKind::SeekingDivineClarification => self.hold_for_person(id, role, body, followed),
+            MarkerKind::SeekingDivineClarification => self.hold_for_person(id, role, body, effects),
             MarkerKind::ExpertRequest => {
                 let prompt = marker.body().delegation_prompt().unwrap_or(body);
                 self.set(id, Stage::Held { role, by: Hold::Expert { prompt, attempts: 0, job: None } });
             }
-            MarkerKind::FileConflict if id != WorkId::Plan => self.conflict(id, role, marker, followed),
+            MarkerKind::FileConflict if id != WorkId::Plan => self.conflict(id, role, marker, effects),
             // Asked for, it is an answer; otherwise it says as little of the outcome as any other word.
             MarkerKind::Checkpoint if names(marker, id) && self.is_asked_where_it_stands(id) => {
-                followed.note("checkpoint", json!({"work": id, "role": role, "body": preview(&body)}));
+                effects.note("checkpoint", json!({"work": id, "role": role, "body": preview(&body)}));
                 self.queue(id, role, Some(Brief { why: Why::Resend, text: preview(&body) }));
             }
             kind if role.markers().contains(&kind) && names(marker, id) => {
                 if let Some(work) = self.works.get_mut(&id) {
                     (work.strikes, work.restarts) = (0, 0);
                 }
-                self.said(id, role, marker, around, followed);
+                self.said(id, role, marker, context, effects);
             }
-            _ => self.strike(id, role, text, followed),
+            _ => self.strike(id, role, text, effects),
         }
     }
 
@@ -178,8 +178,8 @@ impl Plan {
         id: WorkId,
         role: Role,
         marker: &Marker<'_>,
-        around: &Surroundings<'_>,
-        followed: &mut Followed,
+        context: &Context<'_>,
+        effects: &mut Effects,
     ) {
         use MarkerKind as M;
         let body = marker.body().text();
@@ -187,11 +187,11 @@ impl Plan {
             (Role::Developer, M::ReadyForReview) => self.queue(id, Role::Critic, None),
             (Role::Developer, M::TaskIncomplete) => {
                 let why = if body.is_empty() { "nobody said what is missing".to_owned() } else { body };
-                followed.note("set_aside", json!({"task": id, "why": why}));
+                effects.note("set_aside", json!({"task": id, "why": why}));
                 self.set(id, Stage::SetAside { why });
             }
             (Role::Critic, M::ReviewPassed) => self.queue(id, Role::Auditor, None),
-            (Role::Auditor, M::AuditPassed) => self.complete(id, followed),
+            (Role::Auditor, M::AuditPassed) => self.complete(id, effects),
             (Role::Critic, M::ReviewFailed) | (Role::Auditor, M::AuditFailed) => {
                 let failures = self.works.get_mut(&id).map_or(0, |work| {
                     work.failures += 1;
@@ -201,7 +201,7 @@ impl Plan {
                     self.fail(
                         id,
                         format!("{FAILURES} reviews or audits failed; the last one:\n{body}"),
-                        followed,
+                        effects,
                     );
                 } else {
                     self.queue(id, Role::Developer, Some(Brief { why: Why::Rework, text: body }));
@@ -211,35 +211,29 @@ impl Plan {
                 self.expanded.insert(id, body);
                 self.queue(id, Role::Developer, None);
             }
-            (Role::Coder, M::ReadyForReview) if id != WorkId::Plan => self.complete(id, followed),
+            (Role::Coder, M::ReadyForReview) if id != WorkId::Plan => self.complete(id, effects),
             // What a model says by a marker, others say by a signal; it means the same.
-            (Role::Coder | Role::Fixer, M::ReadyForReview) => self.begin_review(followed),
+            (Role::Coder | Role::Fixer, M::ReadyForReview) => self.begin_review(effects),
             (Role::Reviewer, M::ReviewPassed) => {
-                self.as_signal(SignalType::ReviewApproved, &body, around, followed)
+                self.as_signal(SignalType::ReviewApproved, &body, context, effects)
             }
             (Role::Reviewer, M::ReviewFailed) => {
-                self.as_signal(SignalType::ReviewChangesRequested, &body, around, followed);
+                self.as_signal(SignalType::ReviewChangesRequested, &body, context, effects);
             }
             (Role::Master, M::AuditPassed) => {
-                self.as_signal(SignalType::VerifyApproved, &body, around, followed)
+                self.as_signal(SignalType::VerifyApproved, &body, context, effects)
             }
             (Role::Master, M::AuditFailed) => {
-                self.as_signal(SignalType::VerifyFailed, &body, around, followed)
+                self.as_signal(SignalType::VerifyFailed, &body, context, effects)
             }
             _ => {}
         }
     }
 
-    fn as_signal(
-        &mut self,
-        kind: SignalType,
-        body: &str,
-        around: &Surroundings<'_>,
-        followed: &mut Followed,
-    ) {
+    fn as_signal(&mut self, kind: SignalType, body: &str, context: &Context<'_>, effects: &mut Effects) {
         let payload = serde_json::Map::from_iter([("body".to_owned(), body.into())]);
         // It is the agent of this very state that speaks, so it fits.
-        let _ = self.signal(kind, &payload, around, followed);
+        let _ = self.signal(kind, &payload, context, effects);
     }
 
     /// Planners and architects write into the plan's file and need no words.
@@ -249,27 +243,27 @@ impl Plan {
         role: Role,
         text: &str,
         success: bool,
-        around: &Surroundings<'_>,
-        followed: &mut Followed,
+        context: &Context<'_>,
+        effects: &mut Effects,
     ) {
         let done = match role {
-            Role::Planner if success && self.state == PlanState::Planning => self.planned(around, followed),
-            Role::Architect if success && self.wave == 0 => self.elaborated(around, followed),
+            Role::Planner if success && self.state == PlanState::Planning => self.planned(context, effects),
+            Role::Architect if success && self.wave == 0 => self.elaborated(context, effects),
             _ => Err(String::new()),
         };
         if let Err(why) = done {
             let text = if why.is_empty() { text.to_owned() } else { format!("{why}\n\n{text}") };
-            self.strike(id, role, &text, followed);
+            self.strike(id, role, &text, effects);
         }
     }
 
     /// Unknown output (seed 001): twice it is asked where it stands; the third time the work is started anew, with the
     /// formats spelled out. Where that does not help, a person is asked.
-    fn strike(&mut self, id: WorkId, role: Role, text: &str, followed: &mut Followed) {
+    fn strike(&mut self, id: WorkId, role: Role, text: &str, effects: &mut Effects) {
         let Some(work) = self.works.get_mut(&id) else { return };
         work.strikes += 1;
         let (strikes, restarts) = (work.strikes, work.restarts);
-        followed.note(
+        effects.note(
             "unknown_output",
             json!({"work": id, "role": role, "strike": strikes, "preview": preview(text)}),
         );
@@ -282,7 +276,7 @@ impl Plan {
                 STRIKES * (RESTARTS + 1),
                 preview(text)
             );
-            return self.hold_for_person(id, role, text, followed);
+            return self.hold_for_person(id, role, text, effects);
         }
         (work.strikes, work.restarts) = (0, restarts + 1);
         // A task begins with its developer again.
@@ -293,10 +287,10 @@ impl Plan {
         self.queue(id, first, Some(Brief { why: Why::Anew, text: preview(text) }));
     }
 
-    fn conflict(&mut self, id: WorkId, role: Role, marker: &Marker<'_>, followed: &mut Followed) {
+    fn conflict(&mut self, id: WorkId, role: Role, marker: &Marker<'_>, effects: &mut Effects) {
         let path = marker.subject.to_string();
         let holder = self.holder(id, &path, marker.assigned_to().as_deref());
-        followed.note(
+        effects.note(
             "file_conflict",
             json!({"task": id, "file": path, "holder": holder, "can_wait": marker.can_wait()}),
         );
@@ -336,7 +330,7 @@ impl Plan {
         Some(holder)
     }
 
-    pub(super) fn start_experts(&mut self, followed: &mut Followed) {
+    pub(super) fn start_experts(&mut self, effects: &mut Effects) {
         let waiting: Vec<(WorkId, String)> = self
             .works
             .iter()
@@ -354,11 +348,11 @@ impl Plan {
                 *job = Some(new);
                 *attempts += 1;
             }
-            followed.note("started", json!({"work": id, "role": Role::Expert, "job": new}));
+            effects.note("started", json!({"work": id, "role": Role::Expert, "job": new}));
         }
     }
 
-    fn expert_ended(&mut self, id: WorkId, found: &Scan<'_>, followed: &mut Followed) {
+    fn expert_ended(&mut self, id: WorkId, found: &Scan<'_>, effects: &mut Effects) {
         let Some(work) = self.works.get_mut(&id) else { return };
         let Stage::Held { role, by: Hold::Expert { attempts, job, prompt } } = &mut work.stage else {
             return;
@@ -368,27 +362,22 @@ impl Plan {
         let marker = found.decisive_from(Role::Expert.speaks_as());
         match marker.map(|marker| (marker.kind, marker.body().text())) {
             Some((MarkerKind::ExpertAdvice, advice)) => {
-                followed.note("advice", json!({"work": id}));
+                effects.note("advice", json!({"work": id}));
                 self.queue(id, role, Some(Brief { why: Why::Advice, text: advice }));
             }
             Some((MarkerKind::ExpertUnsuccessful, why)) => {
-                self.hold_for_person(
-                    id,
-                    role,
-                    format!("{prompt}\n\nThe expert cannot help: {why}"),
-                    followed,
-                );
+                self.hold_for_person(id, role, format!("{prompt}\n\nThe expert cannot help: {why}"), effects);
             }
             _ if attempts < EXPERT_ATTEMPTS => {}
             _ => {
                 let text = format!("{prompt}\n\nThe expert gave no advice in {attempts} attempts.");
-                self.hold_for_person(id, role, text, followed);
+                self.hold_for_person(id, role, text, effects);
             }
         }
     }
 
-    fn hold_for_person(&mut self, id: WorkId, role: Role, text: String, followed: &mut Followed) {
-        let question = self.ask(text, About::Work(id), followed);
+    fn hold_for_person(&mut self, id: WorkId, role: Role, text: String, effects: &mut Effects) {
+        let question = self.ask(text, About::Work(id), effects);
         self.set(id, Stage::Held { role, by: Hold::Person { question } });
     }
 

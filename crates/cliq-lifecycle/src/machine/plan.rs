@@ -3,7 +3,7 @@
 use cliq_gateway::SignalType;
 use serde_json::{Map, Value, json};
 
-use super::{Command, Followed, Surroundings};
+use super::{Command, Context, Effects};
 use crate::model::{About, Brief, Infrastructure, Plan, PlanState, Purpose, Stage, Why, Work, WorkId};
 use crate::role::Role;
 
@@ -12,8 +12,8 @@ impl Plan {
         &mut self,
         kind: SignalType,
         payload: &Map<String, Value>,
-        around: &Surroundings<'_>,
-        followed: &mut Followed,
+        context: &Context<'_>,
+        effects: &mut Effects,
     ) -> Result<(), String> {
         use PlanState as P;
         use SignalType as S;
@@ -24,67 +24,67 @@ impl Plan {
         match (self.state, kind) {
             // After a crash; where there was none, somebody is at it.
             (P::Planning, S::PlanStart) if self.works.contains_key(&WorkId::Plan) => {
-                followed.ignored = Some("the plan is being planned already");
+                effects.ignored = Some("the plan is being planned already");
             }
-            (P::Ready | P::Planning, S::PlanStart) => self.begin_planning(followed),
+            (P::Ready | P::Planning, S::PlanStart) => self.begin_planning(effects),
             (P::Planning, S::PlannerDraftFinished) => {
-                followed.note("draft", json!({"planner": payload.get("planner_id")}));
+                effects.note("draft", json!({"planner": payload.get("planner_id")}));
             }
-            (P::Planning, S::PlannerFinished) => self.planned(around, followed)?,
+            (P::Planning, S::PlannerFinished) => self.planned(context, effects)?,
             (P::Ready, S::ImplementWave) => {
                 let wave = number("wave_number");
-                self.read_file(around)?;
+                self.read_file(context)?;
                 if wave != 1 {
                     return Err(format!(
                         "wave {wave} cannot begin: no wave has begun yet, so the next one is 1"
                     ));
                 }
                 self.state = P::Implementing;
-                if around.config.architect && !self.elaborated {
+                if context.config.architect && !self.elaborated {
                     self.set_own_work(Role::Architect, None);
                 } else {
-                    self.begin_wave(1, around, followed);
+                    self.begin_wave(1, context, effects);
                 }
             }
-            (P::Ready, S::ElaboratorFinished) => self.elaborated(around, followed)?,
+            (P::Ready, S::ElaboratorFinished) => self.elaborated(context, effects)?,
             (P::Implementing, S::ElaboratorFinished) if self.wave == 0 => {
-                self.elaborated(around, followed)?
+                self.elaborated(context, effects)?
             }
             (P::Implementing, S::ImplementWave) => {
                 let (wave, next) = (number("wave_number"), self.wave + 1);
                 if !self.wave_over || wave != next || next as usize > self.file.waves.len() {
                     return Err(format!("wave {wave} cannot begin: {}", self.where_waves_are()));
                 }
-                self.begin_wave(wave, around, followed);
+                self.begin_wave(wave, context, effects);
             }
             (P::Implementing, S::ImplementTaskFinished) => {
-                self.task_finished(number("wave_number"), number("task_number"), around, followed)?;
+                self.task_finished(number("wave_number"), number("task_number"), context, effects)?;
             }
-            (P::Implementing, S::AdvanceWave) => self.advance_wave(followed)?,
-            (P::Implementing, S::RetryWave) => self.retry_wave(around, followed)?,
-            (P::Implementing, S::ImplementFinished) if self.is_fixing() => self.begin_review(followed),
+            (P::Implementing, S::AdvanceWave) => self.advance_wave(effects)?,
+            (P::Implementing, S::RetryWave) => self.retry_wave(context, effects)?,
+            (P::Implementing, S::ImplementFinished) if self.is_fixing() => self.begin_review(effects),
             (P::Implementing, S::ImplementFinished) => {
-                followed.ignored = Some("waves own the plan: it is reviewed once all their tasks are done");
+                effects.ignored = Some("waves own the plan: it is reviewed once all their tasks are done");
             }
-            (P::Reviewing, S::ReviewApproved) if around.config.auto_readiness_review => {
+            (P::Reviewing, S::ReviewApproved) if context.config.auto_readiness_review => {
                 self.settle();
                 self.state = P::Verifying;
                 self.set_own_work(Role::Master, None);
             }
-            (P::Reviewing, S::ReviewApproved) => self.finish(followed),
-            (P::Reviewing, S::ReviewChangesRequested) => self.begin_fixing(body(), followed),
-            (P::Verifying, S::VerifyApproved) => self.finish(followed),
+            (P::Reviewing, S::ReviewApproved) => self.finish(effects),
+            (P::Reviewing, S::ReviewChangesRequested) => self.begin_fixing(body(), effects),
+            (P::Verifying, S::VerifyApproved) => self.finish(effects),
             (P::Verifying, S::VerifyFailed) => {
                 self.verify_cycles += 1;
-                let most = around.config.readiness_max_verify_cycles;
+                let most = context.config.readiness_max_verify_cycles;
                 if self.verify_cycles >= most {
                     // The signal is processed; no verify_approved is ever made of it (seed 002).
                     self.force_promoted = true;
-                    followed
+                    effects
                         .note("force_promoted", json!({"verify_cycles": self.verify_cycles, "body": body()}));
-                    self.finish(followed);
+                    self.finish(effects);
                 } else {
-                    self.begin_fixing(body(), followed);
+                    self.begin_fixing(body(), effects);
                 }
             }
             (state, kind) => return Err(format!("{kind} does not fit a plan that is {state}")),
@@ -95,8 +95,8 @@ impl Plan {
     pub(super) fn command(
         &mut self,
         command: Command,
-        around: &Surroundings<'_>,
-        followed: &mut Followed,
+        context: &Context<'_>,
+        effects: &mut Effects,
     ) -> Result<(), String> {
         use PlanState as P;
         match (self.state, command) {
@@ -111,18 +111,18 @@ impl Plan {
                 (self.verify_cycles, self.force_promoted) = (0, false);
                 self.expanded.clear();
                 self.completed.clear();
-                self.begin_planning(followed);
+                self.begin_planning(effects);
             }
             (P::Done, Command::Reimplement) => {
-                self.read_file(around)?;
+                self.read_file(context)?;
                 self.clear();
                 (self.verify_cycles, self.force_promoted) = (0, false);
                 self.state = P::Implementing;
-                self.begin_wave(1, around, followed);
+                self.begin_wave(1, context, effects);
             }
             (P::Done, Command::RequestReview) => {
                 (self.verify_cycles, self.force_promoted) = (0, false);
-                self.begin_review(followed);
+                self.begin_review(effects);
             }
             (P::Cancelled, Command::Reopen) => {
                 (self.wave, self.wave_over, self.elaborated) = (0, false, false);
@@ -130,7 +130,7 @@ impl Plan {
                 self.completed.clear();
                 self.state = P::Ready;
             }
-            (_, Command::Answer { question, text }) => self.answer(question, &text, followed)?,
+            (_, Command::Answer { question, text }) => self.answer(question, &text, effects)?,
             (state, Command::StartOver | Command::Reimplement | Command::RequestReview) => {
                 return Err(format!("that is for plans that are done, and this one is {state}"));
             }
@@ -141,48 +141,40 @@ impl Plan {
         Ok(())
     }
 
-    fn begin_planning(&mut self, followed: &mut Followed) {
+    fn begin_planning(&mut self, effects: &mut Effects) {
         self.settle();
         self.state = PlanState::Planning;
         if self.file.waves.is_empty() {
             self.set_own_work(Role::Planner, None);
         } else {
             // Somebody has planned it already.
-            followed.emit.push((SignalType::PlannerFinished, Map::new()));
+            effects.emit.push((SignalType::PlannerFinished, Map::new()));
         }
     }
 
-    pub(super) fn planned(
-        &mut self,
-        around: &Surroundings<'_>,
-        followed: &mut Followed,
-    ) -> Result<(), String> {
-        self.read_file(around)?;
+    pub(super) fn planned(&mut self, context: &Context<'_>, effects: &mut Effects) -> Result<(), String> {
+        self.read_file(context)?;
         self.settle();
         self.state = PlanState::Ready;
-        followed.note("planned", json!({"waves": self.file.waves.len()}));
-        if around.config.auto_implement {
-            followed.emit.push((SignalType::ImplementWave, wave_number(1)));
+        effects.note("planned", json!({"waves": self.file.waves.len()}));
+        if context.config.auto_implement {
+            effects.emit.push((SignalType::ImplementWave, wave_number(1)));
         }
         Ok(())
     }
 
-    pub(super) fn elaborated(
-        &mut self,
-        around: &Surroundings<'_>,
-        followed: &mut Followed,
-    ) -> Result<(), String> {
-        self.read_file(around)?;
+    pub(super) fn elaborated(&mut self, context: &Context<'_>, effects: &mut Effects) -> Result<(), String> {
+        self.read_file(context)?;
         self.elaborated = true;
         self.settle();
         self.state = PlanState::Implementing;
-        self.begin_wave(1, around, followed);
+        self.begin_wave(1, context, effects);
         Ok(())
     }
 
     /// Takes what the plan's file says now. It needs waves from here on.
-    fn read_file(&mut self, around: &Surroundings<'_>) -> Result<(), String> {
-        let file = around.file.clone().map_err(|why| format!("the plan's file cannot be used: {why}"))?;
+    fn read_file(&mut self, context: &Context<'_>) -> Result<(), String> {
+        let file = context.file.clone().map_err(|why| format!("the plan's file cannot be used: {why}"))?;
         if file.waves.is_empty() {
             return Err(
                 "the plan has no waves: its file needs `## Wave 1` and `### Task 1: TITLE`".to_owned()
@@ -192,29 +184,29 @@ impl Plan {
         Ok(())
     }
 
-    pub(super) fn begin_review(&mut self, followed: &mut Followed) {
+    pub(super) fn begin_review(&mut self, effects: &mut Effects) {
         self.settle();
         self.state = PlanState::Reviewing;
         self.wave_over = true;
         self.works.clear();
-        followed.note("review", json!({}));
+        effects.note("review", json!({}));
         self.set_own_work(Role::Reviewer, None);
     }
 
-    pub(super) fn begin_fixing(&mut self, text: String, followed: &mut Followed) {
+    pub(super) fn begin_fixing(&mut self, text: String, effects: &mut Effects) {
         self.settle();
         self.state = PlanState::Implementing;
-        followed.note("changes_requested", json!({"body": text}));
+        effects.note("changes_requested", json!({"body": text}));
         self.set_own_work(Role::Fixer, Some(Brief { why: Why::Rework, text }));
     }
 
-    pub(super) fn finish(&mut self, followed: &mut Followed) {
+    pub(super) fn finish(&mut self, effects: &mut Effects) {
         self.settle();
         self.works.clear();
         self.questions.clear();
         self.infrastructure = Infrastructure::Fine;
         self.state = PlanState::Done;
-        followed.note("done", json!({"force_promoted": self.force_promoted}));
+        effects.note("done", json!({"force_promoted": self.force_promoted}));
     }
 
     /// Whether somebody does what a review or a verification asked for.
@@ -254,14 +246,14 @@ impl Plan {
     }
 
     /// Asks a person.
-    pub(super) fn ask(&mut self, text: String, about: About, followed: &mut Followed) -> u64 {
+    pub(super) fn ask(&mut self, text: String, about: About, effects: &mut Effects) -> u64 {
         let id = self.number();
-        followed.note("question", json!({"question": id, "text": text, "about": about}));
+        effects.note("question", json!({"question": id, "text": text, "about": about}));
         self.questions.push(crate::model::Question { id, text, about });
         id
     }
 
-    fn answer(&mut self, question: Option<u64>, text: &str, followed: &mut Followed) -> Result<(), String> {
+    fn answer(&mut self, question: Option<u64>, text: &str, effects: &mut Effects) -> Result<(), String> {
         let at = match question {
             Some(id) => self.questions.iter().position(|other| other.id == id),
             None if self.questions.len() > 1 => {
@@ -281,7 +273,7 @@ impl Plan {
             });
         };
         let question = self.questions.remove(at);
-        followed.note("answer", json!({"question": question.id, "text": text}));
+        effects.note("answer", json!({"question": question.id, "text": text}));
         match question.about {
             About::Work(id) => {
                 if let Some(work) = self.works.get_mut(&id)

@@ -4,29 +4,29 @@ use cliq_gateway::SignalType;
 use serde_json::json;
 
 use super::plan::wave_number;
-use super::{Followed, Surroundings};
+use super::{Context, Effects};
 use crate::model::{About, Hold, Plan, Purpose, Stage, TaskLoop, Work, WorkId};
 use crate::role::Role;
 
 impl Plan {
-    pub(super) fn begin_wave(&mut self, wave: u32, around: &Surroundings<'_>, followed: &mut Followed) {
+    pub(super) fn begin_wave(&mut self, wave: u32, context: &Context<'_>, effects: &mut Effects) {
         self.works.clear();
         (self.wave, self.wave_over) = (wave, false);
         self.completed.retain(|id| matches!(id, WorkId::Task { wave: of, .. } if *of < wave));
         let tasks = self.file.waves.get(wave as usize - 1).map_or(0, |spec| spec.tasks.len());
         for task in 1..=u32::try_from(tasks).unwrap_or(u32::MAX) {
             let id = WorkId::Task { wave, task };
-            let role = self.first_role(id, around);
+            let role = self.first_role(id, context);
             self.works.insert(id, Work::queued(role, None));
         }
-        followed.note("wave", json!({"wave": wave, "tasks": tasks}));
+        effects.note("wave", json!({"wave": wave, "tasks": tasks}));
     }
 
-    fn first_role(&self, id: WorkId, around: &Surroundings<'_>) -> Role {
+    fn first_role(&self, id: WorkId, context: &Context<'_>) -> Role {
         let is_bare = self.task(id).is_some_and(|spec| spec.body.is_empty());
-        match around.config.task_loop {
+        match context.config.task_loop {
             TaskLoop::Signals => Role::Coder,
-            TaskLoop::Markers if is_bare && around.config.business_analyst => Role::BusinessAnalyst,
+            TaskLoop::Markers if is_bare && context.config.business_analyst => Role::BusinessAnalyst,
             TaskLoop::Markers => Role::Developer,
         }
     }
@@ -46,11 +46,11 @@ impl Plan {
         &mut self,
         wave: u32,
         task: u32,
-        around: &Surroundings<'_>,
-        followed: &mut Followed,
+        context: &Context<'_>,
+        effects: &mut Effects,
     ) -> Result<(), String> {
         let id = WorkId::Task { wave, task };
-        if around.config.task_loop == TaskLoop::Markers {
+        if context.config.task_loop == TaskLoop::Markers {
             return Err(format!(
                 "task {id} is complete once an auditor says AUDIT_PASSED, and not by a signal"
             ));
@@ -64,29 +64,29 @@ impl Plan {
         };
         match work.stage {
             Stage::Complete => {
-                followed.ignored = Some("the task is complete already");
+                effects.ignored = Some("the task is complete already");
                 return Ok(());
             }
             Stage::Running { job, .. } => self.settle_job(job),
             _ => {}
         }
         self.questions.retain(|question| question.about != About::Work(id));
-        self.complete(id, followed);
+        self.complete(id, effects);
         Ok(())
     }
 
-    pub(super) fn complete(&mut self, id: WorkId, followed: &mut Followed) {
+    pub(super) fn complete(&mut self, id: WorkId, effects: &mut Effects) {
         if let Some(work) = self.works.get_mut(&id) {
             work.stage = Stage::Complete;
             work.brief = None;
         }
         self.completed.insert(id);
-        followed.note("task_complete", json!({"task": id}));
+        effects.note("task_complete", json!({"task": id}));
         self.release(id);
     }
 
-    pub(super) fn fail(&mut self, id: WorkId, why: String, followed: &mut Followed) {
-        followed.note("task_failed", json!({"task": id, "why": why}));
+    pub(super) fn fail(&mut self, id: WorkId, why: String, effects: &mut Effects) {
+        effects.note("task_failed", json!({"task": id, "why": why}));
         if let Some(work) = self.works.get_mut(&id) {
             work.stage = Stage::Failed { why };
         }
@@ -105,35 +105,31 @@ impl Plan {
     }
 
     /// The next wave begins, or the review, where nobody is left to wait for.
-    pub(super) fn advance_wave(&mut self, followed: &mut Followed) -> Result<(), String> {
+    pub(super) fn advance_wave(&mut self, effects: &mut Effects) -> Result<(), String> {
         if !self.is_stuck() {
             return Err(format!("there is nothing to leave behind: {}", self.where_waves_are()));
         }
-        followed.note("advanced", json!({"wave": self.wave}));
-        self.end_wave(followed);
+        effects.note("advanced", json!({"wave": self.wave}));
+        self.end_wave(effects);
         Ok(())
     }
 
-    pub(super) fn retry_wave(
-        &mut self,
-        around: &Surroundings<'_>,
-        followed: &mut Followed,
-    ) -> Result<(), String> {
+    pub(super) fn retry_wave(&mut self, context: &Context<'_>, effects: &mut Effects) -> Result<(), String> {
         let is_lost = |work: &Work| matches!(work.stage, Stage::Failed { .. } | Stage::SetAside { .. });
         let lost: Vec<WorkId> = self.tasks().filter(|(_, work)| is_lost(work)).map(|(id, _)| id).collect();
         if !self.is_in_wave() || lost.is_empty() {
             return Err(format!("there is no failed task to do again: {}", self.where_waves_are()));
         }
         for id in &lost {
-            let role = self.first_role(*id, around);
+            let role = self.first_role(*id, context);
             self.works.insert(*id, Work::queued(role, None));
         }
-        followed.note("retried", json!({"wave": self.wave, "tasks": lost}));
+        effects.note("retried", json!({"wave": self.wave, "tasks": lost}));
         Ok(())
     }
 
     /// After every step: whether the wave is over, and what is left to ask.
-    pub(super) fn wave_may_be_over(&mut self, followed: &mut Followed) {
+    pub(super) fn wave_may_be_over(&mut self, effects: &mut Effects) {
         let merges = self.jobs.iter().any(|job| matches!(job.purpose, Purpose::Merge { .. }))
             || self.questions.iter().any(|question| matches!(question.about, About::Merge { .. }));
         if !self.is_in_wave() || merges || self.tasks().next().is_none() {
@@ -144,7 +140,7 @@ impl Plan {
                 let wave = self.wave;
                 self.add_job(Purpose::Merge { wave }, None, None);
             } else {
-                self.end_wave(followed);
+                self.end_wave(effects);
             }
             return;
         }
@@ -158,23 +154,23 @@ impl Plan {
             if let Some((id, why)) = aside {
                 // All others have gone first; now only a person can help.
                 let question =
-                    self.ask(format!("Task {id} cannot be completed: {why}"), About::Work(id), followed);
+                    self.ask(format!("Task {id} cannot be completed: {why}"), About::Work(id), effects);
                 if let Some(work) = self.works.get_mut(&id) {
                     work.stage = Stage::Held { role: Role::Developer, by: Hold::Person { question } };
                 }
-            } else if !followed.notes.iter().any(|note| note.kind == "stuck") {
-                followed.note("stuck", json!({"wave": self.wave}));
+            } else if !effects.notes.iter().any(|note| note.kind == "stuck") {
+                effects.note("stuck", json!({"wave": self.wave}));
             }
         }
     }
 
-    pub(super) fn end_wave(&mut self, followed: &mut Followed) {
+    pub(super) fn end_wave(&mut self, effects: &mut Effects) {
         self.wave_over = true;
-        followed.note("wave_over", json!({"wave": self.wave}));
+        effects.note("wave_over", json!({"wave": self.wave}));
         if (self.wave as usize) < self.file.waves.len() {
-            followed.emit.push((SignalType::ImplementWave, wave_number(self.wave + 1)));
+            effects.emit.push((SignalType::ImplementWave, wave_number(self.wave + 1)));
         } else {
-            self.begin_review(followed);
+            self.begin_review(effects);
         }
     }
 }

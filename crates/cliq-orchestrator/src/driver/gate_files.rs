@@ -80,9 +80,10 @@ pub(super) fn deliver(
     agent: &str,
     to: &PhaseName,
     data: &GateData,
+    limit: u64,
 ) -> Result<(), FsError> {
     let channel = dir.channel(gate, to);
-    let written_by_agent = match read_handoff(&channel, gate) {
+    let written_by_agent = match read_handoff(&channel, gate, limit) {
         Ok(Some(Envelope { body: Body::Gate(found), .. })) => {
             found.iteration == data.iteration && found.verdict.outcome == data.verdict.outcome
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
-use cliq_fs::{CliqDir, FsError, IoContext, write_atomic};
+use cliq_fs::{CliqDir, FsError, IoContext, read_if_exists, write_atomic};
 use cliq_gate::Gate;
 use cliq_protocol::{
     AgentMessage, Dispatch, GateDispatch, Incoming, Object, Outcome, Outgoing, PhaseDispatch, PhaseInfo,
@@ -152,7 +152,8 @@ fn outgoing(dir: &CliqDir, from: &PhaseName, to: &PhaseName) -> Outgoing {
 fn role_file(shared: &Shared, phase: &Phase) -> Result<Option<Utf8PathBuf>, FsError> {
     let dir = shared.dir();
     let file = dir.roles().join(format!("{}.md", phase.role));
-    let Ok(text) = std::fs::read_to_string(&file) else { return Ok(None) };
+    let Some(bytes) = read_if_exists(&file, shared.plan.max_file_bytes)? else { return Ok(None) };
+    let text = String::from_utf8_lossy(&bytes);
     match resolve_text(&text, &shared.values(phase)) {
         Ok(resolved) if resolved != text => {
             let target = dir.messages().join(format!("{}.role.md", phase.name));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{CliqDir, read_handoff};
+use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, read_handoff};
 use cliq_protocol::PhaseName;
 use cliq_workflow::{Phase, ResolveError, ValidatedWorkflow, Values};
 use serde_json::Value;
@@ -73,6 +73,9 @@ impl Shared {
             ("CLIQ_RUN_ID".to_owned(), self.run_id.clone()),
             (RUN_PATH.to_owned(), self.run_path(phase)),
         ]);
+        if self.plan.max_file_bytes != DEFAULT_FILE_LIMIT {
+            env.insert(FILE_LIMIT_VARIABLE.to_owned(), self.plan.max_file_bytes.to_string());
+        }
         env
     }
 
@@ -121,14 +124,14 @@ impl Values for PhaseValues<'_> {
 
     /// From the channel to the phase that asks, else from the newest channel that the other phase wrote.
     fn handoff(&self, from: &PhaseName) -> Result<Value, String> {
-        let dir = self.shared.dir();
+        let (dir, limit) = (self.shared.dir(), self.shared.plan.max_file_bytes);
         let direct = dir.channel(from, &self.phase.name);
-        let envelope = match read_handoff(&direct, from).map_err(|error| error.to_string())? {
+        let envelope = match read_handoff(&direct, from, limit).map_err(|error| error.to_string())? {
             Some(envelope) => Some(envelope),
             None => {
                 let newest = newest_handoff(&dir.channels(), from);
                 newest
-                    .map(|channel| read_handoff(&channel, from))
+                    .map(|channel| read_handoff(&channel, from, limit))
                     .transpose()
                     .map_err(|e| e.to_string())?
                     .flatten()

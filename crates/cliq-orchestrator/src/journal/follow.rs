@@ -1,11 +1,11 @@
 //! Reading a journal while its run goes on.
 
-use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs::Metadata;
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::IoContext;
+use cliq_fs::{IoContext, open_regular};
 
 use super::{JournalError, decode_lines};
 use crate::events::Record;
@@ -49,10 +49,10 @@ impl JournalFollower {
     /// As for [`super::Journal::read`]. The next call reads from the start.
     pub fn read(&mut self) -> Result<News, JournalError> {
         let seen = self.seen.take();
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(News::None),
-            Err(error) => Err(error).at("open", &self.path)?,
+        let mut file = match open_regular(&self.path) {
+            Ok((file, _)) => file,
+            Err(error) if error.is_not_found() => return Ok(News::None),
+            Err(error) => return Err(error.into()),
         };
         let meta = file.metadata().at("read", &self.path)?;
         let same = seen.filter(|seen| seen.file == identity(&meta) && seen.offset <= meta.len());

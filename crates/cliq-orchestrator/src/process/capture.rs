@@ -1,11 +1,12 @@
 //! Keeping what a process prints: in a log file, bounded, and its last 4 KiB at hand.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8PathBuf;
+use cliq_fs::open_append;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
@@ -52,7 +53,7 @@ impl Capture {
             return;
         }
         if self.file.is_none() {
-            self.file = OpenOptions::new().append(true).create(true).open(&self.path).ok();
+            self.file = open_append(&self.path).ok();
         }
         if let Some(file) = &mut self.file {
             let _ = file.write_all(bytes);

@@ -1,6 +1,6 @@
 //! A job in a pane.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
+use cliq_fs::{open_regular, read_limited};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::time::Instant;
 
@@ -21,6 +22,8 @@ use crate::process::{TAIL_BYTES, last_lines};
 use crate::sweep::{Mark, marked};
 
 /// How long tmux may take to notice how a program ended. For panes that are used again some versions never do.
+/// The most bytes of what the shim says of the end.
+const EXIT_LIMIT: u64 = 4096;
 const NOTICE: Duration = Duration::from_millis(300);
 
 pub(super) struct Pane {
@@ -88,7 +91,7 @@ impl Pane {
     async fn status(&mut self) -> io::Result<Exit> {
         let exit_file = exit_file(&self.spec);
         let told: Option<Told> =
-            fs::read(&exit_file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            read_limited(&exit_file, EXIT_LIMIT).ok().and_then(|text| serde_json::from_slice(&text).ok());
         let _ = fs::remove_file(&exit_file);
         if let Some(told) = told {
             (self.gone, self.alone) = (told.alone, told.alone);
@@ -221,8 +224,7 @@ impl Running for Pane {
 
     async fn output_tail(&mut self) -> String {
         let read = || -> io::Result<(Vec<u8>, bool)> {
-            let mut file = File::open(&self.log)?;
-            let end = file.metadata()?.len();
+            let (mut file, end) = open_regular(&self.log).map_err(|error| error.source)?;
             let start = end.saturating_sub(TAIL_BYTES as u64).max(self.log_start);
             file.seek(SeekFrom::Start(start))?;
             let mut bytes = Vec::new();

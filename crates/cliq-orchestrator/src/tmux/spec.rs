@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{CliqDir, write_atomic};
+use cliq_fs::{CliqDir, open_regular, read_limited, write_atomic};
 
 use crate::launcher::Job;
 
@@ -27,6 +27,9 @@ pub(super) fn write(dir: &Utf8Path, number: u64, job: &Job) -> io::Result<Utf8Pa
 }
 
 /// In the shim: the right to start the job. It ends, and the description goes, when this is dropped.
+/// The most bytes of a job's description.
+const SPEC_LIMIT: u64 = 64 << 20;
+
 pub(super) struct Claim {
     path: Utf8PathBuf,
     /// Locked, also by the child that is about to become the job.
@@ -36,10 +39,10 @@ pub(super) struct Claim {
 impl Claim {
     /// The job and the right to start it; `None` where it was revoked.
     pub(super) fn on(path: &Utf8Path) -> io::Result<Option<(Self, Job)>> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+        let file = match open_regular(path) {
+            Ok((file, _)) => file,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error.source),
         };
         file.lock()?;
         // Whoever held the lock may have removed the file.
@@ -48,7 +51,8 @@ impl Claim {
         if !is_there {
             return Ok(None);
         }
-        let job = serde_json::from_slice(&fs::read(path)?)?;
+        let job = read_limited(path, SPEC_LIMIT).map_err(|error| error.source)?;
+        let job = serde_json::from_slice(&job)?;
         Ok(Some((Self { path: path.to_owned(), _file: file }, job)))
     }
 }
@@ -61,7 +65,7 @@ impl Drop for Claim {
 
 /// Takes back the right to start a job. A start that is under way is waited for.
 pub(super) fn revoke(path: &Utf8Path) {
-    let Ok(file) = File::open(path) else { return };
+    let Ok((file, _)) = open_regular(path) else { return };
     let last = Instant::now() + STARTING;
     while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < last {
         std::thread::sleep(Duration::from_millis(1));

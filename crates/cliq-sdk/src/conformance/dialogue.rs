@@ -8,7 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{CliqDir, FsError, IoContext, SignalTail, write_atomic, write_handoff};
+use cliq_fs::{
+    CliqDir, DEFAULT_FILE_LIMIT, FsError, IoContext, SignalTail, open_regular, read_limited, write_atomic,
+    write_handoff,
+};
 use cliq_protocol::{
     AgentMessage, CommandResult, Dispatch, Envelope, GateDispatch, Incoming, Line, Object, Outgoing,
     PhaseDispatch, PhaseInfo, PhaseKind, PhaseName, TestDispatch,
@@ -90,10 +93,10 @@ pub(super) fn run(command: &[String], kind: Kind, timeout: Duration) -> Result<T
         Ok(child) => follow(child, &signal_file, timeout, &mut transcript)?,
         Err(why) => transcript.exit = Err(why),
     }
-    transcript.unterminated = fs::read(&signal_file)
+    transcript.unterminated = read_limited(&signal_file, DEFAULT_FILE_LIMIT)
         .map_or(0, |bytes| bytes.len() - bytes.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1));
     let mut output = Vec::new();
-    if let Ok(file) = File::open(&output_file) {
+    if let Ok((file, _)) = open_regular(&output_file) {
         let _ = file.take(4096).read_to_end(&mut output);
     }
     transcript.output = String::from_utf8_lossy(&output).into_owned();
@@ -278,7 +281,7 @@ fn files(dir: &CliqDir) -> Result<Vec<(Utf8PathBuf, Vec<u8>)>, FsError> {
             if path.is_dir() {
                 pending.push(path);
             } else {
-                let contents = fs::read(&path).at("read", &path)?;
+                let contents = read_limited(&path, DEFAULT_FILE_LIMIT)?;
                 found.push((path, contents));
             }
         }

@@ -203,6 +203,12 @@ fn check_agents(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
                         format!("create `{entry}` in the team folder, or correct the path"),
                     ))
                 }
+                EntryFile::LinkLeavesTeam(link) => {
+                    let name = &agent.name.value;
+                    let message =
+                        format!("agent `{name}` needs {link}, which links to what is no file of the team");
+                    Some(("agent-entry", message, "put the file itself there".to_owned()))
+                }
                 EntryFile::NotExecutable => {
                     let message = format!("the entry of agent `{}` cannot be executed", agent.name.value);
                     let help = format!("begin it with a `#!` line and run `chmod +x {entry}`");

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use cliq_fs::CliqDir;
 use cliq_lifecycle::{Purpose, WorkId, job_dir};
 use cliq_orchestrator::TmuxServer;
+use cliq_project::LauncherKind;
 
 use super::{here, name_of, plans};
 use crate::commands::attach::enter;
 use crate::failure::Failure;
-use crate::launchers;
 
 /// An agent that works in a pane.
 struct Shown {
@@ -19,9 +19,10 @@ struct Shown {
 }
 
 pub(super) async fn run(plan: &str, task: Option<&str>) -> Result<ExitCode, Failure> {
-    let (dir, name) = (here()?, name_of(plan)?);
+    let (here, name) = (here()?, name_of(plan)?);
+    let dir = here.dir();
     let (stored, _) = plans().await?.load(dir.workspace().as_str(), name.as_str()).await?;
-    launchers::need_tmux()?;
+    LauncherKind::require_tmux()?;
     let jobs: Vec<_> = stored.jobs.iter().filter(|job| job.role.is_some()).collect();
     let shown = jobs.iter().filter_map(|job| {
         let place = job_dir(dir.workspace(), name.as_str(), job.id);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cliq_sdk::{Completion, NotifyContext};
-use cliq_settings::Settings;
+use cliq_settings::{Environment, Settings};
 use ring::hmac;
 use serde_json::{Value, json};
 
@@ -13,9 +13,9 @@ use crate::http::{self, Failed};
 const TRIES: usize = 4;
 const FIRST_BYTE: Duration = Duration::from_secs(15);
 
-pub(crate) fn deliver(ctx: &NotifyContext) -> Result<Completion, AnyError> {
+pub(crate) fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<Completion, AnyError> {
     let details = ctx.details();
-    let settings = crate::settings_at(ctx.cliq_dir())?;
+    let settings = crate::settings_of(ctx.cliq_dir(), environment)?;
     let channel = details.channel.as_deref().unwrap_or("default");
     let (agent, url_key) = match details.agent.as_str() {
         "slack" => ("slack", "webhook_url"),

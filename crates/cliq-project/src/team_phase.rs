@@ -1,71 +1,68 @@
 //! The agent of team phases: runs the whole team of `.cliq/teams/<phase>/` and hands its result on.
 
 use std::fmt::Write;
-use std::fs;
-use std::process::ExitCode;
 
-use cliq_fs::{CliqDir, ProjectLock, read_handoff, write_atomic};
+use cliq_fs::{CliqDir, ProjectLock, read_handoff, read_limited, write_atomic};
 use cliq_orchestrator::{Journal, Parent, PipelineStatus, Record, RunEvent, RunPlan, RunView};
-use cliq_sdk::{Agent, Handoff, Object, PhaseName, Reporter, TeamContext};
+use cliq_sdk::{Agent, Completion, Handoff, Object, PhaseName, Reporter, TeamContext};
 use serde_json::{Value, json};
 
-use super::run::{Begin, execute_with};
-use crate::failure::Failure;
-use crate::render::progress::Progress;
-use crate::{project, settings};
+use crate::run_plan::max_file_bytes;
+use crate::{Host, Project, ProjectError, RunStart};
 
-type AnyError = Box<dyn std::error::Error + Send + Sync>;
+/// Executes the plan of a team phase's team, and calls the function with each event. Programs make it from
+/// [`crate::execute`], with a runtime and the signals that cancel the run.
+pub type Execute =
+    dyn Fn(RunPlan, &RunStart, &mut dyn FnMut(&Record, &RunView)) -> Result<RunView, ProjectError>;
 
-/// Answers the message on standard input. `agent` is for phases that name none.
-pub(super) fn run(agent: Option<String>) -> ExitCode {
-    Agent::new()
-        .team(move |ctx| {
-            handle(ctx, agent.as_deref()).map_err(|failure| AnyError::from(failure.text().to_owned()))
-        })
-        .run()
+/// The agent of team phases. `agent` is the agent for phases that name none, if not the one in the settings.
+pub fn team_phase_agent(host: Host, agent: Option<String>, execute: Box<Execute>) -> Agent {
+    Agent::new().team(move |ctx| Ok(run_team(ctx, &host, agent.as_deref(), &*execute)?))
 }
 
-fn handle(ctx: &TeamContext, agent: Option<&str>) -> Result<cliq_sdk::Completion, Failure> {
-    let outer = CliqDir::at(ctx.cliq_dir(), ctx.workspace())?;
-    let dir = outer.team_of(&ctx.phase().name);
-    let workflow = project::team(&dir)?;
-    let settings = settings::load(Some(&outer))?;
+fn run_team(
+    ctx: &TeamContext,
+    host: &Host,
+    agent: Option<&str>,
+    execute: &Execute,
+) -> Result<Completion, ProjectError> {
+    let outer = Project::of(CliqDir::at(ctx.cliq_dir(), ctx.workspace())?, host.clone());
+    let inner = outer.team_phase(&ctx.phase().name);
+    let settings = outer.settings()?;
+    let dir = inner.dir().clone();
+    let workflow = inner.workflow()?;
     write_atomic(&dir.requirement(), requirement(ctx)?.as_bytes())?;
-    let mut plan = project::plan(&dir, workflow, &settings);
+    let mut plan = inner.base_plan(workflow, &settings);
     plan.inputs = ctx.team().map(|team| team.inputs.clone()).unwrap_or_default();
     plan.parent = Some(Parent {
         phase: ctx.phase().name.clone(),
-        path: std::env::var("CLIQ_RUN_PATH").unwrap_or_default(),
+        path: host.environment.get("CLIQ_RUN_PATH").unwrap_or_default().to_owned(),
     });
     if let Some(agent) = agent {
-        project::set_default_agent(&mut plan, agent);
+        inner.set_default_agent(&mut plan, agent);
     }
     plan.adopts_orphans = cliq_orchestrator::adopt_orphans();
     let results = result_channels(&plan);
-    let begin = begin(ctx, &dir, &plan)?;
+    let start = start(ctx, &dir, &plan)?;
     let reporter = ctx.reporter().clone();
-    let mut progress = Progress::new(false, true);
-    let view = execute_with(plan, &begin, |record, view| {
-        tell(&reporter, record);
-        progress.show(record, view)
-    })?;
+    let view = execute(plan, &start, &mut |record, _| report(&reporter, record))?;
     if view.pipeline_status() != Some(PipelineStatus::Completed) {
-        let status = view.status.as_deref().unwrap_or("FAILED");
-        let reason = view.reason.as_deref().unwrap_or("no reason is known");
-        return Err(Failure::failed(format!("team {} {status}: {reason}", view.team)));
+        return Err(ProjectError::TeamEnded {
+            team: view.team.clone(),
+            status: view.status.clone().unwrap_or_else(|| "FAILED".to_owned()),
+            reason: view.reason.clone().unwrap_or_else(|| "no reason is known".to_owned()),
+        });
     }
-    let handoff = result(&view, &dir, &results)?;
-    ctx.send(&handoff).map_err(|error| Failure::failed(error.to_string()))?;
+    ctx.send(&result(&view, &dir, &results, max_file_bytes(&settings))?)?;
     Ok(ctx.complete(json!({"team": view.team, "run_id": view.run_id, "status": view.status})))
 }
 
-/// What the team is to do: what the phase's role says, if it has one, the requirement around it, and what was handed over.
-fn requirement(ctx: &TeamContext) -> Result<String, Failure> {
-    let failed = |error: cliq_sdk::SdkError| Failure::failed(error.to_string());
-    let parts = [ctx.role().map_err(failed)?, ctx.requirement().map_err(failed)?];
+/// The requirement of the team: the phase's role, if it has one, the requirement around it, and what was handed over.
+fn requirement(ctx: &TeamContext) -> Result<String, ProjectError> {
+    let parts = [ctx.role()?, ctx.requirement()?];
     let parts: Vec<String> = parts.into_iter().flatten().map(|part| part.trim().to_owned()).collect();
     let mut text = parts.join("\n\n");
-    for received in ctx.incoming().map_err(failed)? {
+    for received in ctx.incoming()? {
         let Some(envelope) = received.envelope else { continue };
         let _ = write!(text, "\n\n## From {}\n", received.from);
         if let Some(said) = &envelope.text {
@@ -78,19 +75,19 @@ fn requirement(ctx: &TeamContext) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A team that was interrupted within the same run around it goes on; any other begins anew.
-fn begin(ctx: &TeamContext, dir: &CliqDir, plan: &RunPlan) -> Result<Begin, Failure> {
+/// A team that was interrupted within the same outer run is resumed; any other starts fresh.
+fn start(ctx: &TeamContext, dir: &CliqDir, plan: &RunPlan) -> Result<RunStart, ProjectError> {
     let file = dir.root().join("for-run");
-    let same_run = fs::read_to_string(&file).is_ok_and(|run| run.trim() == ctx.run_id());
-    // Whoever worked for the outer run, and whose orchestrator died, may not be gone yet.
+    let same_run = read_limited(&file, 4096).is_ok_and(|run| run.trim_ascii() == ctx.run_id().as_bytes());
+    // The orchestrator of an interrupted attempt may still hold the lock for a moment.
     drop(ProjectLock::acquire(dir)?);
     let journal = Journal::read(&dir.journal())?;
     let unfinished = journal.is_some_and(|journal| !journal.completed() && journal.fits(plan));
     if same_run && unfinished && ctx.phase().routed_by.is_none() {
-        return Ok(Begin::Resume { from: None });
+        return Ok(RunStart::Resume { from: None });
     }
     write_atomic(&file, ctx.run_id().as_bytes())?;
-    Ok(Begin::Anew)
+    Ok(RunStart::Fresh)
 }
 
 /// The channels in which the team's last phases hand over its result.
@@ -100,14 +97,15 @@ fn result_channels(plan: &RunPlan) -> Vec<(PhaseName, PhaseName)> {
 }
 
 /// What the last phases handed over, as one handoff. Where there is only one, its data is that of the whole.
-fn result(view: &RunView, dir: &CliqDir, channels: &[(PhaseName, PhaseName)]) -> Result<Handoff, Failure> {
+fn result(
+    view: &RunView,
+    dir: &CliqDir,
+    channels: &[(PhaseName, PhaseName)],
+    limit: u64,
+) -> Result<Handoff, ProjectError> {
     let (mut results, mut texts) = (Object::new(), Vec::new());
     for (phase, to) in channels {
-        let Some(envelope) = read_handoff(&dir.channel(phase, to), phase)
-            .map_err(|error| Failure::failed(error.to_string()))?
-        else {
-            continue;
-        };
+        let Some(envelope) = read_handoff(&dir.channel(phase, to), phase, limit)? else { continue };
         let text = envelope.text.clone().unwrap_or_default();
         texts.push(if channels.len() == 1 { text } else { format!("## {phase}\n\n{}", text.trim()) });
         results.insert(phase.to_string(), Value::Object(envelope.data().unwrap_or_default()));
@@ -122,9 +120,9 @@ fn result(view: &RunView, dir: &CliqDir, channels: &[(PhaseName, PhaseName)]) ->
     Ok(Handoff::text(texts.join("\n\n")).with_data(Value::Object(data)))
 }
 
-/// The team's progress is the phase's.
-fn tell(reporter: &Reporter, record: &Record) {
-    let worth = matches!(
+/// Reports the team's progress as that of the phase.
+fn report(reporter: &Reporter, record: &Record) {
+    let reported = matches!(
         record.event,
         RunEvent::RunResumed { .. }
             | RunEvent::PhaseStarted { .. }
@@ -134,8 +132,8 @@ fn tell(reporter: &Reporter, record: &Record) {
             | RunEvent::Progress { .. }
             | RunEvent::Warning { .. }
     );
-    if worth {
-        // A channel that cannot be written is told of when the phase ends.
+    if reported {
+        // Where the channel cannot be written, the end of the phase fails too, and says so.
         let _ = reporter.progress(record.event.describe());
     }
 }

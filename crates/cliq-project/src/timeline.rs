@@ -1,4 +1,4 @@
-//! A run as a story, from its journal alone: what happened in which order, why it ended, and what to look at.
+//! The timeline of a run, from its journal: what happened in which order, why it ended, which files say more.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::PipelineStatus;
@@ -6,106 +6,141 @@ use cliq_orchestrator::{Journal, PhaseStatus, PhaseView, Record, RunEvent, RunVi
 use cliq_protocol::{CommandResult, Outcome, PhaseKind};
 use serde::Serialize;
 
-/// A run, told.
+use crate::history::RecordedRun;
+
+/// The timeline of a run: the document of `cliq explain --json`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Story {
-    pub(crate) run_id: String,
-    pub(crate) team: String,
+#[non_exhaustive]
+pub struct Timeline {
+    /// The run's id.
+    pub run_id: String,
+    /// Its team.
+    pub team: String,
     /// `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`, `INTERRUPTED` or `RUNNING`.
-    pub(crate) status: String,
+    pub status: String,
     /// Why it did not complete.
-    pub(crate) reason: Option<String>,
-    /// The phase that this is about.
-    pub(crate) phase: Option<String>,
-    pub(crate) elapsed_ms: i64,
-    pub(crate) steps: Vec<Step>,
-    /// The last that was printed where it went wrong.
-    pub(crate) outputs: Vec<Output>,
-    /// Phases that were at work when it ended.
-    pub(crate) unfinished: Vec<String>,
-    pub(crate) files: Vec<Clue>,
-    /// What to do about it.
-    pub(crate) next: Vec<String>,
+    pub reason: Option<String>,
+    /// The phase that the reason is about.
+    pub phase: Option<String>,
+    /// How long it ran, in milliseconds.
+    pub elapsed_ms: i64,
+    /// What happened, oldest first.
+    pub steps: Vec<Step>,
+    /// The last output where it went wrong.
+    pub outputs: Vec<OutputTail>,
+    /// Phases that were active when it ended.
+    pub unfinished: Vec<String>,
+    /// Files that say more.
+    pub files: Vec<RelatedFile>,
+    /// What to do next.
+    pub next: Vec<String>,
 }
 
 /// Something that happened.
 #[derive(Debug, Serialize)]
-pub(crate) struct Step {
-    /// Since the run began.
-    pub(crate) at_ms: i64,
-    pub(crate) ts: String,
-    pub(crate) weight: Weight,
-    pub(crate) text: String,
+pub struct Step {
+    /// Milliseconds since the run began.
+    pub at_ms: i64,
+    /// When, in UTC.
+    pub ts: String,
+    /// How much it says about the outcome.
+    #[serde(rename = "weight")]
+    pub significance: Significance,
+    /// What, in a sentence.
+    pub text: String,
 }
 
-/// How much it says about the end.
+/// How much a step says about the outcome of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Weight {
+pub enum Significance {
+    /// It happens in every run.
     Usual,
+    /// A success.
     Good,
+    /// Worth noticing.
     Notable,
+    /// A failure.
     Bad,
 }
 
 /// The end of an output.
 #[derive(Debug, Serialize)]
-pub(crate) struct Output {
-    pub(crate) of: String,
-    pub(crate) tail: String,
-    pub(crate) file: Option<Utf8PathBuf>,
+pub struct OutputTail {
+    /// What printed it.
+    pub of: String,
+    /// Its last bytes.
+    pub tail: String,
+    /// The file with all of it.
+    pub file: Option<Utf8PathBuf>,
 }
 
-/// A file worth looking at.
+/// A file that says more about the outcome.
 #[derive(Debug, Serialize)]
-pub(crate) struct Clue {
-    pub(crate) path: Utf8PathBuf,
-    pub(crate) about: String,
+pub struct RelatedFile {
+    /// Its path.
+    pub path: Utf8PathBuf,
+    /// What it contains.
+    pub about: String,
 }
 
-/// Tells a run. `place` is where its files are: `.cliq` or one of `.cliq/history`. `running` says whether it goes on.
-pub(crate) fn tell(journal: &Journal, place: &Utf8Path, running: bool, now_ms: i64) -> Story {
-    let mut view = RunView::empty();
-    let mut steps = Vec::new();
-    for record in &journal.records {
-        view.apply(record);
-        steps.extend(step(record, &view));
-    }
-    let status = match (&view.status, running) {
-        (Some(status), _) => status.clone(),
-        (None, true) => "RUNNING".to_owned(),
-        (None, false) => "INTERRUPTED".to_owned(),
-    };
-    let unfinished: Vec<&PhaseView> = view
-        .phases
-        .iter()
-        .filter(|phase| {
+impl RecordedRun {
+    /// The timeline of the run, as of `now_ms`, in milliseconds since 1970.
+    #[must_use]
+    pub fn timeline(&self, now_ms: i64) -> Timeline {
+        let (journal, place) = (&self.journal, &self.place);
+        let mut view = RunView::empty();
+        let mut steps = Vec::new();
+        for record in &journal.records {
+            view.apply(record);
+            steps.extend(step(record, &view));
+        }
+        let status = match (&view.status, self.running) {
+            (Some(status), _) => status.clone(),
+            (None, true) => "RUNNING".to_owned(),
+            (None, false) => "INTERRUPTED".to_owned(),
+        };
+        let is_unfinished = |phase: &&PhaseView| {
             matches!(phase.status, PhaseStatus::Running | PhaseStatus::Waiting | PhaseStatus::Stopped)
-        })
-        .collect();
-    let reason = view.reason.clone().or_else(|| why_ended(&status, journal));
-    let focus = view.phase.as_ref().and_then(|name| view.find(name));
-    let focus = focus
-        .or_else(|| unfinished.first().copied().filter(|_| status != "COMPLETED" && status != "RUNNING"));
-    let last = journal.records.last().and_then(|record| record.ts.unix_millis());
-    let end = if running { now_ms } else { last.unwrap_or(now_ms) };
-    Story {
-        run_id: view.run_id.clone().unwrap_or_default(),
-        team: view.team.clone(),
-        reason,
-        phase: focus.map(|phase| phase.name.to_string()),
-        elapsed_ms: view.elapsed_ms(end),
-        outputs: focus.map(|phase| outputs(phase, place)).unwrap_or_default(),
-        unfinished: unfinished.iter().map(|phase| phase.name.to_string()).collect(),
-        files: focus.map(|phase| clues(phase, place)).unwrap_or_default(),
-        next: next(&status, focus),
-        status,
-        steps,
+        };
+        let unfinished: Vec<&PhaseView> = view.phases.iter().filter(is_unfinished).collect();
+        let reason = view.reason.clone().or_else(|| why_ended(&status, journal));
+        let focus = view.phase.as_ref().and_then(|name| view.find(name));
+        let focus = focus
+            .or_else(|| unfinished.first().copied().filter(|_| status != "COMPLETED" && status != "RUNNING"));
+        let last = journal.records.last().and_then(|record| record.ts.unix_millis());
+        let end = if self.running { now_ms } else { last.unwrap_or(now_ms) };
+        Timeline {
+            run_id: view.run_id.clone().unwrap_or_default(),
+            team: view.team.clone(),
+            reason,
+            phase: focus.map(|phase| phase.name.to_string()),
+            elapsed_ms: view.elapsed_ms(end),
+            outputs: focus.map(|phase| outputs(phase, place)).unwrap_or_default(),
+            unfinished: unfinished.iter().map(|phase| phase.name.to_string()).collect(),
+            files: focus.map(|phase| related_files(phase, place)).unwrap_or_default(),
+            next: next_steps(&status, focus),
+            status,
+            steps,
+        }
+    }
+}
+
+/// A duration for people: `0.4s`, `12s`, `3m07s`, `2h05m`.
+#[must_use]
+pub fn duration(millis: i64) -> String {
+    let millis = millis.max(0);
+    let seconds = millis / 1000;
+    match seconds {
+        0..=9 => format!("{}.{}s", seconds, millis % 1000 / 100),
+        10..=59 => format!("{seconds}s"),
+        60..=3599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
     }
 }
 
 fn step(record: &Record, view: &RunView) -> Option<Step> {
-    let (weight, text) = match &record.event {
+    let (significance, text) = match &record.event {
         // What follows says it.
         RunEvent::AgentStarted { .. }
         | RunEvent::AgentCompleted { .. }
@@ -121,39 +156,40 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
                 results.len(),
                 failed.join(", ")
             );
-            (Weight::Notable, text)
+            (Significance::Notable, text)
         }
         RunEvent::RunStarted { inputs, .. } => {
             let inputs: Vec<String> = inputs.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let inputs =
                 if inputs.is_empty() { String::new() } else { format!(" with {}", inputs.join(", ")) };
-            (Weight::Usual, format!("the run began{inputs}"))
+            (Significance::Usual, format!("the run began{inputs}"))
         }
         RunEvent::PhaseCompleted { phase } => {
             let took = view.find(phase).map_or(0, |phase| phase.duration_ms);
-            (Weight::Good, format!("{} (worked {})", record.event.describe(), crate::ui::duration(took)))
+            (Significance::Good, format!("{} (worked {})", record.event.describe(), duration(took)))
         }
         RunEvent::Verdict { verdict, .. } if verdict.outcome == Outcome::Pass => {
-            (Weight::Good, record.event.describe())
+            (Significance::Good, record.event.describe())
         }
         RunEvent::PhaseEscalated { .. }
         | RunEvent::WorkFailed { .. }
         | RunEvent::OrchestratorFailed { .. }
-        | RunEvent::RunInterrupted => (Weight::Bad, record.event.describe()),
+        | RunEvent::RunInterrupted => (Significance::Bad, record.event.describe()),
         RunEvent::Verdict { .. }
         | RunEvent::VerdictRejected { .. }
         | RunEvent::Warning { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::Draining { .. }
-        | RunEvent::PhaseStopped { .. } => (Weight::Notable, record.event.describe()),
+        | RunEvent::PhaseStopped { .. } => (Significance::Notable, record.event.describe()),
         RunEvent::RunFinished { status, .. } => {
-            let weight = if *status == PipelineStatus::Completed { Weight::Good } else { Weight::Bad };
-            (weight, format!("the run ended: {status}"))
+            let significance =
+                if *status == PipelineStatus::Completed { Significance::Good } else { Significance::Bad };
+            (significance, format!("the run ended: {status}"))
         }
-        _ => (Weight::Usual, record.event.describe()),
+        _ => (Significance::Usual, record.event.describe()),
     };
     let at_ms = record.ts.unix_millis().unwrap_or(0) - view.started_ms.unwrap_or(0);
-    Some(Step { at_ms: at_ms.max(0), ts: record.ts.as_str().to_owned(), weight, text })
+    Some(Step { at_ms: at_ms.max(0), ts: record.ts.as_str().to_owned(), significance, text })
 }
 
 /// Why a run ended that has no reason of its own.
@@ -178,9 +214,9 @@ fn why_ended(status: &str, journal: &Journal) -> Option<String> {
     }
 }
 
-fn outputs(phase: &PhaseView, place: &Utf8Path) -> Vec<Output> {
+fn outputs(phase: &PhaseView, place: &Utf8Path) -> Vec<OutputTail> {
     let at = |file: &Option<String>| file.as_ref().map(|file| place.join(file));
-    let commands = phase.commands.iter().filter(|command| !command.pass).map(|command| Output {
+    let commands = phase.commands.iter().filter(|command| !command.pass).map(|command| OutputTail {
         of: match command.exit_code {
             Some(code) => format!("command `{}`, which ended with exit status {code}", command.label()),
             None => format!("command `{}`, which failed", command.label()),
@@ -188,7 +224,7 @@ fn outputs(phase: &PhaseView, place: &Utf8Path) -> Vec<Output> {
         tail: command.output_tail.clone().unwrap_or_default(),
         file: at(&command.log_file),
     });
-    let agent = phase.output_tail.as_ref().map(|tail| Output {
+    let agent = phase.output_tail.as_ref().map(|tail| OutputTail {
         of: format!("the agent of `{}`", phase.name),
         tail: tail.clone(),
         file: at(&phase.log_file),
@@ -196,13 +232,13 @@ fn outputs(phase: &PhaseView, place: &Utf8Path) -> Vec<Output> {
     commands.chain(agent).collect()
 }
 
-/// What there is about a phase: what it was asked, what it was handed, what it printed, what it said.
-fn clues(phase: &PhaseView, place: &Utf8Path) -> Vec<Clue> {
+/// The files about a phase: its message, what it was handed, what it printed, what it reported.
+fn related_files(phase: &PhaseView, place: &Utf8Path) -> Vec<RelatedFile> {
     let name = phase.name.as_str();
-    let mut clues = Vec::new();
+    let mut files = Vec::new();
     let mut add = |path: Utf8PathBuf, about: &str| {
         if path.exists() {
-            clues.push(Clue { path, about: about.to_owned() });
+            files.push(RelatedFile { path, about: about.to_owned() });
         }
     };
     for log in listed(&place.join("logs"), |file| file.starts_with(&format!("{name}."))) {
@@ -222,7 +258,7 @@ fn clues(phase: &PhaseView, place: &Utf8Path) -> Vec<Clue> {
         add(place.join("teams").join(name).join("orchestrator.log"), "the run of its team");
     }
     add(place.join("orchestrator.log"), "the whole run, line by line");
-    clues
+    files
 }
 
 fn listed(dir: &Utf8Path, wanted: impl Fn(&str) -> bool) -> Vec<Utf8PathBuf> {
@@ -233,7 +269,7 @@ fn listed(dir: &Utf8Path, wanted: impl Fn(&str) -> bool) -> Vec<Utf8PathBuf> {
     found
 }
 
-fn next(status: &str, focus: Option<&PhaseView>) -> Vec<String> {
+fn next_steps(status: &str, focus: Option<&PhaseView>) -> Vec<String> {
     let resume = "`cliq run --resume` goes on where it stopped; what completed is not run again";
     let anew = "`cliq run -f` runs all phases again";
     match status {

@@ -1,0 +1,53 @@
+//! Opening a model: from an entry of the catalog to something that can be asked.
+
+use cliq_sdk::PhaseContext;
+use cliq_settings::{Environment, Settings};
+
+use super::Model;
+use super::catalog::{ModelAgent, Transport, Usable};
+use super::cli::Cli;
+use crate::AnyError;
+
+/// The model behind an agent, ready to be asked.
+///
+/// # Errors
+/// The agent cannot be used here; the error says what is missing.
+pub(super) fn open(
+    agent: &ModelAgent,
+    settings: &Settings,
+    environment: &Environment,
+    ctx: &PhaseContext,
+) -> Result<Box<dyn Model>, AnyError> {
+    if let Usable::No(why) = agent.usable(settings, environment) {
+        return Err(why.into());
+    }
+    let model = agent.model(settings, ctx.phase().model.as_deref());
+    let (key, base) = (agent.key(settings, environment), agent.base(settings, environment));
+    match agent.transport {
+        Transport::Cli(dialect) => Ok(Box::new(Cli {
+            dialect,
+            name: agent.name,
+            program: agent.program(settings, environment).unwrap_or_else(|| agent.program.into()),
+            args: settings.list(&agent.setting("args")),
+            model,
+            // What the environment has, the program has too.
+            key: settings.secret(&agent.setting("api_key")).map(|key| (agent.key_variables[0], key)),
+            known_key: key,
+            base,
+            base_variable: agent.base_variable,
+            workspace: ctx.workspace().to_owned(),
+            prompt_file: ctx.files_dir().join(".prompt.md"),
+        })),
+        #[cfg(feature = "http")]
+        Transport::Api(kind) => Ok(Box::new(super::api::Api::new(super::api::Access {
+            kind,
+            name: agent.name,
+            base: base.unwrap_or_else(|| agent.default_base.to_owned()),
+            key,
+            model: model.unwrap_or_default(),
+            max_tokens: settings.count(&agent.setting("max_tokens")),
+        }))),
+        #[cfg(not(feature = "http"))]
+        Transport::Api(_) => Err("this cliq was built without HTTP".into()),
+    }
+}

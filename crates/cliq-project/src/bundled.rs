@@ -1,0 +1,78 @@
+//! Teams and files that are part of the program.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use camino::Utf8Path;
+use cliq_fs::{FsError, IoContext};
+
+/// A team that is part of the program.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct BundledTeam {
+    /// Its name, `@cliq/NAME`.
+    pub name: &'static str,
+    /// Its files: path below the team folder, text.
+    pub files: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! files {
+    ($dir:literal: $($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../", $dir, "/", $path)))),*]
+    };
+}
+
+/// The team of `cliq demo`.
+pub const DEMO_TEAM: BundledTeam = BundledTeam {
+    name: "@cliq/demo",
+    files: files!("demo/team":
+        "team.yml", "roles/links.md", "roles/headings.md", "roles/front-matter.md", "roles/fixer.md", "roles/report.md",
+        "agents/lib.sh", "agents/inspector.sh", "agents/fixer.sh", "agents/reporter.sh",
+    ),
+};
+
+/// The files that `cliq demo` puts beside its team: pages, and the checks that they have to pass.
+pub const DEMO_FILES: &[(&str, &str)] = files!("demo":
+    "checks/links.sh", "checks/headings.sh", "checks/front-matter.sh", "checks/lib.sh",
+    "pages/index.md", "pages/guide/install.md", "pages/guide/first-steps.md", "pages/guide/upgrade.md",
+    "pages/reference/settings.md", "pages/reference/commands.md", "pages/about.md",
+);
+
+const HELLO_WORLD: BundledTeam = BundledTeam {
+    name: "@cliq/hello-world",
+    files: files!("teams/hello-world": "team.yml", "roles/planner.md", "roles/writer.md", "roles/reviewer.md"),
+};
+
+const CODE: BundledTeam = BundledTeam {
+    name: "@cliq/code",
+    files: files!("teams/code":
+        "team.yml", "roles/architect.md", "roles/developer.md", "roles/tester.md", "roles/reviewer.md",
+    ),
+};
+
+/// The files of a new team; `@local/new-team` stands for its name.
+pub(crate) const NEW_TEAM: &[(&str, &str)] =
+    files!("new-team": "team.yml", "roles/developer.md", "roles/fixer.md", "agents/worker.sh");
+
+/// Every bundled team.
+pub(crate) const BUNDLED: &[BundledTeam] = &[HELLO_WORLD, CODE, DEMO_TEAM];
+
+/// Writes files below a directory, creating directories as needed. Scripts, which begin with `#!`, become executable.
+///
+/// # Errors
+/// A file or directory cannot be written.
+pub fn write_files<'a>(
+    dir: &Utf8Path,
+    files: impl IntoIterator<Item = &'a (&'a str, &'a str)>,
+) -> Result<(), FsError> {
+    for (path, text) in files {
+        let path = dir.join(path);
+        let parent = path.parent().unwrap_or(dir);
+        fs::create_dir_all(parent).at("create", parent)?;
+        fs::write(&path, text).at("write", &path)?;
+        if text.starts_with("#!") {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).at("make executable", &path)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Checks of the host and the project: what is there, what is missing, and what that means.
+
+use camino::Utf8Path;
+use cliq_agents::Usable;
+use cliq_fs::CliqDir;
+use cliq_orchestrator::TmuxServer;
+use cliq_settings::Settings;
+use serde::Serialize;
+
+use crate::{Host, Project};
+
+/// A check of the host or the project.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// What was checked.
+    pub name: &'static str,
+    /// The outcome.
+    pub status: CheckStatus,
+    /// What was found, for people.
+    pub detail: String,
+}
+
+/// The outcome of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckStatus {
+    /// It is there.
+    Ok,
+    /// Something optional is not there.
+    Note,
+    /// Something is not there, and something cannot work because of it.
+    Missing,
+}
+
+impl Host {
+    /// Checks this host, and the project of `here` if there is one. `version` is that of the program.
+    #[must_use]
+    pub fn checks(&self, here: &Utf8Path, version: &str) -> Vec<Check> {
+        use CheckStatus::{Missing, Note, Ok as Good};
+        let mut checks = Vec::new();
+        let mut add = |name, status, detail: String| checks.push(Check { name, status, detail });
+        add("cliq", Good, format!("version {version}"));
+        let agent = self.program.with_file_name("cliq-agent");
+        if agent.is_file() {
+            add("cliq-agent", Good, agent.to_string());
+        } else {
+            add("cliq-agent", Note, "not beside cliq; `cliq agent handle` does its work".to_owned());
+        }
+        let on_path = |program: &str| self.environment.find_program(program).is_some();
+        if on_path("sh") {
+            add("sh", Good, "commands can run".to_owned());
+        } else {
+            add("sh", Missing, "there is no sh: commands of phases cannot run".to_owned());
+        }
+        if on_path("git") {
+            add("git", Good, "found".to_owned());
+        } else {
+            add("git", Note, "not found: needed only by teams that work with repositories".to_owned());
+        }
+        match TmuxServer::installed() {
+            Some(version) => add("tmux", Good, format!("version {version}")),
+            None => add("tmux", Note, "not found, or older than 3.2: phases run without panes".to_owned()),
+        }
+        match &self.home {
+            Some(home) if home.is_dir() => add("home", Good, home.to_string()),
+            Some(home) => add("home", Note, format!("{home} does not exist yet; nothing is installed there")),
+            None => add("home", Note, "neither CLIQ_HOME nor HOME is set".to_owned()),
+        }
+        let project = CliqDir::discover(here).map(|dir| Project::of(dir, self.clone()));
+        let settings = match &project {
+            Some(project) => project.settings(),
+            None => Settings::load(self.home.as_deref(), None).map_err(Into::into),
+        };
+        let settings = match settings {
+            Ok(settings) => {
+                add("settings", Good, "valid".to_owned());
+                settings
+            }
+            Err(error) => {
+                add("settings", Missing, error.to_string());
+                Settings::default()
+            }
+        };
+        for agent in cliq_agents::MODEL_AGENTS {
+            match agent.usable(&settings, &self.environment) {
+                Usable::Yes(how) => add(agent.name, Good, how),
+                Usable::No(why) => add(agent.name, Note, why),
+            }
+        }
+        match self.default_agent(&settings) {
+            Some(name) => add("default", Good, format!("phases that name no agent get {name}")),
+            None => {
+                let detail = "phases that name no agent cannot run: no model agent is usable";
+                add("default", Note, detail.to_owned());
+            }
+        }
+        match project {
+            Some(project) => project.checks(&settings, &mut checks),
+            None => add("project", Note, "no project here; `cliq init` makes one".to_owned()),
+        }
+        checks
+    }
+}
+
+impl Project {
+    fn checks(&self, settings: &Settings, checks: &mut Vec<Check>) {
+        use CheckStatus::{Missing, Note, Ok as Good};
+        let mut add = |name, status, detail: String| checks.push(Check { name, status, detail });
+        add("project", Good, self.dir().workspace().to_string());
+        if !self.has_team() {
+            return add("team", Note, "none assembled; `cliq assemble TEAM` chooses one".to_owned());
+        }
+        let Ok(workflow) = self.workflow() else {
+            return add("team", Missing, "it has errors".to_owned());
+        };
+        add("team", Good, workflow.name.clone());
+        let missing = |tool: &&String| self.host().environment.find_program(tool).is_none();
+        for tool in workflow.tools.iter().filter(missing) {
+            add("tool", Missing, format!("{tool} is not on the PATH"));
+        }
+        let mut plan = self.base_plan(workflow, settings);
+        // Inputs are given with each run.
+        plan.inputs = plan.workflow.inputs.iter().map(|input| (input.name.clone(), String::new())).collect();
+        match plan.check(&|name| self.host().has_variable(name)) {
+            Ok(()) => {
+                let names: Vec<&str> = plan.agents.names().collect();
+                add("agents", Good, format!("usable: {}", names.join(", ")));
+            }
+            Err(error) => error.problems.into_iter().for_each(|problem| add("agents", Missing, problem)),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Why something could not be done with a project.
+
+use std::io;
+
+use camino::Utf8PathBuf;
+use cliq_fs::{FsError, LockError};
+use cliq_orchestrator::{JournalError, StartError, TmuxError};
+use cliq_protocol::PhaseName;
+use cliq_settings::SettingsError;
+use cliq_workflow::{Diagnostic, LoadError, count_by_severity};
+
+/// A team that has errors, with all that is needed to show them.
+#[derive(Debug, Clone)]
+pub struct InvalidTeam {
+    /// Its team.yml.
+    pub file: Utf8PathBuf,
+    /// The text of its team.yml.
+    pub text: String,
+    /// Every problem, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Why something could not be done with a project. Each message says what happened and where.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProjectError {
+    /// There is no `.cliq` directory here or above.
+    #[error("{0} is no cliq project, nor is any directory above it")]
+    NoProject(Utf8PathBuf),
+    /// No team is assembled.
+    #[error("no team is assembled in this project")]
+    NoTeam,
+    /// The assembled team has errors.
+    #[error("the assembled team {} cannot run: {}", .0.file, count_by_severity(&.0.diagnostics))]
+    AssembledTeamInvalid(Box<InvalidTeam>),
+    /// A team has errors.
+    #[error("{subject} cannot run: {}", count_by_severity(&team.diagnostics))]
+    TeamInvalid {
+        /// The team, as the caller named it.
+        subject: String,
+        /// Its errors.
+        team: Box<InvalidTeam>,
+    },
+    /// There is no team of this name.
+    #[error("there is no team {name}")]
+    UnknownTeam {
+        /// What was asked for.
+        name: String,
+        /// The most similar name, if any.
+        nearest: Option<String>,
+    },
+    /// A team is named by the address of a hub.
+    #[error("{0} is the address of a hub, which this version of cliq does not know")]
+    HubAddress(String),
+    /// The team of a team phase cannot be used.
+    #[error("team phase `{phase}`{}: {source}", team.as_ref().map(|team| format!(" of {team}")).unwrap_or_default())]
+    TeamPhase {
+        /// The phase.
+        phase: PhaseName,
+        /// The team that has the phase.
+        team: Option<String>,
+        /// What is wrong.
+        source: Box<ProjectError>,
+    },
+    /// A team would run within itself.
+    #[error("{} runs {team}: a team cannot run within itself", chain.join(" runs "))]
+    TeamCycle {
+        /// The teams, from the outermost to the one that closes the cycle.
+        chain: Vec<String>,
+        /// The team that comes twice.
+        team: String,
+    },
+    /// The team of a team phase is not assembled.
+    #[error("its team is not assembled")]
+    TeamPhaseNotAssembled,
+    /// A team has a file that is neither a file nor a directory.
+    #[error("{path} is {kind}: a team consists of files and directories")]
+    NotAFile {
+        /// The path.
+        path: Utf8PathBuf,
+        /// What it is, with its article.
+        kind: &'static str,
+    },
+    /// A team name that cannot be one.
+    #[error("{name:?} is no team name: {why}")]
+    BadTeamName {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// A directory that should be empty is not.
+    #[error("{0} is not empty")]
+    NotEmpty(Utf8PathBuf),
+    /// A directory cannot be used.
+    #[error("cannot use {path}: {source}")]
+    Unusable {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no cliq home.
+    #[error("neither CLIQ_HOME nor HOME is set")]
+    NoHome,
+    /// A path is not UTF-8.
+    #[error("{0} is not UTF-8")]
+    NotUtf8(String),
+    /// git is needed and not there.
+    #[error("there is no git, which installing from a repository needs")]
+    NoGit,
+    /// git could not fetch a repository.
+    #[error("git cannot fetch {url}: {message}")]
+    GitFailed {
+        /// The address, without a password.
+        url: String,
+        /// What git said.
+        message: String,
+    },
+    /// tmux is needed and not there.
+    #[error("there is no tmux, or one older than 3.2")]
+    NoTmux,
+    /// Programs that the team needs are missing.
+    #[error("{team} needs programs that are not on the PATH: {}", programs.join(", "))]
+    MissingPrograms {
+        /// The team.
+        team: String,
+        /// The programs.
+        programs: Vec<String>,
+    },
+    /// The requirement is empty.
+    #[error("the requirement is empty")]
+    EmptyRequirement,
+    /// Nothing has run yet.
+    #[error("nothing has run yet")]
+    NoRun,
+    /// There is no such run.
+    #[error("there is no run {id}{}", if kept.is_empty() { ": no earlier run is kept" } else { "" })]
+    UnknownRun {
+        /// What was asked for.
+        id: String,
+        /// The runs that are kept.
+        kept: Vec<String>,
+    },
+    /// Several runs begin with what was asked for.
+    #[error("several runs begin with {id}")]
+    AmbiguousRun {
+        /// What was asked for.
+        id: String,
+        /// The runs that are kept.
+        kept: Vec<String>,
+    },
+    /// A run that is kept has no journal.
+    #[error("{0} has no journal")]
+    NoJournal(Utf8PathBuf),
+    /// No agent works in a role of plans.
+    #[error(
+        "nobody works as {role}: `cliq settings set roles.{role}.agent NAME` or `roles.{role}.command 'COMMAND'` says who, or `default_agent` for all roles"
+    )]
+    NoAgentForRole {
+        /// The role.
+        role: String,
+    },
+    /// A role file of plans cannot be read.
+    #[error("cannot read {path}, the role file of {role}: {message}")]
+    RoleFile {
+        /// The file.
+        path: Utf8PathBuf,
+        /// The role.
+        role: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The team of a team phase did not complete.
+    #[error("team {team} {status}: {reason}")]
+    TeamEnded {
+        /// The team.
+        team: String,
+        /// How its run ended.
+        status: String,
+        /// Why.
+        reason: String,
+    },
+    /// A handoff cannot be read.
+    #[error(transparent)]
+    Handoff(#[from] cliq_fs::HandoffError),
+    /// The SDK could not read or write a file of the protocol.
+    #[error(transparent)]
+    Sdk(#[from] cliq_sdk::SdkError),
+    /// A team cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Settings cannot be read.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// Something could not be done to a file.
+    #[error(transparent)]
+    File(#[from] FsError),
+    /// The project is locked.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A run cannot start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// tmux failed.
+    #[error(transparent)]
+    Tmux(#[from] TmuxError),
+    /// The system failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl ProjectError {
+    /// The same error, as that of a team phase.
+    pub(crate) fn of_team_phase(self, phase: &PhaseName, team: Option<&str>) -> Self {
+        Self::TeamPhase { phase: phase.clone(), team: team.map(str::to_owned), source: Box::new(self) }
+    }
+}

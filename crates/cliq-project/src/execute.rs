@@ -1,0 +1,59 @@
+//! Executing a plan from start to end.
+
+use std::pin::pin;
+
+use cliq_orchestrator::{Record, Run, RunPlan, RunView};
+
+use crate::{Host, Project, ProjectError};
+
+/// How a run starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunStart {
+    /// From the beginning. The last run moves to `.cliq/history/`.
+    Fresh,
+    /// From where the last run stopped.
+    Resume {
+        /// A phase that runs again, with all phases that depend on it.
+        from: Option<String>,
+    },
+}
+
+/// Executes a plan from start to end and gives the run as it ended. `on_event` gets each event, with the state after it.
+/// The run is cancelled when `cancelled` resolves. Needs a tokio runtime with IO and time.
+///
+/// # Errors
+/// The run cannot start. Once it has started, a failure is a state of the run, not an error.
+pub async fn execute(
+    plan: RunPlan,
+    start: &RunStart,
+    host: &Host,
+    cancelled: impl Future<Output = ()>,
+    mut on_event: impl FnMut(&Record, &RunView),
+) -> Result<RunView, ProjectError> {
+    let has_variable = |name: &str| host.has_variable(name);
+    let fresh = RunView::new(&plan.workflow);
+    let (mut run, mut view) = match start {
+        RunStart::Fresh => (Run::start(plan, &has_variable)?, fresh),
+        RunStart::Resume { from } => {
+            let project = Project::of(plan.dir.clone(), host.clone());
+            let last = project.last_run(&plan.workflow)?.map_or(fresh, |(_, view)| view);
+            (Run::resume(plan, from.as_deref(), &has_variable)?, last)
+        }
+    };
+    let mut cancelled = pin!(cancelled);
+    let mut asked = false;
+    loop {
+        let record = tokio::select! {
+            record = run.next() => record,
+            () = &mut cancelled, if !asked => {
+                asked = true;
+                run.cancel();
+                continue;
+            }
+        };
+        let Some(record) = record else { break };
+        view.apply(&record);
+        on_event(&record, &view);
+    }
+    Ok(run.finish().await)
+}

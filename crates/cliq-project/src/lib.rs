@@ -1,0 +1,55 @@
+//! A cliq project as a library: what `cliq init`, `assemble`, `req` and `run` do, for other programs.
+//!
+//! A [`Project`] is a workspace with a `.cliq` directory on a [`Host`], which holds the environment, the cliq home and the
+//! program that runs built-in agents. [`Project::run_plan`] makes the plan of a run from the assembled team, its agents and
+//! the settings; [`execute`] runs it. `docs/embedding.md` shows a whole program.
+//!
+//! The library prints nothing and reads neither the environment nor the home directory by itself. Every failure is a
+//! [`ProjectError`], from which a program makes its own messages.
+
+mod agents;
+mod assemble;
+mod bundled;
+mod clean;
+mod doctor;
+mod error;
+mod execute;
+mod history;
+mod host;
+mod install;
+mod launcher;
+mod new_team;
+#[cfg(feature = "plans")]
+mod plan_agents;
+mod project;
+mod requirement;
+mod rerun_rules;
+mod run_plan;
+mod status;
+mod team_files;
+mod team_phase;
+mod teams;
+mod timeline;
+
+pub use assemble::Assembled;
+pub use bundled::{BundledTeam, DEMO_FILES, DEMO_TEAM, write_files};
+pub use doctor::{Check, CheckStatus};
+pub use error::{InvalidTeam, ProjectError};
+pub use execute::{RunStart, execute};
+pub use history::RecordedRun;
+pub use host::Host;
+pub use install::Installed;
+pub use launcher::LauncherKind;
+pub use new_team::is_empty_dir;
+#[cfg(feature = "plans")]
+pub use plan_agents::{SettingsPlanAgents, plan_config};
+pub use project::Project;
+pub use rerun_rules::{Rerun, rerun_rule};
+pub use run_plan::{RunOptions, timing};
+pub use status::{PhaseRow, RunState, RunStatus};
+pub use team_phase::{Execute, team_phase_agent};
+pub use teams::{FoundTeam, ListedTeam, TeamSource};
+pub use timeline::{OutputTail, RelatedFile, Significance, Step, Timeline, duration};
+
+pub use cliq_orchestrator::{Run, RunPlan, RunView};
+pub use cliq_settings::{Environment, Settings};

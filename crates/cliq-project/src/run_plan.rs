@@ -1,0 +1,155 @@
+//! The plan of a run: from the assembled team, the settings and what the caller chooses.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cliq_fs::DEFAULT_FILE_LIMIT;
+use cliq_orchestrator::{Durability, Launcher, Recipient, RunPlan, StartError, Timing};
+use cliq_protocol::PhaseKind;
+use cliq_settings::Settings;
+use cliq_workflow::ValidatedWorkflow;
+
+use crate::agents::needs_default;
+use crate::{Project, ProjectError};
+
+/// What the caller chooses for one run. Everything else comes from the team and the settings.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct RunOptions {
+    /// The agent for phases that name none, in the teams of team phases too. Default: the setting, else the first usable
+    /// model agent.
+    pub agent: Option<String>,
+    /// Values for inputs of the team.
+    pub inputs: BTreeMap<String, String>,
+    /// The most phases that work at the same time. Default: the setting.
+    pub max_parallel: Option<usize>,
+    /// The launcher. Default: plain child processes.
+    pub launcher: Option<Arc<dyn Launcher>>,
+}
+
+impl Project {
+    /// The plan of a run of the assembled team.
+    ///
+    /// # Errors
+    /// No team is assembled, it has errors, settings cannot be read, or a program or team that it needs is missing.
+    pub fn run_plan(&self, options: &RunOptions) -> Result<RunPlan, ProjectError> {
+        let (workflow, settings) = (self.workflow()?, self.settings()?);
+        self.run_plan_of(workflow, &settings, options)
+    }
+
+    /// As [`Project::run_plan`], of a team and settings that are loaded already.
+    ///
+    /// # Errors
+    /// A program or team that the team needs is missing.
+    pub fn run_plan_of(
+        &self,
+        workflow: ValidatedWorkflow,
+        settings: &Settings,
+        options: &RunOptions,
+    ) -> Result<RunPlan, ProjectError> {
+        self.check_programs(&workflow)?;
+        let mut plan = self.base_plan(workflow, settings);
+        if let Some(agent) = &options.agent {
+            self.set_default_agent(&mut plan, agent);
+        }
+        plan.inputs.clone_from(&options.inputs);
+        if options.max_parallel.is_some() {
+            plan.max_parallel = options.max_parallel;
+        }
+        plan.notifications = notifications(settings);
+        self.check_team_phases(&plan, settings)?;
+        if let Some(launcher) = &options.launcher {
+            plan.launcher = Arc::clone(launcher);
+        }
+        Ok(plan)
+    }
+
+    /// A plan by team and settings alone, unchecked.
+    pub(crate) fn base_plan(&self, workflow: ValidatedWorkflow, settings: &Settings) -> RunPlan {
+        let mut plan = RunPlan::new(self.dir().clone(), workflow);
+        plan.agents = self.agents(&plan.workflow, settings);
+        if needs_default(&plan.workflow) {
+            plan.default_agent = self.host().default_agent(settings);
+        }
+        plan.max_parallel = settings.count("max_parallel");
+        plan.timing = timing(settings);
+        plan.durability = durability(settings);
+        plan.max_file_bytes = max_file_bytes(settings);
+        plan
+    }
+
+    /// Makes an agent the default of a plan, in the teams of team phases too.
+    pub(crate) fn set_default_agent(&self, plan: &mut RunPlan, agent: &str) {
+        plan.default_agent = Some(agent.to_owned());
+        let team = self.host().cliq(&["agent", "team", "--agent", agent]);
+        plan.agents = std::mem::take(&mut plan.agents).with("team", team);
+    }
+
+    /// Checks that the programs that a team names under `tools` are on the PATH.
+    fn check_programs(&self, workflow: &ValidatedWorkflow) -> Result<(), ProjectError> {
+        let missing = |tool: &&String| self.host().environment.find_program(tool).is_none();
+        let programs: Vec<String> = workflow.tools.iter().filter(missing).cloned().collect();
+        if programs.is_empty() {
+            return Ok(());
+        }
+        Err(ProjectError::MissingPrograms { team: workflow.name.clone(), programs })
+    }
+
+    /// Checks that the teams of team phases can run, so that no phase starts in vain.
+    fn check_team_phases(&self, plan: &RunPlan, settings: &Settings) -> Result<(), ProjectError> {
+        for (_, phase) in plan.workflow.phases().filter(|(_, phase)| phase.kind == PhaseKind::Team) {
+            let inner = self.team_phase(&phase.name);
+            let check = || {
+                if !inner.has_team() {
+                    return Err(ProjectError::TeamPhaseNotAssembled);
+                }
+                let mut inner_plan = inner.base_plan(inner.workflow()?, settings);
+                inner_plan.default_agent.clone_from(&plan.default_agent);
+                inner_plan.inputs.clone_from(&phase.inputs);
+                inner_plan.check(&|name| self.host().has_variable(name)).map_err(StartError::from)?;
+                Ok(inner_plan)
+            };
+            let inner_plan = check().map_err(|error| error.of_team_phase(&phase.name, None))?;
+            inner.check_team_phases(&inner_plan, settings)?;
+        }
+        Ok(())
+    }
+}
+
+/// The times that runs go by, from the settings.
+#[must_use]
+pub fn timing(settings: &Settings) -> Timing {
+    let mut timing = Timing::default();
+    for (key, field) in [
+        ("poll_interval", &mut timing.poll_interval),
+        ("phase_timeout", &mut timing.phase_timeout),
+        ("gate_agent_timeout", &mut timing.gate_agent_timeout),
+    ] {
+        if let Some(duration) = settings.duration(key) {
+            *field = duration;
+        }
+    }
+    timing
+}
+
+/// The most bytes of a file that an agent wrote.
+pub(crate) fn max_file_bytes(settings: &Settings) -> u64 {
+    settings.count("max_file_bytes").map_or(DEFAULT_FILE_LIMIT, |bytes| bytes as u64)
+}
+
+fn durability(settings: &Settings) -> Durability {
+    match settings.text("durability").as_deref() {
+        Some("power") => Durability::Power,
+        _ => Durability::Process,
+    }
+}
+
+/// The recipients of notifications, by event.
+fn notifications(settings: &Settings) -> BTreeMap<String, Vec<Recipient>> {
+    let recipient = |channel: String| {
+        let (agent, channel) = channel.split_once(':').unwrap_or((&channel, "default"));
+        Recipient { agent: agent.to_owned(), channel: channel.to_owned() }
+    };
+    let lists = settings.lists_below("notifications").into_iter();
+    lists.map(|(event, channels)| (event, channels.into_iter().map(recipient).collect())).collect()
+}

@@ -1,0 +1,175 @@
+//! Finding teams: in a folder, installed in the cliq home, bundled with the program.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_workflow::TeamFolder;
+use serde::Serialize;
+
+use crate::agents::installed_names;
+use crate::bundled::{BUNDLED, write_files};
+use crate::error::InvalidTeam;
+use crate::{Host, ProjectError};
+
+/// A team that was found. The folder of a bundled team is a temporary directory that lives as long as this value.
+#[derive(Debug)]
+pub struct FoundTeam {
+    /// Its folder.
+    pub folder: TeamFolder,
+    _temporary: Option<tempfile::TempDir>,
+}
+
+impl FoundTeam {
+    fn of(folder: TeamFolder) -> Self {
+        Self { folder, _temporary: None }
+    }
+
+    /// The team with its problems, to be shown.
+    pub(crate) fn invalid(&self, diagnostics: Vec<cliq_workflow::Diagnostic>) -> Box<InvalidTeam> {
+        Box::new(InvalidTeam {
+            file: self.folder.file().to_owned(),
+            text: self.folder.text().to_owned(),
+            diagnostics,
+        })
+    }
+}
+
+/// Where a team comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TeamSource {
+    /// A folder at or below the current directory.
+    Here,
+    /// The cliq home.
+    Installed,
+    /// The program.
+    Bundled,
+}
+
+impl TeamSource {
+    /// The word for it, as in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Here => "here",
+            Self::Installed => "installed",
+            Self::Bundled => "bundled",
+        }
+    }
+}
+
+/// An entry of the list of teams.
+#[derive(Debug, Serialize)]
+pub struct ListedTeam {
+    /// Its name, or that of its folder where it has errors.
+    pub name: String,
+    /// Where it comes from.
+    pub source: TeamSource,
+    /// Its folder; `None` for bundled teams.
+    pub path: Option<Utf8PathBuf>,
+    /// Its description.
+    pub description: Option<String>,
+    /// Whether it has no errors.
+    pub valid: bool,
+}
+
+impl Host {
+    /// The team that a reference names: `@scope/name` (installed, else bundled), or a path.
+    ///
+    /// # Errors
+    /// There is no such team, or it cannot be read. Its team.yml is not checked.
+    pub fn find_team(&self, reference: &str) -> Result<FoundTeam, ProjectError> {
+        if !reference.starts_with('@') || Utf8Path::new(reference).exists() {
+            return self.load_team(Utf8Path::new(reference));
+        }
+        let installed = self.home.as_ref().map(|home| home.join("teams").join(reference));
+        if let Some(dir) = installed.filter(|dir| dir.is_dir()) {
+            return self.load_team(&dir);
+        }
+        if let Some(bundled) = BUNDLED.iter().find(|team| team.name == reference) {
+            let temporary = tempfile::tempdir()?;
+            let dir = Utf8Path::from_path(temporary.path())
+                .ok_or_else(|| ProjectError::NotUtf8("the temporary directory".to_owned()))?;
+            write_files(dir, bundled.files)?;
+            let folder = self.load_team(dir)?.folder;
+            return Ok(FoundTeam { folder, _temporary: Some(temporary) });
+        }
+        let known = self.list_teams(Utf8Path::new("."))?;
+        let nearest = cliq_workflow::nearest(reference, known.iter().map(|team| team.name.as_str()));
+        Err(ProjectError::UnknownTeam { name: reference.to_owned(), nearest: nearest.map(str::to_owned) })
+    }
+
+    /// The team that a team phase names, whose own team is in `base`: `@scope/name`, a path relative to `base`, or the name
+    /// of an installed team of the scope `@local`.
+    ///
+    /// # Errors
+    /// As for [`Host::find_team`]; or the reference is the address of a hub.
+    pub fn find_team_from(&self, base: &Utf8Path, reference: &str) -> Result<FoundTeam, ProjectError> {
+        if reference.contains("://") {
+            return Err(ProjectError::HubAddress(reference.to_owned()));
+        }
+        if reference.starts_with('@') {
+            return self.find_team(reference);
+        }
+        let path = base.join(reference);
+        if !path.exists() && !reference.contains('/') {
+            return self.find_team(&format!("@local/{reference}"));
+        }
+        self.find_team(path.as_str())
+    }
+
+    /// The team at a path: a folder, or its team.yml.
+    pub(crate) fn load_team(&self, path: &Utf8Path) -> Result<FoundTeam, ProjectError> {
+        Ok(FoundTeam::of(TeamFolder::load(path)?.with_installed_agents(installed_names(self))))
+    }
+
+    /// All teams: in `here` and directly below it, installed, bundled.
+    ///
+    /// # Errors
+    /// A bundled team cannot be written to a temporary directory.
+    pub fn list_teams(&self, here: &Utf8Path) -> Result<Vec<ListedTeam>, ProjectError> {
+        let mut teams = Vec::new();
+        let mut add = |dir: &Utf8Path, source: TeamSource| {
+            let Ok(found) = self.load_team(dir) else { return };
+            let workflow = found.folder.check().workflow;
+            let valid = workflow.is_some();
+            let (name, description) = match workflow {
+                Some(workflow) => (workflow.name, workflow.description),
+                None => (dir.file_name().unwrap_or(dir.as_str()).to_owned(), None),
+            };
+            teams.push(ListedTeam { name, source, path: Some(dir.to_owned()), description, valid });
+        };
+        add(here, TeamSource::Here);
+        for dir in sub_directories(here) {
+            add(&dir, TeamSource::Here);
+            if dir.file_name().is_some_and(|name| name.starts_with('@')) {
+                sub_directories(&dir).iter().for_each(|dir| add(dir, TeamSource::Here));
+            }
+        }
+        if let Some(home) = &self.home {
+            for scope in sub_directories(&home.join("teams")) {
+                sub_directories(&scope).iter().for_each(|dir| add(dir, TeamSource::Installed));
+            }
+        }
+        for bundled in BUNDLED {
+            let workflow = self.find_team(bundled.name)?.folder.check().workflow;
+            teams.push(ListedTeam {
+                name: bundled.name.to_owned(),
+                source: TeamSource::Bundled,
+                path: None,
+                valid: workflow.is_some(),
+                description: workflow.and_then(|workflow| workflow.description),
+            });
+        }
+        Ok(teams)
+    }
+}
+
+fn sub_directories(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let Ok(entries) = dir.read_dir_utf8() else { return Vec::new() };
+    let mut found: Vec<_> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| !entry.file_name().starts_with('.') && entry.path().is_dir())
+        .map(camino::Utf8DirEntry::into_path)
+        .collect();
+    found.sort();
+    found
+}
