@@ -180,7 +180,8 @@ impl Inbox {
     }
 }
 
-/// The names of plain files in a directory; none where it is not there. Hidden files are somebody's temporary ones.
+/// The names of all that is no directory in a directory; none where it is not there. Hidden files are temporary ones of
+/// their writers.
 fn files(dir: &Utf8Path) -> Result<Vec<String>, GatewayError> {
     let entries = match dir.read_dir_utf8() {
         Ok(entries) => entries,
@@ -191,7 +192,7 @@ fn files(dir: &Utf8Path) -> Result<Vec<String>, GatewayError> {
     for entry in entries {
         let entry = entry.at("read", dir)?;
         let is_file = match entry.file_type() {
-            Ok(kind) => kind.is_file(),
+            Ok(kind) => !kind.is_dir(),
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => return Err(error).at("read", entry.path()),
         };

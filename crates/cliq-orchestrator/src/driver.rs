@@ -23,7 +23,7 @@ use cliq_fs::{
     clear_temporaries, create_channel, read_status, sync_file_system, write_routed, write_status,
 };
 use cliq_protocol::{PhaseKind, PhaseName};
-use cliq_workflow::PhaseId;
+use cliq_workflow::{Phase, PhaseId};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,11 @@ use shared::{Message, Shared, Wakers};
 use watch::Watch;
 #[cfg(not(target_os = "linux"))]
 type Watch = cliq_fs::SignalWatch;
+
+/// The failure of a phase that did not start.
+fn work_failed(phase: &Phase, reason: String) -> RunEvent {
+    RunEvent::WorkFailed { phase: phase.name.clone(), reason, output_tail: None, log_file: None }
+}
 
 /// Has waiters told of changes of signal files; where that cannot be, says why.
 fn watch_signals(dir: &cliq_fs::CliqDir, wakers: &Wakers) -> Result<Watch, String> {
@@ -314,7 +319,16 @@ impl Driver {
         }
         let Some(input) = input else { return };
         for effect in self.pipeline.step(input) {
+            let starts = match &effect {
+                Effect::RunAgent { phase, .. } => Some(*phase),
+                _ => None,
+            };
             if let Err(error) = self.perform(effect) {
+                // The machine waits for what it started: an agent that was not started comes back at once.
+                if let Some(phase) = starts {
+                    let phase = &self.shared.workflow().phase(phase).name;
+                    self.shared.send(self.shared.stopped(phase));
+                }
                 return self.happened(RunEvent::OrchestratorFailed { reason: error.to_string() });
             }
         }
@@ -453,10 +467,17 @@ impl Driver {
         let shared = Arc::clone(&self.shared);
         let phase = shared.workflow().phase(id);
         if let Some(reason) = message::unresolved_input(&shared, phase) {
-            let phase = phase.name.clone();
-            shared.send(RunEvent::WorkFailed { phase, reason, output_tail: None, log_file: None });
+            shared.send(work_failed(phase, reason));
             return Ok(());
         }
+        let role_file = match message::role_file(&shared, phase) {
+            Ok(role_file) => role_file,
+            // Another agent has left something else under its name.
+            Err(error) => {
+                shared.send(work_failed(phase, error.to_string()));
+                return Ok(());
+            }
+        };
         let agent = shared.plan.agent_of(phase).unwrap_or_default().to_owned();
         let gate = match self.pipeline.gate(id) {
             Some(gate) => {
@@ -484,7 +505,8 @@ impl Driver {
         // A team ends its own processes first.
         let kill_grace =
             if phase.kind == PhaseKind::Team { timing.kill_grace * 3 } else { timing.kill_grace };
-        let activation = Activation { phase: id, iteration, routed_by, agent: agent.clone(), gate };
+        let activation =
+            Activation { phase: id, iteration, routed_by, agent: agent.clone(), role_file, gate };
         let run = AgentRun {
             message: message::build(&shared, &activation)?,
             message_file: shared.dir().messages().join(format!("{}.{iteration}.json", phase.name)),

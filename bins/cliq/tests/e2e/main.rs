@@ -9,6 +9,7 @@ mod env;
 mod explain;
 mod foreign_agents;
 mod gates;
+mod hostile_files;
 mod layering;
 mod markers;
 mod mcp;

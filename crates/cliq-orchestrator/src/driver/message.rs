@@ -20,6 +20,7 @@ pub(super) struct Activation {
     pub(super) iteration: u32,
     pub(super) routed_by: Option<PhaseId>,
     pub(super) agent: String,
+    pub(super) role_file: Option<Utf8PathBuf>,
     /// For gates.
     pub(super) gate: Option<GateDispatch>,
 }
@@ -74,7 +75,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
             agent: activation.agent.clone(),
             iteration: activation.iteration,
             routed_by: routed_by.cloned(),
-            role_file: role_file(shared, phase)?,
+            role_file: activation.role_file.clone(),
             model: phase.model.clone(),
             action: phase.action.clone(),
             commands: phase.commands.iter().map(command).collect(),
@@ -149,7 +150,7 @@ fn outgoing(dir: &CliqDir, from: &PhaseName, to: &PhaseName) -> Outgoing {
 }
 
 /// The role, with its templates replaced where they have a value. A role without templates is used where it lies.
-fn role_file(shared: &Shared, phase: &Phase) -> Result<Option<Utf8PathBuf>, FsError> {
+pub(super) fn role_file(shared: &Shared, phase: &Phase) -> Result<Option<Utf8PathBuf>, FsError> {
     let dir = shared.dir();
     let file = dir.roles().join(format!("{}.md", phase.role));
     let Some(bytes) = read_if_exists(&file, shared.plan.max_file_bytes)? else { return Ok(None) };
