@@ -410,9 +410,20 @@ pub(crate) struct RunArgs {
     /// How many phases may work at the same time. Default: as many as can.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_parallel: Option<u32>,
+    /// The most tokens that the run's language models may use, in place of the team's `budget`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) budget_tokens: Option<u64>,
+    /// The most US dollars that the run's language models may cost, in place of the team's `budget`.
+    #[arg(long, value_name = "X", value_parser = amount)]
+    pub(crate) budget_usd: Option<f64>,
     /// Print events as JSON, one per line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn amount(text: &str) -> Result<f64, String> {
+    let amount = text.parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount > 0.0);
+    amount.ok_or_else(|| "write a number above 0, such as 2.50".to_owned())
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -4,3 +4,4 @@ pub(crate) mod diagnostics;
 pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod summary;
+pub(crate) mod usage;

@@ -8,6 +8,7 @@ mod api;
 mod catalog;
 mod cli;
 mod display;
+mod meter;
 mod open;
 mod prompt;
 mod reply;
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 use crate::AnyError;
 pub use catalog::{MODEL_AGENTS, ModelAgent, Usable, usable};
 use display::Display;
+use meter::Meter;
 use reply::Reply;
 
 /// How often the channel hears of what is printed.
@@ -61,21 +63,15 @@ impl Conversation {
     }
 }
 
-/// What a model said, and what it cost.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Answer {
-    pub(crate) text: String,
-    pub(crate) tokens_in: Option<u64>,
-    pub(crate) tokens_out: Option<u64>,
-}
-
 /// Something that answers.
 pub(crate) trait Model {
-    /// Asks, and passes on what comes while it comes.
-    fn ask(&self, conversation: &Conversation, display: &mut Display<'_>) -> Result<Answer, AnyError>;
-
-    /// Who it is, for the record.
-    fn describe(&self) -> (&'static str, Option<String>);
+    /// Asks and gives the answer. Shows what comes while it comes, and meters its usage.
+    fn ask(
+        &self,
+        conversation: &Conversation,
+        display: &mut Display<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<String, AnyError>;
 }
 
 fn model(ctx: &PhaseContext, environment: &Environment) -> Result<Box<dyn Model>, AnyError> {
@@ -89,10 +85,11 @@ pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Resu
     let model = model(ctx, environment)?;
     let conversation = Conversation::new(prompt::standard(ctx)?);
     let mut display = Display::new(ctx.reporter());
-    let answer = model.ask(&conversation, &mut display)?;
+    let mut meter = Meter::new(ctx.reporter());
+    let answer = model.ask(&conversation, &mut display, &mut meter)?;
     display.finish();
-    let markers = markers(&answer.text);
-    let reply = Reply::parse(&answer.text);
+    let markers = markers(&answer);
+    let reply = Reply::parse(&answer);
     if reply.is_empty() {
         return Err("the model answered with nothing".into());
     }
@@ -101,7 +98,7 @@ pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Resu
         handoff = handoff.with_data(Value::Object(data));
     }
     ctx.send(&handoff)?;
-    let mut result = json!({"usage": usage(model.as_ref(), &answer)});
+    let mut result = json!({"usage": meter.total()});
     if !markers.is_empty() {
         result["markers"] = markers.into();
     }
@@ -112,15 +109,16 @@ pub(crate) fn gate(ctx: &GateContext, environment: &Environment) -> Result<Compl
     let model = model(ctx, environment)?;
     let mut conversation = Conversation::new(prompt::gate(ctx)?);
     let mut display = Display::new(ctx.reporter());
+    let mut meter = Meter::new(ctx.reporter());
     let mut again = false;
     loop {
-        let answer = model.ask(&conversation, &mut display)?;
+        let answer = model.ask(&conversation, &mut display, &mut meter)?;
         display.finish();
-        match Reply::parse(&answer.text).verdict(ctx.route_targets()) {
+        match Reply::parse(&answer).verdict(ctx.route_targets()) {
             Ok(verdict) => return Ok(ctx.decide(&verdict)?),
             Err(why) if !std::mem::replace(&mut again, true) => {
                 ctx.progress(format!("no usable verdict ({why}); asking once more"))?;
-                conversation.again(answer.text, prompt::again(&why, ctx.route_targets()));
+                conversation.again(answer, prompt::again(&why, ctx.route_targets()));
             }
             Err(why) => return Err(format!("the model gave no usable verdict, asked twice: {why}").into()),
         }
@@ -132,11 +130,6 @@ fn markers(text: &str) -> Vec<Value> {
     let found = cliq_markers::scan(text).markers;
     let record = |marker: &cliq_markers::Marker<'_>| json!({"signal": marker.kind.key(), "subject": marker.subject, "handler": marker.handler().as_str(), "fields": marker.body()});
     found.iter().map(record).collect()
-}
-
-fn usage(model: &dyn Model, answer: &Answer) -> Value {
-    let (provider, name) = model.describe();
-    json!({"provider": provider, "model": name, "tokens_in": answer.tokens_in, "tokens_out": answer.tokens_out})
 }
 
 /// Lets something happen no oftener than every so often.

@@ -223,11 +223,11 @@ proptest! {
         for pick in picks {
             let body = match pick {
                 0 => ChannelBody::Ok,
-                1 => ChannelBody::Progress { message: Some("x".into()) },
+                1 => ChannelBody::Progress { message: Some("x".into()), usage: None },
                 2 => ChannelBody::Notify(NotifyRequest {
                     agent: "slack".into(), channel: None, event: "e".into(), payload: None, extra: Object::new() }),
                 3 => ChannelBody::Complete { result: None },
-                _ => ChannelBody::Error { error: "e".into() },
+                _ => ChannelBody::Error { error: "e".into(), usage: None },
             };
             let _ = writer.write(body);
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cliq_fs::SignalTail;
-use cliq_orchestrator::{Effect, Input, Pipeline, ValidatedWorkflow};
+use cliq_orchestrator::{Effect, Input, Limits, Pipeline, ValidatedWorkflow};
 use cliq_workflow::{NoFiles, check};
 
 fn main() {
@@ -70,7 +70,7 @@ fn run(workflow: Arc<ValidatedWorkflow>) -> f64 {
     let started = Instant::now();
     let mut pipeline = Pipeline::new(workflow);
     let mut pending = vec![];
-    let mut effects = pipeline.step(Input::Start { max_parallel: None });
+    let mut effects = pipeline.step(Input::Start { max_parallel: None, limits: Limits::default() });
     loop {
         for effect in effects {
             if let Effect::RunAgent { phase, .. } = effect {

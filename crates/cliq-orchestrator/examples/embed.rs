@@ -12,7 +12,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut plan = RunPlan::new(CliqDir::create(workspace.as_str().into())?, workflow);
     for (name, agent) in &plan.workflow.agents.clone() {
         let program = team.dir().join(&agent.entry).canonicalize_utf8()?;
-        let command = AgentCommand { program, args: Vec::new(), needs_env: agent.env.clone() };
+        let command = AgentCommand::new(program).with_needed_env(&agent.env);
         plan.agents = plan.agents.with(name, command);
     }
     let mut run = Run::start(plan, &|variable| std::env::var_os(variable).is_some())?;

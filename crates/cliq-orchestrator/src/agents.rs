@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 
 /// What is executed for an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AgentCommand {
     /// The program.
     pub program: Utf8PathBuf,
@@ -13,6 +14,37 @@ pub struct AgentCommand {
     pub args: Vec<String>,
     /// Environment variables that it needs.
     pub needs_env: Vec<String>,
+    /// Whether it is known to use a language model: a budget that is spent keeps it from starting.
+    pub uses_model: bool,
+}
+
+impl AgentCommand {
+    /// A program without arguments.
+    #[must_use]
+    pub fn new(program: impl Into<Utf8PathBuf>) -> Self {
+        Self { program: program.into(), args: Vec::new(), needs_env: Vec::new(), uses_model: false }
+    }
+
+    /// The same with arguments.
+    #[must_use]
+    pub fn with_args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.args = args.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The same with environment variables that it needs.
+    #[must_use]
+    pub fn with_needed_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.needs_env = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The same as an agent that uses a language model.
+    #[must_use]
+    pub fn with_model(mut self) -> Self {
+        self.uses_model = true;
+        self
+    }
 }
 
 /// The agents of a run. The team's own shadow installed ones, which shadow the built-in ones.

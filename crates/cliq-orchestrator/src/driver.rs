@@ -10,9 +10,9 @@ mod message;
 mod notify;
 mod recovery;
 mod shared;
-mod telling;
 #[cfg(target_os = "linux")]
-mod watch;
+mod signal_watch;
+mod telling;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use cliq_fs::{
     AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signal, clear_signals, clear_status,
     clear_temporaries, create_channel, read_status, sync_file_system, write_routed, write_status,
 };
-use cliq_protocol::{PhaseKind, PhaseName};
+use cliq_protocol::{PhaseKind, PhaseName, Usage};
 use cliq_workflow::{Phase, PhaseId};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -40,7 +40,7 @@ pub(crate) use recovery::put_earlier_run_aside;
 use shared::{Message, Shared, Wakers};
 
 #[cfg(target_os = "linux")]
-use watch::Watch;
+use signal_watch::Watch;
 #[cfg(not(target_os = "linux"))]
 type Watch = cliq_fs::SignalWatch;
 
@@ -97,6 +97,8 @@ pub(crate) struct Driver {
     notified: u32,
     /// The last activation of each phase: it is over before the next begins.
     activations: HashMap<PhaseId, JoinHandle<()>>,
+    /// Ends the agent of a phase, with a reason.
+    ends: HashMap<PhaseId, watch::Sender<Option<String>>>,
     opening: Opening,
     /// What followed from the last input of a run that is resumed, and was not carried out.
     unfinished: Vec<Effect>,
@@ -180,6 +182,7 @@ impl Driver {
             notifications: TaskTracker::new(),
             notified,
             activations: HashMap::new(),
+            ends: HashMap::new(),
             opening,
             unfinished,
             over: false,
@@ -238,6 +241,7 @@ impl Driver {
                 max_parallel,
                 inputs: self.shared.inputs.clone(),
                 shape: plan.shape(),
+                budgets: plan.recorded_budgets(),
             }),
             Opening::Resume { from, .. } => {
                 for effect in std::mem::take(&mut self.unfinished) {
@@ -250,12 +254,13 @@ impl Driver {
                 }
                 if !self.pipeline.is_finished() {
                     self.happened(RunEvent::RunInterrupted);
-                    match recovery::unheard(&self.shared, &self.pipeline) {
+                    match recovery::unprocessed(&self.shared, &self.pipeline) {
                         Ok(events) => events.into_iter().for_each(|event| self.happened(event)),
                         Err(error) => self.cannot_record(&error),
                     }
                 }
-                self.happened(RunEvent::RunResumed { cliq_version, pid, max_parallel, from });
+                let budgets = self.shared.plan.recorded_budgets();
+                self.happened(RunEvent::RunResumed { cliq_version, pid, max_parallel, from, budgets });
             }
         }
     }
@@ -297,6 +302,16 @@ impl Driver {
         match message {
             Message::Event(event) => self.happened(event),
             Message::Notify(phase, request) => self.notify(Some(phase), request),
+            Message::Usage(phase, usage, is_final) => self.usage_reported(phase, *usage, is_final),
+        }
+    }
+
+    /// Records the usage of an agent, unless it was told to end: its later messages have no effect.
+    fn usage_reported(&mut self, phase: PhaseName, usage: Usage, is_final: bool) {
+        let id = self.shared.workflow().find(phase.as_str());
+        if id.is_some_and(|id| self.pipeline.takes_usage(id)) {
+            let usage = self.shared.priced(usage);
+            self.happened(RunEvent::UsageReported { phase, usage, is_final });
         }
     }
 
@@ -416,6 +431,12 @@ impl Driver {
                 }
             }
             Effect::Report(report) => self.report(report)?,
+            Effect::EndAgent { phase, reason } => {
+                if let Some(end) = self.ends.get(&phase) {
+                    // An agent that has ended by itself in the meantime has no receiver any more.
+                    let _ = end.send(Some(reason));
+                }
+            }
             Effect::StopAll => self.shared.stop.cancel(),
             Effect::Finish { status, reason, phase } => {
                 let phase = phase.map(|id| self.shared.workflow().phase(id).name.clone());
@@ -479,6 +500,7 @@ impl Driver {
             }
         };
         let agent = shared.plan.agent_of(phase).unwrap_or_default().to_owned();
+        let budget = self.pipeline.remaining_budget(id);
         let gate = match self.pipeline.gate(id) {
             Some(gate) => {
                 let context = gate_files::write_context(shared.dir(), shared.workflow(), id, gate)?;
@@ -506,8 +528,11 @@ impl Driver {
         let kill_grace =
             if phase.kind == PhaseKind::Team { timing.kill_grace * 3 } else { timing.kill_grace };
         let activation =
-            Activation { phase: id, iteration, routed_by, agent: agent.clone(), role_file, gate };
+            Activation { phase: id, iteration, routed_by, agent: agent.clone(), role_file, gate, budget };
+        let (end, told_to_end) = watch::channel(None);
+        self.ends.insert(id, end);
         let run = AgentRun {
+            end: told_to_end,
             message: message::build(&shared, &activation)?,
             message_file: shared.dir().messages().join(format!("{}.{iteration}.json", phase.name)),
             log: shared.dir().phase_log(&phase.name, iteration),

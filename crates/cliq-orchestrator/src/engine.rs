@@ -4,6 +4,7 @@
 //! so a run is rebuilt by replaying its journal, and every interleaving of completions, failures and cancellations can
 //! be tested in memory.
 
+mod budget;
 mod machine;
 mod resume;
 mod routing;
@@ -13,6 +14,7 @@ use cliq_protocol::{CommandResult, GateData, Verdict};
 use cliq_workflow::PhaseId;
 use serde_json::Value;
 
+pub use budget::{Amount, Limits};
 pub use machine::{PhaseState, Pipeline};
 
 /// What happened.
@@ -22,6 +24,17 @@ pub enum Input {
     Start {
         /// The bound, at least 1; `None` for none.
         max_parallel: Option<usize>,
+        /// Budgets.
+        limits: Limits,
+    },
+    /// An agent reports the usage of its activation so far.
+    UsageReported {
+        /// The phase.
+        phase: PhaseId,
+        /// The usage.
+        usage: Amount,
+        /// Whether the report came with its terminal message.
+        is_final: bool,
     },
     /// The commands of a gate or exec phase ran.
     CommandsFinished {
@@ -53,6 +66,8 @@ pub enum Input {
         from: Option<PhaseId>,
         /// As for `Start`.
         max_parallel: Option<usize>,
+        /// As for `Start`: budgets may have been raised.
+        limits: Limits,
     },
     /// Somebody stops the run.
     Cancel,
@@ -95,7 +110,14 @@ pub enum Effect {
         /// What it says.
         data: Box<GateData>,
     },
-    /// Tell whoever listens.
+    /// End the agent of a phase, whose work then fails with this reason.
+    EndAgent {
+        /// The phase.
+        phase: PhaseId,
+        /// Why, for people.
+        reason: String,
+    },
+    /// Tell subscribers.
     Report(Report),
     /// End every agent and command at once.
     StopAll,

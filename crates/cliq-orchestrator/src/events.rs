@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use cliq_fs::PipelineStatus;
-use cliq_protocol::{CommandResult, Outcome, PhaseKind, PhaseName, Timestamp, Verdict};
+use cliq_protocol::{Budget, CommandResult, Outcome, PhaseKind, PhaseName, Timestamp, Usage, Verdict};
 use cliq_workflow::ValidatedWorkflow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{Input, Report};
+use crate::engine::{Amount, Input, Limits, Report};
 
 /// The version of the journal's format.
 pub const JOURNAL_VERSION: u32 = 1;
@@ -49,6 +49,9 @@ pub enum RunEvent {
         /// Stands for all of the team that decides what follows from what: a run is resumed with the same only.
         #[serde(default)]
         shape: String,
+        /// Budgets, where there are any.
+        #[serde(default, skip_serializing_if = "RecordedBudgets::is_empty")]
+        budgets: RecordedBudgets,
     },
     /// The orchestrator had died without finishing the run, and another has found that.
     RunInterrupted,
@@ -64,6 +67,9 @@ pub enum RunEvent {
         /// The phase that runs again, with all that depends on it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<PhaseName>,
+        /// Budgets, where there are any. They may have been raised.
+        #[serde(default, skip_serializing_if = "RecordedBudgets::is_empty")]
+        budgets: RecordedBudgets,
     },
     /// A phase starts, or starts again.
     PhaseStarted {
@@ -118,6 +124,16 @@ pub enum RunEvent {
         phase: PhaseName,
         /// What it says.
         message: String,
+    },
+    /// An agent reports the usage of its activation so far.
+    UsageReported {
+        /// The phase.
+        phase: PhaseName,
+        /// The usage, with its cost where that is known.
+        usage: Usage,
+        /// Whether the report came with the terminal message.
+        #[serde(rename = "final")]
+        is_final: bool,
     },
     /// A notification was asked for.
     NotifyRequested {
@@ -229,6 +245,37 @@ pub enum RunEvent {
     },
 }
 
+/// The budgets of a run, as recorded.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RecordedBudgets {
+    /// The budget of the run.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub run: Budget,
+    /// Budgets of phases.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub phases: BTreeMap<PhaseName, Budget>,
+    /// Phases whose agent is known to use a language model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<PhaseName>,
+}
+
+impl RecordedBudgets {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.run.is_unlimited() && self.phases.is_empty()
+    }
+
+    fn limits(&self, workflow: &ValidatedWorkflow) -> Limits {
+        let find = |name: &PhaseName| workflow.find(name.as_str());
+        Limits {
+            run: self.run,
+            phases: self.phases.iter().filter_map(|(name, budget)| Some((find(name)?, *budget))).collect(),
+            models: self.models.iter().filter_map(find).collect(),
+        }
+    }
+}
+
 mod status_text {
     use cliq_fs::PipelineStatus;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -298,10 +345,17 @@ impl RunEvent {
     pub fn as_input(&self, workflow: &ValidatedWorkflow) -> Option<Input> {
         let find = |phase: &PhaseName| workflow.find(phase.as_str());
         Some(match self {
-            Self::RunStarted { max_parallel, .. } => Input::Start { max_parallel: *max_parallel },
+            Self::RunStarted { max_parallel, budgets, .. } => {
+                Input::Start { max_parallel: *max_parallel, limits: budgets.limits(workflow) }
+            }
             Self::RunInterrupted => Input::Interrupt,
-            Self::RunResumed { max_parallel, from, .. } => {
-                Input::Resume { from: from.as_ref().and_then(find), max_parallel: *max_parallel }
+            Self::RunResumed { max_parallel, from, budgets, .. } => Input::Resume {
+                from: from.as_ref().and_then(find),
+                max_parallel: *max_parallel,
+                limits: budgets.limits(workflow),
+            },
+            Self::UsageReported { phase, usage, is_final } => {
+                Input::UsageReported { phase: find(phase)?, usage: Amount::of(usage), is_final: *is_final }
             }
             Self::CommandsFinished { phase, results, .. } => {
                 Input::CommandsFinished { phase: find(phase)?, results: results.clone() }
@@ -372,6 +426,10 @@ impl RunEvent {
                 format!("{phase}: {} of {} commands passed", results.len() - failed, results.len())
             }
             Self::Progress { phase, message } => format!("{phase}: {message}"),
+            Self::UsageReported { phase, usage, .. } => {
+                let cost = usage.cost_usd.map(|cost| format!(", {cost:.4} USD")).unwrap_or_default();
+                format!("{phase}: {} tokens in, {} out so far{cost}", usage.tokens_in, usage.tokens_out)
+            }
             Self::NotifyRequested { phase: Some(phase), agent, about } => {
                 format!("{phase}: tells {agent} of {about}")
             }
@@ -413,6 +471,7 @@ impl RunEvent {
             | Self::CommandFinished { phase, .. }
             | Self::CommandsFinished { phase, .. }
             | Self::Progress { phase, .. }
+            | Self::UsageReported { phase, .. }
             | Self::AgentCompleted { phase, .. }
             | Self::WorkFailed { phase, .. }
             | Self::Verdict { gate: phase, .. }

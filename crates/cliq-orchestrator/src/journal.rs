@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, IoContext, PipelineStatus, open_append, read_if_exists};
+use cliq_protocol::{Budget, Price};
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::engine::{Effect, Pipeline};
@@ -156,6 +157,28 @@ impl Journal {
         ends.next().unwrap_or(false)
     }
 
+    /// Gives usage without a cost the cost that a price tells, where the price was set after it was reported.
+    pub(crate) fn apply_prices(&mut self, prices: &BTreeMap<String, Price>) {
+        for record in &mut self.records {
+            if let RunEvent::UsageReported { usage, .. } = &mut record.event
+                && usage.cost_usd.is_none()
+                && let Some(price) = usage.model.as_ref().and_then(|model| prices.get(model))
+            {
+                usage.cost_usd = Some(price.cost(usage));
+            }
+        }
+    }
+
+    /// The budget of the run that is in force.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        let budgets = self.records.iter().rev().find_map(|record| match &record.event {
+            RunEvent::RunStarted { budgets, .. } | RunEvent::RunResumed { budgets, .. } => Some(budgets.run),
+            _ => None,
+        });
+        budgets.unwrap_or_default()
+    }
+
     /// The inputs that the run began with.
     #[must_use]
     pub fn inputs(&self) -> BTreeMap<String, String> {
@@ -260,6 +283,7 @@ workflow:
                 max_parallel: None,
                 inputs: BTreeMap::new(),
                 shape: String::new(),
+                budgets: Default::default(),
             },
             agent_completed("a", json!({})),
             RunEvent::CommandsFinished {

@@ -21,11 +21,12 @@ mod process;
 mod run;
 mod sweep;
 mod tmux;
+mod usage;
 mod view;
 
 pub use agents::{AgentCommand, Agents};
-pub use engine::{Effect, Input, PhaseState, Pipeline, Report};
-pub use events::{JOURNAL_VERSION, Record, RunEvent};
+pub use engine::{Amount, Effect, Input, Limits, PhaseState, Pipeline, Report};
+pub use events::{JOURNAL_VERSION, Record, RecordedBudgets, RunEvent};
 pub use journal::{Journal, JournalError, JournalFollower, News};
 pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
 pub use plan::{Durability, Parent, PlanError, Recipient, RunPlan, Timing};
@@ -33,6 +34,7 @@ pub use process::ProcessLauncher;
 pub use run::{ResumeError, Run, StartError};
 pub use sweep::{adopt_orphans, end_dead_run};
 pub use tmux::{TmuxError, TmuxLauncher, TmuxServer, run_pane};
+pub use usage::UsageSummary;
 pub use view::{PhaseStatus, PhaseView, RunView};
 
 pub use cliq_fs::{CliqDir, PipelineStatus};

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT};
-use cliq_protocol::{PhaseKind, PhaseName};
+use cliq_protocol::{Budget, PhaseKind, PhaseName, Price};
 use cliq_workflow::{Phase, ValidatedWorkflow, is_connector, nearest};
 
 use crate::agents::Agents;
+use crate::events::RecordedBudgets;
 use crate::launcher::Launcher;
 use crate::process::ProcessLauncher;
 
@@ -93,6 +94,10 @@ pub struct RunPlan {
     pub env: BTreeMap<String, String>,
     /// The most bytes of a file that an agent wrote, such as a handoff. 1 GiB.
     pub max_file_bytes: u64,
+    /// The most that the run may use of language models. By default the team's.
+    pub budget: Budget,
+    /// Prices of models, by model: for usage whose cost the agent does not report.
+    pub prices: BTreeMap<String, Price>,
     /// What starts processes.
     pub launcher: Arc<dyn Launcher>,
 }
@@ -120,6 +125,8 @@ impl RunPlan {
     pub fn new(dir: CliqDir, workflow: ValidatedWorkflow) -> Self {
         Self {
             dir,
+            budget: workflow.budget,
+            prices: BTreeMap::new(),
             workflow: Arc::new(workflow),
             agents: Agents::new(),
             default_agent: None,
@@ -144,6 +151,22 @@ impl RunPlan {
             PhaseKind::Team => Some(TEAM_AGENT),
             PhaseKind::Hug | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push => None,
         }
+    }
+
+    /// The budgets as the journal records them; empty where nothing is limited.
+    pub(crate) fn recorded_budgets(&self) -> RecordedBudgets {
+        let limited = self.workflow.phases().filter(|(_, phase)| !phase.budget.is_unlimited());
+        let phases = limited.map(|(_, phase)| (phase.name.clone(), phase.budget)).collect();
+        let mut budgets = RecordedBudgets { run: self.budget, phases, models: Vec::new() };
+        if !budgets.is_empty() {
+            let uses_model = |phase: &Phase| {
+                let agent = self.agent_of(phase).and_then(|agent| self.agents.get(agent));
+                agent.is_some_and(|agent| agent.uses_model)
+            };
+            let models = self.workflow.phases().filter(|(_, phase)| uses_model(phase));
+            budgets.models = models.map(|(_, phase)| phase.name.clone()).collect();
+        }
+        budgets
     }
 
     /// Whether the run can begin. `has_env` says whether an environment variable is set.

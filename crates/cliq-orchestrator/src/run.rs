@@ -165,7 +165,8 @@ fn resumable(
     from: Option<&str>,
     has_env: &dyn Fn(&str) -> bool,
 ) -> Result<(Journal, String, Option<PhaseName>), StartError> {
-    let journal = Journal::read(&plan.dir.journal())?.ok_or(ResumeError::Nothing)?;
+    let mut journal = Journal::read(&plan.dir.journal())?.ok_or(ResumeError::Nothing)?;
+    journal.apply_prices(&plan.prices);
     let run_id = journal.run_id().ok_or(ResumeError::Nothing)?.to_owned();
     if journal.shape() != Some(plan.shape().as_str()) {
         return Err(ResumeError::TeamChanged.into());
@@ -175,6 +176,8 @@ fn resumable(
         return Err(ResumeError::Completed.into());
     }
     plan.inputs = journal.inputs();
+    // Budgets of the run so far hold on where the plan has none.
+    plan.budget = journal.budget().overridden_by(plan.budget);
     plan.check(has_env)?;
     Ok((journal, run_id, from))
 }

@@ -8,6 +8,7 @@ use cliq_workflow::ValidatedWorkflow;
 use serde::Serialize;
 
 use crate::events::{Record, RunEvent};
+use crate::usage::UsageSummary;
 
 /// Where a phase stands, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -83,6 +84,12 @@ pub struct PhaseView {
     pub output_tail: Option<String>,
     /// The log of the agent that failed, relative to `.cliq/`.
     pub log_file: Option<String>,
+    /// The usage of its agents; `None` where none was reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageSummary>,
+    /// The usage of its earlier activations.
+    #[serde(skip)]
+    settled_usage: UsageSummary,
 }
 
 /// A run.
@@ -155,6 +162,15 @@ impl RunView {
         self.started_ms.map_or(0, |started| self.ended_ms.unwrap_or(now_ms) - started)
     }
 
+    /// The usage of all phases; `None` where none was reported.
+    #[must_use]
+    pub fn usage(&self) -> Option<UsageSummary> {
+        let mut phases = self.phases.iter().filter_map(|phase| phase.usage.as_ref());
+        let mut sum = phases.next()?.clone();
+        phases.for_each(|usage| sum.merge(usage));
+        Some(sum)
+    }
+
     /// Takes the next event.
     pub fn apply(&mut self, record: &Record) {
         let now = record.ts.unix_millis();
@@ -220,6 +236,8 @@ impl PhaseView {
             commands: Vec::new(),
             output_tail: None,
             log_file: None,
+            usage: None,
+            settled_usage: UsageSummary::default(),
         }
     }
 
@@ -238,7 +256,15 @@ impl PhaseView {
                 self.message = None;
             }
             RunEvent::CommandStarted { command, .. } => self.message = Some(format!("`{command}`")),
-            RunEvent::AgentStarted { agent, .. } => self.message = Some(format!("agent {agent}")),
+            RunEvent::AgentStarted { agent, .. } => {
+                self.message = Some(format!("agent {agent}"));
+                self.settled_usage = self.usage.clone().unwrap_or_default();
+            }
+            RunEvent::UsageReported { usage, .. } => {
+                let mut summary = self.settled_usage.clone();
+                summary.add(usage);
+                self.usage = Some(summary);
+            }
             RunEvent::Progress { message, .. } => self.message = Some(message.clone()),
             RunEvent::CommandsFinished { results, .. } => self.commands.clone_from(results),
             RunEvent::WorkFailed { output_tail, log_file, .. } => {

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView, ValidatedWorkflow};
-use cliq_protocol::{CommandResult, PhaseName, Timestamp};
+use cliq_orchestrator::{PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, ValidatedWorkflow};
+use cliq_protocol::{Budget, CommandResult, PhaseName, Timestamp, Usage};
 use cliq_workflow::{NoFiles, check};
 use serde_json::json;
 
@@ -18,6 +18,11 @@ fn events_are_pinned() {
     let verdict = cliq_protocol::Verdict::route(name("dev"), "red");
     let mut failed = CommandResult::new("tests", false);
     failed.exit_code = Some(1);
+    let budgets = RecordedBudgets {
+        run: Budget { tokens: Some(1000), usd: Some(2.5) },
+        phases: [(name("dev"), Budget { tokens: Some(10), usd: None })].into(),
+        models: vec![name("dev")],
+    };
     let events = [
         RunEvent::RunStarted {
             version: 1,
@@ -28,6 +33,7 @@ fn events_are_pinned() {
             max_parallel: Some(2),
             inputs: [("a".to_owned(), "b".to_owned())].into(),
             shape: "s".into(),
+            budgets: budgets.clone(),
         },
         RunEvent::RunInterrupted,
         RunEvent::RunResumed {
@@ -35,6 +41,7 @@ fn events_are_pinned() {
             pid: 9,
             max_parallel: None,
             from: Some(name("dev")),
+            budgets: RecordedBudgets::default(),
         },
         RunEvent::PhaseStarted {
             phase: name("dev"),
@@ -47,6 +54,11 @@ fn events_are_pinned() {
         RunEvent::CommandFinished { phase: name("gate"), result: failed.clone() },
         RunEvent::CommandsFinished { phase: name("gate"), iteration: 1, results: vec![failed] },
         RunEvent::Progress { phase: name("dev"), message: "half".into() },
+        RunEvent::UsageReported {
+            phase: name("dev"),
+            usage: Usage { tokens_in: 12, tokens_out: 3, cost_usd: Some(0.5), ..Usage::default() },
+            is_final: true,
+        },
         RunEvent::NotifyRequested { phase: Some(name("dev")), agent: "slack".into(), about: "help".into() },
         RunEvent::AgentCompleted { phase: name("dev"), result: Some(json!({"n": 1})) },
         RunEvent::WorkFailed {
@@ -99,4 +111,27 @@ fn the_view_counts_time_and_iterations() {
     at(5000, started());
     at(5250, RunEvent::PhaseCompleted { phase: dev.clone() });
     assert_eq!((view.phases[0].iterations, view.phases[0].duration_ms), (2, 750));
+}
+
+#[test]
+fn the_view_sums_usage_over_activations() {
+    let workflow = fixed("  phases:\n    - {name: dev, type: standard}\n");
+    let mut view = RunView::new(&workflow);
+    let dev = PhaseName::parse("dev").unwrap();
+    assert_eq!(view.usage(), None);
+    let mut apply = |event| view.apply(&Record { ts: Timestamp::from_unix_millis(0), event });
+    let usage = |tokens_in| RunEvent::UsageReported {
+        phase: dev.clone(),
+        usage: Usage { tokens_in, cost_usd: Some(0.5), ..Usage::default() },
+        is_final: false,
+    };
+    let started =
+        || RunEvent::AgentStarted { phase: dev.clone(), iteration: 1, agent: "a".into(), pid: None };
+    // Within an activation a report replaces the one before; activations add up.
+    for event in [started(), usage(10), usage(30), started(), usage(5), usage(6)] {
+        apply(event);
+    }
+    let usage = view.usage().expect("usage");
+    assert_eq!((usage.tokens_in, usage.cost_usd), (36, Some(1.0)));
+    assert_eq!(serde_json::to_value(&view).unwrap()["phases"][0]["usage"]["tokens_in"], 36);
 }

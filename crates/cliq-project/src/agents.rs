@@ -52,7 +52,7 @@ impl Project {
     ) -> impl Iterator<Item = (String, AgentCommand)> + 'a {
         declared.iter().map(|(name, agent)| {
             let program = self.dir().root().join("team").join(&agent.entry);
-            (name.clone(), AgentCommand { program, args: Vec::new(), needs_env: agent.env.clone() })
+            (name.clone(), AgentCommand::new(program).with_needed_env(&agent.env))
         })
     }
 
@@ -79,7 +79,8 @@ fn agents(host: &Host, workflow: Option<&ValidatedWorkflow>, settings: &Settings
     for name in cliq_agents::NAMES.iter().filter(needed) {
         agents = match cliq_agents::usable(name, settings, &host.environment) {
             Some(Usable::No(why)) => agents.with_unusable(*name, why),
-            _ => agents.with(*name, built_in(host)),
+            Some(Usable::Yes(_)) => agents.with(*name, built_in(host).with_model()),
+            None => agents.with(*name, built_in(host)),
         };
     }
     agents = agents.with("team", host.cliq(&["agent", "team"]));
@@ -109,19 +110,14 @@ pub(crate) fn needs_default(workflow: &ValidatedWorkflow) -> bool {
 impl Host {
     /// The `cliq` program with arguments, as an agent.
     pub(crate) fn cliq(&self, args: &[&str]) -> AgentCommand {
-        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        AgentCommand { program: self.program.clone(), args, needs_env: Vec::new() }
+        AgentCommand::new(&self.program).with_args(args.iter().copied())
     }
 }
 
 /// `cliq-agent` beside the `cliq` program; where it is not installed, `cliq agent handle` does the same.
 fn built_in(host: &Host) -> AgentCommand {
     let sibling = host.program.with_file_name("cliq-agent");
-    if sibling.is_file() {
-        AgentCommand { program: sibling, args: Vec::new(), needs_env: Vec::new() }
-    } else {
-        host.cliq(&["agent", "handle"])
-    }
+    if sibling.is_file() { AgentCommand::new(sibling) } else { host.cliq(&["agent", "handle"]) }
 }
 
 #[derive(Deserialize)]
@@ -143,7 +139,7 @@ fn installed(host: &Host) -> Vec<(String, AgentCommand)> {
             let manifest: Manifest = serde_json::from_slice(&bytes).ok()?;
             let program = dir.join(&manifest.entry);
             let executable = is_executable(program.as_std_path());
-            let command = AgentCommand { program, args: Vec::new(), needs_env: manifest.env };
+            let command = AgentCommand::new(program).with_needed_env(manifest.env);
             executable.then(|| (dir.file_name().unwrap_or_default().to_owned(), command))
         })
         .collect()

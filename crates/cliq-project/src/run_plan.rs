@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cliq_fs::DEFAULT_FILE_LIMIT;
 use cliq_orchestrator::{Durability, Launcher, Recipient, RunPlan, StartError, Timing};
-use cliq_protocol::PhaseKind;
+use cliq_protocol::{Budget, PhaseKind, Price};
 use cliq_settings::Settings;
 use cliq_workflow::ValidatedWorkflow;
 
@@ -25,6 +25,8 @@ pub struct RunOptions {
     pub max_parallel: Option<usize>,
     /// The launcher. Default: plain child processes.
     pub launcher: Option<Arc<dyn Launcher>>,
+    /// The most that the run may use of language models, in place of the team's `budget`, part by part.
+    pub budget: Budget,
 }
 
 impl Project {
@@ -56,6 +58,7 @@ impl Project {
         if options.max_parallel.is_some() {
             plan.max_parallel = options.max_parallel;
         }
+        plan.budget = plan.budget.overridden_by(options.budget);
         plan.notifications = notifications(settings);
         self.check_team_phases(&plan, settings)?;
         if let Some(launcher) = &options.launcher {
@@ -75,6 +78,7 @@ impl Project {
         plan.timing = timing(settings);
         plan.durability = durability(settings);
         plan.max_file_bytes = max_file_bytes(settings);
+        plan.prices = prices(settings);
         plan
     }
 
@@ -135,6 +139,16 @@ pub fn timing(settings: &Settings) -> Timing {
 /// The most bytes of a file that an agent wrote.
 pub(crate) fn max_file_bytes(settings: &Settings) -> u64 {
     settings.count("max_file_bytes").map_or(DEFAULT_FILE_LIMIT, |bytes| bytes as u64)
+}
+
+/// The prices of models in the settings.
+fn prices(settings: &Settings) -> BTreeMap<String, Price> {
+    let price = |model: String| {
+        let part = |part: &str| settings.amount(&format!("prices.{model}.{part}"));
+        let price = Price { input: part("in")?, output: part("out")?, cached: part("cached") };
+        Some((model, price))
+    };
+    settings.names_below("prices").into_iter().filter_map(price).collect()
 }
 
 fn durability(settings: &Settings) -> Durability {

@@ -93,6 +93,9 @@ impl RunStatus<'_> {
     #[must_use]
     pub fn document(&self) -> Value {
         let mut value = json!(self.view);
+        if let Some(usage) = self.view.usage() {
+            value["usage"] = json!(usage);
+        }
         for (n, phase) in self.view.phases.iter().enumerate() {
             if let Some((inner, view)) = self.team_run(phase) {
                 value["phases"][n]["run"] = RunStatus { view: &view, project: &inner }.document();

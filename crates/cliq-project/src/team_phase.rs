@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use cliq_fs::{CliqDir, ProjectLock, read_handoff, read_limited, write_atomic};
 use cliq_orchestrator::{Journal, Parent, PipelineStatus, Record, RunEvent, RunPlan, RunView};
-use cliq_sdk::{Agent, Completion, Handoff, Object, PhaseName, Reporter, TeamContext};
+use cliq_protocol::Budget;
+use cliq_sdk::{Agent, Completion, Handoff, Object, PhaseName, Reporter, TeamContext, Usage};
 use serde_json::{Value, json};
 
 use crate::run_plan::max_file_bytes;
@@ -44,8 +45,23 @@ fn run_team(
     plan.adopts_orphans = cliq_orchestrator::adopt_orphans();
     let results = result_channels(&plan);
     let start = start(ctx, &dir, &plan)?;
+    // The team of a resumed run reports what it uses from now on: the rest was reported before.
+    let earlier = match &start {
+        RunStart::Resume { .. } => inner.last_run(&plan.workflow)?.and_then(|(_, view)| view.usage()),
+        RunStart::Fresh => None,
+    };
+    let earlier = earlier.unwrap_or_default().as_usage();
+    plan.budget = within(plan.budget, ctx.team().map(|team| team.budget).unwrap_or_default(), &earlier);
     let reporter = ctx.reporter().clone();
-    let view = execute(plan, &start, &mut |record, _| report(&reporter, record))?;
+    let view = execute(plan, &start, &mut |record, view| {
+        report(&reporter, record);
+        if matches!(record.event, RunEvent::UsageReported { .. })
+            && let Some(usage) = view.usage()
+        {
+            // As for progress: the end of the phase would fail too.
+            let _ = reporter.usage(&since(usage.as_usage(), &earlier));
+        }
+    })?;
     if view.pipeline_status() != Some(PipelineStatus::Completed) {
         return Err(ProjectError::TeamEnded {
             team: view.team.clone(),
@@ -55,6 +71,30 @@ fn run_team(
     }
     ctx.send(&result(&view, &dir, &results, max_file_bytes(&settings))?)?;
     Ok(ctx.complete(json!({"team": view.team, "run_id": view.run_id, "status": view.status})))
+}
+
+/// The budget of the team: its own, within what the phase around it may still use after `earlier`.
+fn within(own: Budget, around: Budget, earlier: &Usage) -> Budget {
+    let tokens = around.tokens.map(|tokens| tokens.saturating_add(earlier.tokens()));
+    let usd = around.usd.map(|usd| usd + earlier.cost_usd.unwrap_or(0.0));
+    let least = match (own.usd, usd) {
+        (Some(own), Some(around)) => Some(own.min(around)),
+        (own, around) => own.or(around),
+    };
+    Budget { tokens: own.tokens.into_iter().chain(tokens).min(), usd: least }
+}
+
+/// The part of a usage that came after `earlier`.
+fn since(total: Usage, earlier: &Usage) -> Usage {
+    Usage {
+        tokens_in: total.tokens_in.saturating_sub(earlier.tokens_in),
+        tokens_out: total.tokens_out.saturating_sub(earlier.tokens_out),
+        tokens_cached: total
+            .tokens_cached
+            .map(|cached| cached.saturating_sub(earlier.tokens_cached.unwrap_or(0))),
+        cost_usd: total.cost_usd.map(|cost| (cost - earlier.cost_usd.unwrap_or(0.0)).max(0.0)),
+        ..total
+    }
 }
 
 /// The requirement of the team: the phase's role, if it has one, the requirement around it, and what was handed over.

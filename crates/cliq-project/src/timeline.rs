@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::PipelineStatus;
-use cliq_orchestrator::{Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView};
+use cliq_orchestrator::{Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView, UsageSummary};
 use cliq_protocol::{CommandResult, Outcome, PhaseKind};
 use serde::Serialize;
 
@@ -32,6 +32,9 @@ pub struct Timeline {
     pub unfinished: Vec<String>,
     /// Files that say more.
     pub files: Vec<RelatedFile>,
+    /// The usage of language models; `None` where none was reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageSummary>,
     /// What to do next.
     pub next: Vec<String>,
 }
@@ -119,6 +122,7 @@ impl RecordedRun {
             outputs: focus.map(|phase| outputs(phase, place)).unwrap_or_default(),
             unfinished: unfinished.iter().map(|phase| phase.name.to_string()).collect(),
             files: focus.map(|phase| related_files(phase, place)).unwrap_or_default(),
+            usage: view.usage(),
             next: next_steps(&status, focus),
             status,
             steps,
@@ -144,6 +148,7 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
         // What follows says it.
         RunEvent::AgentStarted { .. }
         | RunEvent::AgentCompleted { .. }
+        | RunEvent::UsageReported { .. }
         | RunEvent::NotifyRequested { .. } => return None,
         RunEvent::CommandsFinished { results, .. } if results.iter().all(|result| result.pass) => {
             return None;
@@ -165,8 +170,11 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
             (Significance::Usual, format!("the run began{inputs}"))
         }
         RunEvent::PhaseCompleted { phase } => {
-            let took = view.find(phase).map_or(0, |phase| phase.duration_ms);
-            (Significance::Good, format!("{} (worked {})", record.event.describe(), duration(took)))
+            let view = view.find(phase);
+            let took = duration(view.map_or(0, |phase| phase.duration_ms));
+            let usage = view.and_then(|phase| phase.usage.as_ref());
+            let usage = usage.map(|usage| format!(", {} tokens", usage.tokens())).unwrap_or_default();
+            (Significance::Good, format!("{} (worked {took}{usage})", record.event.describe()))
         }
         RunEvent::Verdict { verdict, .. } if verdict.outcome == Outcome::Pass => {
             (Significance::Good, record.event.describe())

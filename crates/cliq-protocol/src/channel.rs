@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fields::Fields;
-use crate::{DecodeError, FieldError, Object, Timestamp, VERSION};
+use crate::{DecodeError, FieldError, Object, Timestamp, Usage, VERSION};
 
 /// What an agent was dispatched for. Channel messages echo it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,6 +56,8 @@ pub enum ChannelBody {
     Progress {
         /// A note for people.
         message: Option<String>,
+        /// The usage of this activation so far (SPEC section 14).
+        usage: Option<Box<Usage>>,
     },
     /// A request to deliver a notification.
     Notify(NotifyRequest),
@@ -68,6 +70,8 @@ pub enum ChannelBody {
     Error {
         /// What went wrong.
         error: String,
+        /// The usage of the activation (`result.usage` on the wire).
+        usage: Option<Box<Usage>>,
     },
 }
 
@@ -134,7 +138,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<S
 impl From<Usual> for ChannelMessage {
     fn from(usual: Usual) -> Self {
         let UsualStatus::Progress = usual.status;
-        let body = ChannelBody::Progress { message: usual.message };
+        let body = ChannelBody::Progress { message: usual.message, usage: None };
         Self { ts: Timestamp::from_text(usual.ts), dispatch: usual.dispatch, body, extra: Object::new() }
     }
 }
@@ -172,17 +176,30 @@ impl ChannelMessage {
         let dispatch =
             kind.as_str().and_then(DispatchType::parse).ok_or_else(|| fields.wrong("type", TYPES, &kind))?;
         let status = fields.required("status", STATUSES)?;
+        let mut rest_of_result = None;
         let body = match status.as_str() {
             Some("ok") => ChannelBody::Ok,
-            Some("progress") => ChannelBody::Progress { message: fields.optional_text("message")? },
+            Some("progress") => {
+                let usage = fields.take("usage").map(|usage| Usage::read(usage, "usage")).transpose()?;
+                ChannelBody::Progress {
+                    message: fields.optional_text("message")?,
+                    usage: usage.map(Box::new),
+                }
+            }
             Some("notify") => {
                 ChannelBody::Notify(NotifyRequest::read(fields.required("result", "an object")?)?)
             }
             Some("complete") => ChannelBody::Complete { result: fields.take_raw("result") },
-            Some("error") => ChannelBody::Error { error: fields.text("error")? },
+            Some("error") => {
+                let usage;
+                (usage, rest_of_result) = split_usage(fields.take_raw("result"));
+                ChannelBody::Error { error: fields.text("error")?, usage: usage.map(Box::new) }
+            }
             _ => return Err(fields.wrong("status", STATUSES, &status)),
         };
-        Ok(Self { ts, dispatch, body, extra: fields.rest() })
+        let mut extra = fields.rest();
+        extra.extend(rest_of_result.map(|rest| ("result".to_owned(), rest)));
+        Ok(Self { ts, dispatch, body, extra })
     }
 
     /// The message as a JSON value.
@@ -195,9 +212,12 @@ impl ChannelMessage {
         map.insert("status".into(), self.body.status().into());
         match &self.body {
             ChannelBody::Ok => {}
-            ChannelBody::Progress { message } => {
+            ChannelBody::Progress { message, usage } => {
                 if let Some(message) = message {
                     map.insert("message".into(), message.as_str().into());
+                }
+                if let Some(usage) = usage {
+                    map.insert("usage".into(), usage.to_value());
                 }
             }
             ChannelBody::Notify(request) => {
@@ -208,8 +228,14 @@ impl ChannelMessage {
                     map.insert("result".into(), result.clone());
                 }
             }
-            ChannelBody::Error { error } => {
+            ChannelBody::Error { error, usage } => {
                 map.insert("error".into(), error.as_str().into());
+                if let Some(usage) = usage {
+                    let result = map.entry("result").or_insert_with(|| Value::Object(Object::new()));
+                    if let Value::Object(result) = result {
+                        result.insert("usage".into(), usage.to_value());
+                    }
+                }
             }
         }
         Value::Object(map)
@@ -221,6 +247,22 @@ impl ChannelMessage {
         let mut line = self.to_value().to_string().into_bytes();
         line.push(b'\n');
         line
+    }
+}
+
+/// The usage in the `result` of an `error` message, and the rest of that `result`. A usage that is wrong stays in the rest:
+/// it must not hide the error.
+fn split_usage(result: Option<Value>) -> (Option<Usage>, Option<Value>) {
+    let usage = result.as_ref().and_then(|result| Usage::of_result(result).ok().flatten());
+    match result {
+        Some(Value::Object(mut map)) if usage.is_some() => {
+            map.remove("usage");
+            (
+                usage,
+                Some(Value::Object(map)).filter(|rest| rest.as_object().is_some_and(|map| !map.is_empty())),
+            )
+        }
+        other => (usage, other),
     }
 }
 

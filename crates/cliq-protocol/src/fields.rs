@@ -109,6 +109,17 @@ impl Fields {
         }
     }
 
+    /// An amount of money, say: finite, 0 or more.
+    pub(crate) fn optional_amount(&mut self, name: &str) -> Result<Option<f64>, FieldError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(value) => match value.as_f64().filter(|n| n.is_finite() && *n >= 0.0) {
+                Some(n) => Ok(Some(n)),
+                None => Err(self.wrong(name, "a number, 0 or more", &value)),
+            },
+        }
+    }
+
     pub(crate) fn iteration(&mut self, name: &str) -> Result<u32, FieldError> {
         const WANT: &str = "a whole number, 0 or more";
         let value = self.required(name, WANT)?;

@@ -22,6 +22,7 @@ mod name;
 mod order;
 mod stream;
 mod time;
+mod usage;
 mod verdict;
 
 pub use channel::{ChannelBody, ChannelMessage, DispatchType, NotifyRequest};
@@ -37,6 +38,7 @@ pub use name::{MAX_PHASE_NAME_LEN, NameError, PhaseName};
 pub use order::{ChannelOrder, OrderState, OrderViolation};
 pub use stream::{Line, LineFault, MAX_LINE_BYTES, StreamDecoder};
 pub use time::Timestamp;
+pub use usage::{Budget, Price, Usage};
 pub use verdict::{Outcome, Verdict, VerdictError};
 
 /// The one version of every format in this crate.

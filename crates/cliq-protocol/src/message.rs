@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fields::Fields;
-use crate::{CommandResult, DecodeError, DispatchType, HistoryEntry, Object, PhaseKind, PhaseName, VERSION};
+use crate::{
+    Budget, CommandResult, DecodeError, DispatchType, HistoryEntry, Object, PhaseKind, PhaseName, VERSION,
+};
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,6 +165,9 @@ pub struct TeamDispatch {
     pub reference: String,
     /// Its inputs.
     pub inputs: BTreeMap<String, String>,
+    /// What the team may use of language models.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub budget: Budget,
 }
 
 /// The fields of a `notify` dispatch.

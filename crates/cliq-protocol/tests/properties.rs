@@ -3,7 +3,8 @@
 
 use cliq_protocol::{
     AgentMessage, Body, ChannelBody, ChannelMessage, ChannelOrder, CommandResult, DispatchType, Envelope,
-    GateData, Line, NotifyRequest, Object, OrderState, Outcome, PhaseName, StreamDecoder, Timestamp, Verdict,
+    GateData, Line, NotifyRequest, Object, OrderState, Outcome, PhaseName, StreamDecoder, Timestamp, Usage,
+    Verdict,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -73,17 +74,34 @@ fn envelope() -> impl Strategy<Value = Envelope> {
         .prop_map(|(phase, agent, body, text, extra)| Envelope { phase, agent, body, text, extra })
 }
 
+fn usage() -> impl Strategy<Value = Usage> {
+    let counts = (any::<u32>(), any::<u32>(), option::of(any::<u32>()));
+    (option::of(".*"), option::of(".*"), counts, option::of(0.0..1e6), extra()).prop_map(
+        |(provider, model, (tokens_in, tokens_out, cached), cost_usd, extra)| Usage {
+            provider,
+            model,
+            tokens_in: tokens_in.into(),
+            tokens_out: tokens_out.into(),
+            tokens_cached: cached.map(Into::into),
+            cost_usd,
+            extra,
+        },
+    )
+}
+
 fn body() -> impl Strategy<Value = ChannelBody> {
     prop_oneof![
         Just(ChannelBody::Ok),
-        option::of(".*").prop_map(|message| ChannelBody::Progress { message }),
+        (option::of(".*"), option::of(usage()))
+            .prop_map(|(message, usage)| ChannelBody::Progress { message, usage: usage.map(Box::new) }),
         (".*", option::of(".*"), ".*", option::of(value()), extra()).prop_map(
             |(agent, channel, event, payload, extra)| {
                 ChannelBody::Notify(NotifyRequest { agent, channel, event, payload, extra })
             }
         ),
         option::of(value()).prop_map(|result| ChannelBody::Complete { result }),
-        ".*".prop_map(|error| ChannelBody::Error { error }),
+        (".*", option::of(usage()))
+            .prop_map(|(error, usage)| ChannelBody::Error { error, usage: usage.map(Box::new) }),
     ]
 }
 

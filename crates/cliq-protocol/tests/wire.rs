@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use cliq_protocol::{
     AgentMessage, ChannelBody, ChannelMessage, CommandResult, DispatchType, Envelope, GateData,
-    NotifyRequest, PhaseName, StreamDecoder, Timestamp, Verdict,
+    NotifyRequest, PhaseName, StreamDecoder, Timestamp, Usage, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -101,9 +101,18 @@ fn written_formats_are_pinned() {
     let standard = Envelope::standard(name("analyzer"), "cursor", data, Some("Deploy.".into()));
     insta::assert_snapshot!("standard_envelope", String::from_utf8(standard.encode()).unwrap());
 
+    let usage = Usage {
+        provider: Some("anthropic".into()),
+        model: Some("claude-sonnet-4-5".into()),
+        tokens_in: 1200,
+        tokens_out: 300,
+        tokens_cached: Some(1000),
+        cost_usd: Some(0.0081),
+        ..Usage::default()
+    };
     let bodies = [
         ChannelBody::Ok,
-        ChannelBody::Progress { message: Some("half\nway".into()) },
+        ChannelBody::Progress { message: Some("half\nway".into()), usage: None },
         ChannelBody::Notify(NotifyRequest {
             agent: "slack".into(),
             channel: Some("elan".into()),
@@ -112,7 +121,9 @@ fn written_formats_are_pinned() {
             extra: Default::default(),
         }),
         ChannelBody::Complete { result: Some(json!({"verdict": Verdict::pass("green").to_value()})) },
-        ChannelBody::Error { error: "no model".into() },
+        ChannelBody::Progress { message: None, usage: Some(Box::new(usage.clone())) },
+        ChannelBody::Error { error: "no model".into(), usage: None },
+        ChannelBody::Error { error: "no verdict".into(), usage: Some(Box::new(usage)) },
     ];
     let ts = Timestamp::from_unix_millis(1_780_034_654_222);
     let lines: Vec<u8> = bodies

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, read_handoff, read_if_exists, write_handoff, write_handoffs};
 use cliq_protocol::{
     AgentMessage, Body, CommandResult, Envelope, EnvelopeType, GateData, GateDispatch, HistoryEntry,
-    NotifyDetails, NotifyRequest, Object, Outcome, PhaseDispatch, PhaseInfo, PhaseName, TeamDispatch,
+    NotifyDetails, NotifyRequest, Object, Outcome, PhaseDispatch, PhaseInfo, PhaseName, TeamDispatch, Usage,
     Verdict,
 };
 use serde_json::{Value, json};
@@ -154,6 +154,14 @@ impl PhaseContext {
     /// The channel cannot be written.
     pub fn progress(&self, message: impl Into<String>) -> Result<(), SdkError> {
         self.reporter.progress(message)
+    }
+
+    /// Reports the usage of language models of this activation so far, as [`Reporter::usage`] does.
+    ///
+    /// # Errors
+    /// The channel cannot be written.
+    pub fn usage(&self, usage: &Usage) -> Result<(), SdkError> {
+        self.reporter.usage(usage)
     }
 
     /// Asks the orchestrator to have `agent` tell `channel` of `event`.

@@ -33,7 +33,7 @@ mod session;
 
 pub use cliq_protocol::{
     CommandResult, Envelope, HistoryEntry, NotifyRequest, Object, Outcome, PhaseKind, PhaseName, Timestamp,
-    Verdict,
+    Usage, Verdict,
 };
 pub use context::{GateContext, NotifyContext, PhaseContext, StandardContext, TeamContext};
 pub use handoff::{Handoff, Received};

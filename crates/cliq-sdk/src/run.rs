@@ -182,7 +182,7 @@ fn refuse(error: &SdkError) -> ExitCode {
         && let Ok(mut writer) = SignalWriter::open(Utf8Path::new(&file), DispatchType::Phase)
     {
         let _ = writer.write(ChannelBody::Ok);
-        let _ = writer.write(ChannelBody::Error { error: error.to_string() });
+        let _ = writer.write(ChannelBody::Error { error: error.to_string(), usage: None });
     }
     ExitCode::from(2)
 }

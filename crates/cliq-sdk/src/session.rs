@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cliq_fs::{FsError, HandoffError, SignalWriteError, SignalWriter};
-use cliq_protocol::{AgentMessage, ChannelBody, DecodeError, NotifyRequest, OrderState};
+use cliq_protocol::{AgentMessage, ChannelBody, DecodeError, NotifyRequest, OrderState, Usage};
 use serde_json::Value;
 
 /// What can go wrong in an agent, apart from its work.
@@ -60,7 +60,16 @@ impl Reporter {
     /// # Errors
     /// The agent has completed already, or the channel cannot be written.
     pub fn progress(&self, message: impl Into<String>) -> Result<(), SdkError> {
-        self.write(ChannelBody::Progress { message: Some(message.into()) })
+        self.write(ChannelBody::Progress { message: Some(message.into()), usage: None })
+    }
+
+    /// Reports the usage of language models of this activation so far. A later report replaces an earlier one. The
+    /// orchestrator ends an agent whose usage exceeds its budget (SPEC section 14).
+    ///
+    /// # Errors
+    /// The agent has completed already, or the channel cannot be written.
+    pub fn usage(&self, usage: &Usage) -> Result<(), SdkError> {
+        self.write(ChannelBody::Progress { message: None, usage: Some(Box::new(usage.clone())) })
     }
 
     /// Asks the orchestrator to deliver a notification.
@@ -131,7 +140,7 @@ impl Session {
     /// # Errors
     /// The channel cannot be written.
     pub fn error(self, error: impl Into<String>) -> Result<(), SdkError> {
-        self.reporter.write(ChannelBody::Error { error: error.into() })
+        self.reporter.write(ChannelBody::Error { error: error.into(), usage: None })
     }
 }
 
@@ -145,6 +154,6 @@ impl Drop for Session {
         } else {
             "the agent returned without completing"
         };
-        let _ = self.reporter.write(ChannelBody::Error { error: error.to_owned() });
+        let _ = self.reporter.write(ChannelBody::Error { error: error.to_owned(), usage: None });
     }
 }

@@ -105,7 +105,7 @@ fn errors_panics_and_missing_handlers_are_reported() {
     for (agent, want) in cases {
         let stage = Stage::new();
         assert!(!agent.answer(stage.message(PhaseKind::Standard)).unwrap());
-        assert_eq!(stage.end(), ChannelBody::Error { error: want.to_owned() });
+        assert_eq!(stage.end(), ChannelBody::Error { error: want.to_owned(), usage: None });
     }
 }
 
@@ -118,7 +118,7 @@ fn a_broken_handoff_is_named() {
     let agent =
         Agent::new().standard(|ctx| ctx.incoming().map(|_| ctx.complete(json!(1))).map_err(Into::into));
     assert!(!agent.answer(stage.message(PhaseKind::Standard)).unwrap());
-    let ChannelBody::Error { error } = stage.end() else { panic!("an error") };
+    let ChannelBody::Error { error, .. } = stage.end() else { panic!("an error") };
     assert!(error.contains("handoff.json is no handoff: field `phase_type`: expected"), "{error}");
 }
 
@@ -170,7 +170,10 @@ fn test_messages_are_answered_without_work() {
 fn a_session_that_is_dropped_says_so() {
     let stage = Stage::new();
     drop(Session::open(stage.message(PhaseKind::Standard)).unwrap());
-    assert_eq!(stage.end(), ChannelBody::Error { error: "the agent returned without completing".to_owned() });
+    assert_eq!(
+        stage.end(),
+        ChannelBody::Error { error: "the agent returned without completing".to_owned(), usage: None }
+    );
     let stage = Stage::new();
     let message = stage.message(PhaseKind::Standard);
     std::thread::spawn(move || {
@@ -179,7 +182,7 @@ fn a_session_that_is_dropped_says_so() {
     })
     .join()
     .unwrap_err();
-    assert_eq!(stage.end(), ChannelBody::Error { error: "the agent panicked".to_owned() });
+    assert_eq!(stage.end(), ChannelBody::Error { error: "the agent panicked".to_owned(), usage: None });
 }
 
 #[test]

@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use serde_json::{Map, Value};
 
 use crate::SettingsError;
-use crate::keys::Key;
+use crate::keys::{Key, parts};
 use crate::layers::read;
 
 /// Sets a key in a file, which is made where it is not there. From then on nobody but its owner may read it.
@@ -17,7 +17,7 @@ use crate::layers::read;
 pub fn set(file: &Utf8Path, path: &str, text: &str) -> Result<(), SettingsError> {
     let value = Key::find(path)?.parse(path, text)?;
     let mut values = read(file)?;
-    let mut parts: Vec<&str> = path.split('.').collect();
+    let mut parts = parts(path);
     let last = parts.pop().unwrap_or_default();
     let mut map = &mut values;
     for part in parts {
@@ -39,7 +39,7 @@ pub fn set(file: &Utf8Path, path: &str, text: &str) -> Result<(), SettingsError>
 pub fn unset(file: &Utf8Path, path: &str) -> Result<bool, SettingsError> {
     Key::find(path)?;
     let mut values = read(file)?;
-    let parts: Vec<&str> = path.split('.').collect();
+    let parts = parts(path);
     if !remove(&mut values, &parts) {
         return Ok(false);
     }

@@ -29,6 +29,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A whole number, at least 1.
     Count,
+    /// A number, 0 or more.
+    Amount,
     /// `true` or `false`.
     Flag,
     /// A duration such as `90s`.
@@ -162,6 +164,24 @@ pub static KEYS: &[Key] = &[
     key("agents.*.args", Kind::List, None, "more arguments for that program"),
     key("agents.*.max_tokens", Kind::Count, None, "the most tokens that one reply may have"),
     key(
+        "prices.*.in",
+        Kind::Amount,
+        None,
+        "what a model costs for input, in US dollars per million tokens; for agents that report no cost",
+    ),
+    key(
+        "prices.*.out",
+        Kind::Amount,
+        None,
+        "what a model costs for output, in US dollars per million tokens",
+    ),
+    key(
+        "prices.*.cached",
+        Kind::Amount,
+        None,
+        "what a model costs for input from a cache, in US dollars per million tokens; without it, as other input",
+    ),
+    key(
         "notifications.*",
         Kind::Channels,
         None,
@@ -234,6 +254,10 @@ impl Key {
 
     /// Whether paths below `path` can be settings.
     pub(crate) fn is_group(path: &str) -> bool {
+        // Names of models may contain dots.
+        if path.starts_with(PRICES) {
+            return true;
+        }
         KEYS.iter().any(|key| {
             let depth = path.split('.').count();
             let mut parts = key.path.split('.');
@@ -257,6 +281,7 @@ impl Key {
             || text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(Value::from).collect();
         let value = match self.kind {
             Kind::Count => text.parse::<u64>().map_or_else(|_| text.into(), Value::from),
+            Kind::Amount => text.parse::<f64>().map_or_else(|_| text.into(), Value::from),
             Kind::Flag => text.parse::<bool>().map_or_else(|_| text.into(), Value::from),
             Kind::List if text.trim_start().starts_with('[') => {
                 serde_json::from_str(text).unwrap_or_else(|_| text.into())
@@ -280,6 +305,7 @@ impl Key {
             Kind::Text | Kind::Secret => text.is_some_and(|text| !text.is_empty()),
             Kind::Choice(words) => text.is_some_and(|text| words.contains(&text)),
             Kind::Count => value.as_u64().is_some_and(|n| n > 0),
+            Kind::Amount => value.as_f64().is_some_and(|n| n.is_finite() && n >= 0.0),
             Kind::Flag => value.is_boolean(),
             Kind::Duration => text.is_some_and(|text| parse_duration(text).is_ok()),
             Kind::Url | Kind::SecretUrl => is_url(),
@@ -309,6 +335,7 @@ impl Kind {
             Self::Text | Self::Secret => "a text".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Count => "a whole number, at least 1".to_owned(),
+            Self::Amount => "a number, 0 or more".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Duration => "a duration such as \"90s\", \"45m\", \"8h\"".to_owned(),
             Self::Url | Self::SecretUrl => "an address that begins with https:// or http://".to_owned(),
@@ -318,9 +345,19 @@ impl Kind {
     }
 }
 
+/// What paths of prices begin with: their second part is the name of a model, which may contain dots.
+pub(crate) const PRICES: &str = "prices.";
+
+/// The parts of a path.
+pub(crate) fn parts(path: &str) -> Vec<&str> {
+    match path.strip_prefix(PRICES).and_then(|rest| rest.rsplit_once('.')) {
+        Some((model, part)) => vec!["prices", model, part],
+        None => path.split('.').collect(),
+    }
+}
+
 fn matches(pattern: &str, path: &str) -> bool {
-    let (pattern, path) = (pattern.split('.'), path.split('.').collect::<Vec<_>>());
-    let parts: Vec<&str> = pattern.collect();
+    let (parts, path) = (parts(pattern), parts(path));
     parts.len() == path.len()
         && parts.iter().zip(&path).all(|(p, part)| p == part || (*p == "*" && !part.is_empty()))
 }
@@ -335,7 +372,7 @@ fn unknown(key: &str, near: Option<String>) -> SettingsError {
 
 /// The nearest key, with the names that the user chose left as they are.
 fn nearest_path(path: &str) -> Option<String> {
-    let parts: Vec<&str> = path.split('.').collect();
+    let parts = parts(path);
     let candidates: Vec<String> = KEYS
         .iter()
         .map(|key| {

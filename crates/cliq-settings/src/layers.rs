@@ -8,7 +8,7 @@ use cliq_workflow::parse_duration;
 use serde_json::{Map, Value};
 
 use crate::SettingsError;
-use crate::keys::{KEYS, Key};
+use crate::keys::{KEYS, Key, parts};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,6 +157,24 @@ impl Settings {
         usize::try_from(self.value(path)?.as_u64()?).ok()
     }
 
+    /// A number.
+    #[must_use]
+    pub fn amount(&self, path: &str) -> Option<f64> {
+        self.value(path)?.as_f64()
+    }
+
+    /// Names of the user's choice in a group such as `prices`, of which something is set.
+    #[must_use]
+    pub fn names_below(&self, group: &str) -> Vec<String> {
+        let prefix = format!("{group}.");
+        let entries = self.entries().into_iter().map(|entry| entry.key);
+        let mut names: Vec<String> = entries
+            .filter_map(|key| Some(key.strip_prefix(&prefix)?.rsplit_once('.')?.0.to_owned()))
+            .collect();
+        names.dedup();
+        names
+    }
+
     /// Yes or no; no where it is not set.
     #[must_use]
     pub fn flag(&self, path: &str) -> bool {
@@ -217,7 +235,7 @@ fn leaves(values: &Map<String, Value>) -> Vec<(String, &Value)> {
 }
 
 fn at<'a>(values: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
-    let (mut parts, mut map) = (path.split('.'), values);
+    let (mut parts, mut map) = (parts(path).into_iter(), values);
     let last = parts.next_back()?;
     for part in parts {
         map = map.get(part)?.as_object()?;

@@ -8,6 +8,8 @@ pub(crate) enum Type {
     Text,
     /// A whole number within bounds.
     Integer(i64, i64),
+    /// A number above 0, such as an amount of money.
+    Amount,
     /// `true` or `false`.
     Bool,
     /// `90s`, `45m`, `8h`, `2d`.
@@ -63,6 +65,11 @@ pub(crate) static TEAM: &[Field] = &[
     may("inputs", Type::Objects(INPUT), "Values that a run is given."),
     may("outputs", Type::Objects(OUTPUT), "What a run delivers. Informs; nothing checks it."),
     may("agents", Type::ObjectMap(AGENT), "Agents that come with the team, by name."),
+    may(
+        "budget",
+        Type::Object(BUDGET),
+        "The most that a run may use of language models; then a person is needed.",
+    ),
     may("workflow", Type::Object(WORKFLOW), "The phases. Required, unless `phases` stands at the top."),
     may("phases", Type::Objects(PHASE), "The newer spelling of `workflow.phases`."),
     may("support", Type::Objects(PHASE), "The newer spelling of `workflow.support`."),
@@ -123,7 +130,17 @@ pub(crate) static PHASE: &[Field] = &[
         Type::Duration,
         "How long it may take. Default: settings `phase_timeout` or `gate_agent_timeout`.",
     ),
+    may(
+        "budget",
+        Type::Object(BUDGET),
+        "The most that its agent may use of a language model. On phases that an agent works in.",
+    ),
     may("notify", Type::Object(NOTIFY_EVENTS), "Whom to tell when it completes, escalates or fails."),
+];
+
+pub(crate) static BUDGET: &[Field] = &[
+    may("tokens", Type::Integer(1, i64::MAX), "The most tokens, of input and output together."),
+    may("usd", Type::Amount, "The most US dollars."),
 ];
 
 pub(crate) static COMMAND: &[Field] = &[
@@ -200,6 +217,7 @@ pub(crate) const OBJECTS: &[(&str, &[Field])] = &[
     ("team", TEAM),
     ("workflow", WORKFLOW),
     ("phase", PHASE),
+    ("budget", BUDGET),
     ("command", COMMAND),
     ("review", REVIEW),
     ("source", SOURCE),

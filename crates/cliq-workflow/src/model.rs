@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_protocol::{PhaseKind, PhaseName};
+use cliq_protocol::{Budget, PhaseKind, PhaseName};
 use serde_json::Value;
 
 /// A phase of a workflow, by its place in it: phases of the main flow first, then support phases, each in the order
@@ -43,6 +43,8 @@ pub struct ValidatedWorkflow {
     pub outputs: Vec<Output>,
     /// Agents that come with the team.
     pub agents: BTreeMap<String, Agent>,
+    /// The most that a run may use of language models.
+    pub budget: Budget,
     pub(crate) phases: Vec<Phase>,
     pub(crate) index: HashMap<PhaseName, PhaseId>,
 }
@@ -119,6 +121,8 @@ pub struct Phase {
     pub inputs: BTreeMap<String, String>,
     /// How long it may take.
     pub timeout: Option<Duration>,
+    /// The most that its agent may use of a language model.
+    pub budget: Budget,
     /// Whom to tell of what.
     pub notify: Vec<Notify>,
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cliq_protocol::PhaseKind;
+use cliq_protocol::{Budget, PhaseKind};
 use serde_json::Value;
 
 use crate::agents::is_connector;
@@ -18,6 +18,7 @@ pub(crate) struct RawTeam<'a> {
     pub(crate) inputs: Vec<RawInput>,
     pub(crate) outputs: Vec<(At<String>, Option<String>)>,
     pub(crate) agents: Vec<RawAgent>,
+    pub(crate) budget: Budget,
     pub(crate) phases: Vec<RawPhase<'a>>,
 }
 
@@ -43,6 +44,7 @@ pub(crate) struct RawPhase<'a> {
     pub(crate) agent: Option<At<String>>,
     pub(crate) commands: Vec<RawCommand<'a>>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) budget: Budget,
 }
 
 pub(crate) struct RawCommand<'a> {
@@ -97,8 +99,23 @@ pub(crate) fn read<'a>(node: &'a Node, problems: &mut Vec<Diagnostic>) -> Option
             Some(RawAgent { name, entry: record.text("entry")?, env })
         })
         .collect();
+    let budget = read_budget(&top, problems);
     let phases = read_phases(&top, problems);
-    Some(RawTeam { inputs, outputs, agents, phases, top })
+    Some(RawTeam { inputs, outputs, agents, budget, phases, top })
+}
+
+/// The `budget` of a team or a phase. Without one, nothing is limited.
+fn read_budget(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Budget {
+    let Some(node) = record.node("budget") else { return Budget::default() };
+    let Some(budget) = Record::read(node, fields::BUDGET, "a budget", problems) else {
+        return Budget::default();
+    };
+    if budget.names().next().is_none() {
+        let help = "write `tokens:`, `usd:` or both under it";
+        problems.push(Diagnostic::error("missing-field", node.span, "a budget needs a limit", help));
+    }
+    let tokens = budget.integer("tokens").and_then(|tokens| u64::try_from(tokens).ok());
+    Budget { tokens, usd: budget.amount("usd") }
 }
 
 fn read_input(node: &Node, problems: &mut Vec<Diagnostic>) -> Option<RawInput> {
@@ -164,6 +181,7 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
     Some(RawPhase {
         name: record.text("name").unwrap_or(At { value: String::new(), span: record.span }),
         timeout: record.duration("timeout"),
+        budget: read_budget(&record, problems),
         record,
         node,
         support,

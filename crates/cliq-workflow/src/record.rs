@@ -133,6 +133,10 @@ impl<'a> Record<'a> {
         self.node(name)?.scalar()?.parse().ok()
     }
 
+    pub(crate) fn amount(&self, name: &str) -> Option<f64> {
+        self.node(name)?.scalar()?.parse().ok()
+    }
+
     pub(crate) fn duration(&self, name: &str) -> Option<Duration> {
         parse_duration(&self.node(name)?.scalar()?).ok()
     }
@@ -146,19 +150,32 @@ fn check(node: &Node, ty: Type, name: &str, problems: &mut Vec<Diagnostic>) -> b
         Type::Text => "a text",
         Type::Bool if matches!(node.kind, Kind::Bool(_)) => return true,
         Type::Bool => "`true` or `false`",
+        Type::Amount => {
+            let amount = node.scalar().and_then(|text| text.parse::<f64>().ok());
+            return match (&node.kind, amount) {
+                (Kind::Number(_), Some(n)) if n.is_finite() && n > 0.0 => true,
+                (Kind::Number(_), _) => {
+                    let found = node.scalar().unwrap_or_default();
+                    let message = format!("`{name}` is a number above 0, here is {found}");
+                    let help = "write a number such as 2.50";
+                    problems.push(Diagnostic::error("out-of-range", node.span, message, help));
+                    false
+                }
+                _ => wrong(node, name, "a number", problems),
+            };
+        }
         Type::Integer(least, most) => {
             return match (&node.kind, node.scalar().and_then(|s| s.parse::<i64>().ok())) {
                 (Kind::Number(_), Some(n)) if (least..=most).contains(&n) => true,
                 (Kind::Number(_), _) => {
                     let found = node.scalar().unwrap_or_default();
-                    let message =
-                        format!("`{name}` is a whole number from {least} to {most}, here is {found}");
-                    problems.push(Diagnostic::error(
-                        "out-of-range",
-                        node.span,
-                        message,
-                        format!("write a number from {least} to {most}"),
-                    ));
+                    let range = match most {
+                        i64::MAX => format!("at least {least}"),
+                        _ => format!("from {least} to {most}"),
+                    };
+                    let message = format!("`{name}` is a whole number {range}, here is {found}");
+                    let help = format!("write a number {range}");
+                    problems.push(Diagnostic::error("out-of-range", node.span, message, help));
                     false
                 }
                 _ => wrong(node, name, "a whole number", problems),

@@ -36,7 +36,9 @@ fn of(ty: Type) -> Value {
     let text = || json!({"type": ["string", "number", "boolean"]});
     match ty {
         Type::Text => text(),
+        Type::Integer(least, i64::MAX) => json!({"type": "integer", "minimum": least}),
         Type::Integer(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+        Type::Amount => json!({"type": "number", "exclusiveMinimum": 0}),
         Type::Bool => json!({"type": "boolean"}),
         Type::Duration => json!({"type": "string", "pattern": "^[0-9]+[smhd]$"}),
         Type::Word(words) => json!({"enum": words}),

@@ -113,6 +113,7 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
                 .filter_map(|e| Some((e.key.clone(), e.value.scalar()?)))
                 .collect::<BTreeMap<_, _>>(),
             timeout: raw.timeout,
+            budget: raw.budget,
             notify: notify(raw),
         });
     }

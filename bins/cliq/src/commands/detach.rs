@@ -78,6 +78,12 @@ fn command(me: &str, dir: &CliqDir, args: &RunArgs) -> Vec<String> {
     for (key, value) in &args.inputs {
         command.extend(["--input".to_owned(), format!("{key}={value}")]);
     }
+    if let Some(tokens) = args.budget_tokens {
+        command.extend(["--budget-tokens".to_owned(), tokens.to_string()]);
+    }
+    if let Some(usd) = args.budget_usd {
+        command.extend(["--budget-usd".to_owned(), usd.to_string()]);
+    }
     if let Some(n) = args.max_parallel {
         command.extend(["--max-parallel".to_owned(), n.to_string()]);
     }

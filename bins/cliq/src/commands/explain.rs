@@ -8,6 +8,7 @@ use cliq_project::{Significance, Timeline};
 
 use crate::failure::Failure;
 use crate::render::summary::quote;
+use crate::render::usage;
 use crate::ui::{BOLD, DIM, GREEN, RED, YELLOW, paint};
 use crate::{project, ui};
 
@@ -50,6 +51,15 @@ fn show(timeline: &Timeline, dir: &CliqDir) -> std::io::Result<()> {
     }
     if let Some(reason) = &timeline.reason {
         ui::line(format!("\n{} {}", paint(BOLD, "why:"), ui::plain(reason)))?;
+    }
+    if let Some(usage) = &timeline.usage {
+        ui::line(format!("\n{} {}", paint(BOLD, "usage:"), usage::sentence(usage)))?;
+        for model in &usage.models {
+            let name = model.model.as_deref().unwrap_or("a model that was not named");
+            let cost = model.cost_usd.map_or("cost unknown".to_owned(), usage::dollars);
+            let tokens = usage::tokens(model.tokens());
+            ui::line(format!("  {}: {tokens} tokens, {cost}", ui::plain(name)))?;
+        }
     }
     if !timeline.unfinished.is_empty() {
         ui::line(format!("{} {}", paint(BOLD, "at work then:"), timeline.unfinished.join(", ")))?;

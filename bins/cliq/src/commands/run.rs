@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use cliq_fs::ProjectLock;
 use cliq_orchestrator::{PipelineStatus, Record, Run, RunPlan, RunView, StartError};
 use cliq_project::{LauncherKind, Project, Rerun, RunOptions, RunStart, rerun_rule};
-use cliq_protocol::PhaseKind;
+use cliq_protocol::{Budget, PhaseKind};
 use cliq_workflow::ValidatedWorkflow;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -36,6 +36,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     options.agent.clone_from(&args.agent);
     options.inputs = args.inputs.iter().cloned().collect();
     options.max_parallel = args.max_parallel.map(|n| n as usize);
+    options.budget = Budget { tokens: args.budget_tokens, usd: args.budget_usd };
     let mut plan = project.run_plan_of(workflow, &settings, &options)?;
     if args.detach {
         // Failures that can be foreseen are reported here, where a person reads them.

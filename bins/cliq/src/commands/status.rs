@@ -10,7 +10,7 @@ use cliq_project::{Project, RunState, RunStatus};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::render::summary;
+use crate::render::{summary, usage};
 use crate::{project, ui};
 
 /// How often a followed run is looked at.
@@ -73,6 +73,9 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
         state.as_str()
     );
     out.push_str(&summary::table(view, project, now - now % 1000));
+    if let Some(usage) = view.usage() {
+        let _ = writeln!(out, "usage: {}", usage::sentence(&usage));
+    }
     if let Some(reason) = &view.reason {
         let _ = writeln!(out, "reason: {reason}");
     }

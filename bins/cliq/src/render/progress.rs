@@ -120,7 +120,10 @@ fn line(record: &Record, view: &RunView) -> Option<String> {
     };
     let text = record.event.describe();
     Some(match &record.event {
-        RunEvent::AgentCompleted { .. } | RunEvent::CommandStarted { .. } | RunEvent::WorkFailed { .. } => {
+        RunEvent::AgentCompleted { .. }
+        | RunEvent::CommandStarted { .. }
+        | RunEvent::UsageReported { .. }
+        | RunEvent::WorkFailed { .. } => {
             return None;
         }
         // With a single command the line of the phase says it all.

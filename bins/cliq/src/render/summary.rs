@@ -8,6 +8,7 @@ use cliq_project::{PhaseRow, Project, RunStatus};
 use cliq_protocol::CommandResult;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
+use crate::render::usage;
 use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
 
 /// How many lines of an output are quoted.
@@ -18,21 +19,32 @@ pub(crate) fn table(view: &RunView, project: &Project, now_ms: i64) -> String {
     let rows = RunStatus { view, project }.rows();
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["", "PHASE", "TYPE", "STATUS", "ITERATIONS", "TIME"]);
+    let has_usage = rows.iter().any(|row| row.phase.usage.is_some());
+    let mut header = vec!["", "PHASE", "TYPE", "STATUS", "ITERATIONS", "TIME"];
+    if has_usage {
+        header.extend(["TOKENS", "COST"]);
+    }
+    table.set_header(header);
     for PhaseRow { depth, phase, .. } in &rows {
         let running = phase.running_since_ms.map_or(0, |since| (now_ms - since).max(0));
         let idle = phase.iterations == 0;
         let name = if phase.support { format!("{} (support)", phase.name) } else { phase.name.to_string() };
-        table.add_row([
+        let mut cells = vec![
             phase.status.mark().to_owned(),
             if *depth == 0 { name } else { format!("{}└ {name}", "  ".repeat(depth - 1)) },
             phase.kind.to_string(),
             word(phase),
             if idle { "-".to_owned() } else { phase.iterations.to_string() },
             if idle { "-".to_owned() } else { ui::duration(phase.duration_ms + running) },
-        ]);
+        ];
+        if has_usage {
+            let usage = phase.usage.as_ref();
+            cells.push(usage.map_or("-".to_owned(), |usage| usage::tokens(usage.tokens())));
+            cells.push(usage.map_or("-".to_owned(), usage::cost));
+        }
+        table.add_row(cells);
     }
-    for column in [4, 5] {
+    for column in [4, 5, 6, 7] {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -68,6 +80,9 @@ pub(crate) fn show(view: &RunView, project: &Project) -> io::Result<()> {
     let now = cliq_fs::now_millis();
     ui::line("")?;
     ui::raw_styled(&table(view, project, now))?;
+    if let Some(usage) = view.usage() {
+        ui::line(format!("\n{} {}", paint(BOLD, "usage:"), usage::sentence(&usage)))?;
+    }
     let took = ui::duration(view.elapsed_ms(now));
     match view.pipeline_status() {
         Some(PipelineStatus::Completed) => ui::line(format!("\n{} in {took}", paint(GREEN, "COMPLETED"))),

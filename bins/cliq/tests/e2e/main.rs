@@ -25,4 +25,5 @@ mod signals;
 mod sub_teams;
 mod teams;
 mod tmux;
+mod usage;
 mod worked_example;

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::io::{BufReader, Read};
 use std::time::Duration;
 
+use cliq_sdk::Usage;
 use cliq_settings::Secret;
 use serde_json::Value;
 use ureq::http::{Response, StatusCode};
@@ -15,7 +16,8 @@ use ureq::{Agent, Body};
 
 use super::catalog::ApiKind;
 use super::display::Display;
-use super::{Answer, Conversation, Model, sse};
+use super::meter::{Meter, line};
+use super::{Conversation, Model, sse};
 use crate::AnyError;
 use crate::http::{self, Failed};
 
@@ -53,6 +55,8 @@ struct Piece {
     text: Option<String>,
     tokens_in: Option<u64>,
     tokens_out: Option<u64>,
+    /// The part of the input that was read from a cache.
+    tokens_cached: Option<u64>,
     /// It ended because it was too long.
     cut_off: bool,
     /// It ended because the model may not or will not say more.
@@ -94,7 +98,8 @@ impl Api {
         }
     }
 
-    fn try_once(&self, call: &Call, display: &mut Display<'_>) -> Result<Answer, Failed> {
+    /// Calls once. `usage` gets what the call has used, be it in vain.
+    fn try_once(&self, call: &Call, display: &mut Display<'_>, usage: &mut Usage) -> Result<String, Failed> {
         let mut request = self.client.post(&call.url);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
@@ -115,15 +120,16 @@ impl Api {
             .get("content-type")
             .and_then(|v| v.to_str().ok())
             .is_some_and(|v| v.starts_with("application/json"));
-        let mut answer = Answer::default();
+        let mut answer = String::new();
         let mut outcome = Ok(());
         let mut ended = false;
         let mut take = |piece: Piece| {
-            answer.tokens_in = piece.tokens_in.or(answer.tokens_in);
-            answer.tokens_out = piece.tokens_out.or(answer.tokens_out);
+            usage.tokens_in = piece.tokens_in.unwrap_or(usage.tokens_in);
+            usage.tokens_out = piece.tokens_out.unwrap_or(usage.tokens_out);
+            usage.tokens_cached = piece.tokens_cached.or(usage.tokens_cached);
             if let Some(text) = &piece.text {
                 display.say(text);
-                answer.text.push_str(text);
+                answer.push_str(text);
             }
             ended |= piece.done;
             if let Some((message, again)) = piece.error {
@@ -163,6 +169,16 @@ impl Api {
         Ok(answer)
     }
 
+    fn no_usage(&self) -> Usage {
+        let provider = match self.access.kind {
+            ApiKind::Anthropic => "anthropic",
+            ApiKind::OpenAi => "openai",
+            ApiKind::Gemini => "google",
+        };
+        let model = Some(self.access.model.clone());
+        Usage { provider: Some(provider.to_owned()), model, ..Usage::default() }
+    }
+
     /// What a status other than 200 means.
     fn refusal(&self, response: Response<Body>) -> Failed {
         let name = self.access.name;
@@ -181,7 +197,12 @@ impl Api {
 }
 
 impl Model for Api {
-    fn ask(&self, conversation: &Conversation, display: &mut Display<'_>) -> Result<Answer, AnyError> {
+    fn ask(
+        &self,
+        conversation: &Conversation,
+        display: &mut Display<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<String, AnyError> {
         if let Some(key) = &self.access.key {
             display.hide(key.reveal());
         }
@@ -190,25 +211,22 @@ impl Model for Api {
         let display = RefCell::new(display);
         let result = http::retry(
             TRIES,
-            || self.try_once(&call, &mut display.borrow_mut()),
+            || {
+                let mut usage = self.no_usage();
+                let result = self.try_once(&call, &mut display.borrow_mut(), &mut usage);
+                if usage.tokens() > 0 {
+                    display.borrow_mut().note(&line(&usage));
+                }
+                meter.report(usage);
+                meter.settle();
+                result
+            },
             |said| display.borrow_mut().act(said),
         );
         let display = display.into_inner();
         let answer = result.map_err(|failed| display.masked(&failed.message))?;
         display.finish();
-        if let (Some(tokens_in), Some(tokens_out)) = (answer.tokens_in, answer.tokens_out) {
-            display.note(&format!("[{tokens_in} tokens in, {tokens_out} out]"));
-        }
         Ok(answer)
-    }
-
-    fn describe(&self) -> (&'static str, Option<String>) {
-        let provider = match self.access.kind {
-            ApiKind::Anthropic => "anthropic",
-            ApiKind::OpenAi => "openai",
-            ApiKind::Gemini => "google",
-        };
-        (provider, Some(self.access.model.clone()))
     }
 }
 

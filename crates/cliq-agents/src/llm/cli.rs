@@ -3,11 +3,13 @@
 
 mod dialect;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 use camino::Utf8PathBuf;
+use cliq_sdk::Usage;
 use cliq_settings::Secret;
 use serde_json::Value;
 
@@ -15,7 +17,8 @@ pub(crate) use dialect::Dialect;
 use dialect::Event;
 
 use super::display::Display;
-use super::{Answer, Conversation, Model};
+use super::meter::{Meter, line};
+use super::{Conversation, Model};
 use crate::AnyError;
 
 /// What is kept of what it complains about.
@@ -44,7 +47,12 @@ pub(crate) struct Cli {
 }
 
 impl Model for Cli {
-    fn ask(&self, conversation: &Conversation, display: &mut Display<'_>) -> Result<Answer, AnyError> {
+    fn ask(
+        &self,
+        conversation: &Conversation,
+        display: &mut Display<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<String, AnyError> {
         if let Some(key) = &self.known_key {
             display.hide(key.reveal());
         }
@@ -65,7 +73,7 @@ impl Model for Cli {
         let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", self.program))?;
         display.act(&format!("asking {}", self.model.as_deref().unwrap_or(self.name)));
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let mut heard = Heard::default();
+        let mut transcript = Transcript { model: self.model.clone(), ..Transcript::default() };
         let complaint = std::thread::scope(|scope| {
             let feeds = self.dialect.reads_standard_input();
             scope.spawn(move || {
@@ -76,39 +84,40 @@ impl Model for Cli {
             });
             let complaint = scope.spawn(move || stderr.map_or(String::new(), last_words));
             if let Some(stdout) = stdout {
-                self.follow(BufReader::new(stdout), &mut heard, display);
+                self.follow(BufReader::new(stdout), &mut transcript, display, meter);
             }
             complaint.join().unwrap_or_default()
         });
         let status = child.wait()?;
+        meter.settle();
         display.finish();
         let complaint = display.masked(complaint.trim());
-        if let Some(why) = heard.failed {
+        if let Some(why) = transcript.failed {
             return Err(format!("{} failed: {}", self.name, display.masked(&why)).into());
         }
         if !status.success() {
-            let why = if complaint.is_empty() { heard.answer() } else { complaint };
+            let why = if complaint.is_empty() { transcript.answer() } else { complaint };
             return Err(format!("{} ended with {status}: {why}", self.name).into());
         }
-        let text = heard.answer();
+        let text = transcript.answer();
         if text.trim().is_empty() {
             let why = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
             return Err(format!("{} answered with nothing{why}", self.name).into());
         }
-        if let (Some(tokens_in), Some(tokens_out)) = heard.usage {
-            display.note(&format!("[{tokens_in} tokens in, {tokens_out} out]"));
+        if meter.total().tokens() > 0 {
+            display.note(&line(&meter.total()));
         }
-        Ok(Answer { text, tokens_in: heard.usage.0, tokens_out: heard.usage.1 })
-    }
-
-    fn describe(&self) -> (&'static str, Option<String>) {
-        (self.dialect.provider(), self.model.clone())
+        Ok(text)
     }
 }
 
-/// What has been heard of a program.
+/// What a program has printed.
 #[derive(Debug, Default)]
-struct Heard {
+struct Transcript {
+    /// The model that it uses.
+    model: Option<String>,
+    /// The usage of each reply.
+    replies: BTreeMap<String, Usage>,
     /// What it called its answer.
     last: Option<String>,
     /// What it said since it last did something.
@@ -116,10 +125,9 @@ struct Heard {
     /// What it said before that.
     before: String,
     failed: Option<String>,
-    usage: (Option<u64>, Option<u64>),
 }
 
-impl Heard {
+impl Transcript {
     fn answer(&self) -> String {
         match (&self.last, self.said.trim().is_empty()) {
             (Some(last), _) => last.clone(),
@@ -130,15 +138,21 @@ impl Heard {
 }
 
 impl Cli {
-    fn follow(&self, mut lines: impl BufRead, heard: &mut Heard, display: &mut Display<'_>) {
-        let mut line = Vec::new();
+    fn follow(
+        &self,
+        mut lines: impl BufRead,
+        transcript: &mut Transcript,
+        display: &mut Display<'_>,
+        meter: &mut Meter<'_>,
+    ) {
+        let mut bytes = Vec::new();
         loop {
-            line.clear();
-            match lines.read_until(b'\n', &mut line) {
+            bytes.clear();
+            match lines.read_until(b'\n', &mut bytes) {
                 Ok(0) | Err(_) => return,
                 Ok(_) => {}
             }
-            let text = String::from_utf8_lossy(&line);
+            let text = String::from_utf8_lossy(&bytes);
             let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(text.trim()) else {
                 // Notices and warnings of its own.
                 display.note(text.trim_end());
@@ -148,20 +162,32 @@ impl Cli {
                 match event {
                     Event::Say(piece) => {
                         display.say(&piece);
-                        heard.said.push_str(&piece);
+                        transcript.said.push_str(&piece);
                     }
                     Event::Act(what) => {
                         display.act(&what);
-                        if !heard.said.trim().is_empty() {
-                            heard.before = std::mem::take(&mut heard.said);
+                        if !transcript.said.trim().is_empty() {
+                            transcript.before = std::mem::take(&mut transcript.said);
                         }
                     }
-                    Event::Answer(text) => heard.last = Some(text),
-                    Event::Failed(why) => heard.failed = Some(why),
-                    Event::Usage(tokens_in, tokens_out) => heard.usage = (tokens_in, tokens_out),
+                    Event::Answer(text) => transcript.last = Some(text),
+                    Event::Failed(why) => transcript.failed = Some(why),
+                    Event::Model(model) => transcript.model = Some(model),
+                    Event::Reply(id, usage) => {
+                        transcript.replies.insert(id, usage);
+                        let mut sum = Usage::default();
+                        transcript.replies.values().for_each(|usage| sum.add(usage));
+                        meter.report(self.named(sum, transcript));
+                    }
+                    Event::Total(usage) => meter.report(self.named(usage, transcript)),
                 }
             }
         }
+    }
+
+    fn named(&self, usage: Usage, transcript: &Transcript) -> Usage {
+        let provider = Some(self.dialect.provider().to_owned());
+        Usage { provider, model: transcript.model.clone(), ..usage }
     }
 
     fn as_argument(&self, prompt: &str) -> Result<String, AnyError> {

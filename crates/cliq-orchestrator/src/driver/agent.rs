@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_fs::{FsError, SignalTail, write_atomic};
-use cliq_protocol::{AgentMessage, ChannelBody, ChannelOrder, Line, PhaseName};
+use cliq_protocol::{AgentMessage, ChannelBody, ChannelOrder, FieldError, Line, PhaseName, Usage};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::commands::show;
@@ -16,7 +17,17 @@ use crate::launcher::{Job, Running};
 /// How a signal channel ended.
 pub(super) enum Terminal {
     Complete(Option<serde_json::Value>),
-    Error(String),
+    Error(String, Option<Box<Usage>>),
+}
+
+impl Terminal {
+    /// The usage that it reports. One that cannot be read is an error, for a warning.
+    pub(super) fn usage(&self) -> Result<Option<Usage>, FieldError> {
+        match self {
+            Self::Complete(result) => result.as_ref().map_or(Ok(None), Usage::of_result),
+            Self::Error(_, usage) => Ok(usage.as_deref().cloned()),
+        }
+    }
 }
 
 /// An agent to be run and followed.
@@ -26,6 +37,8 @@ pub(super) struct AgentRun {
     pub(super) agent: String,
     pub(super) iteration: u32,
     pub(super) limit: Duration,
+    /// Ends it, with the reason.
+    pub(super) end: watch::Receiver<Option<String>>,
     /// How long it may take to end when asked.
     pub(super) kill_grace: Duration,
     pub(super) message: AgentMessage,
@@ -64,7 +77,7 @@ impl Follower {
             }
             match message.body {
                 ChannelBody::Complete { result } => terminal = Some(Terminal::Complete(result)),
-                ChannelBody::Error { error } => terminal = Some(Terminal::Error(error)),
+                ChannelBody::Error { error, usage } => terminal = Some(Terminal::Error(error, usage)),
                 other => each(other),
             }
         });
@@ -166,6 +179,7 @@ impl AgentRun {
     ) -> Result<Option<serde_json::Value>, String> {
         let deadline = Instant::now() + self.limit;
         let mut poll = tokio::time::interval(self.shared.plan.timing.poll_interval);
+        let mut end = self.end.clone();
         loop {
             let exit = tokio::select! {
                 () = waker.notified() => None,
@@ -176,6 +190,9 @@ impl AgentRun {
                     return self.read(follower)?.unwrap_or_else(|| Err(format!("it did not finish within {}", show(self.limit))));
                 }
                 () = self.shared.stop.cancelled() => return Err("stopped".to_owned()),
+                Ok(reason) = end.wait_for(Option::is_some) => {
+                    return Err(reason.clone().unwrap_or_default());
+                }
             };
             if let Some(outcome) = self.read(follower)? {
                 return outcome;
@@ -195,9 +212,15 @@ impl AgentRun {
     ) -> Result<Option<Result<Option<serde_json::Value>, String>>, String> {
         let terminal = follower.read(
             |body| match body {
-                ChannelBody::Progress { message } => {
-                    let message = message.unwrap_or_default();
-                    self.shared.send(RunEvent::Progress { phase: self.phase.clone(), message });
+                ChannelBody::Progress { message, usage } => {
+                    if let Some(usage) = usage {
+                        self.report(*usage, false);
+                    } else if message.is_none() {
+                        self.progress(String::new());
+                    }
+                    if let Some(message) = message {
+                        self.progress(message);
+                    }
                 }
                 ChannelBody::Notify(request) => {
                     let _ = self.shared.messages.send(Message::Notify(self.phase.clone(), request));
@@ -206,10 +229,29 @@ impl AgentRun {
             },
             |odd| self.shared.warn(&self.phase, odd),
         )?;
-        Ok(terminal.map(|terminal| match terminal {
+        let Some(terminal) = terminal else { return Ok(None) };
+        match terminal.usage() {
+            Ok(Some(usage)) => self.report(usage, true),
+            Ok(None) => {}
+            Err(error) => {
+                self.shared.warn(
+                    &self.phase,
+                    format!("the usage that agent {} reports is wrong: {error}", self.agent),
+                );
+            }
+        }
+        Ok(Some(match terminal {
             Terminal::Complete(result) => Ok(result),
-            Terminal::Error(error) => Err(format!("agent {} reports: {error}", self.agent)),
+            Terminal::Error(error, _) => Err(format!("agent {} reports: {error}", self.agent)),
         }))
+    }
+
+    fn progress(&self, message: String) {
+        self.shared.send(RunEvent::Progress { phase: self.phase.clone(), message });
+    }
+
+    fn report(&self, usage: Usage, is_final: bool) {
+        let _ = self.shared.messages.send(Message::Usage(self.phase.clone(), Box::new(usage), is_final));
     }
 
     fn tell(&self, outcome: Result<Option<serde_json::Value>, (String, Option<String>)>) {

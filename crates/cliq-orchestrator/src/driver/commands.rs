@@ -148,7 +148,9 @@ impl Runner<'_> {
             .iter()
             .find(|r| !r.pass && self.phase.commands.iter().any(|c| c.name == r.name && c.escalate_on_fail));
         let body = match fatal {
-            Some(result) => ChannelBody::Error { error: format!("command `{}` failed", result.label()) },
+            Some(result) => {
+                ChannelBody::Error { error: format!("command `{}` failed", result.label()), usage: None }
+            }
             None => ChannelBody::Complete { result: Some(data.into()) },
         };
         Ok(channel.write(body)?)

@@ -6,8 +6,8 @@ use camino::Utf8PathBuf;
 use cliq_fs::{CliqDir, FsError, IoContext, read_if_exists, write_atomic};
 use cliq_gate::Gate;
 use cliq_protocol::{
-    AgentMessage, Dispatch, GateDispatch, Incoming, Object, Outcome, Outgoing, PhaseDispatch, PhaseInfo,
-    PhaseName, TeamDispatch,
+    AgentMessage, Budget, Dispatch, GateDispatch, Incoming, Object, Outcome, Outgoing, PhaseDispatch,
+    PhaseInfo, PhaseName, TeamDispatch,
 };
 use cliq_workflow::{Command, Phase, PhaseId, Rule, Scope, resolve_text};
 use serde_json::{Value, json};
@@ -21,6 +21,8 @@ pub(super) struct Activation {
     pub(super) routed_by: Option<PhaseId>,
     pub(super) agent: String,
     pub(super) role_file: Option<Utf8PathBuf>,
+    /// What it may still use of language models.
+    pub(super) budget: Budget,
     /// For gates.
     pub(super) gate: Option<GateDispatch>,
 }
@@ -96,7 +98,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
         signal_file: dir.signal_file(&phase.name),
         files_dir,
         gate: activation.gate.clone(),
-        team: phase.team.as_ref().map(|team| team_dispatch(shared, phase, team)),
+        team: phase.team.as_ref().map(|team| team_dispatch(shared, phase, team, activation.budget)),
     };
     Ok(AgentMessage {
         run_id: shared.run_id.clone(),
@@ -117,11 +119,11 @@ pub(super) fn unresolved_input(shared: &Shared, phase: &Phase) -> Option<String>
 }
 
 /// What a team phase gives its team.
-fn team_dispatch(shared: &Shared, phase: &Phase, team: &str) -> TeamDispatch {
+fn team_dispatch(shared: &Shared, phase: &Phase, team: &str, budget: Budget) -> TeamDispatch {
     let values = shared.values(phase);
     let resolve = |text: &String| resolve_text(text, &values).unwrap_or_else(|_| text.clone());
     let inputs = phase.inputs.iter().map(|(key, text)| (key.clone(), resolve(text))).collect();
-    TeamDispatch { reference: team.to_owned(), inputs }
+    TeamDispatch { reference: team.to_owned(), inputs, budget }
 }
 
 fn unique(names: Vec<&PhaseName>) -> Vec<&PhaseName> {

@@ -1,12 +1,12 @@
-//! What earlier orchestrators left: what happened while nobody listened (an agent may have completed just before or after its
-//! orchestrator died), and the files of a run that another one follows.
+//! Recovery after an orchestrator died: messages of agents that it did not process (an agent may have completed just
+//! before or after), and the files of an earlier run.
 
 use std::fs;
 use std::time::Duration;
 
 use cliq_fs::{CliqDir, FsError, read_command_results};
 use cliq_gate::GateState;
-use cliq_protocol::{PhaseKind, Timestamp};
+use cliq_protocol::{ChannelBody, PhaseKind, Timestamp};
 use cliq_workflow::PhaseId;
 
 use super::agent::{Follower, Terminal};
@@ -15,32 +15,54 @@ use crate::engine::{PhaseState, Pipeline};
 use crate::events::RunEvent;
 use crate::journal::Journal;
 
-/// What the signal channels tell of phases that were at work. Signal channels are cleared before a phase's start is in
+/// The events in the signal channels of phases that were active, which no orchestrator has processed. Signal channels are cleared before a phase's start is in
 /// the journal, so whatever they hold is of that start.
-pub(super) fn unheard(shared: &Shared, pipeline: &Pipeline) -> Result<Vec<RunEvent>, FsError> {
+pub(super) fn unprocessed(shared: &Shared, pipeline: &Pipeline) -> Result<Vec<RunEvent>, FsError> {
     let mut events = Vec::new();
     for (id, _) in shared.workflow().phases() {
         if *pipeline.state(id) == PhaseState::Working {
-            events.extend(unheard_of(shared, pipeline, id)?);
+            events.extend(unprocessed_of(shared, pipeline, id)?);
         }
     }
     Ok(events)
 }
 
-fn unheard_of(shared: &Shared, pipeline: &Pipeline, id: PhaseId) -> Result<Option<RunEvent>, FsError> {
+fn unprocessed_of(shared: &Shared, pipeline: &Pipeline, id: PhaseId) -> Result<Vec<RunEvent>, FsError> {
     let phase = shared.workflow().phase(id);
     if pipeline.gate(id).is_some_and(|gate| *gate.state() != GateState::Judging) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
+    let mut usage = None;
+    let each = |body| {
+        if let ChannelBody::Progress { usage: Some(reported), .. } = body {
+            usage = Some(*reported);
+        }
+    };
     // A channel that cannot be read tells nothing: the phase starts anew.
-    let read = Follower::new(&shared.dir().signal_file(&phase.name)).read(|_| (), |_| ());
-    let Ok(Some(Terminal::Complete(result))) = read else { return Ok(None) };
+    let terminal = Follower::new(&shared.dir().signal_file(&phase.name)).read(each, |_| ()).ok().flatten();
+    let usage = terminal.as_ref().and_then(|terminal| terminal.usage().ok().flatten()).or(usage);
+    let mut events: Vec<RunEvent> = usage
+        .filter(|_| pipeline.takes_usage(id))
+        .map(|usage| RunEvent::UsageReported {
+            phase: phase.name.clone(),
+            usage: shared.priced(usage),
+            is_final: true,
+        })
+        .into_iter()
+        .collect();
+    let Some(Terminal::Complete(result)) = terminal else { return Ok(events) };
     if phase.kind != PhaseKind::Exec {
-        return Ok(Some(RunEvent::AgentCompleted { phase: phase.name.clone(), result }));
+        events.push(RunEvent::AgentCompleted { phase: phase.name.clone(), result });
+        return Ok(events);
     }
     let results = read_command_results(shared.dir(), &phase.name)?;
     let iteration = pipeline.activations(id);
-    Ok(results.map(|results| RunEvent::CommandsFinished { phase: phase.name.clone(), iteration, results }))
+    events.extend(results.map(|results| RunEvent::CommandsFinished {
+        phase: phase.name.clone(),
+        iteration,
+        results,
+    }));
+    Ok(events)
 }
 
 /// Archives what an earlier run left, if there was one, so that the next starts clean.

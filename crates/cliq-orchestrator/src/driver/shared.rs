@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, read_handoff};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{PhaseName, Usage};
 use cliq_workflow::{Phase, ResolveError, ValidatedWorkflow, Values};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
@@ -19,6 +19,8 @@ use crate::sweep::{Mark, RUN_PATH, end_marked, marked};
 pub(super) enum Message {
     /// Something happened.
     Event(RunEvent),
+    /// An agent reports the usage of its activation so far, and whether with its terminal message.
+    Usage(PhaseName, Box<Usage>, bool),
     /// An agent asks for a notification.
     Notify(PhaseName, cliq_protocol::NotifyRequest),
 }
@@ -103,6 +105,15 @@ impl Shared {
         }
         let grace = self.plan.timing.kill_grace;
         tokio::task::spawn_blocking(move || end_marked(&mark, grace)).await.unwrap_or(0)
+    }
+
+    /// A usage with its cost, where the agent or a price tells it.
+    pub(super) fn priced(&self, mut usage: Usage) -> Usage {
+        if usage.cost_usd.is_none() {
+            let price = usage.model.as_ref().and_then(|model| self.plan.prices.get(model));
+            usage.cost_usd = price.map(|price| price.cost(&usage));
+        }
+        usage
     }
 
     pub(super) fn values<'a>(&'a self, phase: &'a Phase) -> PhaseValues<'a> {

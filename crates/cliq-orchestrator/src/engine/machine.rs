@@ -4,12 +4,13 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use cliq_fs::PipelineStatus;
-use cliq_gate::{Gate, GateEvent, GateSpec};
-use cliq_protocol::{CommandResult, PhaseKind};
+use cliq_gate::{Gate, GateEvent, GateSpec, GateState};
+use cliq_protocol::{Budget, CommandResult, PhaseKind};
 use cliq_workflow::{PhaseId, ValidatedWorkflow};
 use serde_json::Value;
 
-use super::{Effect, Input, Report};
+use super::budget::{Exceeded, Ledger, Limits};
+use super::{Amount, Effect, Input, Report};
 
 /// Where a phase stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Pipeline {
     finished: bool,
     /// Whether its orchestrator died and nobody has resumed it yet.
     interrupted: bool,
+    /// Usage against budgets.
+    ledger: Ledger,
 }
 
 /// What the machine keeps of a phase.
@@ -114,6 +117,7 @@ impl Pipeline {
             })
             .collect();
         let missing = workflow.phases().filter(|(_, p)| !p.support).count();
+        let ledger = Ledger::new(&workflow);
         Self {
             workflow,
             phases,
@@ -125,6 +129,7 @@ impl Pipeline {
             end: None,
             finished: false,
             interrupted: false,
+            ledger,
         }
     }
 
@@ -176,9 +181,10 @@ impl Pipeline {
             return out;
         }
         match input {
-            Input::Resume { from, max_parallel } => self.resume(from, max_parallel, &mut out),
-            Input::Start { max_parallel } if !self.started => {
+            Input::Resume { from, max_parallel, limits } => self.resume(from, max_parallel, limits, &mut out),
+            Input::Start { max_parallel, limits } if !self.started => {
                 self.started = true;
+                self.ledger.set_limits(limits);
                 self.max_parallel = max_parallel.unwrap_or(usize::MAX).max(1);
                 let workflow = Arc::clone(&self.workflow);
                 for (id, phase) in workflow.phases().filter(|(_, p)| !p.support && p.depends_on.is_empty()) {
@@ -200,14 +206,17 @@ impl Pipeline {
                 self.rest(phase);
                 if self.is_stopping() {
                     self.stopped(phase, &mut out);
-                } else if self.phases[phase.index()].gate.is_some() {
-                    self.gate_event(phase, GateEvent::AgentFailed(reason.clone()), &mut out);
-                    self.escalate(phase, &reason, &mut out);
                 } else {
-                    self.escalate(phase, &reason, &mut out);
+                    self.work_failed(phase, &reason, &mut out);
                 }
             }
-            Input::CommandsFinished { .. } | Input::AgentCompleted { .. } | Input::WorkFailed { .. } => {}
+            Input::UsageReported { phase, usage, is_final } if self.takes_usage(phase) => {
+                self.usage_reported(phase, usage, is_final, &mut out);
+            }
+            Input::CommandsFinished { .. }
+            | Input::AgentCompleted { .. }
+            | Input::WorkFailed { .. }
+            | Input::UsageReported { .. } => {}
         }
         self.start_what_may(&mut out);
         self.finish_if_over(&mut out);
@@ -216,6 +225,65 @@ impl Pipeline {
 
     fn is_working(&self, phase: PhaseId) -> bool {
         self.phases.get(phase.index()).is_some_and(|cell| cell.state == PhaseState::Working)
+    }
+
+    /// Whether usage of a phase counts: its agent works, and was not told to end.
+    #[must_use]
+    pub fn takes_usage(&self, phase: PhaseId) -> bool {
+        self.is_working(phase) && !self.ledger.is_ending(phase)
+    }
+
+    /// What a phase may still use, by its budget and that of the run.
+    #[must_use]
+    pub fn remaining_budget(&self, phase: PhaseId) -> Budget {
+        self.ledger.remaining(phase)
+    }
+
+    /// Ends agents whose budget is exceeded. An agent that reports with its terminal message has ended by itself.
+    fn usage_reported(&mut self, phase: PhaseId, usage: Amount, is_final: bool, out: &mut Vec<Effect>) {
+        self.ledger.report(phase, usage);
+        let (ending, reason) = match self.ledger.exceeded(phase) {
+            None => return,
+            Some(Exceeded::Phase(reason)) => (vec![phase], reason),
+            // Agents beside it would use more: they end too, so that no more than this one report is over.
+            Some(Exceeded::Run(reason)) => (self.running(), reason),
+        };
+        for id in ending {
+            let judges = self.gate(id).is_none_or(|gate| *gate.state() == GateState::Judging);
+            let ends = judges && self.ledger.uses_model(id) && !(is_final && id == phase);
+            if ends && self.ledger.end(id) {
+                out.push(Effect::EndAgent { phase: id, reason: reason.clone() });
+            }
+        }
+    }
+
+    /// Starts the agent of a phase that works, unless a budget is spent: then a person is needed.
+    pub(super) fn run_agent(
+        &mut self,
+        phase: PhaseId,
+        iteration: u32,
+        rejected: Option<String>,
+        out: &mut Vec<Effect>,
+    ) {
+        let routed_by = self.phases[phase.index()].routed_by;
+        match self.ledger.refusal(phase) {
+            None => {
+                self.ledger.begin(phase);
+                out.push(Effect::RunAgent { phase, iteration, routed_by, rejected });
+            }
+            Some(reason) => {
+                self.rest(phase);
+                self.work_failed(phase, &reason, out);
+            }
+        }
+    }
+
+    /// The work of a phase failed: a person is needed.
+    fn work_failed(&mut self, phase: PhaseId, reason: &str, out: &mut Vec<Effect>) {
+        if self.phases[phase.index()].gate.is_some() {
+            self.gate_event(phase, GateEvent::AgentFailed(reason.to_owned()), out);
+        }
+        self.escalate(phase, reason, out);
     }
 
     /// Whether agents are being ended (as opposed to: nothing new starts).
@@ -260,11 +328,20 @@ impl Pipeline {
 
     /// Starts a phase; a gate is told of it by `gate_event`.
     fn start(&mut self, phase: PhaseId, gate_event: GateEvent, out: &mut Vec<Effect>) {
+        self.phases[phase.index()].state = PhaseState::Working;
+        let kind = self.workflow.phase(phase).kind;
+        // A gate runs its commands first, and then asks whether its agent may start.
+        if !kind.is_gate()
+            && kind != PhaseKind::Exec
+            && let Some(reason) = self.ledger.refusal(phase)
+        {
+            self.rest(phase);
+            return self.escalate(phase, &reason, out);
+        }
         let cell = &mut self.phases[phase.index()];
-        cell.state = PhaseState::Working;
         cell.activations += 1;
         let (iteration, routed_by) = (cell.activations, cell.routed_by);
-        match self.workflow.phase(phase).kind {
+        match kind {
             PhaseKind::Gate | PhaseKind::Hug => self.gate_event(phase, gate_event, out),
             PhaseKind::Exec => {
                 out.push(Effect::Report(Report::PhaseStarted { phase, iteration, routed_by }));
@@ -272,7 +349,7 @@ impl Pipeline {
             }
             PhaseKind::Standard | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team => {
                 out.push(Effect::Report(Report::PhaseStarted { phase, iteration, routed_by }));
-                out.push(Effect::RunAgent { phase, iteration, routed_by, rejected: None });
+                self.run_agent(phase, iteration, None, out);
             }
         }
     }
@@ -357,7 +434,8 @@ impl Pipeline {
     }
 
     /// The run goes on: nothing is under way, whatever was.
-    pub(super) fn begin_again(&mut self, max_parallel: Option<usize>) {
+    pub(super) fn begin_again(&mut self, max_parallel: Option<usize>, limits: Limits) {
+        self.ledger.set_limits(limits);
         self.started = true;
         self.finished = false;
         self.interrupted = false;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cliq_workflow::PhaseId;
 
 use super::Effect;
+use super::budget::Limits;
 use super::machine::{PhaseState, Pipeline, Task};
 
 impl Pipeline {
@@ -16,9 +17,10 @@ impl Pipeline {
         &mut self,
         from: Option<PhaseId>,
         max_parallel: Option<usize>,
+        limits: Limits,
         out: &mut Vec<Effect>,
     ) {
-        self.begin_again(max_parallel);
+        self.begin_again(max_parallel, limits);
         if let Some(from) = from {
             self.forget(from, out);
         }

@@ -35,8 +35,7 @@ impl Pipeline {
                 if let Some(reason) = rejected.clone() {
                     out.push(Effect::Report(Report::VerdictRejected { gate: phase, iteration, reason }));
                 }
-                let routed_by = self.phases[phase.index()].routed_by;
-                out.push(Effect::RunAgent { phase, iteration, routed_by, rejected });
+                self.run_agent(phase, iteration, rejected, out);
             }
             GateEffect::Pass => {
                 self.rest(phase);

@@ -7,13 +7,13 @@ mod world;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cliq_orchestrator::{Input, PhaseState, Pipeline, PipelineStatus};
+use cliq_orchestrator::{Amount, Input, PhaseState, Pipeline, PipelineStatus};
 use cliq_workflow::PhaseId;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use teams::{Team, team};
-use world::{Schedule, World, journal_of, schedule};
+use world::{Schedule, World, journal_of, schedule, tight_schedule};
 
 /// Schedules that each random team is run under.
 const SCHEDULES: usize = 50;
@@ -67,6 +67,17 @@ proptest! {
         }
     }
 
+    /// Whatever the budget and whenever it is raised: what is counted exceeds it by one reply at most, no agent starts once
+    /// it is spent, every run ends, and its journal gives the same state.
+    #[test]
+    fn budgets_hold(team in team(), schedule in tight_schedule()) {
+        let workflow = team.workflow();
+        let world = World::run(&workflow, &schedule);
+        prop_assert!(world.finished.is_some());
+        let journal = journal_of(&world.inputs, &workflow);
+        prop_assert_eq!(format!("{:?}", journal.replay(workflow)), format!("{:?}", world.pipeline));
+    }
+
     /// The same inputs give the same state, and so does the journal that they are written to, bytes and all.
     #[test]
     fn replay_equals_live(team in team(), schedule in schedule()) {
@@ -82,7 +93,7 @@ proptest! {
 
     /// An input that fits nothing changes nothing, whenever it comes.
     #[test]
-    fn stray_inputs_are_ignored(team in team(), schedule in schedule(), phase: prop::sample::Index, which in 0u8..3) {
+    fn stray_inputs_are_ignored(team in team(), schedule in schedule(), phase: prop::sample::Index, which in 0u8..4) {
         let workflow = team.workflow();
         let ids: Vec<PhaseId> = workflow.phases().map(|(id, _)| id).collect();
         let phase = *phase.get(&ids);
@@ -91,6 +102,7 @@ proptest! {
             let effects = pipeline.step(match which {
                 0 => Input::CommandsFinished { phase, results: vec![] },
                 1 => Input::AgentCompleted { phase, result: None },
+                2 => Input::UsageReported { phase, usage: Amount::default(), is_final: false },
                 _ => Input::WorkFailed { phase, reason: String::new() },
             });
             assert_eq!(effects, vec![]);

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use cliq_gate::GateState;
 use cliq_orchestrator::{
-    Effect, Input, Journal, Pipeline, PipelineStatus, Record, RunEvent, ValidatedWorkflow,
+    Amount, Effect, Input, Journal, Limits, Pipeline, PipelineStatus, Record, RecordedBudgets, RunEvent,
+    ValidatedWorkflow,
 };
-use cliq_protocol::{CommandResult, HistoryEntry, PhaseKind, Timestamp};
+use cliq_protocol::{Budget, CommandResult, HistoryEntry, PhaseKind, Timestamp, Usage};
 use cliq_workflow::PhaseId;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -26,7 +27,12 @@ pub(crate) struct Schedule {
     interruptions: Vec<Interruption>,
     /// Whether whoever is asked the same again answers the same again, and nothing fails.
     steady: bool,
+    /// The tokens that the run may use at first. Each resumption doubles it. Without it, agents report nothing.
+    budget: Option<u64>,
 }
+
+/// The most tokens of one reply.
+const REPLY: u64 = 100;
 
 /// After so many returns, the run is interrupted; then it is resumed.
 #[derive(Debug, Clone)]
@@ -56,13 +62,19 @@ pub(crate) fn schedule() -> impl Strategy<Value = Schedule> {
             max_parallel,
             interruptions,
             steady: false,
+            budget: None,
         },
     )
 }
 
+/// A schedule with a budget.
+pub(crate) fn tight_schedule() -> impl Strategy<Value = Schedule> {
+    (schedule(), 1u64..2000).prop_map(|(schedule, budget)| Schedule { budget: Some(budget), ..schedule })
+}
+
 impl Schedule {
     pub(crate) fn calm(seed: u64, max_parallel: Option<usize>) -> Self {
-        Self { seed, failures: 0, max_parallel, interruptions: Vec::new(), steady: true }
+        Self { seed, failures: 0, max_parallel, interruptions: Vec::new(), steady: true, budget: None }
     }
 
     /// The same with agents that do not change their mind, and nothing that interrupts.
@@ -94,6 +106,11 @@ pub(crate) struct World {
     /// Completed and not to run again, save for a gate.
     done: BTreeSet<PhaseId>,
     ever_done: BTreeSet<PhaseId>,
+    /// The limit in force, and the tokens that were reported and counted.
+    limit: Option<u64>,
+    used: u64,
+    /// Told to end.
+    ended: BTreeSet<PhaseId>,
 }
 
 impl World {
@@ -112,8 +129,11 @@ impl World {
             at_work: BTreeSet::new(),
             done: BTreeSet::new(),
             ever_done: BTreeSet::new(),
+            limit: schedule.budget,
+            used: 0,
+            ended: BTreeSet::new(),
         };
-        world.step(Input::Start { max_parallel: schedule.max_parallel });
+        world.step(Input::Start { max_parallel: schedule.max_parallel, limits: world.limits() });
         let main: Vec<PhaseId> = workflow.phases().filter(|(_, p)| !p.support).map(|(id, _)| id).collect();
         for interruption in &schedule.interruptions {
             for _ in 0..interruption.after {
@@ -145,6 +165,37 @@ impl World {
         gates.map(|gate| gate.history().to_vec()).collect()
     }
 
+    fn limits(&self) -> Limits {
+        let models = self.pipeline.workflow().phases().filter(|(_, phase)| phase.kind != PhaseKind::Exec);
+        Limits {
+            run: Budget { tokens: self.limit, usd: None },
+            models: models.map(|(id, _)| id).collect(),
+            ..Limits::default()
+        }
+    }
+
+    /// The agent of a phase reports the usage of a few replies, one after the other.
+    fn report_usage(&mut self, phase: PhaseId) {
+        let Some(limit) = self.limit else { return };
+        let judging = self.pipeline.gate(phase).is_none_or(|gate| *gate.state() == GateState::Judging);
+        if !judging || self.pipeline.workflow().phase(phase).kind == PhaseKind::Exec {
+            return;
+        }
+        let (mut so_far, replies) = (0, 1 + self.draw() % 4);
+        for n in 1..=replies {
+            if !self.pipeline.takes_usage(phase) {
+                return;
+            }
+            let reply = self.draw() % REPLY + 1;
+            so_far += reply;
+            self.used += reply;
+            let usage = Amount { tokens: so_far, ..Amount::default() };
+            self.step(Input::UsageReported { phase, usage, is_final: n == replies });
+            // Without an interruption nothing counts once the limit is exceeded.
+            assert!(self.used <= limit + REPLY, "{} tokens of {limit}", self.used);
+        }
+    }
+
     fn step(&mut self, input: Input) {
         self.inputs.push(input.clone());
         let workflow = Arc::clone(self.pipeline.workflow());
@@ -152,6 +203,10 @@ impl World {
             assert!(self.finished.is_none(), "{effect:?} after the end");
             match effect {
                 Effect::RunAgent { phase, routed_by, .. } | Effect::RunCommands { phase, routed_by, .. } => {
+                    self.ended.remove(&phase);
+                    if matches!(effect, Effect::RunAgent { .. }) {
+                        assert!(self.limit.is_none_or(|limit| self.used < limit), "an agent starts");
+                    }
                     let ready = workflow.phase(phase).depends_on.iter().all(|d| self.ever_done.contains(d));
                     assert!(ready, "{phase:?} starts before what it depends on is done");
                     let again = self.done.remove(&phase);
@@ -160,6 +215,9 @@ impl World {
                     assert!(self.at_work.insert(phase), "{phase:?} runs twice at once");
                     let delay = self.draw() % 1000;
                     self.running.insert((self.now + delay, phase), ());
+                }
+                Effect::EndAgent { phase, .. } => {
+                    assert!(self.at_work.contains(&phase) && self.ended.insert(phase));
                 }
                 Effect::StopAll => self.stopping = true,
                 Effect::Finish { status, .. } => {
@@ -209,7 +267,10 @@ impl World {
         if let Some(from) = from {
             self.forget(from);
         }
-        self.step(Input::Resume { from, max_parallel: self.schedule.max_parallel });
+        self.limit = self.limit.map(|limit| limit * 2);
+        self.ended.clear();
+        let limits = self.limits();
+        self.step(Input::Resume { from, max_parallel: self.schedule.max_parallel, limits });
     }
 
     /// What may run again: the phase, what depends on it, and what a gate among those had sent work back to.
@@ -240,9 +301,14 @@ impl World {
             panic!("nothing runs and nothing ends: {}", states())
         };
         self.running.remove(&(at, phase));
-        self.at_work.remove(&phase);
         self.now = at;
-        let input = self.outcome(phase);
+        self.report_usage(phase);
+        self.at_work.remove(&phase);
+        let input = if self.ended.contains(&phase) {
+            Input::WorkFailed { phase, reason: "ended".to_owned() }
+        } else {
+            self.outcome(phase)
+        };
         self.step(input);
     }
 
@@ -294,6 +360,14 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+fn recorded(limits: &Limits, workflow: &ValidatedWorkflow) -> RecordedBudgets {
+    if limits.run.is_unlimited() {
+        return RecordedBudgets::default();
+    }
+    let models = limits.models.iter().map(|id| workflow.phase(*id).name.clone()).collect();
+    RecordedBudgets { run: limits.run, models, ..RecordedBudgets::default() }
+}
+
 /// The inputs as the driver journals them, through the bytes of a file.
 pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Journal {
     let name = |id: PhaseId| workflow.phase(id).name.clone();
@@ -302,7 +376,7 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
     let mut bytes = Vec::new();
     for input in inputs {
         let event = match input.clone() {
-            Input::Start { max_parallel } => RunEvent::RunStarted {
+            Input::Start { max_parallel, limits } => RunEvent::RunStarted {
                 version: 1,
                 run_id: "r".into(),
                 team: "t".into(),
@@ -311,6 +385,12 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 max_parallel,
                 inputs: Default::default(),
                 shape: String::new(),
+                budgets: recorded(&limits, workflow),
+            },
+            Input::UsageReported { phase, usage, is_final } => RunEvent::UsageReported {
+                phase: name(phase),
+                usage: Usage { tokens_in: usage.tokens, cost_usd: Some(usage.usd), ..Usage::default() },
+                is_final,
             },
             Input::CommandsFinished { phase, results } => {
                 RunEvent::CommandsFinished { phase: name(phase), iteration: 1, results }
@@ -321,9 +401,13 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
             Input::WorkFailed { phase, reason } => {
                 RunEvent::WorkFailed { phase: name(phase), reason, output_tail: None, log_file: None }
             }
-            Input::Resume { from, max_parallel } => {
-                RunEvent::RunResumed { cliq_version: "0".into(), pid: 2, max_parallel, from: from.map(name) }
-            }
+            Input::Resume { from, max_parallel, limits } => RunEvent::RunResumed {
+                cliq_version: "0".into(),
+                pid: 2,
+                max_parallel,
+                from: from.map(name),
+                budgets: recorded(&limits, workflow),
+            },
             Input::Interrupt => RunEvent::RunInterrupted,
             Input::Cancel => RunEvent::CancelRequested { by: "test".into() },
             Input::Fail { reason } => RunEvent::OrchestratorFailed { reason },

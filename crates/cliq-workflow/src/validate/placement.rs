@@ -51,6 +51,7 @@ fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'sta
         "target_entries" => (kind == Push || connector, "push and connector phases"),
         "action" => (connector, "connector phases"),
         "team" | "inputs" => (kind == Team, "team phases"),
+        "budget" => (matches!(kind, Standard | Gate | Team), "phases that an agent works in"),
         "model" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "role" => {
             (matches!(kind, Standard | Gate | Hug | Team) && !connector, "phases that an agent works in")

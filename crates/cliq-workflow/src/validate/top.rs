@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use camino::{Utf8Component, Utf8Path};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{Budget, PhaseName};
 
 use super::Context;
 use crate::diagnostic::Diagnostic;
@@ -20,6 +20,7 @@ pub(super) struct Details {
     inputs: Vec<Input>,
     outputs: Vec<Output>,
     agents: BTreeMap<String, Agent>,
+    budget: Budget,
 }
 
 impl Details {
@@ -40,6 +41,7 @@ impl Details {
             inputs: self.inputs,
             outputs: self.outputs,
             agents: self.agents,
+            budget: self.budget,
             phases,
             index,
         }
@@ -76,6 +78,7 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Option<
     check_agents(cx, problems);
     let list = |name: &str| top.texts(name).into_iter().map(|t| t.value).collect();
     Some(Details {
+        budget: cx.team.budget,
         name: name?.value,
         description: top.text("description").map(|d| d.value),
         version,

@@ -32,7 +32,7 @@ pub(super) fn call(access: &Access, conversation: &Conversation) -> Call {
 pub(super) fn piece(value: &Value) -> Piece {
     let mut piece = Piece::default();
     match value["type"].as_str().unwrap_or_default() {
-        "message_start" => piece.tokens_in = count(value, "/message/usage/input_tokens"),
+        "message_start" => input(&mut piece, value.pointer("/message/usage")),
         "content_block_start" => {
             piece.text = text(value, "/content_block/text").filter(|text| !text.is_empty())
         }
@@ -54,13 +54,22 @@ pub(super) fn piece(value: &Value) -> Piece {
         "message" => {
             let parts = value["content"].as_array().into_iter().flatten();
             piece.text = Some(parts.filter_map(|part| part["text"].as_str()).collect());
-            piece.tokens_in = count(value, "/usage/input_tokens");
+            input(&mut piece, value.get("usage"));
             piece.tokens_out = count(value, "/usage/output_tokens");
             stop(&mut piece, value.get("stop_reason"));
         }
         _ => {}
     }
     piece
+}
+
+/// All input: this API counts tokens that are written to or read from its cache apart.
+fn input(piece: &mut Piece, usage: Option<&Value>) {
+    let Some(usage) = usage else { return };
+    let part = |name: &str| count(usage, name);
+    piece.tokens_cached = part("/cache_read_input_tokens");
+    let cache = part("/cache_creation_input_tokens").unwrap_or(0) + piece.tokens_cached.unwrap_or(0);
+    piece.tokens_in = part("/input_tokens").map(|tokens| tokens + cache);
 }
 
 fn stop(piece: &mut Piece, reason: Option<&Value>) {

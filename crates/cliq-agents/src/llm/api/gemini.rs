@@ -35,6 +35,7 @@ pub(super) fn piece(value: &Value) -> Piece {
             };
             piece.tokens_in = one.tokens_in.or(piece.tokens_in);
             piece.tokens_out = one.tokens_out.or(piece.tokens_out);
+            piece.tokens_cached = one.tokens_cached.or(piece.tokens_cached);
             piece.cut_off |= one.cut_off;
             piece.done |= one.done;
             piece.refused = piece.refused.or(one.refused);
@@ -53,7 +54,11 @@ pub(super) fn piece(value: &Value) -> Piece {
     let said: String = said.filter_map(|part| part["text"].as_str()).collect();
     piece.text = Some(said).filter(|said| !said.is_empty());
     piece.tokens_in = count(value, "/usageMetadata/promptTokenCount");
-    piece.tokens_out = count(value, "/usageMetadata/candidatesTokenCount");
+    // Thoughts are paid for as output, and counted apart.
+    let thoughts = count(value, "/usageMetadata/thoughtsTokenCount");
+    let said = count(value, "/usageMetadata/candidatesTokenCount");
+    piece.tokens_out = said.or(thoughts).map(|_| said.unwrap_or(0) + thoughts.unwrap_or(0));
+    piece.tokens_cached = count(value, "/usageMetadata/cachedContentTokenCount");
     if let Some(why) = text(value, "/promptFeedback/blockReason") {
         piece.refused = Some(format!("the prompt was blocked: {why}"));
     }

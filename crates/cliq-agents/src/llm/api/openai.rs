@@ -36,6 +36,7 @@ pub(super) fn piece(value: &Value) -> Piece {
         text(value, "/choices/0/delta/content").or_else(|| text(value, "/choices/0/message/content"));
     piece.tokens_in = count(value, "/usage/prompt_tokens");
     piece.tokens_out = count(value, "/usage/completion_tokens");
+    piece.tokens_cached = count(value, "/usage/prompt_tokens_details/cached_tokens");
     match value.pointer("/choices/0/finish_reason").and_then(Value::as_str) {
         Some("length") => piece.cut_off = true,
         Some("content_filter") => piece.refused = Some("a content filter stopped it".to_owned()),

@@ -1,5 +1,6 @@
 //! What the vendors' programs are called with, and what the lines that they print mean.
 
+use cliq_sdk::Usage;
 use serde_json::{Value, json};
 
 /// Which program.
@@ -12,7 +13,7 @@ pub(crate) enum Dialect {
 }
 
 /// What a line says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Event {
     /// A piece of what it says.
     Say(String),
@@ -22,8 +23,12 @@ pub(super) enum Event {
     Answer(String),
     /// It cannot go on.
     Failed(String),
-    /// Tokens in and out.
-    Usage(Option<u64>, Option<u64>),
+    /// The model that it uses.
+    Model(String),
+    /// The usage of one reply within its work, by the reply's id. A later report of the same id replaces an earlier one.
+    Reply(String, Usage),
+    /// The usage of all its work.
+    Total(Usage),
 }
 
 impl Dialect {
@@ -113,9 +118,35 @@ fn about(input: &Value) -> String {
     found.map(|text| format!(" {}", text.lines().next().unwrap_or_default())).unwrap_or_default()
 }
 
+/// Usage as Claude Code and Cursor print it: the one in snake case, with cached input apart; the other in camel case.
+fn anthropic_usage(usage: &Value) -> Usage {
+    let either = |snake: &str, camel: &str| count(usage, snake).or_else(|| count(usage, camel));
+    let cached = either("/cache_read_input_tokens", "/cacheReadTokens");
+    let written = either("/cache_creation_input_tokens", "/cacheWriteTokens");
+    let fresh = either("/input_tokens", "/inputTokens").unwrap_or(0);
+    Usage {
+        tokens_in: fresh.saturating_add(cached.unwrap_or(0)).saturating_add(written.unwrap_or(0)),
+        tokens_out: either("/output_tokens", "/outputTokens").unwrap_or(0),
+        tokens_cached: cached,
+        ..Usage::default()
+    }
+}
+
+/// All output. `total_tokens` has thoughts too, which are paid for as output.
+fn gemini_output(line: &Value) -> u64 {
+    let said = count(line, "/stats/output_tokens").unwrap_or(0);
+    let rest = count(line, "/stats/total_tokens")
+        .and_then(|total| total.checked_sub(count(line, "/stats/input_tokens")?));
+    said.max(rest.unwrap_or(0))
+}
+
 fn claude(line: &Value) -> Vec<Event> {
     match line["type"].as_str().unwrap_or_default() {
+        "system" => text(line, "/model").map(Event::Model).into_iter().collect(),
         "assistant" => {
+            let reply = line
+                .pointer("/message/usage")
+                .and_then(|usage| Some(Event::Reply(text(line, "/message/id")?, anthropic_usage(usage))));
             let parts = line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
             parts
                 .filter_map(|part| match part["type"].as_str()? {
@@ -125,6 +156,7 @@ fn claude(line: &Value) -> Vec<Event> {
                     }
                     _ => None,
                 })
+                .chain(reply)
                 .collect()
         }
         // Cursor's way to tell of tools: {"tool_call": {"shellToolCall": {"args": {…}}}}.
@@ -137,8 +169,9 @@ fn claude(line: &Value) -> Vec<Event> {
             .collect()
         }
         "result" => {
-            let mut events =
-                vec![Event::Usage(count(line, "/usage/input_tokens"), count(line, "/usage/output_tokens"))];
+            let mut total = line.get("usage").map(anthropic_usage).unwrap_or_default();
+            total.cost_usd = line["total_cost_usd"].as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0);
+            let mut events = vec![Event::Total(total)];
             let result = text(line, "/result");
             if line["is_error"] == true {
                 let errors = line["errors"]
@@ -157,6 +190,7 @@ fn claude(line: &Value) -> Vec<Event> {
 
 fn gemini(line: &Value) -> Vec<Event> {
     match line["type"].as_str().unwrap_or_default() {
+        "init" => text(line, "/model").map(Event::Model).into_iter().collect(),
         "message" if line["role"] == "assistant" => {
             text(line, "/content").map(Event::Say).into_iter().collect()
         }
@@ -168,8 +202,12 @@ fn gemini(line: &Value) -> Vec<Event> {
             text(line, "/message").map(Event::Failed).into_iter().collect()
         }
         "result" => {
-            let mut events =
-                vec![Event::Usage(count(line, "/stats/input_tokens"), count(line, "/stats/output_tokens"))];
+            let mut events = vec![Event::Total(Usage {
+                tokens_in: count(line, "/stats/input_tokens").unwrap_or(0),
+                tokens_out: gemini_output(line),
+                tokens_cached: count(line, "/stats/cached"),
+                ..Usage::default()
+            })];
             if line["status"] == "error" {
                 events.push(Event::Failed(
                     text(line, "/error/message").unwrap_or_else(|| "it does not say why".to_owned()),
@@ -201,7 +239,12 @@ fn codex(line: &Value) -> Vec<Event> {
             vec![Event::Act(format!("searches{}", about(item)))]
         }
         ("turn.completed", _) => {
-            vec![Event::Usage(count(line, "/usage/input_tokens"), count(line, "/usage/output_tokens"))]
+            vec![Event::Total(Usage {
+                tokens_in: count(line, "/usage/input_tokens").unwrap_or(0),
+                tokens_out: count(line, "/usage/output_tokens").unwrap_or(0),
+                tokens_cached: count(line, "/usage/cached_input_tokens"),
+                ..Usage::default()
+            })]
         }
         ("turn.failed", _) => vec![Event::Failed(text(line, "/error/message").unwrap_or_default())],
         // `error` alone tells of another try; what is final comes as a failed turn.

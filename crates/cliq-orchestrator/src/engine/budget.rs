@@ -1,0 +1,226 @@
+//! Budgets: what the agents of a run have used, and whether another may start (SPEC section 14). Pure.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use cliq_protocol::{Budget, PhaseKind, Usage};
+use cliq_workflow::{PhaseId, ValidatedWorkflow};
+
+/// The limits of a run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Limits {
+    /// The limit of the whole run.
+    pub run: Budget,
+    /// Limits of single phases, over all their activations.
+    pub phases: BTreeMap<PhaseId, Budget>,
+    /// Phases whose agent is known to use a language model. Another agent counts as such once it reports usage.
+    pub models: BTreeSet<PhaseId>,
+}
+
+/// An amount of usage.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Amount {
+    /// Tokens of input and output.
+    pub tokens: u64,
+    /// US dollars, as far as they are known.
+    pub usd: f64,
+    /// Whether a part has no known cost.
+    pub has_unknown_cost: bool,
+}
+
+impl Amount {
+    /// The amount of a report.
+    #[must_use]
+    pub fn of(usage: &Usage) -> Self {
+        Self {
+            tokens: usage.tokens(),
+            usd: usage.cost_usd.unwrap_or(0.0),
+            has_unknown_cost: usage.cost_usd.is_none() && usage.tokens() > 0,
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            usd: self.usd + other.usd,
+            has_unknown_cost: self.has_unknown_cost || other.has_unknown_cost,
+        }
+    }
+}
+
+/// A budget that is used up.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Exceeded {
+    /// That of the run: no agent that uses a model may go on.
+    Run(String),
+    /// That of the phase.
+    Phase(String),
+}
+
+/// What each phase has used, against the limits.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ledger {
+    limits: Limits,
+    accounts: Vec<Account>,
+    /// The agent of each phase, as an index into `has_reported`.
+    agents: Vec<usize>,
+    /// Whether an agent has ever reported usage.
+    has_reported: Vec<bool>,
+    /// The sum of all accounts.
+    tokens: u64,
+    usd: f64,
+    /// How many accounts have a part without a known cost.
+    unknown_costs: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Account {
+    /// The usage of earlier activations.
+    settled: Amount,
+    /// The usage of this activation so far.
+    current: Amount,
+    /// Whether its agent was told to end.
+    is_ending: bool,
+}
+
+impl Account {
+    fn total(&self) -> Amount {
+        self.settled.plus(self.current)
+    }
+}
+
+impl Ledger {
+    /// A ledger for the phases of a workflow, without limits.
+    pub(super) fn new(workflow: &ValidatedWorkflow) -> Self {
+        let mut known = HashMap::new();
+        let mut agents = Vec::new();
+        for (_, phase) in workflow.phases() {
+            let next = known.len();
+            agents
+                .push(*known.entry((phase.kind == PhaseKind::Team, phase.agent.as_deref())).or_insert(next));
+        }
+        Self {
+            accounts: vec![Account::default(); agents.len()],
+            has_reported: vec![false; known.len()],
+            agents,
+            ..Self::default()
+        }
+    }
+
+    /// Sets the limits. What was used stays.
+    pub(super) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// An agent starts in a phase.
+    pub(super) fn begin(&mut self, phase: PhaseId) {
+        let account = &mut self.accounts[phase.index()];
+        account.settled = account.total();
+        (account.current, account.is_ending) = (Amount::default(), false);
+    }
+
+    /// The usage of the phase's activation so far.
+    pub(super) fn report(&mut self, phase: PhaseId, amount: Amount) {
+        let account = &mut self.accounts[phase.index()];
+        let before = account.total();
+        account.current = amount;
+        let after = account.total();
+        self.has_reported[self.agents[phase.index()]] = true;
+        self.tokens = self.tokens.saturating_sub(before.tokens).saturating_add(after.tokens);
+        self.usd += after.usd - before.usd;
+        self.unknown_costs += usize::from(after.has_unknown_cost);
+        self.unknown_costs -= usize::from(before.has_unknown_cost);
+    }
+
+    /// Whether a phase's agent is known to use a language model.
+    pub(super) fn uses_model(&self, phase: PhaseId) -> bool {
+        self.limits.models.contains(&phase) || self.has_reported[self.agents[phase.index()]]
+    }
+
+    /// Marks the agent of a phase as told to end. `false` where it was told already.
+    pub(super) fn end(&mut self, phase: PhaseId) -> bool {
+        !std::mem::replace(&mut self.accounts[phase.index()].is_ending, true)
+    }
+
+    /// Whether the agent of a phase was told to end.
+    pub(super) fn is_ending(&self, phase: PhaseId) -> bool {
+        self.accounts[phase.index()].is_ending
+    }
+
+    /// Why the agent of a phase may not start; `None` where it may.
+    pub(super) fn refusal(&self, phase: PhaseId) -> Option<String> {
+        if !self.uses_model(phase) {
+            return None;
+        }
+        let spent = |budget: Budget, used: Amount, of: Scope| {
+            let is_spent = budget.tokens.is_some_and(|limit| used.tokens >= limit)
+                || budget.usd.is_some_and(|limit| used.usd >= limit || used.has_unknown_cost);
+            is_spent.then(|| reason(budget, used, of))
+        };
+        let of_phase = self.limits.phases.get(&phase).copied().unwrap_or_default();
+        spent(self.limits.run, self.total(), Scope::Run)
+            .or_else(|| spent(of_phase, self.accounts[phase.index()].total(), Scope::Phase))
+    }
+
+    /// The budget that a report of a phase has exceeded, if any.
+    pub(super) fn exceeded(&self, phase: PhaseId) -> Option<Exceeded> {
+        let over = |budget: Budget, used: Amount| {
+            budget.tokens.is_some_and(|limit| used.tokens > limit)
+                || budget.usd.is_some_and(|limit| used.usd > limit)
+        };
+        let (run, used) = (self.limits.run, self.total());
+        if over(run, used) {
+            return Some(Exceeded::Run(reason(run, used, Scope::Run)));
+        }
+        let (budget, used) = (*self.limits.phases.get(&phase)?, self.accounts[phase.index()].total());
+        over(budget, used).then(|| Exceeded::Phase(reason(budget, used, Scope::Phase)))
+    }
+
+    /// What a phase may still use.
+    pub(super) fn remaining(&self, phase: PhaseId) -> Budget {
+        let left = |budget: Budget, used: Amount| Budget {
+            tokens: budget.tokens.map(|limit| limit.saturating_sub(used.tokens)),
+            usd: budget.usd.map(|limit| (limit - used.usd).max(0.0)),
+        };
+        let run = left(self.limits.run, self.total());
+        let own = self.limits.phases.get(&phase).copied().unwrap_or_default();
+        let own = left(own, self.accounts[phase.index()].total());
+        let least = |a: Option<f64>, b: Option<f64>| a.map_or(b, |a| Some(b.map_or(a, |b| a.min(b))));
+        Budget { tokens: run.tokens.into_iter().chain(own.tokens).min(), usd: least(run.usd, own.usd) }
+    }
+
+    fn total(&self) -> Amount {
+        Amount { tokens: self.tokens, usd: self.usd, has_unknown_cost: self.unknown_costs > 0 }
+    }
+}
+
+/// Whose budget it is.
+#[derive(Debug, Clone, Copy)]
+enum Scope {
+    Run,
+    Phase,
+}
+
+/// Why a budget ends an agent, and the remedy.
+fn reason(budget: Budget, used: Amount, of: Scope) -> String {
+    let (whose, remedy) = match of {
+        Scope::Run => {
+            ("the run's", "`cliq run --resume` with a larger `--budget-tokens` or `--budget-usd` goes on")
+        }
+        Scope::Phase => (
+            "its",
+            "a larger `budget:` of the phase in team.yml, `cliq assemble` and `cliq run --resume` go on",
+        ),
+    };
+    match (budget.tokens, budget.usd) {
+        (Some(limit), _) if used.tokens >= limit => {
+            format!("{whose} budget of {limit} tokens is spent, {} were used: {remedy}", used.tokens)
+        }
+        (_, Some(limit)) if used.usd >= limit => {
+            format!("{whose} budget of {limit} USD is spent, {:.4} were used: {remedy}", used.usd)
+        }
+        (_, limit) => format!(
+            "{whose} budget of {} USD cannot be kept, as a part of what was used has no known cost: the setting `prices.MODEL` gives a model its price",
+            limit.unwrap_or_default()
+        ),
+    }
+}
