@@ -101,6 +101,12 @@ impl Inbox {
         Ok(recovered)
     }
 
+    /// Whether there are files to be brought in.
+    #[must_use]
+    pub fn has_files(&self) -> bool {
+        files(&self.root).is_ok_and(|files| !files.is_empty())
+    }
+
     /// Brings all files that are there into the queue, the oldest first.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use cliq_markers::MarkerKind;
 
 use crate::model::{Job, Plan, Purpose, Why, WorkId};
@@ -29,7 +29,8 @@ pub fn brief(plan: &Plan, name: &str, plan_file: &Utf8Path, job: &Job) -> String
     if let Some(brief) = &job.brief {
         let _ = write!(text, "\n## {}\n\n{}\n", heading(brief.why, role), quoted(&brief.text));
     }
-    let _ = write!(text, "\n## Your part\n\n{}\n", part(role, name, plan_file, work));
+    let is_merge = job.brief.as_ref().is_some_and(|brief| brief.why == Why::MergeDrafts);
+    let _ = write!(text, "\n## Your part\n\n{}\n", part(role, name, plan_file, work, is_merge));
     let is_asked = job.brief.as_ref().is_some_and(|brief| brief.why == Why::Checkpoint);
     let formats = formats(role, work, name, is_asked);
     if !formats.is_empty() {
@@ -53,6 +54,9 @@ fn heading(why: Why, role: Role) -> &'static str {
         Why::Advise => "What you are asked",
         Why::Mend if role == Role::HealthAuditor => "What was wrong",
         Why::Mend => "What is wrong",
+        Why::Addition => "What another task needs of you",
+        Why::MergeDrafts => "The drafts, beside the plan's file",
+        Why::MergeBranches => "What is known of conflicts",
     }
 }
 
@@ -65,9 +69,23 @@ fn quoted(text: &str) -> String {
         .to_owned()
 }
 
-fn part(role: Role, name: &str, plan_file: &Utf8Path, work: Option<WorkId>) -> String {
+/// The file of a planner's draft, beside the plan's file.
+#[must_use]
+pub(crate) fn draft_file(plan_file: &Utf8Path, planner: u32) -> Utf8PathBuf {
+    plan_file.with_file_name("drafts").join(format!("{}.md", WorkId::Draft { planner }))
+}
+
+fn part(role: Role, name: &str, plan_file: &Utf8Path, work: Option<WorkId>, is_merge: bool) -> String {
     let emit = |signal: &str| format!("`cliq signal emit {signal} {name}`");
     match role {
+        Role::Planner if let Some(WorkId::Draft { planner }) = work => format!(
+            "You are planner {planner} of several. Work out waves and tasks on your own, and write them as a draft into {}: `## Wave 1` headings, `### Task 1: TITLE` below them, each with what is to be done. Then say `cliq signal emit planner_draft_finished {name} --payload '{{\"planner_id\":{planner}}}'`.",
+            draft_file(plan_file, planner)
+        ),
+        Role::Planner if is_merge => format!(
+            "Several planners have worked out waves and tasks, each in a file of its own. Read all of them, and write one plan that takes the best of each into {plan_file}: `## Wave 1` headings, `### Task 1: TITLE` below them. Tasks of a wave are done at the same time. Then say {}.",
+            emit("planner_finished")
+        ),
         Role::Planner => format!(
             "Work out waves and tasks, and write them into {plan_file}: `## Wave 1` headings, `### Task 1: TITLE` below them, each with what is to be done. Tasks of a wave are done at the same time. Then say {}.",
             emit("planner_finished")

@@ -44,6 +44,11 @@ pub trait PlanAgents: Send + Sync {
     /// Why it cannot be run, for people.
     fn run_plan(&self, assignment: &Assignment) -> Result<RunPlan, String>;
 
+    /// Projects whose inboxes are read although no plan or signal of theirs is stored.
+    fn projects(&self) -> Vec<Utf8PathBuf> {
+        Vec::new()
+    }
+
     /// Whether an environment variable is set.
     fn has_env(&self, name: &str) -> bool;
 }

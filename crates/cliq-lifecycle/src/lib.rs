@@ -10,6 +10,7 @@
 
 mod brief;
 mod daemon;
+mod document;
 mod machine;
 mod model;
 mod plan_file;
@@ -21,12 +22,13 @@ mod worktrees;
 
 pub use brief::brief;
 pub use daemon::{Assignment, Daemon, DaemonEvent, PlanAgents, job_dir, plan_dir, read_plan_file};
+pub use document::{plan_document, role_of, stage_of, why_of};
 pub use machine::{Command, Context, Effects, Event, Note};
 pub use model::{
-    About, Brief, Config, Hold, Infrastructure, Job, PLAN_VERSION, Plan, PlanState, Purpose, Question, Slots,
-    Stage, TaskLoop, Why, Work, WorkId,
+    About, Brief, Config, Hold, Infrastructure, Job, PLAN_VERSION, Plan, PlanState, Purpose, Question,
+    SharedFile, Slots, Stage, TaskLoop, Why, Work, WorkId,
 };
 pub use plan_file::{PlanFile, PlanProblem, TaskSpec, WaveSpec};
 pub use role::Role;
-pub use service::{Plans, StepError, read};
+pub use service::{AddError, Plans, StepError, read};
 pub use table::{plan_table, task_table};

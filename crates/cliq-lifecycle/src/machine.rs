@@ -6,9 +6,10 @@ mod plan;
 mod wave;
 
 use cliq_gateway::{NewSignal, PlanName, SignalType};
+use cliq_orchestrator::UsageSummary;
 use serde_json::{Map, Value, json};
 
-use crate::model::{Config, Job, Plan, PlanState, Purpose, Stage, WorkId};
+use crate::model::{Brief, Config, Job, Plan, PlanState, Purpose, Stage, Why, WorkId};
 use crate::plan_file::PlanFile;
 use crate::role::Role;
 
@@ -30,6 +31,17 @@ pub enum Event {
         text: String,
         /// Whether it ended well.
         success: bool,
+        /// The usage of language models.
+        usage: Option<UsageSummary>,
+    },
+    /// An agent that the plan no longer wanted was stopped, and has used a language model.
+    StoppedJobUsed {
+        /// What it was for.
+        purpose: Purpose,
+        /// Its role.
+        role: Role,
+        /// The usage.
+        usage: UsageSummary,
     },
     /// An agent could not be started.
     JobNotStarted {
@@ -120,7 +132,14 @@ impl Plan {
         let mut effects = Effects::default();
         match event {
             Event::Signal { kind, payload } => next.signal(kind, &payload, context, &mut effects)?,
-            Event::JobEnded { job, text, success } => {
+            Event::StoppedJobUsed { purpose, role, usage } => {
+                next.add_usage(purpose, role, &usage, &mut effects);
+            }
+            Event::JobEnded { job, text, success, usage } => {
+                let of = next.jobs.iter().find(|known| known.id == job).map(|job| (job.purpose, job.role));
+                if let (Some(usage), Some((purpose, Some(role)))) = (usage, of) {
+                    next.add_usage(purpose, role, &usage, &mut effects);
+                }
                 next.job_ended(job, &text, success, context, &mut effects)?
             }
             Event::JobNotStarted { job, why } => next.job_not_started(job, &why, &mut effects)?,
@@ -150,8 +169,11 @@ impl Plan {
             (&[Role::Critic], config.slots.critics),
             (&[Role::Auditor], config.slots.auditors),
             (&[Role::Developer, Role::Coder, Role::BusinessAnalyst], config.slots.developers),
-            // The plan's own work is one at a time.
-            (&[Role::Planner, Role::Architect, Role::Reviewer, Role::Master, Role::Fixer], 1),
+            // The plan's own work is one at a time, save for drafts of it.
+            (
+                &[Role::Planner, Role::Architect, Role::Reviewer, Role::Master, Role::Fixer],
+                config.planners.max(1),
+            ),
         ];
         for (kinds, slots) in roles {
             let running = |plan: &Self| {
@@ -171,7 +193,16 @@ impl Plan {
     }
 
     fn start(&mut self, id: WorkId, role: Role, effects: &mut Effects) {
-        let Some(brief) = self.works.get(&id).map(|work| work.brief.clone()) else { return };
+        let Some(work) = self.works.get_mut(&id) else { return };
+        let mut brief = work.brief.clone();
+        if matches!(role, Role::Developer | Role::Coder) && !work.additions.is_empty() {
+            let additions = std::mem::take(&mut work.additions).join("\n\n");
+            effects.note("additions", json!({"task": id, "text": additions}));
+            match &mut brief {
+                Some(brief) => brief.text.extend(["\n\n", additions.as_str()]),
+                None => brief = Some(Brief { why: Why::Addition, text: additions }),
+            }
+        }
         let job = self.add_job(Purpose::Work(id), Some(role), brief);
         if let Some(work) = self.works.get_mut(&id) {
             work.stage = Stage::Running { role, job };
@@ -183,6 +214,15 @@ impl Plan {
         let id = self.number();
         self.jobs.push(Job { id, purpose, role, brief, settled: false });
         id
+    }
+
+    fn add_usage(&mut self, purpose: Purpose, role: Role, usage: &UsageSummary, effects: &mut Effects) {
+        let work = match purpose {
+            Purpose::Work(work) | Purpose::Advise(work) => work,
+            Purpose::Infrastructure | Purpose::Merge { .. } => WorkId::Plan,
+        };
+        self.usage.entry(work).or_default().entry(role).or_default().merge(usage);
+        effects.note("usage", json!({"work": work, "role": role, "tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out, "cost_usd": usage.cost_usd}));
     }
 
     fn number(&mut self) -> u64 {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
+use cliq_orchestrator::UsageSummary;
 use serde::{Deserialize, Serialize};
 
 use crate::plan_file::{PlanFile, TaskSpec};
@@ -68,6 +69,11 @@ impl fmt::Display for PlanState {
 pub enum WorkId {
     /// The plan as a whole.
     Plan,
+    /// A draft of the plan, by one of several planners: `draft-2`.
+    Draft {
+        /// The planner, from 1 on.
+        planner: u32,
+    },
     /// A task.
     Task {
         /// Its wave, from 1 on.
@@ -81,6 +87,7 @@ impl fmt::Display for WorkId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plan => f.write_str("plan"),
+            Self::Draft { planner } => write!(f, "draft-{planner}"),
             Self::Task { wave, task } => write!(f, "w{wave}-t{task}"),
         }
     }
@@ -98,6 +105,9 @@ impl FromStr for WorkId {
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "plan" {
             return Ok(Self::Plan);
+        }
+        if let Some(planner) = text.strip_prefix("draft-").and_then(|planner| planner.parse().ok()) {
+            return Ok(Self::Draft { planner });
         }
         let numbers = text.strip_prefix('w').and_then(|rest| rest.split_once("-t"));
         let id = numbers
@@ -198,6 +208,9 @@ pub struct Work {
     /// What the next agent should know: what a review found, advice, a person's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<Brief>,
+    /// Changes that other tasks need of it. It is not complete before an agent was told of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub additions: Vec<String>,
 }
 
 /// Why an agent is started, beside its role.
@@ -231,6 +244,12 @@ pub enum Why {
     Advise,
     /// Infrastructure is broken.
     Mend,
+    /// Another task needs a change of a file that this one has.
+    Addition,
+    /// Several planners have drafts, which are to become one plan.
+    MergeDrafts,
+    /// Branches are brought together, and what is known of their conflicts.
+    MergeBranches,
 }
 
 /// What a job is for.
@@ -314,7 +333,7 @@ pub enum Infrastructure {
 }
 
 /// A plan, with all that is known of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The format of this document.
     pub version: u32,
@@ -351,6 +370,23 @@ pub struct Plan {
     /// Specifications by which a business analyst replaced those of the file.
     #[serde(default)]
     pub expanded: BTreeMap<WorkId, String>,
+    /// The usage of language models, by piece of work and role. Work on infrastructure counts for the plan.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub usage: BTreeMap<WorkId, BTreeMap<Role, UsageSummary>>,
+    /// Files that tasks of the wave change at the same time, as they could not wait for one another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared_files: Vec<SharedFile>,
+}
+
+/// A file that two tasks change at the same time, each in its own worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedFile {
+    /// The file.
+    pub path: String,
+    /// The task that could not wait.
+    pub task: WorkId,
+    /// The task that has the file; `None` where none does.
+    pub holder: Option<WorkId>,
 }
 
 /// The version of [`Plan`].
@@ -377,6 +413,8 @@ impl Plan {
             experts: Vec::new(),
             completed: BTreeSet::new(),
             expanded: BTreeMap::new(),
+            usage: BTreeMap::new(),
+            shared_files: Vec::new(),
         }
     }
 
@@ -390,6 +428,15 @@ impl Plan {
             spec.body.clone_from(expanded);
         }
         Some(spec)
+    }
+
+    /// The usage of all work; `None` where none was reported.
+    #[must_use]
+    pub fn total_usage(&self) -> Option<UsageSummary> {
+        let mut parts = self.usage.values().flat_map(BTreeMap::values);
+        let mut sum = parts.next()?.clone();
+        parts.for_each(|usage| sum.merge(usage));
+        Some(sum)
     }
 
     /// Whether a wave is being worked on.
@@ -409,7 +456,7 @@ impl Plan {
 
     /// The tasks of the wave.
     pub fn tasks(&self) -> impl Iterator<Item = (WorkId, &Work)> {
-        self.works.iter().filter(|(id, _)| **id != WorkId::Plan).map(|(id, work)| (*id, work))
+        self.works.iter().filter(|(id, _)| matches!(id, WorkId::Task { .. })).map(|(id, work)| (*id, work))
     }
 }
 
@@ -430,6 +477,8 @@ pub struct Config {
     pub architect: bool,
     /// Whether a business analyst spells out tasks that have no text.
     pub business_analyst: bool,
+    /// How many planners draft a plan, at least 1. With several, another one merges their drafts.
+    pub planners: u32,
 }
 
 /// How a task is done.
@@ -462,6 +511,7 @@ impl Default for Config {
             auto_implement: true,
             architect: false,
             business_analyst: false,
+            planners: 1,
         }
     }
 }

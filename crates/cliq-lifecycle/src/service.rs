@@ -1,13 +1,19 @@
 //! Steps of stored plans: load, step, store, all or nothing.
 
+use std::fs::{self, TryLockError};
 use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8Path;
+use cliq_fs::{FsError, IoContext, open_append, write_atomic};
 
 use cliq_gateway::{Claim, Finish, GatewayError, NewEvent, Outcome, PlanName, PlanRow, Step, Store};
 use serde_json::json;
 
+use crate::daemon::plan_dir;
 use crate::machine::{Context, Effects, Event};
 use crate::model::{PLAN_VERSION, Plan};
-use crate::plan_file::PlanFile;
+use crate::plan_file::{PlanFile, PlanProblem};
 
 /// How often a step is made anew because somebody else changed the plan at the same time.
 const ATTEMPTS: u32 = 20;
@@ -51,6 +57,21 @@ pub enum StepError {
         /// Why.
         why: String,
     },
+}
+
+/// Why a plan was not added.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddError {
+    /// The text is no plan.
+    #[error("{}", .0.iter().map(|problem| format!("line {}: {}", problem.line, problem.message)).collect::<Vec<_>>().join("; "))]
+    Text(Vec<PlanProblem>),
+    /// Its file cannot be written.
+    #[error(transparent)]
+    File(#[from] FsError),
+    /// There is one of that name, or the store cannot be used.
+    #[error(transparent)]
+    Step(#[from] StepError),
 }
 
 /// Plans in a store.
@@ -99,6 +120,38 @@ impl Plans {
             Outcome::Applied => Ok(()),
             Outcome::Stale => Err(StepError::Exists { plan: name.to_string(), project: project.to_owned() }),
         }
+    }
+
+    /// Adds a plan with the text of its file, which goes to `.cliq/plans/<name>/plan.md`. Adds of one project are made one
+    /// after the other, so that the file is that of the plan.
+    ///
+    /// # Errors
+    /// The text is no plan, there is one of that name, or the file or the store cannot be written.
+    pub async fn add_text(
+        &self,
+        project: &Utf8Path,
+        name: &PlanName,
+        text: &str,
+    ) -> Result<PlanFile, AddError> {
+        let file = PlanFile::parse(text).map_err(AddError::Text)?;
+        let folder = plan_dir(project, name.as_str());
+        let plans = folder.parent().unwrap_or(&folder).to_owned();
+        fs::create_dir_all(&folder).at("create", &folder)?;
+        let lock = plans.join(".lock");
+        let lock_file = open_append(&lock)?;
+        while let Err(error) = lock_file.try_lock() {
+            match error {
+                TryLockError::WouldBlock => tokio::time::sleep(Duration::from_millis(5)).await,
+                TryLockError::Error(error) => return Err(error).at("lock", &lock).map_err(Into::into),
+            }
+        }
+        if self.store.plan(project.as_str(), name.as_str()).await.map_err(StepError::from)?.is_some() {
+            let (plan, project) = (name.to_string(), project.to_string());
+            return Err(StepError::Exists { plan, project }.into());
+        }
+        write_atomic(&folder.join("plan.md"), text.as_bytes())?;
+        self.add(project.as_str(), name, file.clone()).await?;
+        Ok(file)
     }
 
     /// A plan with its row.

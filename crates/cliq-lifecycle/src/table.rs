@@ -175,7 +175,9 @@ pub fn task_table() -> String {
                 let asked = Brief { why: Why::Checkpoint, text: String::new() };
                 work.brief = Some(asked).filter(|_| work.strikes > 0);
             }
-            match plan.step(Event::JobEnded { job, text: text.to_owned(), success: true }, &context) {
+            match plan
+                .step(Event::JobEnded { job, text: text.to_owned(), success: true, usage: None }, &context)
+            {
                 Ok(_) => plan.works.get(&id).map_or_else(|| "–".to_owned(), |work| describe(work, role)),
                 Err(_) => "–".to_owned(),
             }

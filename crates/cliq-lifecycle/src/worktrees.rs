@@ -27,7 +27,7 @@ impl Worktrees {
     fn name(&self, work: WorkId) -> String {
         match work {
             WorkId::Plan => self.plan.clone(),
-            WorkId::Task { .. } => format!("{}-{work}", self.plan),
+            WorkId::Draft { .. } | WorkId::Task { .. } => format!("{}-{work}", self.plan),
         }
     }
 
@@ -63,7 +63,7 @@ impl Worktrees {
         } else {
             let from = match work {
                 WorkId::Plan => "HEAD".to_owned(),
-                WorkId::Task { .. } => {
+                WorkId::Draft { .. } | WorkId::Task { .. } => {
                     self.ensure_now(WorkId::Plan)?;
                     self.branch(WorkId::Plan)
                 }

@@ -76,8 +76,9 @@ impl World {
     #[track_caller]
     fn says(&mut self, role: Role, work: &str, text: &str) -> Effects {
         let job = self.job(role, work);
-        let effects =
-            self.step(Event::JobEnded { job, text: text.to_owned(), success: true }).expect("it fits");
+        let effects = self
+            .step(Event::JobEnded { job, text: text.to_owned(), success: true, usage: None })
+            .expect("it fits");
         self.emitted(&effects);
         effects
     }
@@ -294,6 +295,123 @@ fn file_conflicts_queue_behind_the_holder() {
     assert!(matches!(world.stage("w1-t2"), Stage::Running { .. }), "nobody has it");
 }
 
+const NO_WAIT: &str = "\n\nAssigned To: w1-t1\nI Need To: add a field\nCan Wait: NO\n";
+
+fn brief_of(world: &World, role: Role, work: &str) -> cliq_lifecycle::Brief {
+    let job = world.job(role, work);
+    world.plan.jobs.iter().find(|other| other.id == job).and_then(|job| job.brief.clone()).expect("a brief")
+}
+
+#[test]
+fn a_change_that_cannot_wait_is_handed_to_the_holder() {
+    let mut world = World::markers(Config::default());
+    world.says(Role::Developer, "w1-t2", &format!("FILE CONFLICT: a.rs{NO_WAIT}"));
+    let brief = brief_of(&world, Role::Developer, "w1-t2");
+    assert!(
+        brief.why == Why::GoOn && brief.text.contains("Task w1-t1 makes the change of a.rs"),
+        "{brief:?}"
+    );
+    // The holder is at work: it gets the change before it is reviewed, and in its next brief.
+    world.says(Role::Developer, "w1-t1", "READY_FOR_REVIEW: w1-t1");
+    let brief = brief_of(&world, Role::Developer, "w1-t1");
+    assert!(brief.why == Why::Addition && brief.text.contains("add a field"), "{brief:?}");
+    world.complete("w1-t1");
+    assert_eq!(*world.stage("w1-t1"), Stage::Complete);
+    // Nobody has the file any more who could change it.
+    world.says(Role::Developer, "w1-t2", &format!("FILE CONFLICT: a.rs{NO_WAIT}"));
+    assert!(matches!(world.stage("w1-t2"), Stage::Held { by: Hold::Person { .. }, .. }));
+    assert!(world.plan.questions[0].text.contains("a.rs"));
+}
+
+#[test]
+fn a_change_comes_late_and_is_not_lost() {
+    // The holder is with its auditor, who passes it: it works again before it is complete.
+    let mut world = World::markers(Config::default());
+    world.says(Role::Developer, "w1-t1", "READY_FOR_REVIEW: w1-t1");
+    world.says(Role::Critic, "w1-t1", "REVIEW_PASSED: w1-t1");
+    world.says(Role::Developer, "w1-t2", &format!("FILE CONFLICT: a.rs{NO_WAIT}"));
+    world.says(Role::Auditor, "w1-t1", "AUDIT_PASSED: w1-t1");
+    assert_eq!(brief_of(&world, Role::Developer, "w1-t1").why, Why::Addition);
+    // One that has not begun gets it with its first brief.
+    let mut world = World::markers(Config {
+        slots: Slots { developers: 1, critics: 1, auditors: 1 },
+        ..Config::default()
+    });
+    world.says(Role::Developer, "w1-t1", "FILE CONFLICT: x.rs\n\nAssigned To: w1-t3\nCan Wait: NO\n");
+    world.complete("w1-t1");
+    world.complete("w1-t2");
+    assert_eq!(brief_of(&world, Role::Developer, "w1-t3").why, Why::Addition);
+}
+
+#[test]
+fn with_branches_both_change_the_file_and_the_merge_knows() {
+    let mut world = World::markers(Config::default());
+    world.plan.file.branches = true;
+    world.says(Role::Developer, "w1-t2", &format!("FILE CONFLICT: a.rs{NO_WAIT}"));
+    let brief = brief_of(&world, Role::Developer, "w1-t2");
+    assert!(brief.text.contains("in your own worktree") && brief.text.contains("w1-t1"), "{brief:?}");
+    for task in ["w1-t1", "w1-t2", "w1-t3"] {
+        world.complete(task);
+    }
+    let merge =
+        world.plan.jobs.iter().find(|job| matches!(job.purpose, Purpose::Merge { .. })).expect("a merge");
+    let text = &merge.brief.as_ref().expect("a brief").text;
+    assert!(text.contains("a.rs: changed by w1-t2 and by w1-t1"), "{text}");
+    let job = merge.id;
+    world.step(Event::JobEnded { job, text: "conflict".into(), success: false, usage: None }).unwrap();
+    assert!(world.plan.questions[0].text.contains("a.rs: changed by w1-t2 and by w1-t1"));
+}
+
+#[test]
+fn drafts_of_several_planners_are_merged_by_one() {
+    let empty = PlanFile::parse("Goal.\n").expect("a plan");
+    let mut world = World::new(Config { planners: 3, ..Config::default() });
+    (world.plan, world.file) = (Plan::new(empty.clone()), empty);
+    world.signal("plan_start", "");
+    assert_eq!(world.running(), ["planner draft-1", "planner draft-2", "planner draft-3"]);
+    assert!(world.try_signal("plan_start", "").unwrap().ignored.is_some());
+    world.signal("planner_draft_finished", r#"{"planner_id": 2}"#);
+    world.signal("planner_draft_finished", r#"{"planner_id": "planner-3"}"#);
+    assert_eq!(world.running(), ["planner draft-1"]);
+    // One that says nothing and ends well has its draft too.
+    world.says(Role::Planner, "draft-1", "I wrote it.");
+    assert_eq!(world.running(), ["planner plan"]);
+    let brief = brief_of(&world, Role::Planner, "plan");
+    assert!(brief.why == Why::MergeDrafts && brief.text.contains("drafts/draft-3.md"), "{brief:?}");
+    world.file = file();
+    world.signal("planner_finished", "");
+    assert_eq!(world.plan.state, PlanState::Implementing);
+    assert_eq!(world.plan.wave, 1);
+    // A planner that finishes the plan alone settles the others.
+    let empty = PlanFile::parse("Goal.\n").expect("a plan");
+    let mut world = World::new(Config { planners: 2, auto_implement: false, ..Config::default() });
+    (world.plan, world.file) = (Plan::new(empty.clone()), empty);
+    world.signal("plan_start", "");
+    world.file = file();
+    world.signal("planner_finished", "");
+    assert_eq!((world.plan.state, world.running().len(), world.plan.works.len()), (PlanState::Ready, 0, 0));
+}
+
+#[test]
+fn usage_counts_for_task_and_role() {
+    let mut world = World::markers(Config::default());
+    let usage =
+        cliq_orchestrator::UsageSummary::of([&cliq_protocol::Usage { tokens_in: 7, ..Default::default() }]);
+    let job = world.job(Role::Developer, "w1-t1");
+    let text = "READY_FOR_REVIEW: w1-t1".to_owned();
+    let effects =
+        world.step(Event::JobEnded { job, text, success: true, usage: Some(usage.clone()) }).unwrap();
+    assert!(effects.notes.iter().any(|note| note.kind == "usage" && note.detail["role"] == "developer"));
+    let stopped = Event::StoppedJobUsed { purpose: Purpose::Infrastructure, role: Role::Remediation, usage };
+    world.step(stopped).unwrap();
+    let by_task = serde_json::to_value(&world.plan.usage).unwrap();
+    assert_eq!(
+        (&by_task["w1-t1"]["developer"]["tokens_in"], &by_task["plan"]["remediation"]["tokens_in"]),
+        (&7.into(), &7.into())
+    );
+    assert_eq!(world.plan.total_usage().unwrap().tokens_in, 14);
+}
+
 #[test]
 fn what_nobody_understands() {
     let mut world = World::markers(Config::default());
@@ -362,11 +480,14 @@ fn branches_are_merged_before_the_next_wave() {
     }
     assert_eq!(world.running(), ["- merge 1"]);
     let job = world.plan.jobs.iter().find(|job| job.role.is_none()).unwrap().id;
-    world.step(Event::JobEnded { job, text: "conflict in a.rs".into(), success: false }).unwrap();
+    world
+        .step(Event::JobEnded { job, text: "conflict in a.rs".into(), success: false, usage: None })
+        .unwrap();
     assert!(world.plan.questions[0].text.contains("conflict in a.rs"));
     world.step(Event::Person(Command::Answer { question: None, text: "merged".into() })).unwrap();
     let job = world.plan.jobs.iter().find(|job| job.role.is_none()).unwrap().id;
-    let effects = world.step(Event::JobEnded { job, text: String::new(), success: true }).unwrap();
+    let effects =
+        world.step(Event::JobEnded { job, text: String::new(), success: true, usage: None }).unwrap();
     assert_eq!(effects.emit[0].0, SignalType::ImplementWave);
 }
 
@@ -407,7 +528,7 @@ fn apply(world: &mut World, choice: &Choice, pending: &mut Vec<(SignalType, Map<
             let text = MarkerKind::all()
                 .nth(*marker)
                 .map_or("?".to_owned(), |kind| kind.format().replace("[task_id]", &subject));
-            Event::JobEnded { job: job.id, text, success: *own }
+            Event::JobEnded { job: job.id, text, success: *own, usage: None }
         }
         Choice::NotStarted(at) => {
             let Some(job) = world.plan.jobs.get(*at % world.plan.jobs.len().max(1)) else { return };
@@ -531,7 +652,7 @@ fn goes_well(world: &mut World, mut pending: Vec<(SignalType, Map<String, Value>
                 Some(Role::Expert) => "EXPERT_ADVICE: r1".to_owned(),
                 Some(Role::Planner | Role::Architect) | None => String::new(),
             };
-            Event::JobEnded { job: job.id, text, success: true }
+            Event::JobEnded { job: job.id, text, success: true, usage: None }
         } else if world.plan.is_stuck() {
             Event::Signal { kind: SignalType::RetryWave, payload: Map::new() }
         } else {
@@ -565,6 +686,7 @@ fn config() -> impl Strategy<Value = Config> {
         auto_implement: flags[2],
         architect: flags[3],
         business_analyst: flags[4],
+        planners: cycles,
     })
 }
 

@@ -1,10 +1,10 @@
 //! The usage of a phase or a run: sums of what agents report, by model.
 
 use cliq_protocol::Usage;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The usage of a phase or a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UsageSummary {
     /// Tokens of input, cached ones included.

@@ -22,6 +22,7 @@ mod new_team;
 #[cfg(feature = "plans")]
 mod plan_agents;
 mod project;
+mod registry;
 mod requirement;
 mod rerun_rules;
 mod run_plan;

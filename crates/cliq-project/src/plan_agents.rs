@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, read_limited, write_atomic};
 use cliq_lifecycle::{Assignment, Config, PlanAgents, Role, Slots, TaskLoop};
 use cliq_orchestrator::RunPlan;
@@ -39,6 +39,10 @@ impl PlanAgents for SettingsPlanAgents {
         run_plan(&self.host, assignment).map_err(|error| error.to_string())
     }
 
+    fn projects(&self) -> Vec<Utf8PathBuf> {
+        self.host.registered_projects()
+    }
+
     fn has_env(&self, name: &str) -> bool {
         self.host.has_variable(name)
     }
@@ -63,6 +67,7 @@ pub fn plan_config(settings: &Settings) -> Config {
         auto_implement: settings.flag("auto_implement"),
         architect: settings.flag("use_architect"),
         business_analyst: settings.flag("use_business_analyst"),
+        planners: settings.count("planners").and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
     }
 }
 

@@ -51,6 +51,7 @@ impl Project {
         if !dir.settings().exists() {
             write_atomic(&dir.settings(), b"{}\n")?;
         }
+        host.register(dir.workspace());
         Ok(Self::of(dir, host))
     }
 

@@ -120,6 +120,12 @@ pub static KEYS: &[Key] = &[
         "whether the first wave begins by itself once a plan is planned",
     ),
     key(
+        "planners",
+        Kind::Count,
+        Some("1"),
+        "how many planners draft a plan that has no waves; with several, another one merges their drafts",
+    ),
+    key(
         "use_architect",
         Kind::Flag,
         Some("false"),

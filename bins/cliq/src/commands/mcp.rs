@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cliq_fs::ProjectLock;
 use cliq_gateway::{Filter, NewSignal, SignalStatus, Store};
-use cliq_lifecycle::read;
+use cliq_lifecycle::{plan_document, read};
 use cliq_mcp::{CreateSignal, Desk, ListSignals};
 use cliq_project::{RunState, RunStatus};
 use serde_json::{Value, json};
@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::gateway::{self, block_on};
 use crate::project;
-use crate::render::plan as show;
 
 pub(super) fn run() -> Result<ExitCode, Failure> {
     block_on(async {
@@ -61,12 +60,12 @@ impl Here {
         let Some(plan) = plan.or_else(own_plan) else {
             let rows = store.plans(Some(&project)).await?;
             let plans: Result<Vec<Value>, Failure> =
-                rows.iter().map(|row| Ok(show::document(&read(row)?, row))).collect();
+                rows.iter().map(|row| Ok(plan_document(&read(row)?, row))).collect();
             return Ok(json!({"plans": plans?}));
         };
         let row = store.plan(&project, &plan).await?;
         let row = row.ok_or_else(|| Failure::usage(format!("there is no plan `{plan}` in {project}")))?;
-        Ok(show::document(&read(&row)?, &row))
+        Ok(plan_document(&read(&row)?, &row))
     }
 
     fn run(&self) -> Result<Value, Failure> {

@@ -3,15 +3,16 @@
 mod attach;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{ProjectLock, write_atomic};
+use cliq_fs::ProjectLock;
 use cliq_gateway::{NewSignal, PlanEvent, PlanName, SignalType};
-use cliq_lifecycle::{Command, Context, Event, PlanFile, PlanState, Plans, plan_dir, read, read_plan_file};
+use cliq_lifecycle::{
+    AddError, Command, Context, Event, PlanState, Plans, plan_dir, plan_document, read, read_plan_file,
+};
 use cliq_project::{Project, plan_config};
 
 use crate::args::PlanCommand;
@@ -21,6 +22,8 @@ use crate::project;
 use crate::render::plan as show;
 use crate::ui::{self, paint};
 
+/// The most bytes of a plan's file.
+const LIMIT: u64 = 64 << 20;
 /// How often a followed plan is looked at.
 const STEP: Duration = Duration::from_millis(300);
 
@@ -65,34 +68,25 @@ async fn plans() -> Result<Plans, Failure> {
 async fn add(file: &Utf8Path, name: Option<&str>) -> Result<ExitCode, Failure> {
     let here = here()?;
     let dir = here.dir();
-    let text =
-        fs::read_to_string(file).map_err(|error| Failure::usage(format!("cannot read {file}: {error}")))?;
+    let bytes = cliq_fs::read_limited(file, LIMIT).map_err(|error| Failure::usage(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{file} is not UTF-8")))?;
     let stem = file.file_stem().unwrap_or_default();
     let name = match name {
         Some(name) => name_of(name)?,
         None => PlanName::parse(stem)
             .map_err(|why| Failure::usage(why).hint("`--name NAME` gives it another name"))?,
     };
-    let plan = PlanFile::parse(&text).map_err(|problems| {
-        for problem in problems {
-            ui::error(&format!("{file}:{}: {}", problem.line, problem.message));
+    let plan = plans().await?.add_text(dir.workspace(), &name, &text).await.map_err(|error| match error {
+        AddError::Text(problems) => {
+            for problem in problems {
+                ui::error(&format!("{file}:{}: {}", problem.line, problem.message));
+            }
+            Failure::reported(Kind::Usage)
         }
-        Failure::reported(Kind::Usage)
+        AddError::Step(error) => error.into(),
+        other => Failure::failed(other.to_string()),
     })?;
-    let plans = plans().await?;
-    let project = dir.workspace().as_str();
-    if plans.store().plan(project, name.as_str()).await?.is_some() {
-        return Err(cliq_lifecycle::StepError::Exists {
-            plan: name.to_string(),
-            project: project.to_owned(),
-        }
-        .into());
-    }
-    let folder = plan_dir(dir.workspace(), name.as_str());
-    fs::create_dir_all(&folder)?;
-    write_atomic(&folder.join("plan.md"), text.as_bytes())?;
     let (waves, tasks) = (plan.waves.len(), plan.waves.iter().map(|wave| wave.tasks.len()).sum::<usize>());
-    plans.add(project, &name, plan).await?;
     let some = |n, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let (waves, tasks) = (some(waves, "wave"), some(tasks, "task"));
     ui::line(format!("plan {} is ready: {waves}, {tasks}", paint(ui::BOLD, &name)))?;
@@ -183,7 +177,7 @@ async fn status(plan: &str, as_json: bool, watch: bool) -> Result<ExitCode, Fail
     loop {
         let (stored, row) = plans.load(project, name.as_str()).await?;
         if as_json {
-            ui::json(&show::document(&stored, &row))?;
+            ui::json(&plan_document(&stored, &row))?;
             return Ok(ExitCode::SUCCESS);
         }
         let text = show::status(&stored, name.as_str());
@@ -205,7 +199,7 @@ async fn show_plan(plan: &str, as_json: bool) -> Result<ExitCode, Failure> {
     let dir = here.dir();
     let (stored, row) = plans().await?.load(dir.workspace().as_str(), name.as_str()).await?;
     if as_json {
-        let mut value = show::document(&stored, &row);
+        let mut value = plan_document(&stored, &row);
         value["file"] = serde_json::json!(stored.file);
         ui::json(&value)?;
     } else {
@@ -238,7 +232,7 @@ async fn list(all: bool, as_json: bool) -> Result<ExitCode, Failure> {
     let rows = plans().await?.store().plans(project.as_ref().map(|path| path.as_str())).await?;
     if as_json {
         let values: Result<Vec<_>, Failure> =
-            rows.iter().map(|row| Ok(show::document(&read(row)?, row))).collect();
+            rows.iter().map(|row| Ok(plan_document(&read(row)?, row))).collect();
         ui::json(&serde_json::json!({"plans": values?}))?;
         return Ok(ExitCode::SUCCESS);
     }

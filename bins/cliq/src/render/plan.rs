@@ -3,10 +3,12 @@
 use std::fmt::Write;
 
 use camino::Utf8Path;
-use cliq_gateway::{PlanEvent, PlanRow};
-use cliq_lifecycle::{About, Hold, Infrastructure, Plan, PlanState, Stage, WorkId};
-use serde_json::{Value, json};
+use cliq_gateway::PlanEvent;
+use cliq_lifecycle::{About, Infrastructure, Plan, PlanState, Stage, WorkId, role_of, stage_of, why_of};
+use cliq_orchestrator::UsageSummary;
+use serde_json::Value;
 
+use crate::render::usage;
 use crate::ui::{self, paint};
 
 pub(crate) fn state(state: PlanState) -> String {
@@ -19,81 +21,6 @@ pub(crate) fn state(state: PlanState) -> String {
         PlanState::Cancelled => ui::YELLOW,
     };
     paint(style, state)
-}
-
-/// docs/signals.md, "Plans for programs".
-pub(crate) fn document(plan: &Plan, row: &PlanRow) -> Value {
-    let tasks = plan.file.waves.iter().zip(1..).flat_map(|(wave, n)| {
-        wave.tasks.iter().zip(1..).map(move |(task, m)| (WorkId::Task { wave: n, task: m }, task))
-    });
-    let tasks: Vec<Value> = tasks
-        .map(|(id, task)| {
-            let mut value = json!({"id": id, "title": task.title, "stage": stage_of(plan, id)});
-            if let Some(work) = plan.works.get(&id) {
-                value["failures"] = work.failures.into();
-                value["role"] = json!(role_of(&work.stage));
-                value["why"] = json!(why_of(&work.stage));
-            }
-            value
-        })
-        .collect();
-    json!({
-        "project": row.project,
-        "name": row.name,
-        "state": plan.state,
-        "wave": plan.wave,
-        "waves": plan.file.waves.len(),
-        "wave_over": plan.wave_over,
-        "stuck": plan.is_stuck(),
-        "tasks": tasks,
-        "jobs": plan.jobs,
-        "questions": plan.questions,
-        "infrastructure": plan.infrastructure,
-        "verify_cycles": plan.verify_cycles,
-        "force_promoted": plan.force_promoted,
-        "experts": plan.experts,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    })
-}
-
-/// How far a task is, in a word: also those of waves that are over or have not begun.
-fn stage_of(plan: &Plan, id: WorkId) -> &'static str {
-    let WorkId::Task { wave, .. } = id else { return "" };
-    let later = wave > plan.wave;
-    match plan.works.get(&id).map(|work| &work.stage) {
-        Some(Stage::Queued { .. }) => "queued",
-        Some(Stage::Running { .. }) => "running",
-        Some(Stage::Held { .. }) => "held",
-        Some(Stage::Complete) => "complete",
-        Some(Stage::Failed { .. }) => "failed",
-        Some(Stage::SetAside { .. }) => "set_aside",
-        None if plan.completed.contains(&id) => "complete",
-        None if later || plan.wave == 0 => "pending",
-        None => "not_done",
-    }
-}
-
-fn role_of(stage: &Stage) -> Option<&'static str> {
-    match stage {
-        Stage::Queued { role } | Stage::Running { role, .. } | Stage::Held { role, .. } => {
-            Some(role.as_str())
-        }
-        Stage::Complete | Stage::Failed { .. } | Stage::SetAside { .. } => None,
-    }
-}
-
-fn why_of(stage: &Stage) -> Option<String> {
-    match stage {
-        Stage::Held { by, .. } => Some(match by {
-            Hold::Person { question } => format!("question {question}"),
-            Hold::Expert { .. } => "an expert is asked".to_owned(),
-            Hold::File { path, holder } => format!("{holder} has {path}"),
-            Hold::Infrastructure => "infrastructure is blocked".to_owned(),
-        }),
-        Stage::Failed { why } | Stage::SetAside { why } => Some(why.clone()),
-        Stage::Queued { .. } | Stage::Running { .. } | Stage::Complete => None,
-    }
 }
 
 /// One line.
@@ -149,8 +76,16 @@ pub(crate) fn status(plan: &Plan, name: &str) -> String {
                     );
                 }
             }
+            if let Some(usage) = plan.usage.get(&id) {
+                let mut sum = UsageSummary::default();
+                usage.values().for_each(|usage| sum.merge(usage));
+                let _ = write!(text, "  {}", paint(ui::DIM, short(&sum)));
+            }
             text.push('\n');
         }
+    }
+    if let Some(usage) = plan.total_usage() {
+        let _ = writeln!(text, "  usage: {}", usage::sentence(&usage));
     }
     if let Some(role) = plan.works.get(&WorkId::Plan).and_then(|work| role_of(&work.stage)) {
         let _ = writeln!(text, "  {} {role}", paint(ui::CYAN, "▸"));
@@ -182,6 +117,10 @@ pub(crate) fn status(plan: &Plan, name: &str) -> String {
         );
     }
     text
+}
+
+fn short(usage: &UsageSummary) -> String {
+    format!("{} tokens, {}", usage::tokens(usage.tokens()), usage::cost(usage))
 }
 
 /// The goal and every task, with how far each is.

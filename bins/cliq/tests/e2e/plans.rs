@@ -510,3 +510,84 @@ fn what_a_dead_daemon_left_is_ended() {
     let _second = daemon(&env);
     env.wait_for("their end", || agents(&env).is_empty());
 }
+
+#[test]
+fn several_planners_draft_and_one_merges() {
+    let env = project();
+    // A draft goes where the brief says; the merging planner reads the drafts and writes the plan.
+    let hook = r#"if test "$CLIQ_ROLE" = planner && test -n "${CLIQ_DRAFT_FILE:-}"; then
+  echo "$CLIQ_TASK" >> "$CLIQ_PROJECT/drafted"; printf '## Wave 1\n\n### Task 1: by %s\n' "$CLIQ_TASK" > "$CLIQ_DRAFT_FILE"; exit 0
+fi
+if test "$CLIQ_ROLE" = planner; then cat "$(dirname "$CLIQ_PLAN_FILE")"/drafts/*.md > "$CLIQ_PROJECT/seen"; fi"#;
+    crew(&env, "markers", hook);
+    env.cliq(["settings", "set", "planners", "3"]).expect(0);
+    start(&env, "Goal.\n");
+    let _daemon = daemon(&env);
+    wait_for_state(&env, "done");
+    assert_eq!(env.read("drafted").lines().count(), 3);
+    let seen = env.read("seen");
+    assert!((1..=3).all(|n| seen.contains(&format!("by draft-{n}"))), "{seen}");
+}
+
+#[test]
+fn a_role_is_played_by_an_agent_of_the_projects_team_and_its_usage_counts() {
+    let env = Env::new(
+        "workflow:\n  phases:\n    - {name: own, type: standard, agent: worker}\n",
+        &[(
+            "worker",
+            "ok\nsay '\"status\":\"progress\",\"usage\":{\"model\":\"m\",\"tokens_in\":10,\"tokens_out\":2,\"cost_usd\":0.5}'\necho READY_FOR_REVIEW: $CLIQ_TASK\ncomplete\n",
+        )],
+    );
+    crew(&env, "markers", "");
+    env.cliq(["settings", "unset", "roles.developer.command"]).expect(0);
+    env.cliq(["settings", "set", "roles.developer.agent", "worker"]).expect(0);
+    start(&env, PLAN);
+    let _daemon = daemon(&env);
+    wait_for_state(&env, "done");
+    let status = status(&env);
+    assert_eq!(status["usage"]["tokens_in"], 30);
+    assert_eq!(status["usage_by_task"]["w1-t2"]["developer"]["cost_usd"], 0.5);
+    env.cliq(["plan", "status", "ship"])
+        .expect(0)
+        .says("usage: 30 tokens in, 6 out, $1.50")
+        .says("12 tokens, $0.5000");
+    env.cliq(["plan", "events", "ship"]).expect(0).says("tokens_in=10");
+}
+
+#[test]
+fn two_adds_of_one_name_at_the_same_moment() {
+    for _ in 0..5 {
+        let env = project();
+        let adds: Vec<Child> = (0..6)
+            .map(|n| {
+                env.write(
+                    &format!("p{n}.md"),
+                    &format!("Goal {n}.\n\n## Wave 1\n\n### Task 1: t\nDo {n}.\n"),
+                );
+                env.spawn(["plan", "add", &format!("p{n}.md"), "--name", "same"])
+            })
+            .collect();
+        let codes: Vec<Option<i32>> =
+            adds.into_iter().map(|mut add| add.wait().expect("it ends").code()).collect();
+        assert_eq!(codes.iter().filter(|code| **code == Some(0)).count(), 1, "{codes:?}");
+        assert!(codes.iter().all(|code| matches!(code, Some(0 | 4))), "{codes:?}");
+        // The file is that of the plan that was added.
+        let shown = env.cliq(["plan", "show", "same", "--json"]).expect(0).json();
+        let goal = shown["file"]["goal"].as_str().expect("a goal").to_owned();
+        assert!(env.read(".cliq/plans/same/plan.md").starts_with(&goal), "{goal}");
+    }
+}
+
+#[test]
+fn the_inbox_of_a_project_without_plans_is_read() {
+    let env = project();
+    let _daemon = daemon(&env);
+    env.write(".cliq/signals/inbox/planner-finished-ghost", "");
+    let failed = || {
+        let list = env.cliq(["signal", "list", "--status", "failed", "--json"]).expect(0).json();
+        list["signals"].as_array().is_some_and(|signals| signals.len() == 1)
+    };
+    env.wait_for("the signal", failed);
+    env.cliq(["signal", "list"]).expect(0).says("there is no plan `ghost`");
+    assert!(!env.exists(".cliq/signals/inbox/planner-finished-ghost"));
+}

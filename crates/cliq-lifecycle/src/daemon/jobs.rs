@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, PipelineStatus, open_regular, write_atomic};
 use cliq_gateway::PlanName;
-use cliq_orchestrator::{Journal, Run, RunEvent, RunPlan, RunView};
+use cliq_orchestrator::{Journal, Run, RunEvent, RunPlan, RunView, UsageSummary};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::projects::{job_dir, plan_dir, read_plan_file};
 use super::{Assignment, Daemon, DaemonEvent};
-use crate::brief::brief;
+use crate::brief::{brief, draft_file};
 use crate::machine::{Context, Event};
 use crate::model::{Config, Job, Plan, PlanState, Purpose, WorkId};
 use crate::service::{StepError, read};
@@ -36,6 +36,7 @@ pub(super) struct Running {
     /// Since when its part is done.
     settled: Option<Instant>,
     what: String,
+    job: Job,
 }
 
 /// A job that has ended.
@@ -46,11 +47,11 @@ pub(super) struct Ended {
 
 enum JobOutcome {
     /// It ran to its end.
-    Ended { text: String, success: bool, why: Option<String> },
+    Ended { text: String, success: bool, why: Option<String>, usage: Option<UsageSummary> },
     /// It could not be started.
     NotStarted(String),
-    /// It was told to stop: nothing came of it.
-    Stopped,
+    /// It was told to stop: nothing came of it but its usage.
+    Stopped(Option<UsageSummary>),
 }
 
 impl Daemon {
@@ -84,18 +85,32 @@ impl Daemon {
     ) -> Result<(), StepError> {
         let (_, plan, job) = ended.key.clone();
         let running = self.running.remove(&ended.key);
+        let of = running.as_ref().and_then(|running| Some((running.job.purpose, running.job.role?)));
         let what = running.map_or_else(|| format!("job {job}"), |running| running.what);
         let (event, why) = match ended.outcome {
-            JobOutcome::Ended { text, success, why } => {
+            JobOutcome::Ended { text, success, why, usage } => {
                 // Why an agent failed is what the next one, or a person, has to know.
                 let text = match &why {
                     Some(why) => format!("{}\n\n{why}\n", text.trim_end()),
                     None => text,
                 };
-                (Event::JobEnded { job, text, success }, why)
+                (Event::JobEnded { job, text, success, usage }, why)
             }
             JobOutcome::NotStarted(why) => (Event::JobNotStarted { job, why: why.clone() }, Some(why)),
-            JobOutcome::Stopped => return Ok(()),
+            JobOutcome::Stopped(usage) => {
+                let still_wanted = match self.plans.load(project, &plan).await {
+                    Ok((plan, _)) => plan.jobs.iter().any(|wanted| wanted.id == job),
+                    Err(_) => return Ok(()),
+                };
+                // A job that starts anew counts all it has used once it ends.
+                let Some((purpose, role, usage)) = of.zip(usage).map(|((p, r), usage)| (p, r, usage)) else {
+                    return Ok(());
+                };
+                if still_wanted {
+                    return Ok(());
+                }
+                (Event::StoppedJobUsed { purpose, role, usage }, None)
+            }
         };
         self.tell(DaemonEvent::Ended { plan: plan.clone(), what, why });
         let Ok(name) = PlanName::parse(&plan) else { return Ok(()) };
@@ -147,9 +162,12 @@ impl Daemon {
         let ends = self.ends.0.clone();
         if job.settled {
             // Its part was done before the daemon died; nobody has to do it again.
-            let outcome = JobOutcome::Ended { text: String::new(), success: true, why: None };
+            let outcome = JobOutcome::Ended { text: String::new(), success: true, why: None, usage: None };
             let _ = ends.send(Ended { key: key.clone(), outcome });
-            self.running.insert(key, Running { stop: CancellationToken::new(), settled: None, what });
+            self.running.insert(
+                key,
+                Running { stop: CancellationToken::new(), settled: None, what, job: job.clone() },
+            );
             return;
         }
         let worktrees = Worktrees::new(project, name);
@@ -164,16 +182,20 @@ impl Daemon {
             let of = key.clone();
             tokio::task::spawn_blocking(move || {
                 let outcome = match worktrees.merge(&tasks) {
-                    Ok(text) => JobOutcome::Ended { text, success: true, why: None },
+                    Ok(text) => JobOutcome::Ended { text, success: true, why: None, usage: None },
                     Err(why) => JobOutcome::Ended {
                         text: why.clone(),
                         success: false,
                         why: Some(format!("wave {wave} conflicts")),
+                        usage: None,
                     },
                 };
                 let _ = ends.send(Ended { key: of, outcome });
             });
-            self.running.insert(key, Running { stop: CancellationToken::new(), settled: None, what });
+            self.running.insert(
+                key,
+                Running { stop: CancellationToken::new(), settled: None, what, job: job.clone() },
+            );
             return;
         }
         let stop = CancellationToken::new();
@@ -199,7 +221,7 @@ impl Daemon {
             };
             send(&ends, of, outcome);
         });
-        self.running.insert(key, Running { stop, settled: None, what });
+        self.running.insert(key, Running { stop, settled: None, what, job: job.clone() });
     }
 
     /// Ends all agents. The plans still want them.
@@ -275,7 +297,14 @@ impl Workshop {
         dir.ensure_layout().map_err(|error| failed(&error))?;
         write_atomic(&dir.requirement(), self.text.as_bytes()).map_err(|error| failed(&error))?;
         let plan_file = plan_dir(&self.project, &self.name).join("plan.md");
-        let env = BTreeMap::from([
+        let draft = match work {
+            WorkId::Draft { planner } => Some(draft_file(&plan_file, planner)),
+            WorkId::Plan | WorkId::Task { .. } => None,
+        };
+        if let Some(drafts) = draft.as_ref().and_then(|draft| draft.parent()) {
+            fs::create_dir_all(drafts).map_err(|error| format!("cannot create {drafts}: {error}"))?;
+        }
+        let mut env = BTreeMap::from([
             ("CLIQ_PROJECT".to_owned(), self.project.to_string()),
             ("CLIQ_PLAN".to_owned(), self.name.clone()),
             ("CLIQ_PLAN_FILE".to_owned(), plan_file.to_string()),
@@ -283,6 +312,7 @@ impl Workshop {
             ("CLIQ_TASK".to_owned(), work.to_string()),
             ("CLIQ_BRIEF".to_owned(), dir.requirement().to_string()),
         ]);
+        env.extend(draft.map(|draft| ("CLIQ_DRAFT_FILE".to_owned(), draft.to_string())));
         Ok(Prepared::Assignment(Assignment {
             project: self.project,
             plan: self.name,
@@ -301,7 +331,8 @@ fn finished(dir: &CliqDir, phase: &str) -> Option<JobOutcome> {
         (PipelineStatus::Cancelled, _) => None,
         (status, why) => {
             let success = status == PipelineStatus::Completed;
-            Some(JobOutcome::Ended { text: output(dir, phase), success, why: why.filter(|_| !success) })
+            let (text, usage) = (output(dir, phase), used(dir));
+            Some(JobOutcome::Ended { text, success, why: why.filter(|_| !success), usage })
         }
     }
 }
@@ -337,10 +368,26 @@ async fn work(
     let view: RunView = run.finish().await;
     let success = view.completed();
     if stopped && !success {
-        return JobOutcome::Stopped;
+        return JobOutcome::Stopped(used(&dir));
     }
     let why = view.reason.clone().filter(|_| !success);
-    JobOutcome::Ended { text: output(&dir, assignment.role.as_str()), success, why }
+    JobOutcome::Ended { text: output(&dir, assignment.role.as_str()), success, why, usage: used(&dir) }
+}
+
+/// The usage of all attempts at a job: that of the last one, and of those that were interrupted before.
+fn used(dir: &CliqDir) -> Option<UsageSummary> {
+    let earlier = dir.history().read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
+    let earlier = earlier.map(|entry| entry.path().join("journal.jsonl"));
+    let mut sum: Option<UsageSummary> = None;
+    for path in earlier.chain([dir.journal()]) {
+        let Ok(Some(journal)) = Journal::read(&path) else { continue };
+        let mut view = RunView::empty();
+        journal.records.iter().for_each(|record| view.apply(record));
+        if let Some(usage) = view.usage() {
+            sum.get_or_insert_default().merge(&usage);
+        }
+    }
+    sum
 }
 
 /// What an agent printed, the end of it where it is long.

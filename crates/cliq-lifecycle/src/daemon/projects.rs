@@ -65,7 +65,16 @@ impl Daemon {
 
     /// Everything that can be done now is done. What is wrong with one project is no other's trouble.
     pub(super) async fn tick(&mut self) -> Result<(), StepError> {
-        for project in self.plans.store().projects().await? {
+        let mut projects = self.plans.store().projects().await?;
+        // A project without plans has an inbox too.
+        for project in self.agents.projects() {
+            let inboxes = inboxes(&project);
+            inboxes.iter().for_each(|inbox| self.watch(inbox.root()));
+            if !projects.iter().any(|known| *known == project) && inboxes.iter().any(Inbox::has_files) {
+                projects.push(project.into_string());
+            }
+        }
+        for project in projects {
             if let Err(error) = self.serve(&project).await {
                 self.trouble(format!("{project}: {error}"));
             }

@@ -5,7 +5,7 @@ use cliq_markers::{Marker, MarkerKind, Scan, scan};
 use serde_json::json;
 
 use super::{Context, Effects};
-use crate::model::{About, Brief, Hold, Job, Plan, PlanState, Purpose, Stage, Why, WorkId};
+use crate::model::{About, Brief, Hold, Job, Plan, PlanState, Purpose, SharedFile, Stage, Why, WorkId};
 use crate::role::Role;
 
 /// Failed reviews and audits that a task may have (SPEC section 13).
@@ -113,8 +113,9 @@ impl Plan {
         if success {
             self.end_wave(effects);
         } else {
+            let known = self.merge_brief().map(|brief| format!("\n\n{}", brief.text)).unwrap_or_default();
             let text = format!(
-                "The branches of wave {wave} cannot be brought together. Merge them, then answer.\n\n{}",
+                "The branches of wave {wave} cannot be brought together. Merge them, then answer.\n\n{}{known}",
                 preview(text)
             );
             self.ask(text, About::Merge { wave }, effects);
@@ -184,7 +185,11 @@ impl Plan {
         use MarkerKind as M;
         let body = marker.body().text();
         match (role, marker.kind) {
-            (Role::Developer, M::ReadyForReview) => self.queue(id, Role::Critic, None),
+            (Role::Developer, M::ReadyForReview) => {
+                if !self.begin_additions(id, effects) {
+                    self.queue(id, Role::Critic, None);
+                }
+            }
             (Role::Developer, M::TaskIncomplete) => {
                 let why = if body.is_empty() { "nobody said what is missing".to_owned() } else { body };
                 effects.note("set_aside", json!({"task": id, "why": why}));
@@ -247,6 +252,10 @@ impl Plan {
         effects: &mut Effects,
     ) {
         let done = match role {
+            Role::Planner if success && let WorkId::Draft { planner } = id => {
+                self.draft_finished(planner, effects);
+                Ok(())
+            }
             Role::Planner if success && self.state == PlanState::Planning => self.planned(context, effects),
             Role::Architect if success && self.wave == 0 => self.elaborated(context, effects),
             _ => Err(String::new()),
@@ -287,8 +296,13 @@ impl Plan {
         self.queue(id, first, Some(Brief { why: Why::Anew, text: preview(text) }));
     }
 
+    /// A task needs a file that another one has (seed 001). One that can wait is queued behind the holder. One that cannot
+    /// goes on: on its own branch with the change, else without it, and the holder makes the change.
     fn conflict(&mut self, id: WorkId, role: Role, marker: &Marker<'_>, effects: &mut Effects) {
         let path = marker.subject.to_string();
+        if marker.can_wait() == Some(false) {
+            return self.conflict_now(id, role, path, marker, effects);
+        }
         let holder = self.holder(id, &path, marker.assigned_to().as_deref());
         effects.note(
             "file_conflict",
@@ -303,20 +317,43 @@ impl Plan {
         }
     }
 
+    fn conflict_now(
+        &mut self,
+        id: WorkId,
+        role: Role,
+        path: String,
+        marker: &Marker<'_>,
+        effects: &mut Effects,
+    ) {
+        let holder = self.open_holder(id, &path, marker.assigned_to().as_deref());
+        let detail = json!({"task": id, "file": path, "holder": holder, "can_wait": false});
+        effects.note("file_conflict", detail);
+        let body = marker.body().text();
+        if self.file.branches {
+            let who = holder.map_or("Another task".to_owned(), |holder| format!("Task {holder}"));
+            let text = format!(
+                "Change {path} in your own worktree. {who} may change it too: the merge of the wave brings both together."
+            );
+            self.shared_files.push(SharedFile { path, task: id, holder });
+            return self.queue(id, role, Some(Brief { why: Why::GoOn, text }));
+        }
+        let Some(holder) = holder else {
+            let text = format!(
+                "Task {id} needs a change of {path} and cannot wait, and no task that is under way has that file. May it change the file?\n\n{body}"
+            );
+            return self.hold_for_person(id, role, text, effects);
+        };
+        if let Some(work) = self.works.get_mut(&holder) {
+            work.additions.push(format!("Task {id} needs a change of {path}:\n\n{body}"));
+        }
+        let text = format!("Task {holder} makes the change of {path} that you need. Go on without it.");
+        self.queue(id, role, Some(Brief { why: Why::GoOn, text }));
+    }
+
     /// The unfinished task that has a file: the one that is named, or one whose specification names the file. Nobody waits
     /// for somebody who waits for them.
     fn holder(&self, id: WorkId, path: &str, named: Option<&str>) -> Option<WorkId> {
-        let is_open = |other: WorkId| {
-            other != id
-                && self.works.get(&other).is_some_and(|work| {
-                    !matches!(work.stage, Stage::Complete | Stage::Failed { .. } | Stage::SetAside { .. })
-                })
-        };
-        let by_name = named.and_then(|name| name.parse::<WorkId>().ok()).filter(|other| is_open(*other));
-        let owns =
-            |other: &WorkId| self.task(*other).is_some_and(|spec| spec.files.iter().any(|file| file == path));
-        let holder = by_name
-            .or_else(|| self.tasks().map(|(other, _)| other).find(|other| is_open(*other) && owns(other)))?;
+        let holder = self.open_holder(id, path, named)?;
         let mut next = Some(holder);
         while let Some(at) = next {
             if at == id {
@@ -328,6 +365,20 @@ impl Plan {
             };
         }
         Some(holder)
+    }
+
+    /// The unfinished task that has a file, whether or not it waits for `id`.
+    fn open_holder(&self, id: WorkId, path: &str, named: Option<&str>) -> Option<WorkId> {
+        let is_open = |other: WorkId| {
+            other != id
+                && self.works.get(&other).is_some_and(|work| {
+                    !matches!(work.stage, Stage::Complete | Stage::Failed { .. } | Stage::SetAside { .. })
+                })
+        };
+        let by_name = named.and_then(|name| name.parse::<WorkId>().ok()).filter(|other| is_open(*other));
+        let owns =
+            |other: &WorkId| self.task(*other).is_some_and(|spec| spec.files.iter().any(|file| file == path));
+        by_name.or_else(|| self.tasks().map(|(other, _)| other).find(|other| is_open(*other) && owns(other)))
     }
 
     pub(super) fn start_experts(&mut self, effects: &mut Effects) {

@@ -23,12 +23,20 @@ impl Plan {
         let body = || payload.get("body").and_then(Value::as_str).unwrap_or_default().to_owned();
         match (self.state, kind) {
             // After a crash; where there was none, somebody is at it.
-            (P::Planning, S::PlanStart) if self.works.contains_key(&WorkId::Plan) => {
+            (P::Planning, S::PlanStart) if !self.works.is_empty() => {
                 effects.ignored = Some("the plan is being planned already");
             }
-            (P::Ready | P::Planning, S::PlanStart) => self.begin_planning(effects),
+            (P::Ready | P::Planning, S::PlanStart) => self.begin_planning(context, effects),
             (P::Planning, S::PlannerDraftFinished) => {
-                effects.note("draft", json!({"planner": payload.get("planner_id")}));
+                let planner = payload.get("planner_id");
+                effects.note("draft", json!({"planner": planner}));
+                let number = planner.and_then(|id| match id {
+                    Value::String(id) => id.rsplit('-').next()?.parse().ok(),
+                    id => u32::try_from(id.as_u64()?).ok(),
+                });
+                if let Some(planner) = number {
+                    self.draft_finished(planner, effects);
+                }
             }
             (P::Planning, S::PlannerFinished) => self.planned(context, effects)?,
             (P::Ready, S::ImplementWave) => {
@@ -111,7 +119,7 @@ impl Plan {
                 (self.verify_cycles, self.force_promoted) = (0, false);
                 self.expanded.clear();
                 self.completed.clear();
-                self.begin_planning(effects);
+                self.begin_planning(context, effects);
             }
             (P::Done, Command::Reimplement) => {
                 self.read_file(context)?;
@@ -141,15 +149,39 @@ impl Plan {
         Ok(())
     }
 
-    fn begin_planning(&mut self, effects: &mut Effects) {
+    fn begin_planning(&mut self, context: &Context<'_>, effects: &mut Effects) {
         self.settle();
         self.state = PlanState::Planning;
-        if self.file.waves.is_empty() {
+        if self.file.waves.is_empty() && context.config.planners > 1 {
+            for planner in 1..=context.config.planners {
+                self.works.insert(WorkId::Draft { planner }, Work::queued(Role::Planner, None));
+            }
+        } else if self.file.waves.is_empty() {
             self.set_own_work(Role::Planner, None);
         } else {
             // Somebody has planned it already.
             effects.emit.push((SignalType::PlannerFinished, Map::new()));
         }
+    }
+
+    /// A planner has its draft. Once all have, another planner merges the drafts.
+    pub(super) fn draft_finished(&mut self, planner: u32, effects: &mut Effects) {
+        let Some(work) = self.works.get_mut(&WorkId::Draft { planner }) else { return };
+        let before = std::mem::replace(&mut work.stage, Stage::Complete);
+        work.brief = None;
+        if let Stage::Running { job, .. } = before {
+            self.settle_job(job);
+        }
+        let drafts = self.works.iter().filter(|(id, _)| matches!(id, WorkId::Draft { .. }));
+        if self.works.contains_key(&WorkId::Plan)
+            || !drafts.clone().all(|(_, work)| work.stage == Stage::Complete)
+        {
+            return;
+        }
+        let names: Vec<String> = drafts.map(|(id, _)| format!("- drafts/{id}.md")).collect();
+        effects.note("drafts", json!({"planners": names.len()}));
+        let brief = Brief { why: Why::MergeDrafts, text: names.join("\n") };
+        self.set_own_work(Role::Planner, Some(brief));
     }
 
     pub(super) fn planned(&mut self, context: &Context<'_>, effects: &mut Effects) -> Result<(), String> {
@@ -221,6 +253,14 @@ impl Plan {
 
     /// What the plan's own agent was for has happened.
     pub(super) fn settle(&mut self) {
+        let drafts: Vec<WorkId> =
+            self.works.keys().copied().filter(|id| matches!(id, WorkId::Draft { .. })).collect();
+        for id in drafts {
+            if let Some(Stage::Running { job, .. }) = self.works.remove(&id).map(|work| work.stage) {
+                self.settle_job(job);
+            }
+            self.questions.retain(|question| question.about != About::Work(id));
+        }
         if let Some(Stage::Running { job, .. }) = self.works.remove(&WorkId::Plan).map(|work| work.stage) {
             self.settle_job(job);
         }
@@ -288,7 +328,8 @@ impl Plan {
             }
             About::Infrastructure => self.check_infrastructure(text),
             About::Merge { wave } => {
-                self.add_job(Purpose::Merge { wave }, None, None);
+                let brief = self.merge_brief();
+                self.add_job(Purpose::Merge { wave }, None, brief);
             }
         }
         Ok(())
@@ -297,7 +338,8 @@ impl Plan {
 
 impl Work {
     pub(super) fn queued(role: Role, brief: Option<Brief>) -> Self {
-        Self { stage: Stage::Queued { role }, failures: 0, strikes: 0, restarts: 0, brief }
+        let stage = Stage::Queued { role };
+        Self { stage, failures: 0, strikes: 0, restarts: 0, brief, additions: Vec::new() }
     }
 }
 

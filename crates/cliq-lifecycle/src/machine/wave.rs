@@ -5,12 +5,13 @@ use serde_json::json;
 
 use super::plan::wave_number;
 use super::{Context, Effects};
-use crate::model::{About, Hold, Plan, Purpose, Stage, TaskLoop, Work, WorkId};
+use crate::model::{About, Brief, Hold, Plan, Purpose, Stage, TaskLoop, Why, Work, WorkId};
 use crate::role::Role;
 
 impl Plan {
     pub(super) fn begin_wave(&mut self, wave: u32, context: &Context<'_>, effects: &mut Effects) {
         self.works.clear();
+        self.shared_files.clear();
         (self.wave, self.wave_over) = (wave, false);
         self.completed.retain(|id| matches!(id, WorkId::Task { wave: of, .. } if *of < wave));
         let tasks = self.file.waves.get(wave as usize - 1).map_or(0, |spec| spec.tasks.len());
@@ -75,7 +76,11 @@ impl Plan {
         Ok(())
     }
 
+    /// A task is done, unless another task needs more of it.
     pub(super) fn complete(&mut self, id: WorkId, effects: &mut Effects) {
+        if self.begin_additions(id, effects) {
+            return;
+        }
         if let Some(work) = self.works.get_mut(&id) {
             work.stage = Stage::Complete;
             work.brief = None;
@@ -93,7 +98,41 @@ impl Plan {
         self.release(id);
     }
 
-    /// Whoever waited for a file of this task goes on.
+    /// Files that tasks of the wave change at the same time, for the merge of their branches; `None` without any.
+    pub(super) fn merge_brief(&self) -> Option<Brief> {
+        let lines: Vec<String> = self
+            .shared_files
+            .iter()
+            .map(|file| match file.holder {
+                Some(holder) => format!("- {}: changed by {} and by {holder}", file.path, file.task),
+                None => format!("- {}: changed by {}", file.path, file.task),
+            })
+            .collect();
+        let text = format!(
+            "Tasks that could not wait for one another change the same files:\n\n{}",
+            lines.join("\n")
+        );
+        (!lines.is_empty()).then_some(Brief { why: Why::MergeBranches, text })
+    }
+
+    /// Starts the changes that other tasks need of this one. `false` where there are none.
+    pub(super) fn begin_additions(&mut self, id: WorkId, effects: &mut Effects) -> bool {
+        let Some(work) = self.works.get_mut(&id).filter(|work| !work.additions.is_empty()) else {
+            return false;
+        };
+        let text = std::mem::take(&mut work.additions).join("\n\n");
+        effects.note("additions", json!({"task": id, "text": text}));
+        let role = match work.stage {
+            Stage::Running { role: Role::Coder, .. } | Stage::Held { role: Role::Coder, .. } => Role::Coder,
+            Stage::Queued { role: Role::Coder } => Role::Coder,
+            _ => Role::Developer,
+        };
+        work.brief = Some(Brief { why: Why::Addition, text });
+        work.stage = Stage::Queued { role };
+        true
+    }
+
+    /// Tasks that waited for a file of this one go on.
     fn release(&mut self, done: WorkId) {
         for work in self.works.values_mut() {
             if let Stage::Held { role, by: Hold::File { holder, .. } } = &work.stage
@@ -122,7 +161,8 @@ impl Plan {
         }
         for id in &lost {
             let role = self.first_role(*id, context);
-            self.works.insert(*id, Work::queued(role, None));
+            let additions = self.works.remove(id).map(|work| work.additions).unwrap_or_default();
+            self.works.insert(*id, Work { additions, ..Work::queued(role, None) });
         }
         effects.note("retried", json!({"wave": self.wave, "tasks": lost}));
         Ok(())
@@ -137,8 +177,8 @@ impl Plan {
         }
         if self.tasks().all(|(_, work)| work.stage == Stage::Complete) {
             if self.file.branches {
-                let wave = self.wave;
-                self.add_job(Purpose::Merge { wave }, None, None);
+                let (wave, brief) = (self.wave, self.merge_brief());
+                self.add_job(Purpose::Merge { wave }, None, brief);
             } else {
                 self.end_wave(effects);
             }
