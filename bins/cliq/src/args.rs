@@ -13,6 +13,9 @@ pub(crate) struct Cli {
     /// Work as if started in DIR.
     #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
     pub(crate) directory: Option<Utf8PathBuf>,
+    /// Show what the program does, on standard error: -v information, -vv debugging, -vvv everything. CLIQ_LOG is finer.
+    #[arg(short = 'v', long = "verbose", action = clap::ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -101,6 +104,11 @@ pub(crate) enum Command {
     Mcp,
     /// Find the markers in an agent's text, and say which one decides.
     Markers(MarkersArgs),
+    /// Write man pages, one for each command, into a directory.
+    Man {
+        /// The directory, such as /usr/local/share/man/man1. It is created where it is missing.
+        dir: Utf8PathBuf,
+    },
     /// Print a completion script for a shell.
     Completions {
         /// The shell.

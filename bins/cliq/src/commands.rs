@@ -14,6 +14,7 @@ mod explain;
 mod init;
 mod install;
 mod logs;
+mod man;
 mod markers;
 #[cfg(feature = "mcp")]
 mod mcp;
@@ -34,6 +35,11 @@ use crate::failure::Failure;
 
 /// Carries out a command.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let can_export =
+        matches!(cli.command, Command::Run(_) | Command::Daemon(crate::args::DaemonCommand::Run { .. }));
+    let options = cliq_telemetry::Options::of(variable, cli.verbose, can_export);
+    let _guard = cliq_telemetry::init(&options).map_err(|error| Failure::usage(error.to_string()))?;
     if let Some(dir) = &cli.directory {
         std::env::set_current_dir(dir)
             .map_err(|error| Failure::usage(format!("cannot work in {dir}: {error}")))?;
@@ -60,6 +66,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         #[cfg(feature = "mcp")]
         Command::Mcp => mcp::run(),
         Command::Markers(args) => markers::run(&args),
+        Command::Man { dir } => man::run(&dir),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "cliq", &mut script);

@@ -46,8 +46,9 @@ pub(crate) fn client(first_byte: Duration) -> Agent {
 
 /// Calls at most `tries` times, with growing pauses between. What the server asks for goes before what we would do.
 pub(crate) fn retry<T>(
+    to: &str,
     tries: usize,
-    call: impl FnMut() -> Result<T, Failed>,
+    mut call: impl FnMut() -> Result<T, Failed>,
     mut tell: impl FnMut(&str),
 ) -> Result<T, Failed> {
     let backoff = ExponentialBuilder::new()
@@ -57,7 +58,18 @@ pub(crate) fn retry<T>(
         .with_jitter();
     let wanted = Rc::new(Cell::new(None));
     let asked = Rc::clone(&wanted);
-    call.retry(backoff)
+    let span = tracing::info_span!("http_request", to, tries = 0, outcome = tracing::field::Empty);
+    let mut count = 0;
+    let counted = || {
+        count += 1;
+        let result = span.in_scope(&mut call);
+        span.record("tries", count);
+        // Not the message of an error: an address in it may be as good as a key.
+        span.record("outcome", if result.is_ok() { "ok" } else { "failed" });
+        result
+    };
+    counted
+        .retry(backoff)
         .when(|failed| failed.again)
         .notify(|failed, pause| {
             wanted.set(failed.pause.map(|pause| pause.min(LONGEST_PAUSE)));

@@ -54,7 +54,7 @@ pub(crate) fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<
     };
     // The address is as good as a key.
     let masked = |text: &str| text.replace(url.reveal(), "********");
-    http::retry(TRIES, call, |said| drop(ctx.progress(masked(said))))
+    http::retry(&format!("{agent}:{channel}"), TRIES, call, |said| drop(ctx.progress(masked(said))))
         .map_err(|failed| masked(&failed.message))?;
     Ok(ctx.complete())
 }

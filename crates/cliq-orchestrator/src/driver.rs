@@ -12,6 +12,7 @@ mod recovery;
 mod shared;
 #[cfg(target_os = "linux")]
 mod signal_watch;
+mod spans;
 mod telling;
 
 use std::collections::HashMap;
@@ -38,6 +39,7 @@ use agent::AgentRun;
 use message::Activation;
 pub(crate) use recovery::put_earlier_run_aside;
 use shared::{Message, Shared, Wakers};
+use spans::Spans;
 
 #[cfg(target_os = "linux")]
 use signal_watch::Watch;
@@ -89,6 +91,7 @@ pub(crate) struct Driver {
     /// Lines for the log that are not in it yet.
     unlogged: String,
     view: RunView,
+    spans: Spans,
     events: mpsc::UnboundedSender<Record>,
     inbox: mpsc::UnboundedReceiver<Message>,
     cancel: CancellationToken,
@@ -175,6 +178,7 @@ impl Driver {
             log,
             unlogged: String::new(),
             view,
+            spans: Spans::default(),
             events,
             inbox,
             cancel,
@@ -364,6 +368,7 @@ impl Driver {
         let standing = |view: &RunView| Some(view.find(record.event.phase()?)?.status);
         let before = standing(&self.view);
         self.view.apply(&record);
+        self.spans.observe(&record, &self.view, &self.shared.plan);
         if let (Some(phase), Some(now)) = (record.event.phase(), standing(&self.view))
             && before != Some(now)
         {
@@ -413,6 +418,7 @@ impl Driver {
     }
 
     fn perform(&mut self, effect: Effect) -> Result<(), FsError> {
+        tracing::trace!(?effect, "effect");
         match effect {
             Effect::RunAgent { phase, iteration, routed_by, rejected } => {
                 self.run_agent(phase, iteration, routed_by, rejected)?;

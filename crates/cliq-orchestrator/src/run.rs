@@ -6,6 +6,7 @@ use cliq_workflow::nearest;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::driver::{Driver, Opening, put_earlier_run_aside};
 use crate::events::Record;
@@ -119,7 +120,7 @@ impl Run {
         let (sender, events) = mpsc::unbounded_channel();
         let cancel = CancellationToken::new();
         let driver = Driver::new(plan, id.clone(), opening, lock, sender, cancel.clone())?;
-        Ok(Self { id, events, cancel, task: tokio::spawn(driver.run()) })
+        Ok(Self { id, events, cancel, task: tokio::spawn(driver.run().in_current_span()) })
     }
 
     /// The run's id.

@@ -297,9 +297,40 @@ fn collect(base: &Path, dir: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Says in the test's output that it could not be run here.
+/// Records that a test could not be run here, and why. `./test` lists these at its end.
 pub(crate) fn skipped(why: &str) {
     told(&format!("SKIPPED: {why}"));
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("not-run");
+    let mut file =
+        fs::OpenOptions::new().create(true).append(true).open(file).expect("the list of tests not run");
+    file.write_all(format!("{test}: {why}\n").as_bytes()).expect("written");
+}
+
+/// Whether a program can be run; where not, records that the test could not.
+pub(crate) fn has_program(program: &str) -> bool {
+    let has = Command::new(program).arg("--version").output().is_ok();
+    if !has {
+        skipped(&format!("there is no {program} here"));
+    }
+    has
+}
+
+/// A Python with these packages: that of `target/venv`, which `./test` makes, else the system's. Where there is none,
+/// records that the test could not be run.
+pub(crate) fn python_with(packages: &str) -> Option<PathBuf> {
+    let ours = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/python");
+    let has = |python: &PathBuf| {
+        let import = format!("import {packages}");
+        Command::new(python).args(["-c", &import]).output().is_ok_and(|output| output.status.success())
+    };
+    let found = [ours, "python3".into()].into_iter().find(has);
+    if found.is_none() {
+        skipped(&format!(
+            "there is no Python with {packages} here: `./test` installs them where it finds python3"
+        ));
+    }
+    found
 }
 
 /// Something that whoever reads the test's output is to know.

@@ -15,6 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-markers", &[]),
     ("cliq-gateway", &["cliq-fs"]),
     ("cliq-mcp", &[]),
+    ("cliq-telemetry", &[]),
     ("cliq-lifecycle", &["cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs"]),
     (
         "cliq-project",
@@ -29,7 +30,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-lifecycle",
         ],
     ),
-    ("cliq-agent", &["cliq-agents"]),
     (
         "cliq",
         &[
@@ -45,6 +45,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-orchestrator",
             "cliq-agents",
             "cliq-project",
+            "cliq-telemetry",
         ],
     ),
 ];

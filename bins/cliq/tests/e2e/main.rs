@@ -5,6 +5,7 @@ mod cancel;
 mod cli;
 mod crashes;
 mod demo;
+mod diagnostics;
 mod env;
 mod explain;
 mod foreign_agents;

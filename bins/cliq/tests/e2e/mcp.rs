@@ -6,23 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::env::{Env, done, skipped};
+use crate::env::{Env, done, python_with};
 use crate::plans::project;
-
-/// A Python that has the SDK: that of `target/venv`, where `.ci/run` puts it, else the system's.
-fn python() -> Option<PathBuf> {
-    let ours = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/python");
-    let has = |python: &PathBuf| {
-        Command::new(python).args(["-c", "import mcp"]).output().is_ok_and(|output| output.status.success())
-    };
-    let found = [ours, "python3".into()].into_iter().find(has);
-    if found.is_none() {
-        skipped(
-            "no Python here has the package `mcp`: python3 -m venv target/venv && target/venv/bin/pip install mcp",
-        );
-    }
-    found
-}
 
 fn call(env: &Env, python: &PathBuf, calls: &Value) -> Value {
     let program = env.command(["mcp"]);
@@ -44,7 +29,7 @@ fn call(env: &Env, python: &PathBuf, calls: &Value) -> Value {
 
 #[test]
 fn an_agent_emits_signals_and_looks_at_plans() {
-    let Some(python) = python() else { return };
+    let Some(python) = python_with("mcp") else { return };
     let env = project();
     env.write("ship.md", "Goal.\n\n## Wave 1\n\n### Task 1: a\nDo a.\n");
     env.cliq(["plan", "add", "ship.md"]).expect(0);

@@ -210,6 +210,7 @@ impl Model for Api {
         let call = self.call(conversation);
         let display = RefCell::new(display);
         let result = http::retry(
+            self.access.name,
             TRIES,
             || {
                 let mut usage = self.no_usage();

@@ -11,6 +11,7 @@ use cliq_gateway::PlanName;
 use cliq_orchestrator::{Journal, Run, RunEvent, RunPlan, RunView, UsageSummary};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::projects::{job_dir, plan_dir, read_plan_file};
 use super::{Assignment, Daemon, DaemonEvent};
@@ -52,6 +53,17 @@ enum JobOutcome {
     NotStarted(String),
     /// It was told to stop: nothing came of it but its usage.
     Stopped(Option<UsageSummary>),
+}
+
+impl JobOutcome {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Ended { success: true, .. } => "completed",
+            Self::Ended { success: false, .. } => "failed",
+            Self::NotStarted(_) => "not_started",
+            Self::Stopped(_) => "stopped",
+        }
+    }
 }
 
 impl Daemon {
@@ -209,8 +221,13 @@ impl Daemon {
             state: plan.state,
         };
         self.tell(DaemonEvent::Started { plan: name.to_owned(), what: what.clone() });
+        let span = tracing::info_span!(
+            parent: None, "plan_job", otel.name = format!("{name}: {what}"), project = project.as_str(),
+            plan = name, job = job.id, what, outcome = tracing::field::Empty,
+        );
         let (agents, token, of) = (std::sync::Arc::clone(&self.agents), stop.clone(), key.clone());
-        tokio::spawn(async move {
+        let outcome_of = span.clone();
+        let job_run = async move {
             let outcome = match workshop.prepare().await {
                 Err(why) => JobOutcome::NotStarted(why),
                 Ok(Prepared::Over(outcome)) => outcome,
@@ -219,8 +236,10 @@ impl Daemon {
                     Ok(plan) => work(plan, &assignment, &|name| agents.has_env(name), token).await,
                 },
             };
+            outcome_of.record("outcome", outcome.name());
             send(&ends, of, outcome);
-        });
+        };
+        tokio::spawn(job_run.instrument(span));
         self.running.insert(key, Running { stop, settled: None, what, job: job.clone() });
     }
 

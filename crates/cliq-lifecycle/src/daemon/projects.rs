@@ -3,6 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_gateway::{Finish, Inbox, PlanName, SignalType};
+use tracing::Instrument;
 
 use super::{Daemon, DaemonEvent};
 use crate::machine::{Context, Event};
@@ -126,7 +127,16 @@ impl Daemon {
                     let file = read_plan_file(Utf8Path::new(project), plan.as_str());
                     let context = Context { config, file: file.as_ref().map_err(Clone::clone) };
                     let event = Event::Signal { kind, payload: signal.payload() };
-                    match self.plans.step(project, &plan, &event, &context, Some(&claim)).await {
+                    let span = tracing::info_span!(
+                        "signal",
+                        id = signal.id,
+                        kind = signal.kind.as_str(),
+                        project,
+                        plan = plan.as_str()
+                    );
+                    let step =
+                        self.plans.step(project, &plan, &event, &context, Some(&claim)).instrument(span);
+                    match step.await {
                         Ok(effects) => Ok(effects.ignored.map_or_else(
                             || {
                                 let state = effects.notes.iter().find(|note| note.kind == "state");

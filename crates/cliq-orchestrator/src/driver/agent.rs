@@ -167,6 +167,7 @@ impl AgentRun {
             stdin: Some(self.message_file.clone()),
             log: self.log.clone(),
         };
+        tracing::debug!(phase = %self.phase, agent = self.agent, program = job.program, "agent starts");
         self.shared.plan.launcher.launch(&job).await.map_err(|error| failed(error.to_string()))
     }
 

@@ -6,7 +6,7 @@ use cliq_agents::Environment;
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
-        None => cliq_agents::agent(Environment::of_process()).run(),
+        None => run(),
         Some("--version" | "-V") => {
             print(&format!("cliq-agent {}", env!("CARGO_PKG_VERSION")), ExitCode::SUCCESS)
         }
@@ -15,6 +15,14 @@ fn main() -> ExitCode {
             print(&format!("error: unexpected argument {other:?}\n\n{}", usage()), ExitCode::from(2))
         }
     }
+}
+
+fn run() -> ExitCode {
+    let environment = Environment::of_process();
+    let options = cliq_telemetry::Options::of(|name| environment.get(name).map(str::to_owned), 0, false);
+    // A filter that is none is an error of the program that starts agents, which has reported it.
+    let _guard = cliq_telemetry::init(&options).unwrap_or_default();
+    cliq_agents::agent(environment).run()
 }
 
 fn usage() -> String {
