@@ -391,13 +391,13 @@ pub(crate) struct ReqArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Run again whatever came before, without asking.
+    /// Run again, whatever the state of the last run, without asking.
     #[arg(short, long)]
     pub(crate) force: bool,
     /// Go on with the last run: what completed is not run again, what was under way, failed or was stopped starts anew.
     #[arg(long, conflicts_with_all = ["force", "inputs"])]
     pub(crate) resume: bool,
-    /// Run PHASE and all that depends on it again, and whatever else is not done.
+    /// Run PHASE again, with all phases that depend on it and all that are not complete.
     #[arg(long, value_name = "PHASE", conflicts_with_all = ["force", "inputs"])]
     pub(crate) from: Option<String>,
     /// Plain child processes, plain lines, no questions.

@@ -1,4 +1,4 @@
-//! Errors at the edge: what the person is told, and the exit code. `docs/exit-codes.md` documents each.
+//! Errors at the edge: the message for the person, and the exit code. `docs/exit-codes.md` documents each.
 
 use std::io;
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
     Usage,
     /// The rules forbid it now: 4.
     Refused,
-    /// Whoever read our output has gone. That is no failure of ours: 0.
+    /// The reader of the output has closed it. That is no failure of the command: 0.
     BrokenPipe,
 }
 
@@ -63,7 +63,7 @@ impl Failure {
         }
     }
 
-    /// Tells the person and gives the exit code.
+    /// Prints the message and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         if self.kind == Kind::BrokenPipe {
             return ExitCode::SUCCESS;
@@ -249,7 +249,7 @@ impl From<StartError> for Failure {
 }
 
 impl Failure {
-    /// What the person would be told.
+    /// The message for the person.
     pub(crate) fn text(&self) -> &str {
         &self.message
     }

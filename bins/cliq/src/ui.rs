@@ -12,7 +12,7 @@ pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 
-/// `text` in `style`. Whoever writes it strips the style where there is no terminal.
+/// `text` in `style`. The writer strips the style where there is no terminal.
 pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
@@ -73,7 +73,7 @@ pub(crate) fn raw_styled(text: &str) -> io::Result<()> {
     write!(anstream::stdout(), "{text}")
 }
 
-/// Text of unknown origin, for a terminal: whatever it holds, no escape sequence of its own gets there.
+/// Makes text of unknown origin safe for a terminal: control characters, and so escape sequences, are replaced.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' && c != '\n' { '·' } else { c }).collect()
 }

@@ -1,7 +1,7 @@
 //! The agents that come with cliq (SPEC section 9), as handlers of the SDK. `cliq-agent` and `cliq agent handle` run
 //! them: the message on standard input names the agent.
 //!
-//! `rules` is a gate that needs no model; `exec` runs a phase's commands, for whoever dispatches without an orchestrator;
+//! `rules` is a gate that needs no model; `exec` runs a phase's commands, for dispatchers other than the orchestrator;
 //! the model agents ask a language model, over a vendor's HTTP API (feature `http`) or by a vendor's command line;
 //! `slack` and `webhook` deliver notifications.
 
@@ -84,3 +84,8 @@ fn unknown(ctx: &PhaseContext) -> AnyError {
     )
     .into()
 }
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

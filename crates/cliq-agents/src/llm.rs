@@ -27,7 +27,7 @@ use display::Display;
 use meter::Meter;
 use reply::Reply;
 
-/// How often the channel hears of what is printed.
+/// The minimum time between two progress messages about the output.
 const PROGRESS_EVERY: Duration = Duration::from_millis(700);
 
 /// A conversation: what was asked and answered, beginning and ending with a question.
@@ -46,7 +46,7 @@ impl Conversation {
         self.turns.extend([answer, question]);
     }
 
-    /// All of it as one question, for whoever remembers nothing.
+    /// The whole conversation as one question, for programs that keep no history.
     pub(crate) fn as_one(&self) -> String {
         let mut text = String::new();
         for (n, turn) in self.turns.iter().enumerate() {

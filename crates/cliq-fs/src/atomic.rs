@@ -13,7 +13,7 @@ use crate::{FsError, IoContext};
 /// What names of files that are being written begin with.
 pub(crate) const TEMPORARY: &str = ".tmp-";
 
-/// Replaces the contents of `path` at one stroke: whoever reads it sees the old contents or the new, never a part.
+/// Replaces the contents of `path` atomically: a reader sees the old contents or the new, never a part.
 ///
 /// The file is renamed into place and so survives the death of the process at any moment; it is not forced to the
 /// disk, so a power failure may lose it ([`sync_file_system`]).
@@ -22,13 +22,18 @@ pub(crate) const TEMPORARY: &str = ".tmp-";
 /// The directory is not there or not writable, or the disk is full. The old contents stay.
 pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> Result<(), FsError> {
     let dir = path.parent().unwrap_or(Utf8Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    // Readers may be other users, in containers for example: the usual mode, narrowed by the umask.
-    builder.prefix(TEMPORARY).permissions(Permissions::from_mode(0o666));
-    let mut file = builder.tempfile_in(dir).at("write", path)?;
+    let mut file = temporary_in(dir).at("write", path)?;
     file.write_all(contents).at("write", path)?;
     file.persist(path).map_err(|error| error.error).at("write", path)?;
     Ok(())
+}
+
+/// A temporary file that is to be renamed within its directory.
+pub(crate) fn temporary_in(dir: &Utf8Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    // Readers may be other users, in containers for example: the usual mode, narrowed by the umask.
+    builder.prefix(TEMPORARY).permissions(Permissions::from_mode(0o666));
+    builder.tempfile_in(dir)
 }
 
 /// As [`write_atomic`], with the contents of another file, which pass through no memory of ours where the system can
@@ -38,16 +43,14 @@ pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> Result<(), FsError> {
 /// As for [`write_atomic`]; or the other file cannot be read.
 pub(crate) fn copy_atomic(from: &Utf8Path, path: &Utf8Path) -> Result<(), FsError> {
     let dir = path.parent().unwrap_or(Utf8Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY).permissions(Permissions::from_mode(0o666));
-    let mut file = builder.tempfile_in(dir).at("write", path)?;
+    let mut file = temporary_in(dir).at("write", path)?;
     let (mut source, _) = open_regular(from)?;
     io::copy(&mut source, file.as_file_mut()).at("write", path)?;
     file.persist(path).map_err(|error| error.error).at("write", path)?;
     Ok(())
 }
 
-/// Waits until everything that was written to the file system of `dir` is on the disk, whoever wrote it: what agents wrote in
+/// Waits until everything that was written to the file system of `dir` is on the disk, by any process: what agents wrote in
 /// their workspace counts too.
 ///
 /// # Errors

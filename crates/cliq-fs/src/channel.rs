@@ -1,13 +1,15 @@
 //! Channels: directories in which one phase leaves a handoff for another (seed 000, SPEC section 3).
 
 use std::fs;
-use std::io;
+use std::io::{self, BufWriter, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_protocol::{DecodeError, Envelope, PhaseName};
+use tempfile::NamedTempFile;
 
-use crate::atomic::copy_atomic;
-use crate::{FsError, IoContext, read_if_exists, render_handoff, write_atomic};
+use crate::atomic::{copy_atomic, temporary_in};
+use crate::markdown::write_markdown;
+use crate::{FsError, IoContext, read_if_exists, write_atomic};
 
 /// A handoff that is there and cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -46,8 +48,8 @@ pub fn write_handoff(channel: &Utf8Path, envelope: &Envelope) -> Result<(), FsEr
     write_handoffs([channel], envelope)
 }
 
-/// Writes the same handoff into several channels, as [`write_handoff`] does. However big it is, it is made once, and in
-/// memory once: further channels get copies that the system makes from file to file.
+/// Writes the same handoff into several channels, as [`write_handoff`] does. However large it is, it is made once and is
+/// in memory once: a large one is written to the first channel piece by piece, and the system copies it to the others.
 ///
 /// # Errors
 /// A file cannot be written; an earlier handoff in its channel then stays whole.
@@ -55,36 +57,76 @@ pub fn write_handoffs<'a>(
     channels: impl IntoIterator<Item = &'a Utf8Path>,
     envelope: &Envelope,
 ) -> Result<(), FsError> {
-    let mut channels = channels.into_iter().peekable();
-    if channels.peek().is_none() {
-        return Ok(());
-    }
-    // The one that programs read last: once it is there, both are.
-    let files = [("handoff.md", render_handoff(envelope).into_bytes()), ("handoff.json", envelope.encode())];
-    let mut first: Option<&Utf8Path> = None;
-    for channel in channels {
-        for (name, contents) in &files {
-            let path = channel.join(name);
-            let write = || match first {
-                Some(first) if contents.len() > COPIED => copy_atomic(&first.join(name), &path),
-                _ => write_atomic(&path, contents),
-            };
-            match write() {
-                // Nearly always it is there.
-                Err(error) if error.is_not_found() => {
-                    create_channel(channel)?;
-                    write()?;
+    let channels: Vec<&Utf8Path> = channels.into_iter().collect();
+    // The file that programs read comes last: once it is there, both are.
+    spread(&channels, "handoff.md", |out| write_markdown(envelope, out))?;
+    spread(&channels, "handoff.json", |out| envelope.write_to(out))
+}
+
+/// Writes a file of the same contents into several channels.
+fn spread(
+    channels: &[&Utf8Path],
+    name: &str,
+    write: impl FnOnce(&mut Spool<'_>) -> io::Result<()>,
+) -> Result<(), FsError> {
+    let Some((first, others)) = channels.split_first() else { return Ok(()) };
+    let path = first.join(name);
+    let mut spool = Spool { dir: first, memory: Vec::new(), file: None };
+    write(&mut spool).at("write", &path)?;
+    match spool.file {
+        None => {
+            for channel in channels {
+                // Nearly always the channel is there.
+                match write_atomic(&channel.join(name), &spool.memory) {
+                    Err(error) if error.is_not_found() => {
+                        create_channel(channel)?;
+                        write_atomic(&channel.join(name), &spool.memory)?;
+                    }
+                    other => other?,
                 }
-                other => other?,
             }
         }
-        first.get_or_insert(channel);
+        Some(file) => {
+            let file = file.into_inner().map_err(io::IntoInnerError::into_error).at("write", &path)?;
+            file.persist(&path).map_err(|error| error.error).at("write", &path)?;
+            for channel in others {
+                create_channel(channel)?;
+                copy_atomic(&path, &channel.join(name))?;
+            }
+        }
     }
     Ok(())
 }
 
-/// From how many bytes on a file is copied by the system instead of being written again.
-const COPIED: usize = 256 * 1024;
+/// The most bytes that are kept in memory. A larger file is written piece by piece and copied by the system.
+const IN_MEMORY: usize = 256 * 1024;
+
+/// Keeps what is written in memory as long as it is small, and then in a temporary file of a channel.
+struct Spool<'a> {
+    dir: &'a Utf8Path,
+    memory: Vec<u8>,
+    file: Option<BufWriter<NamedTempFile>>,
+}
+
+impl Write for Spool<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(file) = &mut self.file {
+            return file.write(bytes);
+        }
+        if self.memory.len() + bytes.len() <= IN_MEMORY {
+            self.memory.extend_from_slice(bytes);
+            return Ok(bytes.len());
+        }
+        std::fs::create_dir_all(self.dir)?;
+        let mut file = BufWriter::with_capacity(IN_MEMORY, temporary_in(self.dir)?);
+        file.write_all(&std::mem::take(&mut self.memory))?;
+        self.file.insert(file).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
 
 /// The handoff in a channel that `from` writes, of at most `limit` bytes; `None` where there is none.
 ///

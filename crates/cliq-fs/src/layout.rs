@@ -63,7 +63,7 @@ impl CliqDir {
         Ok(dir)
     }
 
-    /// Creates whatever of the layout is missing.
+    /// Creates the missing parts of the layout.
     ///
     /// # Errors
     /// Something cannot be created.

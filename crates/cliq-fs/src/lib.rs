@@ -42,3 +42,8 @@ pub use state::{
     read_status, write_command_results, write_routed, write_status,
 };
 pub use watch::SignalWatch;
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

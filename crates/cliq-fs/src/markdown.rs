@@ -1,43 +1,77 @@
 //! The handoff as people read it: `handoff.md`.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use cliq_protocol::{Body, Envelope};
 
 /// Renders an envelope as markdown.
 #[must_use]
 pub fn render_handoff(envelope: &Envelope) -> String {
-    let mut out = format!("# Handoff from {} ({})\n", envelope.phase, envelope.agent);
+    let mut bytes = Vec::new();
+    // Writing to memory does not fail.
+    let _ = write_markdown(envelope, &mut bytes);
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// Writes the text of [`render_handoff`], without a copy of the envelope in memory.
+pub(crate) fn write_markdown(envelope: &Envelope, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "# Handoff from {} ({})", envelope.phase, envelope.agent)?;
     if let Some(text) = &envelope.text {
-        let _ = write!(out, "\n{}\n", text.trim_end());
+        write!(out, "\n{}\n", text.trim_end())?;
     }
     match &envelope.body {
         Body::Gate(gate) => {
-            let _ = write!(
+            let verdict = gate.verdict.sentence();
+            write!(
                 out,
-                "\n## Verdict\n\n{} (evaluation {} of {})\n",
-                gate.verdict.sentence(),
-                gate.iteration,
-                gate.max_iterations
-            );
+                "\n## Verdict\n\n{verdict} (evaluation {} of {})\n",
+                gate.iteration, gate.max_iterations
+            )?;
             if !gate.checks.is_empty() {
-                out.push_str("\n## Checks\n\n");
+                out.write_all(b"\n## Checks\n\n")?;
                 for check in &gate.checks {
                     let mark = if check.was_skipped() { "skipped" } else { pass_or_fail(check.pass) };
-                    let _ = writeln!(out, "- {mark}: {}", check.label());
+                    writeln!(out, "- {mark}: {}", check.label())?;
                     if let Some(tail) = check.output_tail.as_deref().filter(|_| !check.pass) {
-                        out.push_str(&fenced(tail, "text", "  "));
+                        out.write_all(fenced(tail, "text", "  ").as_bytes())?;
                     }
                 }
             }
+            Ok(())
         }
         Body::Standard(Some(data)) | Body::Team(Some(data)) => {
-            let json = serde_json::to_string_pretty(data).unwrap_or_default();
-            let _ = write!(out, "\n## Data\n\n{}", fenced(&json, "json", ""));
+            // The fence is longer than any run of backticks within: one pass to find out, one to write.
+            let mut backticks = LongestRun::default();
+            serde_json::to_writer_pretty(&mut backticks, data)?;
+            let fence = "`".repeat(backticks.longest.max(2) + 1);
+            write!(out, "\n## Data\n\n{fence}json\n")?;
+            serde_json::to_writer_pretty(&mut *out, data)?;
+            write!(out, "\n{fence}\n")
         }
-        Body::Standard(None) | Body::Team(None) => {}
+        Body::Standard(None) | Body::Team(None) => Ok(()),
     }
-    out
+}
+
+/// Counts the longest run of backticks in what is written to it.
+#[derive(Default)]
+struct LongestRun {
+    longest: usize,
+    current: usize,
+}
+
+impl Write for LongestRun {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for &byte in bytes {
+            self.current = if byte == b'`' { self.current + 1 } else { 0 };
+            self.longest = self.longest.max(self.current);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn pass_or_fail(pass: bool) -> &'static str {

@@ -1,9 +1,9 @@
-//! What `/proc` tells of process groups.
+//! Process groups, as `/proc` describes them.
 
 use std::fs;
 
-/// Whether a process of the group lives. The dead that nobody has reaped yet do not count: in a container whose first
-/// process reaps nobody they would count for ever.
+/// Whether a process of the group lives. Zombies do not count: in a container whose first
+/// process reaps no children they would count for ever.
 ///
 /// `None` on systems without `/proc`.
 #[must_use]

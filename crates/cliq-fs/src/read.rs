@@ -1,7 +1,7 @@
 //! Reading files that other processes wrote, without trusting them (SPEC section 10).
 //!
 //! An agent may leave anything under a name that cliq reads: a FIFO, on which an ordinary `open` waits for ever, a link to
-//! `/dev/zero`, a directory, a link to somebody's private file. These functions open without waiting, read regular files
+//! `/dev/zero`, a directory, a link to a private file. These functions open without waiting, read regular files
 //! only, follow links only where they stay within the project, and stop at a size.
 
 use std::fs::{File, FileType};
@@ -16,7 +16,7 @@ use crate::{CliqDir, FsError, IoContext};
 /// The most bytes of a file that other processes write, where no setting says otherwise: 1 GiB.
 pub const DEFAULT_FILE_LIMIT: u64 = 1 << 30;
 
-/// The environment variable by which the orchestrator tells agents another limit than [`DEFAULT_FILE_LIMIT`], in bytes.
+/// The environment variable that gives agents a limit other than [`DEFAULT_FILE_LIMIT`], in bytes.
 pub const FILE_LIMIT_VARIABLE: &str = "CLIQ_MAX_FILE_BYTES";
 
 /// Reads a regular file of at most `limit` bytes. A link may lead to any file of the same project: below the directory
@@ -32,7 +32,7 @@ pub fn read_limited(path: &Utf8Path, limit: u64) -> Result<Vec<u8>, FsError> {
 /// As [`read_limited`], where links may lead to files below `root` only. The links of `root` itself must be resolved.
 ///
 /// # Errors
-/// As for [`read_limited`]; [`FsError::leaves_root`] tells a link that leads out of `root`.
+/// As for [`read_limited`]; [`FsError::leaves_root`] is true for a link that leads out of `root`.
 pub fn read_within(path: &Utf8Path, root: &Utf8Path, limit: u64) -> Result<Vec<u8>, FsError> {
     let (file, size) = open(path, || Some(root.to_owned())).at("read", path)?;
     read_open(&file, size, limit).at("read", path)

@@ -17,7 +17,7 @@ pub enum PipelineStatus {
     Escalated,
     /// The orchestrator itself could not go on.
     Failed,
-    /// Somebody stopped it.
+    /// It was cancelled.
     Cancelled,
 }
 

@@ -1,4 +1,4 @@
-//! Being told that a signal file changed.
+//! Notification of changes of signal files.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use notify::event::{AccessKind, AccessMode, EventKind};
@@ -8,8 +8,8 @@ use crate::atomic::TEMPORARY;
 
 /// Watches one directory for as long as it lives.
 ///
-/// What it tells is a hint: it may come twice, late, or not at all (network file systems). Whoever is told looks at the
-/// file itself, and looks at it now and then without being told.
+/// A notification is a hint: it may come twice, late, or not at all (network file systems). A subscriber looks at the
+/// file itself, and also reads it at intervals without a notification.
 #[derive(Debug)]
 pub struct SignalWatch {
     _watcher: RecommendedWatcher,

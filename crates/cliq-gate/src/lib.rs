@@ -30,3 +30,8 @@ pub use machine::{Gate, GateEffect, GateEvent, GateSpec, GateState};
 pub const DEFAULT_MAX_ITERATIONS: u32 = 3;
 /// The most evaluations a gate may have (SPEC section 6).
 pub const MOST_ITERATIONS: u32 = 5;
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

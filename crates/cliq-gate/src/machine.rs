@@ -40,7 +40,7 @@ pub enum GateEvent {
     /// stays.
     Restart,
     /// The run goes on after an interruption: an evaluation that was under way begins anew and costs nothing extra; a
-    /// gate that had called a person has its whole budget again, for somebody has had a look.
+    /// gate that had called a person has its whole budget again, because a person has looked at it.
     Resume,
     /// The commands ran.
     CommandsFinished(Vec<CommandResult>),

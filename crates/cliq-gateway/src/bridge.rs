@@ -167,7 +167,7 @@ impl Inbox {
         Ok(bridged)
     }
 
-    /// What tells this file from any other, one of the same name and contents too. Moving it changes nothing of that.
+    /// The identity of this file, distinct from any other file, even one of the same name and contents. A move keeps it.
     fn identity(&self, name: &str, meta: &fs::Metadata) -> String {
         let (mtime, size) = (format!("{}.{:09}", meta.mtime(), meta.mtime_nsec()), meta.len());
         format!("{}|{name}|{}:{}|{mtime}|{size}", self.root, meta.dev(), meta.ino())

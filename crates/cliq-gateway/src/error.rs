@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {
-    /// Somebody else holds the database.
+    /// Another process has the database locked.
     #[error(
         "{path} is locked by another program and stayed so for {seconds} s; nothing was changed. End what holds it (a database browser in a transaction?) and try again"
     )]

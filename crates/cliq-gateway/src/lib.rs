@@ -1,6 +1,6 @@
 //! The durable signal queue (seed 002, SPEC section 12).
 //!
-//! A signal says that something happened to a plan, or is to happen. It is emitted once and processed once, whoever dies
+//! A signal says that something happened to a plan, or is to happen. It is emitted once and processed once, even if a process dies
 //! in between. [`NewSignal`] is one that was checked, and the only way into a [`Store`]; [`SqliteStore`] keeps signals in a
 //! database that many processes share; [`Inbox`] brings in signals that come as files.
 //!
@@ -31,3 +31,8 @@ pub use store::{Filter, Finish, NewEvent, Outcome, PlanEvent, PlanRow, Step, Sto
 pub const REAP_EVERY: Duration = Duration::from_secs(30);
 /// How long a signal may be claimed before it is stuck (seed 002).
 pub const STUCK_AFTER: Duration = Duration::from_secs(60);
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -52,7 +52,7 @@ fn number(text: &str) -> Option<(u32, &str)> {
     Some((text[..digits].parse().ok()?, &text[digits..]))
 }
 
-/// The payload of a file whose name has numbers: they go before whatever the contents say.
+/// The payload of a file whose name has numbers: they override the contents.
 fn numbered(contents: &str, numbers: &[(&str, u32)]) -> String {
     let mut payload = fields(contents);
     payload.extend(numbers.iter().map(|(key, number)| ((*key).to_owned(), (*number).into())));

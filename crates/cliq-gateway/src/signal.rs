@@ -214,7 +214,7 @@ pub struct Signal {
     pub status: SignalStatus,
     /// When it was emitted, UTC.
     pub created_at: String,
-    /// Who has or had it; empty where nobody has.
+    /// The worker that claimed it; empty where none has.
     pub claimed_by: String,
     /// Since when.
     pub claimed_at: String,
@@ -240,7 +240,7 @@ impl Signal {
     }
 }
 
-/// A claim on a signal: a lease. Who holds it may finish the signal, once, and only as long as nobody claimed it anew.
+/// A claim on a signal: a lease. Its holder may finish the signal once, as long as no other worker has claimed it since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub(crate) id: i64,

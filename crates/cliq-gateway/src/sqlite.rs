@@ -1,6 +1,6 @@
 //! The store in a SQLite database, in WAL mode.
 //!
-//! One connection writes. Whatever reads before it writes is one statement, or begins immediately: two processes never
+//! One connection writes. A read that is followed by a write is one statement, or an immediate transaction: two processes never
 //! stand in each other's way longer than a commit takes. Each commit is on the disk before it is reported.
 
 mod plans;

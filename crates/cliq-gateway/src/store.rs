@@ -30,7 +30,7 @@ pub enum Finish {
     Failed(String),
 }
 
-/// A plan as it is stored. What is in the document is for whoever drives plans to know.
+/// A plan as it is stored. The store does not read its document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanRow {
     /// The project.
@@ -103,7 +103,7 @@ pub struct Step {
 pub enum Outcome {
     /// It did.
     Applied,
-    /// Somebody else was faster: the plan was changed, or the signal claimed anew. Nothing happened.
+    /// Optimistic-lock conflict: the stored plan has another version, or the signal has another claim. No change was made.
     Stale,
 }
 
@@ -134,7 +134,7 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// The store cannot be written.
     async fn forget_file(&self, identity: &str) -> Result<(), GatewayError>;
 
-    /// Claims the oldest pending signal of a project. Nobody else gets it, until it is finished or the claim is taken
+    /// Claims the oldest pending signal of a project. No other worker gets it until it is finished or the claim is taken
     /// away by [`Self::reset_stuck`].
     ///
     /// # Errors

@@ -1,9 +1,9 @@
 //! The queue with real processes: emitted once, processed once, whoever is killed.
 
+#[path = "queue/database_failures.rs"]
+mod database_failures;
 #[path = "queue/processes.rs"]
 mod processes;
-#[path = "queue/troubles.rs"]
-mod troubles;
 
 use std::time::Duration;
 

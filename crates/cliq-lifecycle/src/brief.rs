@@ -1,11 +1,11 @@
-//! What an agent is told when it is started: one text, the same for every kind of agent.
+//! The brief: the text that an agent is started with, the same for every kind of agent.
 
 use std::fmt::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_markers::MarkerKind;
 
-use crate::model::{Job, Plan, Purpose, Why, WorkId};
+use crate::model::{Job, Plan, Purpose, StartReason, WorkId};
 use crate::role::Role;
 
 /// What a job's agent should know: the goal, its task, why it is started, and how to answer.
@@ -29,9 +29,9 @@ pub fn brief(plan: &Plan, name: &str, plan_file: &Utf8Path, job: &Job) -> String
     if let Some(brief) = &job.brief {
         let _ = write!(text, "\n## {}\n\n{}\n", heading(brief.why, role), quoted(&brief.text));
     }
-    let is_merge = job.brief.as_ref().is_some_and(|brief| brief.why == Why::MergeDrafts);
+    let is_merge = job.brief.as_ref().is_some_and(|brief| brief.why == StartReason::MergeDrafts);
     let _ = write!(text, "\n## Your part\n\n{}\n", part(role, name, plan_file, work, is_merge));
-    let is_asked = job.brief.as_ref().is_some_and(|brief| brief.why == Why::Checkpoint);
+    let is_asked = job.brief.as_ref().is_some_and(|brief| brief.why == StartReason::Checkpoint);
     let formats = formats(role, work, name, is_asked);
     if !formats.is_empty() {
         text.push_str("\n## How to end your answer\n\nEnd with exactly one of these, at the beginning of a line and outside of code fences, with the words in brackets replaced:\n");
@@ -42,21 +42,21 @@ pub fn brief(plan: &Plan, name: &str, plan_file: &Utf8Path, job: &Job) -> String
     text
 }
 
-fn heading(why: Why, role: Role) -> &'static str {
+fn heading(why: StartReason, role: Role) -> &'static str {
     match why {
-        Why::Rework => "What has to be changed",
-        Why::Advice => "What the expert advises",
-        Why::Answer => "What a person answers",
-        Why::Checkpoint => "Your last answer could not be understood: where do you stand?",
-        Why::Resend => "Where you stood. Go on from there, and say how it ended",
-        Why::Anew => "Begin anew: three answers could not be understood. Mind the formats below",
-        Why::GoOn => "Go on",
-        Why::Advise => "What you are asked",
-        Why::Mend if role == Role::HealthAuditor => "What was wrong",
-        Why::Mend => "What is wrong",
-        Why::Addition => "What another task needs of you",
-        Why::MergeDrafts => "The drafts, beside the plan's file",
-        Why::MergeBranches => "What is known of conflicts",
+        StartReason::Rework => "What has to be changed",
+        StartReason::Advice => "What the expert advises",
+        StartReason::Answer => "What a person answers",
+        StartReason::Checkpoint => "Your last answer could not be understood: where do you stand?",
+        StartReason::Resend => "Where you stood. Go on from there, and say how it ended",
+        StartReason::Anew => "Begin anew: three answers could not be understood. Mind the formats below",
+        StartReason::GoOn => "Go on",
+        StartReason::Advise => "What you are asked",
+        StartReason::Mend if role == Role::HealthAuditor => "What was wrong",
+        StartReason::Mend => "What is wrong",
+        StartReason::Addition => "What another task needs of you",
+        StartReason::MergeDrafts => "The drafts, beside the plan's file",
+        StartReason::MergeBranches => "What is known of conflicts",
     }
 }
 
@@ -115,7 +115,7 @@ fn part(role: Role, name: &str, plan_file: &Utf8Path, work: Option<WorkId>, is_m
         Role::BusinessAnalyst => "Spell this task out, so that it can be done and audited without asking.".to_owned(),
         Role::Remediation => "Mend the infrastructure. Do not work on tasks.".to_owned(),
         Role::HealthAuditor => "Run all checks in all environments, and say whether infrastructure is healthy. Mend nothing.".to_owned(),
-        Role::Expert => "Advise whoever asks. You change nothing, and you may ask nobody else.".to_owned(),
+        Role::Expert => "Advise the agent that asks. Change nothing, and ask no other agent.".to_owned(),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::service::Plans;
 use jobs::{Ended, Key, Running};
 pub use projects::{job_dir, plan_dir, read_plan_file};
 
-/// How often to look without being told. What cannot be watched (a network file system) is seen this late.
+/// The polling interval. Changes that cannot be watched (a network file system) are seen this late.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Who claims signals.
@@ -35,7 +35,7 @@ pub trait PlanAgents: Send + Sync {
     /// How plans of a project are driven.
     ///
     /// # Errors
-    /// Why nobody can tell.
+    /// Why the settings cannot be read.
     fn config(&self, project: &Utf8Path) -> Result<Config, String>;
 
     /// How an agent is run: a team of one phase, named after the role, in the directory that is named.
@@ -53,7 +53,7 @@ pub trait PlanAgents: Send + Sync {
     fn has_env(&self, name: &str) -> bool;
 }
 
-/// What somebody is to do.
+/// The assignment of an agent of a plan: its role, its directory, its environment.
 #[derive(Debug, Clone)]
 pub struct Assignment {
     /// The project.
@@ -128,7 +128,7 @@ impl fmt::Display for DaemonEvent {
             Self::Ended { plan, what, why: Some(why) } => write!(f, "{plan}: {what} ended: {why}"),
             Self::Reset(ids) => {
                 let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-                write!(f, "signals that nobody works on any more are pending again: {}", ids.join(", "))
+                write!(f, "abandoned signals are pending again: {}", ids.join(", "))
             }
             Self::Trouble(what) => f.write_str(what),
         }
@@ -145,12 +145,12 @@ pub struct Daemon {
     ends: (mpsc::UnboundedSender<Ended>, mpsc::UnboundedReceiver<Ended>),
     wake: Arc<Notify>,
     watches: HashMap<Utf8PathBuf, SignalWatch>,
-    /// Troubles that were told of and are still there, and those that were met in this tick.
+    /// Errors that were reported and persist, and those of this tick.
     troubles: (HashSet<String>, HashSet<String>),
 }
 
 impl Daemon {
-    /// A daemon for the plans in a store, which must be the only one. What it does is told to `report`.
+    /// A daemon for the plans in a store, which must be the only one. It reports its actions to `report`.
     pub fn new(
         plans: Plans,
         agents: Arc<dyn PlanAgents>,
@@ -217,7 +217,7 @@ impl Daemon {
         (self.report)(event);
     }
 
-    /// Something that is tried again every second is told of once, until it has worked.
+    /// An error of an action that is retried every second is reported once, until the action succeeds.
     fn trouble(&mut self, what: String) {
         if self.troubles.1.insert(what.clone()) && !self.troubles.0.contains(&what) {
             self.tell(DaemonEvent::Trouble(what));

@@ -3,7 +3,7 @@
 use cliq_gateway::PlanRow;
 use serde_json::{Value, json};
 
-use crate::model::{Hold, Plan, Stage, WorkId};
+use crate::model::{Plan, Stage, WaitingFor, WorkId};
 
 /// The JSON document of a plan for programs: `docs/signals.md`, "Plans for programs".
 #[must_use]
@@ -78,10 +78,10 @@ pub fn role_of(stage: &Stage) -> Option<&'static str> {
 pub fn why_of(stage: &Stage) -> Option<String> {
     match stage {
         Stage::Held { by, .. } => Some(match by {
-            Hold::Person { question } => format!("question {question}"),
-            Hold::Expert { .. } => "an expert is asked".to_owned(),
-            Hold::File { path, holder } => format!("{holder} has {path}"),
-            Hold::Infrastructure => "infrastructure is blocked".to_owned(),
+            WaitingFor::Person { question } => format!("question {question}"),
+            WaitingFor::Expert { .. } => "an expert is asked".to_owned(),
+            WaitingFor::File { path, holder } => format!("{holder} has {path}"),
+            WaitingFor::Infrastructure => "infrastructure is blocked".to_owned(),
         }),
         Stage::Failed { why } | Stage::SetAside { why } => Some(why.clone()),
         Stage::Queued { .. } | Stage::Running { .. } | Stage::Complete => None,

@@ -2,7 +2,7 @@
 //!
 //! A [`Plan`] is all that is known of a plan, and is stored whole after every step. [`Plan::step`] takes what happened — a
 //! signal, the end of an agent, a person's command — and changes it; what does not fit is an error and changes nothing.
-//! [`Plan::jobs`] says which agents are to run: whoever starts processes compares it with what runs, so a crash at any moment
+//! [`Plan::jobs`] says which agents are to run. The daemon compares it with what runs, so a crash at any moment
 //! leaves nothing to be remembered.
 //!
 //! The machine does no IO and knows no clock and no process. [`Plans`] steps what is stored; [`Daemon`] is the loop that
@@ -25,10 +25,15 @@ pub use daemon::{Assignment, Daemon, DaemonEvent, PlanAgents, job_dir, plan_dir,
 pub use document::{plan_document, role_of, stage_of, why_of};
 pub use machine::{Command, Context, Effects, Event, Note};
 pub use model::{
-    About, Brief, Config, Hold, Infrastructure, Job, PLAN_VERSION, Plan, PlanState, Purpose, Question,
-    SharedFile, Slots, Stage, TaskLoop, Why, Work, WorkId,
+    Brief, Config, Infrastructure, Job, PLAN_VERSION, Plan, PlanState, Purpose, Question, QuestionSubject,
+    SharedFile, Slots, Stage, StartReason, TaskLoop, WaitingFor, Work, WorkId,
 };
 pub use plan_file::{PlanFile, PlanProblem, TaskSpec, WaveSpec};
 pub use role::Role;
 pub use service::{AddError, Plans, StepError, read};
 pub use table::{plan_table, task_table};
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -9,7 +9,7 @@ use cliq_gateway::{NewSignal, PlanName, SignalType};
 use cliq_orchestrator::UsageSummary;
 use serde_json::{Map, Value, json};
 
-use crate::model::{Brief, Config, Job, Plan, PlanState, Purpose, Stage, Why, WorkId};
+use crate::model::{Brief, Config, Job, Plan, PlanState, Purpose, Stage, StartReason, WorkId};
 use crate::plan_file::PlanFile;
 use crate::role::Role;
 
@@ -155,8 +155,8 @@ impl Plan {
         Ok(effects)
     }
 
-    /// Starts whoever may work now: remediation where infrastructure is blocked; else critics first, then auditors, then
-    /// developers. Nobody while a person is asked (SPEC section 13).
+    /// Starts the agents that may work now: remediation where infrastructure is blocked; else critics first, then auditors, then
+    /// developers. None while a question to a person is open (SPEC section 13).
     fn fill(&mut self, config: &Config, effects: &mut Effects) {
         if !self.questions.is_empty() || matches!(self.state, PlanState::Done | PlanState::Cancelled) {
             return;
@@ -200,7 +200,7 @@ impl Plan {
             effects.note("additions", json!({"task": id, "text": additions}));
             match &mut brief {
                 Some(brief) => brief.text.extend(["\n\n", additions.as_str()]),
-                None => brief = Some(Brief { why: Why::Addition, text: additions }),
+                None => brief = Some(Brief { why: StartReason::Addition, text: additions }),
             }
         }
         let job = self.add_job(Purpose::Work(id), Some(role), brief);

@@ -128,12 +128,12 @@ impl TryFrom<String> for WorkId {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "snake_case")]
 pub enum Stage {
-    /// It waits for somebody in this role to be free.
+    /// It waits for a free slot of this role.
     Queued {
         /// The role.
         role: Role,
     },
-    /// Somebody works on it.
+    /// An agent works on it.
     Running {
         /// In this role.
         role: Role,
@@ -145,7 +145,7 @@ pub enum Stage {
         /// The role.
         role: Role,
         /// What holds it.
-        by: Hold,
+        by: WaitingFor,
     },
     /// It is done.
     Complete,
@@ -164,7 +164,7 @@ pub enum Stage {
 /// What a piece of work waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "on", rename_all = "snake_case")]
-pub enum Hold {
+pub enum WaitingFor {
     /// A person's answer.
     Person {
         /// The question.
@@ -208,7 +208,7 @@ pub struct Work {
     /// What the next agent should know: what a review found, advice, a person's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<Brief>,
-    /// Changes that other tasks need of it. It is not complete before an agent was told of them.
+    /// Changes that other tasks need of it. The task is not complete before an agent was given them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub additions: Vec<String>,
 }
@@ -217,7 +217,7 @@ pub struct Work {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Brief {
     /// In one word.
-    pub why: Why,
+    pub why: StartReason,
     /// What it should know.
     pub text: String,
 }
@@ -225,22 +225,22 @@ pub struct Brief {
 /// Why an agent is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum StartReason {
     /// A review, an audit or a verification asks for changes.
     Rework,
     /// An expert has advised.
     Advice,
     /// A person has answered.
     Answer,
-    /// Nobody understood the last answer: where does it stand, and which marker is it?
+    /// The last answer had no known marker: the agent is asked for its state and for a marker.
     Checkpoint,
     /// It was asked where it stands, and has said so: now what it should have said at first.
     Resend,
-    /// Nobody understood three answers: from the beginning, with the formats spelled out.
+    /// Three answers had no known marker: the work starts anew, with the formats spelled out.
     Anew,
     /// What held it is out of the way.
     GoOn,
-    /// Somebody asks for advice.
+    /// An agent asks an expert for advice.
     Advise,
     /// Infrastructure is broken.
     Mend,
@@ -258,7 +258,7 @@ pub enum Why {
 pub enum Purpose {
     /// To work on it.
     Work(WorkId),
-    /// To advise whoever works on it.
+    /// To advise the agent that works on it.
     Advise(WorkId),
     /// To mend infrastructure, or to check it.
     Infrastructure,
@@ -269,7 +269,7 @@ pub enum Purpose {
     },
 }
 
-/// An agent that is to run, or runs: which of the two, whoever starts processes knows.
+/// An agent that is to run, or runs. The plan does not record which: the daemon knows its processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// Its number, never used again in this plan.
@@ -294,13 +294,13 @@ pub struct Question {
     /// What is asked.
     pub text: String,
     /// What goes on with the answer.
-    pub about: About,
+    pub about: QuestionSubject,
 }
 
 /// What a question is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum About {
+pub enum QuestionSubject {
     /// This work, which goes on with the answer.
     Work(WorkId),
     /// Infrastructure, which is checked again then.

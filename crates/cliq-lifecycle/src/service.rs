@@ -15,7 +15,7 @@ use crate::machine::{Context, Effects, Event};
 use crate::model::{PLAN_VERSION, Plan};
 use crate::plan_file::{PlanFile, PlanProblem};
 
-/// How often a step is made anew because somebody else changed the plan at the same time.
+/// How often a step is tried again after an optimistic-lock conflict.
 const ATTEMPTS: u32 = 20;
 
 /// Why a step was not made.
@@ -46,7 +46,7 @@ pub enum StepError {
     /// The event does not fit.
     #[error("{0}")]
     Refused(String),
-    /// The signal was claimed anew by somebody else, who has it now.
+    /// Another worker has claimed the signal since.
     #[error("the signal was taken over by another worker")]
     Overtaken,
     /// What is stored cannot be read.

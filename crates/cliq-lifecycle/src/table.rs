@@ -5,7 +5,7 @@ use cliq_markers::MarkerKind;
 use serde_json::{Map, Value};
 
 use crate::machine::{Command, Context, Event};
-use crate::model::{Brief, Config, Hold, Plan, Stage, TaskLoop, Why, WorkId};
+use crate::model::{Brief, Config, Plan, Stage, StartReason, TaskLoop, WaitingFor, WorkId};
 use crate::plan_file::{PlanFile, TaskSpec, WaveSpec};
 use crate::role::Role;
 
@@ -172,7 +172,7 @@ pub fn task_table() -> String {
             let (mut plan, job) = running(role, failures);
             if let Some(work) = plan.works.get_mut(&id) {
                 (work.strikes, work.restarts) = (strikes % 3, strikes / 3);
-                let asked = Brief { why: Why::Checkpoint, text: String::new() };
+                let asked = Brief { why: StartReason::Checkpoint, text: String::new() };
                 work.brief = Some(asked).filter(|_| work.strikes > 0);
             }
             match plan
@@ -212,10 +212,10 @@ fn describe(work: &crate::model::Work, before: Role) -> String {
     };
     match &work.stage {
         Stage::Queued { role } | Stage::Running { role, .. } => again(*role),
-        Stage::Held { by: Hold::Person { .. }, .. } => "a person is asked".to_owned(),
-        Stage::Held { by: Hold::Expert { .. }, .. } => "an expert is asked".to_owned(),
-        Stage::Held { by: Hold::File { .. }, .. } => "waits for the file".to_owned(),
-        Stage::Held { by: Hold::Infrastructure, .. } => "waits for remediation".to_owned(),
+        Stage::Held { by: WaitingFor::Person { .. }, .. } => "a person is asked".to_owned(),
+        Stage::Held { by: WaitingFor::Expert { .. }, .. } => "an expert is asked".to_owned(),
+        Stage::Held { by: WaitingFor::File { .. }, .. } => "waits for the file".to_owned(),
+        Stage::Held { by: WaitingFor::Infrastructure, .. } => "waits for remediation".to_owned(),
         Stage::Complete => "**complete**".to_owned(),
         Stage::Failed { .. } => "**failed**".to_owned(),
         Stage::SetAside { .. } => "set aside".to_owned(),

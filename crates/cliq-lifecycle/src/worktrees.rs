@@ -96,7 +96,7 @@ impl Worktrees {
         write().map_err(|error| format!("cannot write {exclude}: {error}"))
     }
 
-    /// Commits whatever a task has left uncommitted, and merges the task's branch into the plan's, one after the other.
+    /// Commits the uncommitted changes of each task, and merges the task's branch into the plan's, one after the other.
     /// Gives what was merged. Where a merge conflicts it is taken back, and all is as it was before that one.
     pub(crate) fn merge(&self, tasks: &[(WorkId, String)]) -> Result<String, String> {
         let _turn = take_turn();

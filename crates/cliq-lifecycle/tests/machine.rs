@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use cliq_gateway::SignalType;
 use cliq_lifecycle::{
-    Command, Config, Context, Effects, Event, Hold, Infrastructure, Plan, PlanFile, PlanState, Purpose, Role,
-    Slots, Stage, TaskLoop, Why, WorkId, plan_table, task_table,
+    Command, Config, Context, Effects, Event, Infrastructure, Plan, PlanFile, PlanState, Purpose, Role,
+    Slots, Stage, StartReason, TaskLoop, WaitingFor, WorkId, plan_table, task_table,
 };
 use cliq_markers::MarkerKind;
 use proptest::prelude::*;
@@ -181,7 +181,7 @@ fn only_an_audit_completes_a_task() {
     world.says(Role::Critic, "w1-t1", "REVIEW_FAILED: w1-t1\n\nRequired Fixes:\n- fix it\n");
     let job = world.job(Role::Developer, "w1-t1");
     let brief = world.plan.jobs.iter().find(|other| other.id == job).unwrap().brief.clone().unwrap();
-    assert_eq!((brief.why, brief.text.as_str()), (Why::Rework, "Required Fixes:\n- fix it"));
+    assert_eq!((brief.why, brief.text.as_str()), (StartReason::Rework, "Required Fixes:\n- fix it"));
     world.says(Role::Developer, "w1-t1", "READY_FOR_REVIEW: w1-t1\n");
     world.says(Role::Critic, "w1-t1", "REVIEW_PASSED: w1-t1\n");
     world.says(Role::Auditor, "w1-t1", "AUDIT_PASSED: w1-t2\n");
@@ -255,7 +255,9 @@ fn a_person_is_asked_and_answers() {
     world.step(Event::Person(Command::Answer { question: Some(id), text: "8080".into() })).unwrap();
     assert_eq!(world.running(), ["developer w1-t2", "developer w1-t1"]);
     let brief = world.plan.jobs.last().unwrap().brief.clone().unwrap();
-    assert!(brief.why == Why::Answer && brief.text.contains("which port?") && brief.text.contains("8080"));
+    assert!(
+        brief.why == StartReason::Answer && brief.text.contains("which port?") && brief.text.contains("8080")
+    );
 }
 
 #[test]
@@ -266,7 +268,7 @@ fn experts_have_three_attempts() {
     world.says(Role::Expert, "w1-t1", "EXPERT_REQUEST\n");
     world.says(Role::Expert, "w1-t1", "EXPERT_ADVICE: r1\n\nRecommendation:\nThe second.\n");
     let brief = world.plan.jobs.last().unwrap().brief.clone().unwrap();
-    assert!(brief.why == Why::Advice && brief.text.contains("The second."));
+    assert!(brief.why == StartReason::Advice && brief.text.contains("The second."));
     world.says(Role::Developer, "w1-t1", request);
     for _ in 0..3 {
         world.says(Role::Expert, "w1-t1", "well");
@@ -284,7 +286,7 @@ fn file_conflicts_queue_behind_the_holder() {
     world.says(Role::Developer, "w1-t2", "FILE CONFLICT: a.rs\n\nAssigned To: UNKNOWN\n");
     let holder = WorkId::Task { wave: 1, task: 1 };
     assert!(
-        matches!(world.stage("w1-t2"), Stage::Held { by: Hold::File { holder: h, .. }, .. } if *h == holder),
+        matches!(world.stage("w1-t2"), Stage::Held { by: WaitingFor::File { holder: h, .. }, .. } if *h == holder),
         "its task names the file"
     );
     world.says(Role::Developer, "w1-t1", "FILE CONFLICT: b.rs\n\nAssigned To: w1-t2\n");
@@ -308,18 +310,18 @@ fn a_change_that_cannot_wait_is_handed_to_the_holder() {
     world.says(Role::Developer, "w1-t2", &format!("FILE CONFLICT: a.rs{NO_WAIT}"));
     let brief = brief_of(&world, Role::Developer, "w1-t2");
     assert!(
-        brief.why == Why::GoOn && brief.text.contains("Task w1-t1 makes the change of a.rs"),
+        brief.why == StartReason::GoOn && brief.text.contains("Task w1-t1 makes the change of a.rs"),
         "{brief:?}"
     );
     // The holder is at work: it gets the change before it is reviewed, and in its next brief.
     world.says(Role::Developer, "w1-t1", "READY_FOR_REVIEW: w1-t1");
     let brief = brief_of(&world, Role::Developer, "w1-t1");
-    assert!(brief.why == Why::Addition && brief.text.contains("add a field"), "{brief:?}");
+    assert!(brief.why == StartReason::Addition && brief.text.contains("add a field"), "{brief:?}");
     world.complete("w1-t1");
     assert_eq!(*world.stage("w1-t1"), Stage::Complete);
     // Nobody has the file any more who could change it.
     world.says(Role::Developer, "w1-t2", &format!("FILE CONFLICT: a.rs{NO_WAIT}"));
-    assert!(matches!(world.stage("w1-t2"), Stage::Held { by: Hold::Person { .. }, .. }));
+    assert!(matches!(world.stage("w1-t2"), Stage::Held { by: WaitingFor::Person { .. }, .. }));
     assert!(world.plan.questions[0].text.contains("a.rs"));
 }
 
@@ -331,7 +333,7 @@ fn a_change_comes_late_and_is_not_lost() {
     world.says(Role::Critic, "w1-t1", "REVIEW_PASSED: w1-t1");
     world.says(Role::Developer, "w1-t2", &format!("FILE CONFLICT: a.rs{NO_WAIT}"));
     world.says(Role::Auditor, "w1-t1", "AUDIT_PASSED: w1-t1");
-    assert_eq!(brief_of(&world, Role::Developer, "w1-t1").why, Why::Addition);
+    assert_eq!(brief_of(&world, Role::Developer, "w1-t1").why, StartReason::Addition);
     // One that has not begun gets it with its first brief.
     let mut world = World::markers(Config {
         slots: Slots { developers: 1, critics: 1, auditors: 1 },
@@ -340,7 +342,7 @@ fn a_change_comes_late_and_is_not_lost() {
     world.says(Role::Developer, "w1-t1", "FILE CONFLICT: x.rs\n\nAssigned To: w1-t3\nCan Wait: NO\n");
     world.complete("w1-t1");
     world.complete("w1-t2");
-    assert_eq!(brief_of(&world, Role::Developer, "w1-t3").why, Why::Addition);
+    assert_eq!(brief_of(&world, Role::Developer, "w1-t3").why, StartReason::Addition);
 }
 
 #[test]
@@ -377,7 +379,7 @@ fn drafts_of_several_planners_are_merged_by_one() {
     world.says(Role::Planner, "draft-1", "I wrote it.");
     assert_eq!(world.running(), ["planner plan"]);
     let brief = brief_of(&world, Role::Planner, "plan");
-    assert!(brief.why == Why::MergeDrafts && brief.text.contains("drafts/draft-3.md"), "{brief:?}");
+    assert!(brief.why == StartReason::MergeDrafts && brief.text.contains("drafts/draft-3.md"), "{brief:?}");
     world.file = file();
     world.signal("planner_finished", "");
     assert_eq!(world.plan.state, PlanState::Implementing);
@@ -415,7 +417,13 @@ fn usage_counts_for_task_and_role() {
 #[test]
 fn what_nobody_understands() {
     let mut world = World::markers(Config::default());
-    for why in [Why::Checkpoint, Why::Checkpoint, Why::Anew, Why::Checkpoint, Why::Checkpoint] {
+    for why in [
+        StartReason::Checkpoint,
+        StartReason::Checkpoint,
+        StartReason::Anew,
+        StartReason::Checkpoint,
+        StartReason::Checkpoint,
+    ] {
         world.says(Role::Developer, "w1-t1", "I am done!");
         let job = world.job(Role::Developer, "w1-t1");
         assert_eq!(
@@ -437,12 +445,12 @@ fn whoever_is_asked_where_it_stands_may_say_so() {
     let stands = "CHECKPOINT: w1-t1\n\nProgress: half of it\n";
     // Asked or not, nobody stands somewhere for ever.
     for (said, why) in [
-        ("I am done!", Why::Checkpoint),
-        (stands, Why::Resend),
-        (stands, Why::Checkpoint),
-        ("CHECKPOINT: w1-t2\n", Why::Anew),
-        (stands, Why::Checkpoint),
-        (stands, Why::Resend),
+        ("I am done!", StartReason::Checkpoint),
+        (stands, StartReason::Resend),
+        (stands, StartReason::Checkpoint),
+        ("CHECKPOINT: w1-t2\n", StartReason::Anew),
+        (stands, StartReason::Checkpoint),
+        (stands, StartReason::Resend),
     ] {
         world.says(Role::Developer, "w1-t1", said);
         assert_eq!(brief(&world).why, why, "{said}");
@@ -574,7 +582,7 @@ fn holds(world: &World, before: &Plan, choice: &Choice) {
             let job = plan.jobs.iter().find(|other| other.id == job).expect("its job is there");
             assert!(job.purpose == Purpose::Work(*id) && job.role == Some(role) && !job.settled);
         }
-        if let Stage::Held { by: Hold::Person { question }, .. } = work.stage {
+        if let Stage::Held { by: WaitingFor::Person { question }, .. } = work.stage {
             assert!(plan.questions.iter().any(|other| other.id == question), "its question is open");
         }
     }
@@ -584,7 +592,7 @@ fn holds(world: &World, before: &Plan, choice: &Choice) {
     // Nobody waits in a circle.
     for id in plan.works.keys() {
         let (mut at, mut steps) = (*id, 0);
-        while let Some(Stage::Held { by: Hold::File { holder, .. }, .. }) =
+        while let Some(Stage::Held { by: WaitingFor::File { holder, .. }, .. }) =
             plan.works.get(&at).map(|work| &work.stage)
         {
             (at, steps) = (*holder, steps + 1);

@@ -57,7 +57,7 @@ impl<'a> Body<'a> {
         Body(Cow::Owned(self.text()))
     }
 
-    /// The first section with this key, whatever its case; a remark in parentheses after the key does not count.
+    /// The first section with this key, in any case; a remark in parentheses after the key does not count.
     #[must_use]
     pub fn section(&self, key: &str) -> Option<Section> {
         self.sections().into_iter().find(|section| bare(&section.key).eq_ignore_ascii_case(key))
@@ -117,7 +117,7 @@ fn sections(lines: &[&str]) -> Vec<Section> {
     let (mut text, mut in_item, mut in_prompt) = (Vec::new(), false, false);
     let mut current = Section::default();
     for &line in lines {
-        // A prompt for somebody else has keys of its own.
+        // The prompt for another agent has keys of its own.
         in_prompt = match line {
             "---DELEGATION PROMPT START---" => true,
             "---DELEGATION PROMPT END---" => false,

@@ -42,7 +42,7 @@ pub enum MarkerKind {
     ExpertUnsuccessful,
     /// There is a new expert.
     ExpertCreated,
-    /// Somebody else's file must be changed.
+    /// A file that another task has must be changed.
     FileConflict,
     /// How far an agent is, on request.
     Checkpoint,

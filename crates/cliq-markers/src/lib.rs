@@ -1,10 +1,10 @@
-//! Markers: lines by which agents tell a coordinator where they stand (seed 001, SPEC section 11).
+//! Markers: lines by which agents report their state to a coordinator (seed 001, SPEC section 11).
 //!
 //! An agent ends its answer with a line such as `READY_FOR_REVIEW: task-1` and the fields that go with it. [`scan`] finds
 //! all markers of a text, in order, each with its body; [`Scan::decisive`] is the one that the coordinator acts upon, and
 //! [`Marker::handler`] says how. [`MarkerKind::format`] is what a prompt quotes, and [`Writer`] writes one.
 //!
-//! Nothing here can fail: whatever text comes in, what is no marker is text. What a marker lacks is a warning
+//! Nothing here can fail: in any input, what is no marker is text. What a marker lacks is a warning
 //! ([`Marker::warnings`]).
 //!
 //! ```
@@ -30,3 +30,8 @@ pub use kind::{Agent, Handler, MarkerKind, Subject};
 pub use scan::{Malformed, Marker, Scan, scan};
 pub use typed::{CheckResult, Issue, Level};
 pub use write::Writer;
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

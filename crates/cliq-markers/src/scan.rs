@@ -148,14 +148,14 @@ pub fn scan(text: &str) -> Scan<'_> {
 }
 
 /// Finds what lines that matter begin with: markers, fences, a delegation prompt.
-enum Words {
+enum LineStarts {
     /// By vector instructions.
     Packed(Searcher),
     /// Where the processor has none that serve.
     Plain(AhoCorasick),
 }
 
-static WORDS: LazyLock<Words> = LazyLock::new(|| {
+static WORDS: LazyLock<LineStarts> = LazyLock::new(|| {
     let names = MarkerKind::all().map(|kind| match kind.subject() {
         Subject::None => kind.name().to_owned(),
         Subject::Named(_) => format!("{}:", kind.name()),
@@ -163,12 +163,12 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
     let names = names.filter(|name| !name.starts_with(HEALTH_AUDIT)).chain([HEALTH_AUDIT.to_owned()]);
     let words: Vec<String> = names.chain(["```", "~~~", PROMPT_START].map(str::to_owned)).collect();
     Searcher::new(&words).map_or_else(
-        || Words::Plain(AhoCorasick::new(&words).expect("a few short literals are within every limit")),
-        Words::Packed,
+        || LineStarts::Plain(AhoCorasick::new(&words).expect("a few short literals are within every limit")),
+        LineStarts::Packed,
     )
 });
 
-impl Words {
+impl LineStarts {
     fn each(&self, text: &[u8], mut found: impl FnMut(usize)) {
         match self {
             Self::Packed(searcher) => searcher.find_iter(text).for_each(|word| found(word.start())),

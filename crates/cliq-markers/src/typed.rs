@@ -96,7 +96,7 @@ impl Marker<'_> {
         }
     }
 
-    /// Whether an agent that needs somebody else's file can wait for it.
+    /// Whether an agent that needs a file of another task can wait for it.
     #[must_use]
     pub fn can_wait(&self) -> Option<bool> {
         match self.body().value("Can Wait")?.to_ascii_uppercase().as_str() {
@@ -118,7 +118,7 @@ impl Marker<'_> {
         self.body().items("Issues Found").iter().map(|item| issue(item)).collect()
     }
 
-    /// How checks went, whatever the marker calls them.
+    /// The results of checks, under any of the names that markers use.
     #[must_use]
     pub fn checks(&self) -> Vec<CheckResult> {
         let keys = [

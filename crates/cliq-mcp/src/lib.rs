@@ -1,7 +1,7 @@
 //! An MCP server over standard input and output (SPEC section 12): agents that speak the Model Context Protocol emit signals
 //! by it, and look at signals, plans and runs.
 //!
-//! What the tools do is a [`Desk`]'s to know; here is only how they are offered.
+//! A [`Backend`] implements the tools; this crate offers them.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Does what the tools say. Errors are for whoever called: what was wrong, and what would be right.
+/// The implementation of the tools. Errors are for the caller: what was wrong, and what would be right.
 #[async_trait]
-pub trait Desk: Send + Sync {
+pub trait Backend: Send + Sync {
     /// Puts a signal into the queue. Gives the signal.
     async fn create_signal(&self, signal: CreateSignal) -> Result<Value, String>;
     /// Signals, the newest last.
@@ -89,7 +89,7 @@ pub struct WhichPlan {
 
 #[derive(Clone)]
 struct Server {
-    desk: Arc<dyn Desk>,
+    backend: Arc<dyn Backend>,
 }
 
 /// The result of a tool; what went wrong is a result too, so that the model reads it.
@@ -107,7 +107,7 @@ impl Server {
         annotations(destructive_hint = false)
     )]
     async fn signal_create(&self, Parameters(signal): Parameters<CreateSignal>) -> CallToolResult {
-        result(self.desk.create_signal(signal).await)
+        result(self.backend.create_signal(signal).await)
     }
 
     #[tool(
@@ -115,7 +115,7 @@ impl Server {
         annotations(read_only_hint = true)
     )]
     async fn signal_list(&self, Parameters(filter): Parameters<ListSignals>) -> CallToolResult {
-        result(self.desk.list_signals(filter).await)
+        result(self.backend.list_signals(filter).await)
     }
 
     #[tool(
@@ -123,7 +123,7 @@ impl Server {
         annotations(read_only_hint = true)
     )]
     async fn plan_status(&self, Parameters(which): Parameters<WhichPlan>) -> CallToolResult {
-        result(self.desk.plan_status(which.plan).await)
+        result(self.backend.plan_status(which.plan).await)
     }
 
     #[tool(
@@ -131,7 +131,7 @@ impl Server {
         annotations(read_only_hint = true)
     )]
     async fn run_status(&self) -> CallToolResult {
-        result(self.desk.run_status().await)
+        result(self.backend.run_status().await)
     }
 }
 
@@ -155,13 +155,18 @@ pub struct McpError(String);
 /// Serves on standard input and output until the input ends. Needs a tokio runtime.
 ///
 /// # Errors
-/// Whoever is at the other end does not speak the protocol.
-pub async fn serve(desk: Arc<dyn Desk>) -> Result<(), McpError> {
-    let service = match (Server { desk }).serve(rmcp::transport::stdio()).await {
+/// The client does not speak the protocol.
+pub async fn serve(backend: Arc<dyn Backend>) -> Result<(), McpError> {
+    let service = match (Server { backend }).serve(rmcp::transport::stdio()).await {
         Ok(service) => service,
-        // Somebody looked in and left.
+        // The client connected and closed the connection.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(McpError(error.to_string())),
     };
     service.waiting().await.map(drop).map_err(|error| McpError(error.to_string()))
 }
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -68,14 +68,14 @@ impl Agents {
         self
     }
 
-    /// Adds an agent that is known and cannot work here, and why: whoever names it is told.
+    /// Adds an agent that is known and cannot work here, with the reason, for the error of a phase that names it.
     #[must_use]
     pub fn with_unusable(mut self, name: impl Into<String>, why: impl Into<String>) -> Self {
         self.unusable.insert(name.into(), why.into());
         self
     }
 
-    /// Why an agent cannot work here; `None` for those that can, and for those that nobody knows.
+    /// Why an agent cannot work here; `None` for agents that can, and for unknown ones.
     #[must_use]
     pub fn why_unusable(&self, name: &str) -> Option<&str> {
         self.unusable.get(name).filter(|_| !self.commands.contains_key(name)).map(String::as_str)

@@ -1,19 +1,19 @@
-//! The driver: carries out what the machine says and tells it what happened. It holds no decisions.
+//! The driver: performs the effects of the machine and feeds events back to it. It makes no decisions.
 //!
 //! One task, the dispatcher, owns the machine, the journal and the log. Every agent and every phase's commands run in
 //! tasks of their own and report by message. What happened is in the journal before anything follows from it.
 
 mod agent;
 mod commands;
+mod deliveries;
 mod gate_files;
 mod message;
-mod notify;
+mod notifications;
 mod recovery;
 mod shared;
 #[cfg(target_os = "linux")]
 mod signal_watch;
 mod spans;
-mod telling;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn work_failed(phase: &Phase, reason: String) -> RunEvent {
     RunEvent::WorkFailed { phase: phase.name.clone(), reason, output_tail: None, log_file: None }
 }
 
-/// Has waiters told of changes of signal files; where that cannot be, says why.
+/// Starts the watch of signal files; gives the reason where that is not possible.
 fn watch_signals(dir: &cliq_fs::CliqDir, wakers: &Wakers) -> Result<Watch, String> {
     let wakers = wakers.clone();
     #[cfg(target_os = "linux")]
@@ -74,13 +74,13 @@ pub(crate) enum Opening {
     },
 }
 
-/// How often it is looked whether somebody wants the run to stop.
+/// How often a request to cancel the run is polled for.
 const CONTROL_POLL: Duration = Duration::from_millis(250);
 /// How long the team of a team phase may take where the phase says nothing.
 const TEAM_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long deliveries may still take when the run is over.
 const LAST_NOTIFICATIONS: Duration = Duration::from_secs(10);
-/// As [`LAST_NOTIFICATIONS`], where somebody waits for the run to stop.
+/// As [`LAST_NOTIFICATIONS`], after a request to cancel.
 const LAST_WHEN_CANCELLED: Duration = Duration::from_secs(2);
 
 pub(crate) struct Driver {
@@ -108,9 +108,9 @@ pub(crate) struct Driver {
     over: bool,
     /// Whether something could not be recorded.
     broken: bool,
-    /// How the run ends, to be told when all is quiet.
+    /// How the run ends, reported when no task is left.
     last_word: Option<RunEvent>,
-    /// Tells of what agents say. Made with the first of them: without one it is not missed, and ending it takes the system
+    /// Watches the signal files of agents. Made with the first agent: a run without agents does not need it, and ending it takes the system
     /// longer than a command.
     watch: Option<Watch>,
     _lock: ProjectLock,
@@ -202,7 +202,7 @@ impl Driver {
         self.open();
         let status_file = self.shared.dir().pipeline_status();
         let control = self.shared.wakers.register(&status_file);
-        // Whoever cancels waits for it, whether or not there is a watch.
+        // The command that cancels waits for the run, so this is polled even with a watch.
         let often = self.shared.plan.timing.poll_interval.min(CONTROL_POLL);
         let mut poll = tokio::time::interval(often);
         let mut cancelled = false;
@@ -229,7 +229,7 @@ impl Driver {
         self.view
     }
 
-    /// Tells of the beginning, which starts the first phases.
+    /// Feeds the start of the run to the machine, which starts the first phases.
     fn open(&mut self) {
         let plan = &self.shared.plan;
         plan.launcher.expect(plan.workflow.phases().map(|(_, phase)| 1 + phase.commands.len()).sum());
@@ -269,7 +269,7 @@ impl Driver {
         }
     }
 
-    /// Waits for whatever is left of agents and deliveries. What they still say is only worth a warning.
+    /// Waits for remaining agents and deliveries. Their late messages become warnings.
     async fn wind_up(&mut self) {
         self.flush_log();
         self.tasks.close();
@@ -285,12 +285,12 @@ impl Driver {
                 self.publish(event);
             }
         }
-        self.shared.sweep(None).await;
+        self.shared.end_orphans(None).await;
         self.shared.plan.launcher.close().await;
         self.finish();
     }
 
-    /// Tells how the run ended. The very last thing: whoever reads it finds nothing running any more.
+    /// Publishes the end of the run. This comes last, so that a subscriber finds nothing running any more.
     fn finish(&mut self) {
         let Some(RunEvent::RunFinished { status, reason, phase }) = self.last_word.take() else { return };
         let (mut status, mut reason) = (status, reason);
@@ -310,7 +310,7 @@ impl Driver {
         }
     }
 
-    /// Records the usage of an agent, unless it was told to end: its later messages have no effect.
+    /// Records the usage of an agent, unless it was asked to end: its later messages have no effect.
     fn usage_reported(&mut self, phase: PhaseName, usage: Usage, is_final: bool) {
         let id = self.shared.workflow().find(phase.as_str());
         if id.is_some_and(|id| self.pipeline.takes_usage(id)) {
@@ -323,7 +323,7 @@ impl Driver {
     fn happened(&mut self, event: RunEvent) {
         let workflow = Arc::clone(&self.shared.plan.workflow);
         let input = event.as_input(&workflow);
-        // Work that fails, as opposed to a verdict: whoever wants to hear of failures does.
+        // Work that failed, as opposed to a verdict: `on_fail` is for it.
         let may_have_failed = match &event {
             RunEvent::WorkFailed { phase, .. } => workflow.find(phase.as_str()),
             RunEvent::CommandsFinished { phase, .. } => {
@@ -358,7 +358,7 @@ impl Driver {
         }
     }
 
-    /// Writes an event to the journal and the log, and hands it to whoever listens.
+    /// Writes an event to the journal and the log, and sends it to the subscriber.
     fn publish(&mut self, event: RunEvent) {
         let record = Record { ts: cliq_fs::now(), event };
         if let Err(error) = self.record(&record) {
@@ -374,7 +374,7 @@ impl Driver {
         {
             self.shared.plan.launcher.phase_changed(phase.as_str(), now);
         }
-        // Nobody has to listen.
+        // A run needs no subscriber.
         let _ = self.events.send(record);
     }
 

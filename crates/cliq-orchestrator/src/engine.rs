@@ -69,7 +69,7 @@ pub enum Input {
         /// As for `Start`: budgets may have been raised.
         limits: Limits,
     },
-    /// Somebody stops the run.
+    /// The run is cancelled.
     Cancel,
     /// The orchestrator cannot go on.
     Fail {
@@ -117,7 +117,7 @@ pub enum Effect {
         /// Why, for people.
         reason: String,
     },
-    /// Tell subscribers.
+    /// Notify recipients.
     Report(Report),
     /// End every agent and command at once.
     StopAll,
@@ -132,7 +132,7 @@ pub enum Effect {
     },
 }
 
-/// What follows from an input, for whoever watches.
+/// A consequence of an input, for subscribers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
     /// A phase starts, or starts again.

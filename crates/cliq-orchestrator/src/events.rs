@@ -221,7 +221,7 @@ pub enum RunEvent {
         /// What is odd.
         message: String,
     },
-    /// Somebody stops the run.
+    /// The run is to be cancelled.
     CancelRequested {
         /// Who or what.
         by: String,
@@ -303,7 +303,7 @@ impl RunEvent {
         !matches!(self, Self::Progress { .. } | Self::CommandStarted { .. } | Self::CommandFinished { .. })
     }
 
-    /// Whether work of a phase, or the run, ended with it: whoever reads it relies on the files that the work left.
+    /// Whether work of a phase, or the run, ended with it. A reader relies on the files that the work left.
     pub(crate) fn ends_work(&self) -> bool {
         matches!(
             self,

@@ -16,7 +16,7 @@ use cliq_workflow::ValidatedWorkflow;
 use crate::engine::{Effect, Pipeline};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 use crate::plan::RunPlan;
-pub use follow::{JournalFollower, News};
+pub use follow::{JournalFollower, JournalUpdate};
 
 /// The most bytes of a journal: some millions of events.
 const MAX_BYTES: u64 = 4 << 30;
@@ -77,7 +77,7 @@ impl JournalWriter {
 pub struct Journal {
     /// Its events, oldest first.
     pub records: Vec<Record>,
-    /// Whether its last line was torn by a crash. What it would have said did not happen, as far as anyone can tell.
+    /// Whether its last line was torn by a crash. Its event counts as not happened.
     pub torn: bool,
     /// How many bytes its whole lines have.
     pub(crate) len: u64,
@@ -157,7 +157,7 @@ impl Journal {
         ends.next().unwrap_or(false)
     }
 
-    /// Gives usage without a cost the cost that a price tells, where the price was set after it was reported.
+    /// Computes the cost of usage without one, where the price was set after the usage was reported.
     pub(crate) fn apply_prices(&mut self, prices: &BTreeMap<String, Price>) {
         for record in &mut self.records {
             if let RunEvent::UsageReported { usage, .. } = &mut record.event
@@ -266,7 +266,7 @@ workflow:
         RunEvent::AgentCompleted { phase: phase.parse().expect("a name"), result: Some(result) }
     }
 
-    /// Wherever the orchestrator dies, what it had not reported of its last input is told by the replay.
+    /// Wherever the orchestrator dies, the replay gives the events of its last input that were not yet recorded.
     #[test]
     fn what_was_not_reported_is_known() {
         let workflow = cliq_workflow::check(TEAM, &cliq_workflow::NoFiles).workflow.expect("a team");

@@ -79,7 +79,7 @@ pub trait Launcher: Send + Sync {
     /// It cannot be started.
     async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError>;
 
-    /// A phase, which is the title of its jobs, stands otherwise now. For launchers that show it; nobody waits for them.
+    /// The status of a phase, which is the title of its jobs, has changed. For launchers that show it; it must not block.
     fn phase_changed(&self, _title: &str, _status: PhaseStatus) {}
 
     /// The run is over, nothing of it is left, and no job will follow.
@@ -95,13 +95,13 @@ pub trait Running: Send {
     /// Waits until it exits. What it started may go on. May be called again, and be dropped while it waits.
     ///
     /// # Errors
-    /// Nobody can tell any more how it ended.
+    /// The exit status is lost.
     async fn wait(&mut self) -> io::Result<Exit>;
 
-    /// Ends whatever is left of it and of what it started: asks, waits for `grace`, then forces.
+    /// Ends the job and all processes that it started: TERM, then KILL after `grace`.
     async fn end(&mut self, grace: Duration);
 
-    /// Whether, once it has ended, it is certain that nothing it started is left, so that nobody needs to look.
+    /// Whether, once it has ended, it is certain that no process of it is left, so that no search is needed.
     fn left_nothing(&self) -> bool {
         false
     }

@@ -11,31 +11,38 @@
 //! happens is a [`RunEvent`].
 
 mod agents;
+mod dead_run;
 mod driver;
 mod engine;
 mod events;
 mod journal;
 mod launcher;
+mod orphans;
 mod plan;
 mod process;
 mod run;
-mod sweep;
 mod tmux;
 mod usage;
 mod view;
 
 pub use agents::{AgentCommand, Agents};
+pub use dead_run::end_dead_run;
 pub use engine::{Amount, Effect, Input, Limits, PhaseState, Pipeline, Report};
 pub use events::{JOURNAL_VERSION, Record, RecordedBudgets, RunEvent};
-pub use journal::{Journal, JournalError, JournalFollower, News};
+pub use journal::{Journal, JournalError, JournalFollower, JournalUpdate};
 pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
+pub use orphans::adopt_orphans;
 pub use plan::{Durability, Parent, PlanError, Recipient, RunPlan, Timing};
 pub use process::ProcessLauncher;
 pub use run::{ResumeError, Run, StartError};
-pub use sweep::{adopt_orphans, end_dead_run};
 pub use tmux::{TmuxError, TmuxLauncher, TmuxServer, run_pane};
 pub use usage::UsageSummary;
 pub use view::{PhaseStatus, PhaseView, RunView};
 
 pub use cliq_fs::{CliqDir, PipelineStatus};
 pub use cliq_workflow::{TeamFolder, ValidatedWorkflow};
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

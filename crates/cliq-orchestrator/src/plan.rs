@@ -72,7 +72,7 @@ pub struct RunPlan {
     pub workflow: Arc<ValidatedWorkflow>,
     /// Who can work.
     pub agents: Agents,
-    /// Who works where the team names nobody.
+    /// The agent for phases that name none.
     pub default_agent: Option<String>,
     /// Values for the team's inputs.
     pub inputs: BTreeMap<String, String>,
@@ -82,7 +82,7 @@ pub struct RunPlan {
     pub timing: Timing,
     /// What its records are safe against.
     pub durability: Durability,
-    /// Whom to tell of the run, by event: `on_start`, `on_phase_start`, `on_phase_complete`, `on_complete`,
+    /// Recipients of notifications of the run, by event: `on_start`, `on_phase_start`, `on_phase_complete`, `on_complete`,
     /// `on_escalate`, `on_cancel` (SPEC section 9). A delivery that fails is a warning.
     pub notifications: BTreeMap<String, Vec<Recipient>>,
     /// Whether this process adopts what its descendants leave behind, and the launcher makes descendants of it: see
@@ -102,7 +102,7 @@ pub struct RunPlan {
     pub launcher: Arc<dyn Launcher>,
 }
 
-/// Whom to tell.
+/// A recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient {
     /// The agent that delivers.

@@ -1,6 +1,6 @@
 //! The `process` launcher: plain child processes, each in a process group of its own.
 //!
-//! The group is signalled before its leader is reaped, because afterwards its number may belong to somebody else. On
+//! The group is signalled before its leader is reaped, because afterwards its number may be that of another process. On
 //! the way out the handle kills the group, so that no panic or dropped future leaves a process behind.
 
 mod capture;
@@ -157,7 +157,7 @@ impl Process {
         }
     }
 
-    /// Waits for the end of the output, or a moment where somebody else holds it open.
+    /// Waits for the end of the output, for a short time only where another process holds it open.
     async fn drain(&mut self) {
         if !self.pump.is_finished() {
             let _ = tokio::time::timeout(DRAIN, &mut self.pump).await;

@@ -87,7 +87,7 @@ impl Run {
 
     /// Goes on with the project's last run, after a crash, a cancellation, an escalation or a failure (SPEC section 7):
     /// what completed is not run again, what was under way starts anew. With `from`, that phase and all that depends on
-    /// it run again, whatever became of them. The run's inputs are those that it began with.
+    /// it run again, in any state. The run's inputs are those that it began with.
     ///
     /// # Errors
     /// As for [`Run::start`]; or there is no run to resume, it is complete (and `from` is `None`), or it does not fit
@@ -100,14 +100,14 @@ impl Run {
         let lock = ProjectLock::acquire(&plan.dir)?;
         let (journal, run_id, from) = resumable(&mut plan, from, has_env)?;
         // Nothing of the dead orchestrator's lives on unnoticed beside what now starts anew.
-        crate::sweep::end_dead_run(&plan.dir, &run_id, plan.timing.kill_grace);
+        crate::dead_run::end_dead_run(&plan.dir, &run_id, plan.timing.kill_grace);
         Self::spawn(plan, run_id, Opening::Resume { journal, from }, lock)
     }
 
     /// What [`Run::resume`] would refuse, without starting anything.
     ///
     /// # Errors
-    /// As for [`Run::resume`], save what only holding the project tells.
+    /// As for [`Run::resume`], save what can be known only with the lock of the project.
     pub fn check_resume(
         plan: &mut RunPlan,
         from: Option<&str>,
@@ -154,7 +154,7 @@ impl Run {
             Ok(view) => view,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => unreachable!("nobody aborts the task"),
+                Err(_) => unreachable!("the task is never aborted"),
             },
         }
     }

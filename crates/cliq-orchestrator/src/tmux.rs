@@ -5,15 +5,15 @@
 //! never meet. The server inherits the orchestrator's environment, so agents find what they would find as its children.
 //!
 //! Inside a pane, a shim runs the job ([`run_pane`]): what is printed goes through it to the pane and to the log, so that
-//! logs are the same whatever launched the job, and no program takes itself for one that talks to a person.
+//! logs are the same with each launcher, and no program believes that it talks to a person.
 
 mod layout;
 mod pane;
+mod pane_pool;
 mod server;
 mod shim;
 mod spare;
 mod spec;
-mod stage;
 
 use std::io;
 use std::sync::Arc;
@@ -26,15 +26,15 @@ use cliq_fs::CliqDir;
 use crate::launcher::{Job, LaunchError, Launcher, Running};
 use crate::view::PhaseStatus;
 use pane::Pane;
+use pane_pool::PanePool;
 pub use server::{TmuxError, TmuxServer};
 pub use shim::run_pane;
 pub(crate) use spec::revoke_all;
-use stage::Stage;
 
 /// Runs jobs in panes of tmux.
 #[derive(Debug)]
 pub struct TmuxLauncher {
-    stage: Arc<Stage>,
+    pool: Arc<PanePool>,
     specs: Utf8PathBuf,
     keep: bool,
     jobs: AtomicU64,
@@ -47,29 +47,29 @@ impl TmuxLauncher {
     #[must_use]
     pub fn new(dir: &CliqDir, shim: Vec<String>, keep: bool, own_pane: Option<String>) -> Self {
         let specs = dir.messages();
-        let stage = Arc::new(Stage::new(TmuxServer::of(dir), shim, specs.clone(), own_pane));
-        Self { stage, specs, keep, jobs: AtomicU64::new(0) }
+        let pool = Arc::new(PanePool::new(TmuxServer::of(dir), shim, specs.clone(), own_pane));
+        Self { pool, specs, keep, jobs: AtomicU64::new(0) }
     }
 
     /// The server that the panes are in.
     #[must_use]
     pub fn server(&self) -> &TmuxServer {
-        &self.stage.server
+        &self.pool.server
     }
 
     /// Starts the job that `spec` describes, in a pane that waits for it or in a new one.
     async fn start(&self, job: &Job, spec: &Utf8Path, log_start: u64) -> io::Result<Pane> {
         let over: Arc<AtomicBool> = Arc::default();
         let pane = |id: String, pid| {
-            Pane::new(Arc::clone(&self.stage), id, pid, job, spec.to_owned(), log_start, Arc::clone(&over))
+            Pane::new(Arc::clone(&self.pool), id, pid, job, spec.to_owned(), log_start, Arc::clone(&over))
         };
-        if let Some(spare) = self.stage.take_spare() {
+        if let Some(spare) = self.pool.take_spare() {
             let running = pane(spare.pane.clone(), spare.pid)?;
             spare.give(spec)?;
-            self.stage.show(&job.title, &spare.pane, over);
+            self.pool.show(&job.title, &spare.pane, over);
             return Ok(running.keep(spare.feed));
         }
-        let opened = self.stage.open_pane(&job.title, spec.as_str(), Arc::clone(&over)).await;
+        let opened = self.pool.open_pane(&job.title, spec.as_str(), Arc::clone(&over)).await;
         let (id, pid) = opened.map_err(io::Error::other)?;
         pane(id, pid)
     }
@@ -78,7 +78,7 @@ impl TmuxLauncher {
 #[async_trait]
 impl Launcher for TmuxLauncher {
     fn expect(&self, jobs: usize) {
-        self.stage.expect(jobs);
+        self.pool.expect(jobs);
     }
 
     async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
@@ -97,10 +97,10 @@ impl Launcher for TmuxLauncher {
     }
 
     fn phase_changed(&self, title: &str, status: PhaseStatus) {
-        self.stage.set_title(title, status);
+        self.pool.set_title(title, status);
     }
 
     async fn close(&self) {
-        self.stage.close(self.keep).await;
+        self.pool.close(self.keep).await;
     }
 }

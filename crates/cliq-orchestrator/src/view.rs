@@ -180,7 +180,7 @@ impl RunView {
                 self.team.clone_from(team);
                 self.started_ms = now;
             }
-            // The time in between counts for nobody's work; what was under way starts anew.
+            // The time in between counts for no phase. What was under way starts anew.
             RunEvent::RunResumed { .. } => {
                 self.status = None;
                 self.reason = None;

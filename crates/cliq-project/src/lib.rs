@@ -54,3 +54,8 @@ pub use timeline::{OutputTail, RelatedFile, Significance, Step, Timeline, durati
 
 pub use cliq_orchestrator::{Run, RunPlan, RunView};
 pub use cliq_settings::{Environment, Settings};
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -37,7 +37,7 @@ impl Project {
         Ok(Self::of(dir, host))
     }
 
-    /// Makes a workspace a project: creates whatever of `.cliq` is missing.
+    /// Makes a workspace a project: creates the missing parts of `.cliq`.
     ///
     /// # Errors
     /// Something cannot be created.

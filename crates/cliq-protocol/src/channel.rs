@@ -84,7 +84,7 @@ pub struct NotifyRequest {
     pub channel: Option<String>,
     /// What it is about, such as `hug_review`.
     pub event: String,
-    /// Whatever the agent needs to know.
+    /// Details for the agent.
     pub payload: Option<Value>,
     /// Fields that this version does not know.
     pub extra: Object,
@@ -114,19 +114,19 @@ impl ChannelBody {
 /// what [`ChannelMessage::from_value`] reads.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Usual {
+struct MessageFields {
     ts: String,
     version: u64,
     #[serde(rename = "type")]
     dispatch: DispatchType,
-    status: UsualStatus,
+    status: StatusField,
     #[serde(default, deserialize_with = "present")]
     message: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum UsualStatus {
+enum StatusField {
     Progress,
 }
 
@@ -135,9 +135,9 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<S
     String::deserialize(deserializer).map(Some)
 }
 
-impl From<Usual> for ChannelMessage {
-    fn from(usual: Usual) -> Self {
-        let UsualStatus::Progress = usual.status;
+impl From<MessageFields> for ChannelMessage {
+    fn from(usual: MessageFields) -> Self {
+        let StatusField::Progress = usual.status;
         let body = ChannelBody::Progress { message: usual.message, usage: None };
         Self { ts: Timestamp::from_text(usual.ts), dispatch: usual.dispatch, body, extra: Object::new() }
     }
@@ -155,7 +155,7 @@ impl ChannelMessage {
     /// # Errors
     /// Not JSON, another version, an unknown type or status, a missing or mistyped field: the error names it.
     pub fn decode(line: &[u8]) -> Result<Self, DecodeError> {
-        match serde_json::from_slice::<Usual>(line) {
+        match serde_json::from_slice::<MessageFields>(line) {
             Ok(usual) if usual.version == VERSION => Ok(usual.into()),
             // Everything that is not usual, and everything that is wrong.
             _ => Ok(Self::from_value(serde_json::from_slice(line)?)?),

@@ -1,5 +1,9 @@
 //! The handoff envelope, version 1 (seed 000, SPEC section 3).
 
+use std::collections::BTreeMap;
+use std::io;
+
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::fields::Fields;
@@ -23,7 +27,7 @@ pub struct Envelope {
 /// The payload of an envelope, by its `phase_type`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
-    /// From a standard, exec, pull, push or connector phase: whatever the agent wants to hand over.
+    /// From a standard, exec, pull, push or connector phase: any JSON object.
     Standard(Option<Object>),
     /// From a gate.
     Gate(Box<GateData>),
@@ -75,7 +79,7 @@ impl Envelope {
         }
     }
 
-    /// The payload as a JSON object, whatever the type.
+    /// The payload as a JSON object, for any type.
     #[must_use]
     pub fn data(&self) -> Option<Object> {
         match &self.body {
@@ -138,10 +142,47 @@ impl Envelope {
     /// The envelope as the bytes of a file: indented JSON and a newline.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = format!("{:#}", self.to_value()).into_bytes();
-        bytes.push(b'\n');
+        let mut bytes = Vec::new();
+        // Writing to memory does not fail.
+        let _ = self.write_to(&mut bytes);
         bytes
     }
+
+    /// Writes the bytes of [`Envelope::encode`], without a copy of the envelope in memory.
+    ///
+    /// # Errors
+    /// The writer fails.
+    pub fn write_to(&self, mut writer: impl io::Write) -> io::Result<()> {
+        let gate;
+        let mut fields: BTreeMap<&str, Field<'_>> =
+            self.extra.iter().map(|(name, value)| (name.as_str(), Field::Value(value))).collect();
+        fields.insert("version", Field::Number(VERSION));
+        fields.insert("phase_type", Field::Text(self.phase_type().as_str()));
+        fields.insert("phase", Field::Text(self.phase.as_str()));
+        fields.insert("agent", Field::Text(&self.agent));
+        match &self.body {
+            Body::Standard(data) | Body::Team(data) => {
+                fields.extend(data.as_ref().map(|data| ("data", Field::Object(data))));
+            }
+            Body::Gate(data) => {
+                gate = data.to_object();
+                fields.insert("data", Field::Object(&gate));
+            }
+        }
+        fields.extend(self.text.as_ref().map(|text| ("text", Field::Text(text))));
+        serde_json::to_writer_pretty(&mut writer, &fields)?;
+        writer.write_all(b"\n")
+    }
+}
+
+/// A field of an envelope that is written.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Field<'a> {
+    Text(&'a str),
+    Number(u64),
+    Object(&'a Object),
+    Value(&'a Value),
 }
 
 impl GateData {

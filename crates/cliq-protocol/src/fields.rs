@@ -168,7 +168,7 @@ impl Fields {
         })
     }
 
-    /// Whatever was not taken: the unknown fields.
+    /// The fields that were not taken: the unknown ones.
     pub(crate) fn rest(self) -> Object {
         self.map
     }

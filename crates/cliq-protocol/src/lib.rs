@@ -46,3 +46,8 @@ pub const VERSION: u64 = 1;
 
 /// A JSON object, as `serde_json` keeps it.
 pub type Object = serde_json::Map<String, serde_json::Value>;
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -40,7 +40,7 @@ pub enum Dispatch {
 pub struct PhaseDispatch {
     /// The phase itself.
     pub phase: PhaseInfo,
-    /// What the team is to do, where somebody said it.
+    /// The file of the requirement, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requirement_file: Option<Utf8PathBuf>,
     /// The shared task board, where there is one.
@@ -117,7 +117,7 @@ pub struct Incoming {
     pub dir: Utf8PathBuf,
     /// The handoff, whether or not it exists yet.
     pub handoff_file: Utf8PathBuf,
-    /// Guidance for this handoff, where somebody wrote some.
+    /// The file of instructions for this handoff, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_file: Option<Utf8PathBuf>,
 }
@@ -129,7 +129,7 @@ pub struct Outgoing {
     pub to: PhaseName,
     /// The channel's directory.
     pub dir: Utf8PathBuf,
-    /// Guidance for this handoff, where somebody wrote some.
+    /// The file of instructions for this handoff, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_file: Option<Utf8PathBuf>,
 }
@@ -189,7 +189,7 @@ pub struct NotifyDetails {
     pub channel: Option<String>,
     /// What it is about.
     pub event: String,
-    /// Whatever the agent needs to know.
+    /// Details for the agent.
     #[serde(default)]
     pub payload: Value,
 }

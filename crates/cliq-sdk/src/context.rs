@@ -164,7 +164,7 @@ impl PhaseContext {
         self.reporter.usage(usage)
     }
 
-    /// Asks the orchestrator to have `agent` tell `channel` of `event`.
+    /// Asks the orchestrator to have `agent` notify `channel` of `event`.
     ///
     /// # Errors
     /// The channel cannot be written.
@@ -348,7 +348,7 @@ impl GateContext {
         completion(&Verdict::escalate(reason))
     }
 
-    /// Whatever a verdict says.
+    /// Renders any verdict.
     ///
     /// # Errors
     /// As for [`Self::pass`] and [`Self::route`].

@@ -39,3 +39,8 @@ pub use context::{GateContext, NotifyContext, PhaseContext, StandardContext, Tea
 pub use handoff::{Handoff, Received};
 pub use run::{Agent, Completion};
 pub use session::{Reporter, SdkError, Session};
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -175,7 +175,7 @@ fn describe(error: &dyn std::error::Error) -> String {
 }
 
 /// There is no message to answer: says so on standard error and, where the environment names one, in the channel.
-#[expect(clippy::print_stderr, reason = "the last resort of a program that has nobody else to tell")]
+#[expect(clippy::print_stderr, reason = "there is no channel to report in")]
 fn refuse(error: &SdkError) -> ExitCode {
     eprintln!("error: {error}");
     if let Ok(file) = std::env::var("CLIQ_SIGNAL_FILE")

@@ -10,7 +10,7 @@ use crate::SettingsError;
 use crate::keys::{Key, parts};
 use crate::layers::read;
 
-/// Sets a key in a file, which is made where it is not there. From then on nobody but its owner may read it.
+/// Sets a key in a file, which is created where it is missing. The file is readable by its owner only.
 ///
 /// # Errors
 /// The key is unknown, the value has the wrong type, or the file cannot be read or written. It is as it was then.

@@ -13,7 +13,7 @@ use crate::keys::{KEYS, Key, parts};
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody set it.
+    /// The built-in default.
     Default,
     /// A file.
     File(Utf8PathBuf),
@@ -39,7 +39,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text, for whoever it is meant for.
+    /// The text itself. Do not log it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0

@@ -68,3 +68,8 @@ pub enum SettingsError {
         source: std::io::Error,
     },
 }
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

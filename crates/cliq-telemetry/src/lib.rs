@@ -180,3 +180,8 @@ mod tests {
         assert!(verbose.log_filter().unwrap().to_string().contains("cliq_orchestrator=debug"));
     }
 }
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

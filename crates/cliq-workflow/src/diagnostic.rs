@@ -8,7 +8,7 @@ use serde::Serialize;
 pub enum Severity {
     /// The team cannot run.
     Error,
-    /// The team can run; somebody should look.
+    /// The team can run, but has a probable mistake.
     Warning,
 }
 

@@ -198,7 +198,7 @@ pub(crate) static TARGET: &[Field] = &[
 
 pub(crate) static NOTIFY_EVENTS: &[Field] = &[
     may("on_complete", Type::Object(NOTIFY), "When the phase completes."),
-    may("on_escalate", Type::Object(NOTIFY), "When it escalates, for whatever reason."),
+    may("on_escalate", Type::Object(NOTIFY), "When it escalates, for any reason."),
     may(
         "on_fail",
         Type::Object(NOTIFY),

@@ -35,7 +35,7 @@ pub enum EntryFile {
     Missing,
     /// The entry, or this file beside it, is a link that leads out of the team folder.
     LinkLeavesTeam(Utf8PathBuf),
-    /// Nobody can tell, as there is no folder.
+    /// Unknown, as there is no folder.
     Unknown,
 }
 

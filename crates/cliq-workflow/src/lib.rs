@@ -4,7 +4,7 @@
 //! place, code and remedy, and a [`ValidatedWorkflow`] if and only if none is an error. [`check`] does the same for a
 //! text. Both spellings of the format, older and newer, become one model.
 //!
-//! A [`ValidatedWorkflow`] can only be had this way, so nobody who holds one checks anything again. Templates in it
+//! A [`ValidatedWorkflow`] is made this way only, so its holder checks nothing again. Templates in it
 //! are resolved when a phase starts, by [`resolve_text`] and, for shell commands, [`resolve_script`], which never puts
 //! a value into the text of a script.
 //!
@@ -20,6 +20,7 @@ mod model;
 mod picture;
 mod raw;
 mod record;
+mod resolve;
 mod schema;
 mod shell;
 mod template;
@@ -31,8 +32,9 @@ pub use diagnostic::{Diagnostic, Severity, Span, count_by_severity, nearest};
 pub use duration::parse_duration;
 pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder, link_that_leaves};
 pub use model::{Agent, Command, Input, Notify, Output, Phase, PhaseId, Rule, Scope, ValidatedWorkflow};
+pub use resolve::{ResolveError, Script, Values, resolve_script, resolve_text};
 pub use schema::{field_list, json_schema};
-pub use template::{ResolveError, Script, Step, Template, Values, resolve_script, resolve_text};
+pub use template::{Step, Template};
 
 /// What became of a team.yml.
 #[derive(Debug, Clone)]
@@ -63,10 +65,15 @@ pub fn check(text: &str, files: &dyn TeamFiles) -> Checked {
     diagnostics.dedup();
     let has_errors = diagnostics.iter().any(|d| d.severity == Severity::Error);
     if workflow.is_none() && !has_errors {
-        // Cannot happen: whatever keeps a workflow from being built is an error of its own. Never let it pass silently.
+        // Cannot happen: each reason against a workflow is an error of its own. It must not pass silently.
         let help = "please report this team.yml";
         let span = Span { line: 1, column: 1, start: 0, end: 0 };
         diagnostics.push(Diagnostic::error("invalid-team", span, "the team cannot be put together", help));
     }
     Checked { workflow: workflow.filter(|_| !has_errors), diagnostics }
 }
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -1,4 +1,4 @@
-//! A workflow that is right by construction: whoever holds a [`ValidatedWorkflow`] checks nothing again.
+//! The validated workflow: right by construction, so that its holder checks nothing again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -123,7 +123,7 @@ pub struct Phase {
     pub timeout: Option<Duration>,
     /// The most that its agent may use of a language model.
     pub budget: Budget,
-    /// Whom to tell of what.
+    /// Notifications, by event.
     pub notify: Vec<Notify>,
 }
 
@@ -162,7 +162,7 @@ pub enum Rule {
     Escalate,
 }
 
-/// Whom to tell when something happens to a phase.
+/// Recipients of the events of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notify {
     /// `on_complete`, `on_escalate` or `on_fail`.

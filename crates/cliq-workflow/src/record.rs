@@ -142,7 +142,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Whether a value has its type; says so where not. Objects are checked by whoever reads them as records.
+/// Whether a value has its type; says so where not. Objects are checked where they are read as records.
 fn check(node: &Node, ty: Type, name: &str, problems: &mut Vec<Diagnostic>) -> bool {
     let expected = match ty {
         Type::Any => return true,

@@ -1,12 +1,10 @@
 //! Templates: `$(inputs.KEY)`, `$(handoff.PHASE.PATH)`, `$(team_name)`, `$(date)`, `$(timestamp)`, `$(phase)`,
 //! `$(run_id)` (SPEC section 6). Any other `$(...)` belongs to the shell and is left alone.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
 use cliq_protocol::PhaseName;
-use serde_json::Value;
 
 /// One template.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,133 +127,6 @@ pub(crate) fn find(text: &str) -> Vec<Found> {
         }
     }
     found
-}
-
-/// What templates stand for when a phase starts.
-pub trait Values {
-    /// The value of an input.
-    fn input(&self, key: &str) -> Option<String>;
-    /// The `data` of the newest handoff that a phase wrote.
-    ///
-    /// # Errors
-    /// Says why there is none.
-    fn handoff(&self, phase: &PhaseName) -> Result<Value, String>;
-    /// The team's name.
-    fn team_name(&self) -> String;
-    /// Today, as YYYY-MM-DD, in UTC.
-    fn date(&self) -> String;
-    /// Now, in ISO-8601.
-    fn timestamp(&self) -> String;
-    /// The phase that starts.
-    fn phase(&self) -> String;
-    /// The run.
-    fn run_id(&self) -> String;
-}
-
-/// A template that has no value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{template}` has no value: {why}")]
-pub struct ResolveError {
-    /// The template, as it was written.
-    pub template: String,
-    /// Why it has none.
-    pub why: String,
-}
-
-/// The value of one template.
-///
-/// # Errors
-/// There is no such input, handoff or path.
-pub(crate) fn value_of(template: &Template, values: &dyn Values) -> Result<String, ResolveError> {
-    let fail = |why: String| ResolveError { template: template.to_string(), why };
-    Ok(match template {
-        Template::Input(key) => {
-            values.input(key).ok_or_else(|| fail(format!("no input `{key}` was given")))?
-        }
-        Template::Handoff(phase, steps) => {
-            let mut value = values.handoff(phase).map_err(fail)?;
-            let mut trail = "data".to_owned();
-            for step in steps {
-                let next = match step {
-                    Step::Key(key) => {
-                        let next = value.get_mut(key).map(Value::take);
-                        trail = format!("{trail}.{key}");
-                        next
-                    }
-                    Step::Index(index) => {
-                        let next = value.get_mut(index).map(Value::take);
-                        trail = format!("{trail}[{index}]");
-                        next
-                    }
-                };
-                value = next.ok_or_else(|| fail(format!("the handoff of `{phase}` has no `{trail}`")))?;
-            }
-            match value {
-                Value::String(text) => text,
-                other => other.to_string(),
-            }
-        }
-        Template::TeamName => values.team_name(),
-        Template::Date => values.date(),
-        Template::Timestamp => values.timestamp(),
-        Template::Phase => values.phase(),
-        Template::RunId => values.run_id(),
-    })
-}
-
-/// Replaces every template of a text that is no script by its value.
-///
-/// # Errors
-/// A template has no value.
-pub fn resolve_text(text: &str, values: &dyn Values) -> Result<String, ResolveError> {
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    for Found { range, template } in find(text) {
-        let Ok(template) = template else { continue };
-        out.push_str(&text[at..range.start]);
-        out.push_str(&value_of(&template, values)?);
-        at = range.end;
-    }
-    out.push_str(&text[at..]);
-    Ok(out)
-}
-
-/// A script and the environment that carries the values of its templates.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
-    /// The text for `sh -c`. No value stands in it.
-    pub text: String,
-    /// Variables that the text refers to.
-    pub env: BTreeMap<String, String>,
-}
-
-/// Prepares a script: each template becomes a reference to an environment variable, quoted as its place demands, so
-/// that no value can become shell code. `$(date)` is the shell's own.
-///
-/// # Errors
-/// A template has no value.
-pub fn resolve_script(script: &str, values: &dyn Values) -> Result<Script, ResolveError> {
-    let mut resolved = Script { text: String::with_capacity(script.len()), env: BTreeMap::new() };
-    let mut names: BTreeMap<Template, String> = BTreeMap::new();
-    let mut at = 0;
-    for place in crate::shell::templates(script) {
-        let Ok(template) = place.found.template else { continue };
-        let name = match names.get(&template) {
-            Some(name) => name.clone(),
-            None => {
-                let name = format!("CLIQ_VALUE_{}", names.len() + 1);
-                resolved.env.insert(name.clone(), value_of(&template, values)?);
-                names.insert(template, name.clone());
-                name
-            }
-        };
-        resolved.text.push_str(&script[at..place.found.range.start]);
-        let quote = if place.context == crate::shell::Context::Plain { "\"" } else { "" };
-        resolved.text.extend([quote, "${", &name, "}", quote]);
-        at = place.found.range.end;
-    }
-    resolved.text.push_str(&script[at..]);
-    Ok(resolved)
 }
 
 impl fmt::Display for Template {

@@ -104,7 +104,7 @@ pub(crate) fn parse(text: &str, problems: &mut Vec<Diagnostic>) -> Option<Node> 
             let full = error.without_snippet().to_string();
             let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
             let span = if message.contains("quote") { opening_quote(text, span) } else { span };
-            // Which of the library's limits it was matters to nobody, and aliases wrap theirs in another error.
+            // The exact limit of the library does not matter, and aliases wrap theirs in another error.
             let limit = matches!(error.without_snippet(), serde_yaml::Error::Budget { .. })
                 || message.contains("limit exceeded");
             problems.push(if limit {
@@ -175,7 +175,7 @@ fn span_of(text: &str, location: serde_yaml::Location) -> Span {
     Span { line: line.max(1), column: column.max(1), start: start.min(end), end }
 }
 
-/// What the library hands over: it resolves plain scalars, and the place in the text tells how they were written.
+/// What the library hands over: it resolves plain scalars, and the place in the text shows how they were written.
 enum Raw {
     Null,
     Bool(bool),

@@ -53,7 +53,7 @@ fn held(error: LockError) -> Failure {
 
 fn work(detached: bool) -> Result<ExitCode, Failure> {
     if detached {
-        // Whoever started it may close the terminal.
+        // The terminal that started it may be closed.
         let _ = rustix::process::setsid();
     }
     let dir = place()?;
@@ -81,7 +81,7 @@ fn work(detached: bool) -> Result<ExitCode, Failure> {
     })
 }
 
-/// A line of its log. Where nobody reads it any more, that is no reason to stop.
+/// Writes a line of the log. A log without a reader is no reason to stop.
 fn say(text: &str) {
     let _ = ui::line(format!("{} {}", paint(ui::DIM, cliq_fs::now()), ui::plain(text)));
 }

@@ -33,7 +33,7 @@ pub(super) fn run(dir: &Utf8Path) -> Result<ExitCode, Failure> {
         let path = dir.join(path);
         fs::write(&path, text).at("write", &path)?;
     }
-    // A home of its own: its daemon and its queue are nobody else's.
+    // A home of its own, so that no other daemon or queue is involved.
     let demo = Demo { dir, home: dir.join(".home") };
     demo.cliq(&["init"])?;
     for role in ROLES {
@@ -163,7 +163,7 @@ fn question_line(text: &str) -> &str {
     text.lines().find(|line| line.starts_with("Question:")).unwrap_or(text.lines().next().unwrap_or_default())
 }
 
-/// What is worth a line to somebody who looks on.
+/// The line of an event that a viewer of the demo should see.
 fn told(event: &PlanEvent) -> Option<String> {
     let text = |key: &str| event.detail[key].as_str().unwrap_or_default().replace('_', " ");
     let (style, line) = match event.kind.as_str() {

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) fn run(dir: &CliqDir, args: &RunArgs, keep: bool) -> Result<ExitCode, Failure> {
     LauncherKind::require_tmux()?;
     let server = TmuxServer::of(dir);
-    // Nobody runs in the project: a session that is there was left.
+    // No run is under way: a session that exists is left over.
     server.discard()?;
     let before = last_beginning(dir);
     let me = std::env::current_exe()?;

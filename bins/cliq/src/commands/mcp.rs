@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use cliq_fs::ProjectLock;
 use cliq_gateway::{Filter, NewSignal, SignalStatus, Store};
 use cliq_lifecycle::{plan_document, read};
-use cliq_mcp::{CreateSignal, Desk, ListSignals};
+use cliq_mcp::{Backend, CreateSignal, ListSignals};
 use cliq_project::{RunState, RunStatus};
 use serde_json::{Value, json};
 
@@ -17,20 +17,22 @@ use crate::project;
 
 pub(super) fn run() -> Result<ExitCode, Failure> {
     block_on(async {
-        cliq_mcp::serve(Arc::new(Here)).await.map_err(|error| Failure::failed(error.to_string()))?;
+        cliq_mcp::serve(Arc::new(ProjectBackend))
+            .await
+            .map_err(|error| Failure::failed(error.to_string()))?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
 /// The project that the server was started in.
-struct Here;
+struct ProjectBackend;
 
 /// The plan that an agent works on.
 fn own_plan() -> Option<String> {
     std::env::var("CLIQ_PLAN").ok().filter(|plan| !plan.is_empty())
 }
 
-impl Here {
+impl ProjectBackend {
     async fn create(&self, signal: CreateSignal) -> Result<Value, Failure> {
         let plan = signal.plan.or_else(own_plan).ok_or_else(|| Failure::usage("name the plan: `plan`"))?;
         let payload = signal.payload.map_or_else(String::new, cliq_mcp::Payload::into_text);
@@ -86,7 +88,7 @@ fn told(outcome: Result<Value, Failure>) -> Result<Value, String> {
 }
 
 #[async_trait]
-impl Desk for Here {
+impl Backend for ProjectBackend {
     async fn create_signal(&self, signal: CreateSignal) -> Result<Value, String> {
         told(self.create(signal).await)
     }

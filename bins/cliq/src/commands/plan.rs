@@ -95,7 +95,7 @@ async fn add(file: &Utf8Path, name: Option<&str>) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says so where nobody would do anything about it.
+/// Shows a hint where no daemon runs that would process the signal.
 fn daemon_hint() -> Result<(), Failure> {
     if ProjectLock::holder(&super::daemon::place()?)?.is_none() {
         ui::hint(

@@ -14,7 +14,7 @@ use crate::ui::{BOLD, CYAN, DIM, paint};
 use crate::{project, ui};
 
 pub(super) fn run(command: &SettingsCommand) -> Result<ExitCode, Failure> {
-    let here = Here { dir: CliqDir::discover(&project::here()?), home: project::host().home };
+    let here = EffectiveSettings { dir: CliqDir::discover(&project::here()?), home: project::host().home };
     match command {
         SettingsCommand::List { json } => list(&here.settings()?, *json)?,
         SettingsCommand::Get { key, reveal } => {
@@ -54,12 +54,12 @@ pub(super) fn run(command: &SettingsCommand) -> Result<ExitCode, Failure> {
 const MASK: &str = "********";
 
 /// The settings files that hold here.
-struct Here {
+struct EffectiveSettings {
     dir: Option<CliqDir>,
     home: Option<Utf8PathBuf>,
 }
 
-impl Here {
+impl EffectiveSettings {
     fn settings(&self) -> Result<Settings, Failure> {
         let project = self.dir.as_ref().map(CliqDir::settings);
         Ok(Settings::load(self.home.as_deref(), project.as_deref())?)

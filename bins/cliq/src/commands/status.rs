@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cliq_fs::{ProjectLock, now_millis};
-use cliq_orchestrator::{JournalFollower, News, RunView};
+use cliq_orchestrator::{JournalFollower, JournalUpdate, RunView};
 use cliq_project::{Project, RunState, RunStatus};
 use serde_json::json;
 
@@ -26,10 +26,10 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
         // The lock first: a run that ends in between is then shown as ended.
         let running = ProjectLock::holder(dir)?.is_some();
         let news = journal.read()?;
-        if !matches!(news, News::More(_)) {
+        if !matches!(news, JournalUpdate::More(_)) {
             view = None;
         }
-        if let News::More(records) | News::Afresh(records) = news
+        if let JournalUpdate::More(records) | JournalUpdate::Afresh(records) = news
             && !records.is_empty()
         {
             let view = view.get_or_insert_with(|| RunView::new(&workflow));

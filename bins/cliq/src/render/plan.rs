@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use camino::Utf8Path;
 use cliq_gateway::PlanEvent;
-use cliq_lifecycle::{About, Infrastructure, Plan, PlanState, Stage, WorkId, role_of, stage_of, why_of};
+use cliq_lifecycle::{
+    Infrastructure, Plan, PlanState, QuestionSubject, Stage, WorkId, role_of, stage_of, why_of,
+};
 use cliq_orchestrator::UsageSummary;
 use serde_json::Value;
 
@@ -100,9 +102,9 @@ pub(crate) fn status(plan: &Plan, name: &str) -> String {
     }
     for question in &plan.questions {
         let about = match question.about {
-            About::Work(id) => id.to_string(),
-            About::Infrastructure => "infrastructure".to_owned(),
-            About::Merge { wave } => format!("merge of wave {wave}"),
+            QuestionSubject::Work(id) => id.to_string(),
+            QuestionSubject::Infrastructure => "infrastructure".to_owned(),
+            QuestionSubject::Merge { wave } => format!("merge of wave {wave}"),
         };
         let _ = writeln!(text, "  {} question {} ({about}):", paint(ui::YELLOW, "?"), question.id);
         for line in ui::plain(&question.text).lines() {

@@ -17,16 +17,16 @@ pub(crate) enum Progress {
     /// One plain line per event.
     Plain,
     /// Finished lines above, phases at work below, with the time they take.
-    Live(Live),
+    LiveDisplay(LiveDisplay),
 }
 
-pub(crate) struct Live {
+pub(crate) struct LiveDisplay {
     area: MultiProgress,
     bars: HashMap<PhaseName, ProgressBar>,
 }
 
 impl Progress {
-    /// What fits: JSON where asked for, live where standard output is a terminal and nobody wants plain.
+    /// JSON where it is requested, live on a terminal unless plain is requested, else plain.
     pub(crate) fn new(json: bool, plain: bool) -> Self {
         if json {
             Self::Json
@@ -34,7 +34,7 @@ impl Progress {
             Self::Plain
         } else {
             let area = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
-            Self::Live(Live { area, bars: HashMap::new() })
+            Self::LiveDisplay(LiveDisplay { area, bars: HashMap::new() })
         }
     }
 
@@ -46,12 +46,12 @@ impl Progress {
                 Some(line) => ui::line(line),
                 None => Ok(()),
             },
-            Self::Live(live) => live.show(record, view),
+            Self::LiveDisplay(live) => live.show(record, view),
         }
     }
 }
 
-impl Live {
+impl LiveDisplay {
     fn show(&mut self, record: &Record, view: &RunView) -> io::Result<()> {
         match &record.event {
             RunEvent::PhaseStarted { phase, .. } => {

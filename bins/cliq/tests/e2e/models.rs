@@ -84,14 +84,23 @@ fn project(workflow: &str, agent: &str, base: &str) -> Env {
 #[test]
 fn three_apis_stream_an_answer() {
     type Recorded = fn(&str) -> String;
-    let cases: [(&str, Recorded, &str, &str, &str); 3] = [
-        ("claude-api", anthropic, "/v1/messages", "x-api-key: sk-test-secret", "/messages/0/content"),
+    type Tokens = (Option<u64>, Option<u64>);
+    let cases: [(&str, Recorded, &str, &str, &str, Tokens); 3] = [
+        (
+            "claude-api",
+            anthropic,
+            "/v1/messages",
+            "x-api-key: sk-test-secret",
+            "/messages/0/content",
+            (Some(25), Some(15)),
+        ),
         (
             "openai-api",
             openai,
             "/chat/completions",
             "authorization: bearer sk-test-secret",
             "/messages/0/content",
+            (Some(7), Some(9)),
         ),
         (
             "gemini-api",
@@ -99,9 +108,10 @@ fn three_apis_stream_an_answer() {
             "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
             "x-goog-api-key: sk-test-secret",
             "/contents/0/parts/0/text",
+            (Some(5), Some(6)),
         ),
     ];
-    for (agent, answer, path, header, prompt) in cases {
+    for (agent, answer, path, header, prompt, (tokens_in, tokens_out)) in cases {
         let server = Server::start(vec![answer(REPLY)]);
         let env = project(STANDARD, agent, &server.base);
         let events = env.cliq(["run", "--json"]).expect(0).events();
@@ -128,12 +138,13 @@ fn three_apis_stream_an_answer() {
         assert!(!prompt.contains(".cliq"), "{prompt}");
         assert!(env.read(".cliq/logs/work.1.log").contains("I did it: äöü.\n"));
         assert!(events.iter().any(|e| e["event"] == "progress" && e["message"] == "I did it: äöü."));
-        let used =
-            events.iter().find(|e| e["event"] == "agent_completed").unwrap()["result"]["usage"].clone();
-        assert!(
-            used["tokens_in"].as_u64().unwrap() > 0 && used["tokens_out"].as_u64().unwrap() > 0,
+        let used = &events.iter().find(|e| e["event"] == "agent_completed").unwrap()["result"]["usage"];
+        assert_eq!(
+            (used["tokens_in"].as_u64(), used["tokens_out"].as_u64()),
+            (tokens_in, tokens_out),
             "{used}"
         );
+        assert_eq!(env.cliq(["status", "--json"]).expect(0).json()["usage"]["tokens_in"].as_u64(), tokens_in);
         for file in env.files(".cliq").iter().filter(|file| *file != "settings.json") {
             assert!(!env.read(&format!(".cliq/{file}")).contains("sk-test-secret"), "{file}");
         }
@@ -284,10 +295,10 @@ fn program(env: &Env, recorded: &str) -> String {
 fn command_lines_of_vendors() {
     let reply = serde_json::json!(REPLY);
     let claude = format!(
-        "{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\",\"tools\":[\"Bash\"]}}
+        "{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\",\"model\":\"sonnet\",\"tools\":[\"Bash\"]}}
 {{\"type\":\"assistant\",\"message\":{{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"Let me look.\"}},{{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"Bash\",\"input\":{{\"command\":\"cargo test\"}}}}]}}}}
 {{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":[{{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":\"ok\"}}]}}}}
-{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":{reply},\"usage\":{{\"input_tokens\":3,\"output_tokens\":4}}}}"
+{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":{reply},\"total_cost_usd\":0.0125,\"usage\":{{\"input_tokens\":3,\"cache_creation_input_tokens\":20,\"cache_read_input_tokens\":100,\"output_tokens\":4}}}}"
     );
     let gemini = format!(
         "Loaded cached credentials.
@@ -297,7 +308,14 @@ fn command_lines_of_vendors() {
 {{\"type\":\"tool_use\",\"tool_name\":\"run_shell_command\",\"tool_id\":\"t\",\"parameters\":{{\"command\":\"cargo test\"}}}}
 {{\"type\":\"tool_result\",\"tool_id\":\"t\",\"status\":\"success\",\"output\":\"ok\"}}
 {{\"type\":\"message\",\"role\":\"assistant\",\"content\":{reply},\"delta\":true}}
-{{\"type\":\"result\",\"status\":\"success\",\"stats\":{{\"input_tokens\":3,\"output_tokens\":4}}}}"
+{{\"type\":\"result\",\"status\":\"success\",\"stats\":{{\"total_tokens\":127,\"input_tokens\":123,\"output_tokens\":4,\"cached\":100}}}}"
+    );
+    // Cursor names the fields in another way, and reports no cost.
+    let cursor = format!(
+        "{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\",\"model\":\"Auto\"}}
+{{\"type\":\"assistant\",\"message\":{{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"Let me look.\"}}]}}}}
+{{\"type\":\"assistant\",\"message\":{{\"role\":\"assistant\",\"content\":[{{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"Bash\",\"input\":{{\"command\":\"cargo test\"}}}}]}}}}
+{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":{reply},\"usage\":{{\"inputTokens\":3,\"cacheWriteTokens\":20,\"cacheReadTokens\":100,\"outputTokens\":4}}}}"
     );
     let codex = format!(
         "{{\"type\":\"thread.started\",\"thread_id\":\"t\"}}
@@ -305,13 +323,13 @@ fn command_lines_of_vendors() {
 {{\"type\":\"item.completed\",\"item\":{{\"id\":\"i0\",\"type\":\"agent_message\",\"text\":\"Let me look.\"}}}}
 {{\"type\":\"item.started\",\"item\":{{\"id\":\"i1\",\"type\":\"command_execution\",\"command\":\"cargo test\",\"status\":\"in_progress\"}}}}
 {{\"type\":\"item.completed\",\"item\":{{\"id\":\"i2\",\"type\":\"agent_message\",\"text\":{reply}}}}}
-{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":3,\"cached_input_tokens\":0,\"output_tokens\":4}}}}"
+{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":123,\"cached_input_tokens\":100,\"output_tokens\":4}}}}"
     );
-    for (agent, recorded, called) in [
-        ("claude-code", &claude, "stream-json"),
-        ("cursor", &claude, "--force"),
-        ("gemini", &gemini, "stream-json"),
-        ("codex", &codex, "--json"),
+    for (agent, recorded, called, model, cost) in [
+        ("claude-code", &claude, "stream-json", "sonnet", Some(0.0125)),
+        ("cursor", &cursor, "--force", "Auto", None),
+        ("gemini", &gemini, "stream-json", "m", None),
+        ("codex", &codex, "--json", "m1", None),
     ] {
         let env = Env::new(&STANDARD.replace("AGENT", agent), &[]);
         let program = program(&env, recorded);
@@ -329,6 +347,13 @@ fn command_lines_of_vendors() {
         assert!(prompt.contains("You are the work agent."), "{agent}: {prompt}");
         let log = env.read(".cliq/logs/work.1.log");
         assert!(log.contains("Let me look.") && log.contains("cargo test"), "{log}");
+        let usage = &env.cliq(["status", "--json"]).expect(0).json()["usage"];
+        let used = &usage["models"][0];
+        assert_eq!(used["model"], model, "{agent}: {usage}");
+        for (field, count) in [("tokens_in", 123), ("tokens_out", 4), ("tokens_cached", 100)] {
+            assert_eq!(used[field], count, "{agent}: {usage}");
+        }
+        assert_eq!(used["cost_usd"].as_f64(), cost, "{agent}: {usage}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs: the graph, parallelism, exec phases, templates, inputs, notifications, embedding.
 
-use crate::env::Env;
+use crate::env::{Env, done};
 
 #[test]
 fn a_diamond_runs_in_order_and_the_middle_at_the_same_time() {
@@ -437,16 +437,31 @@ fn json_events_are_the_journal_and_more() {
 }
 
 #[test]
-fn the_documented_embedding_program_runs_a_team() {
+fn the_documented_embedding_programs_run_a_team() {
     let docs = include_str!("../../../../docs/embedding.md");
-    let program = include_str!("../../../../crates/cliq-orchestrator/examples/embed.rs");
-    assert!(docs.contains(program), "docs/embedding.md does not show examples/embed.rs as it is");
-    assert!(program.lines().count() <= 40);
-    let env = Env::bare();
-    env.team("workflow:\n  phases:\n    - name: a\n      type: standard\n      agent: x\n    - name: b\n      type: exec\n      depends_on: [a]\n      commands: [{name: t, run: 'touch ran'}]\n", &[("x", "ok\ncomplete\n")]);
-    let embed = std::path::Path::new(env!("CARGO_BIN_EXE_cliq")).with_file_name("examples").join("embed");
-    assert!(embed.exists(), "{embed:?} is not built: ./test builds it");
-    let output = std::process::Command::new(embed).arg(env.path("../team")).output().unwrap();
-    crate::env::done(&output).expect(0).says("run COMPLETED").says("b: Completed after");
-    assert!(env.exists("../team/ran"));
+    let of_project = include_str!("../../../../crates/cliq-project/examples/embed.rs");
+    let of_orchestrator = include_str!("../../../../crates/cliq-orchestrator/examples/run_team.rs");
+    for program in [of_project, of_orchestrator] {
+        assert!(docs.contains(program), "docs/embedding.md does not show an example as it is:\n{program}");
+        assert!(program.lines().count() < 30);
+    }
+    let example = |name: &str| {
+        let program = std::path::Path::new(env!("CARGO_BIN_EXE_cliq")).with_file_name("examples").join(name);
+        assert!(program.exists(), "{program:?} is not built: ./test builds it");
+        std::process::Command::new(program)
+    };
+    let phases = "workflow:\n  phases:\n    - {name: work, type: standard, agent: x}\n    - {name: judge, type: gate, agent: rules, depends_on: [work], commands: [{name: t, run: 'true'}]}\n";
+    let env = Env::new(phases, &[("x", "ok\ncomplete\n")]);
+    // The team's own agent and a built-in one, which the program does not name.
+    env.cliq(["settings", "set", "max_parallel", "1"]).expect(0);
+    let output = example("embed").arg(env.work()).arg(env!("CARGO_BIN_EXE_cliq")).output().unwrap();
+    done(&output).expect(0).says("judge: PASS").says("judge: completed after");
+    assert!(env.read(".cliq/journal.jsonl").contains("\"max_parallel\":1"), "the settings hold");
+
+    let env = Env::new(
+        "workflow:\n  phases:\n    - {name: work, type: standard, agent: x}\n",
+        &[("x", "ok\ncomplete\n")],
+    );
+    let output = example("run_team").arg(env.path("../team")).output().unwrap();
+    done(&output).expect(0).says("work: completed");
 }

@@ -124,3 +124,48 @@ fn what_cannot_be_installed_changes_nothing() {
     env.cliq(["team", "install", "mine"]).expect(2);
     assert!(!env.exists("../home/teams"));
 }
+
+/// A team from elsewhere must not get a file of this machine into a prompt, or have it run: a link out of the team is refused
+/// alike by all that reads teams, by name.
+#[test]
+fn links_that_leave_a_team_are_refused_alike() {
+    for link in ["roles/work.md", "agents/x", "agents/lib", "team.yml"] {
+        let env = Env::bare();
+        env.write("../elsewhere/work.md", "a private note");
+        env.write("../elsewhere/team.yml", "name: \"@local/team\"\nworkflow:\n  phases: [{name: a, type: exec, commands: [{name: t, run: 'true'}]}]\n");
+        env.write_executable("../elsewhere/x", "#!/bin/sh\ntouch pwned\n");
+        env.write("../elsewhere/lib/secret", "a private note");
+        for team in ["../team", "../outer/inner"] {
+            env.write(
+                &format!("{team}/team.yml"),
+                "name: \"@local/team\"\nagents: {x: {entry: agents/x}}\nworkflow:\n  phases:\n    - {name: work, type: standard, agent: x}\n",
+            );
+            env.write(&format!("{team}/roles/work.md"), "You work.");
+            env.write_executable(&format!("{team}/agents/x"), "#!/bin/sh\nexit 0\n");
+            let target = env.path("../elsewhere").join(std::path::Path::new(link).file_name().unwrap());
+            let _ = std::fs::remove_file(env.path(&format!("{team}/{link}")));
+            std::os::unix::fs::symlink(target, env.path(&format!("{team}/{link}"))).unwrap();
+        }
+        env.write(
+            "../outer/team.yml",
+            "name: \"@local/outer\"\nworkflow:\n  phases:\n    - {name: build, type: team, team: ./inner}\n",
+        );
+        env.cliq(["init"]).expect(0);
+        for args in [
+            ["team", "validate", "../team"].as_slice(),
+            &["assemble", "../team"],
+            &["team", "install", "../team"],
+            &["assemble", "../outer"],
+            &["team", "install", "../outer"],
+        ] {
+            let done = env.cliq(args).expect(2);
+            let said = format!("{done:?}");
+            assert!(said.contains(link) && said.contains("link"), "{link}: {args:?}: {said}");
+            assert!(!said.contains("a private note"), "{link}: {args:?}: {said}");
+        }
+        assert!(
+            !env.exists(".cliq/team.yml") && !env.exists("../home/teams") && !env.exists("pwned"),
+            "{link}"
+        );
+    }
+}

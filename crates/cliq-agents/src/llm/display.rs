@@ -31,7 +31,7 @@ impl<'a> Display<'a> {
         }
     }
 
-    /// From now on `secret` is not shown, whoever says it.
+    /// Replaces `secret` in all that is shown from now on.
     pub(crate) fn hide(&mut self, secret: &str) {
         if secret.len() >= 6 {
             self.secrets.push(secret.to_owned());

@@ -1,6 +1,6 @@
 //! The prompt (seed 000 and SPEC section 9): who the agent is, what is to be done, what others handed on, how to answer.
 //!
-//! It speaks of no file of `.cliq`: whoever reads it may have no disk. What others wrote is fenced and marked as data.
+//! It names no file of `.cliq`, because a model behind an API has no disk. Texts of other phases are fenced and marked as data.
 
 use std::fmt::Write;
 
@@ -71,7 +71,7 @@ pub(crate) fn gate(ctx: &GateContext) -> Result<String, AnyError> {
     } else {
         ".\n\n"
     });
-    text.push_str("Say first what you found, so that whoever mends it knows what to do. ");
+    text.push_str("Say first what you found, so that the phase that fixes it knows what to do. ");
     text.push_str(&how_to_decide(ctx.route_targets()));
     if let Some(why) = ctx.rejected() {
         let _ = write!(text, "\nYour last answer to this was no valid verdict: {why}\n");
@@ -107,7 +107,7 @@ fn opening(ctx: &PhaseContext) -> Result<String, AnyError> {
         }
         text.push('\n');
     }
-    // A board that nobody has written on says nothing.
+    // An empty board is left out.
     let board = ctx
         .task_board()?
         .filter(|board| board.lines().any(|line| !line.trim().is_empty() && !line.starts_with("# ")));

@@ -6,7 +6,7 @@ use sqlx::{Either, Executor};
 
 /// Runs a statement to its end, and gives its rows.
 ///
-/// The library tells of the end of a statement and then of the end of its answer. Waiting for the first only spares a
+/// The library reports the end of a statement and then the end of its answer. Waiting for the first only spares a
 /// change of threads, which costs a tenth of what a commit does.
 pub(super) async fn run(
     connection: &mut SqliteConnection,

@@ -51,7 +51,7 @@ enum JobOutcome {
     Ended { text: String, success: bool, why: Option<String>, usage: Option<UsageSummary> },
     /// It could not be started.
     NotStarted(String),
-    /// It was told to stop: nothing came of it but its usage.
+    /// It was stopped: it gave no result, only its usage.
     Stopped(Option<UsageSummary>),
 }
 
@@ -73,7 +73,7 @@ impl Daemon {
         Some(self.ended.remove(at))
     }
 
-    /// What agents of a daemon that died still run is ended: nobody hears them any more, and some are not wanted either.
+    /// Ends agents that a dead daemon left running: their results would not be processed, and some are no longer wanted.
     pub(super) fn end_orphans(&self, project: &Utf8Path) {
         let below = |dir: Utf8PathBuf| {
             let entries = dir.read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
@@ -129,7 +129,7 @@ impl Daemon {
         let file = read_plan_file(Utf8Path::new(project), &plan);
         let context = Context { config, file: file.as_ref().map_err(Clone::clone) };
         match self.plans.step(project, &name, &event, &context, None).await {
-            // A job that nobody wants any more, of a plan that was cancelled for example.
+            // The plan no longer has the job: it was cancelled, for example.
             Ok(_) | Err(StepError::Refused(_) | StepError::NoPlan { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -173,7 +173,7 @@ impl Daemon {
         let what = describe(job);
         let ends = self.ends.0.clone();
         if job.settled {
-            // Its part was done before the daemon died; nobody has to do it again.
+            // Its work was done before the daemon died. It is not repeated.
             let outcome = JobOutcome::Ended { text: String::new(), success: true, why: None, usage: None };
             let _ = ends.send(Ended { key: key.clone(), outcome });
             self.running.insert(
@@ -184,7 +184,7 @@ impl Daemon {
         }
         let worktrees = Worktrees::new(project, name);
         if let Purpose::Merge { wave } = job.purpose {
-            // Nobody works in the worktrees any more when they are brought together.
+            // Branches are merged once no agent works in the worktrees.
             if self.running.keys().any(|(p, n, _)| *p == key.0 && *n == key.1) {
                 return;
             }
@@ -211,7 +211,7 @@ impl Daemon {
             return;
         }
         let stop = CancellationToken::new();
-        let workshop = Workshop {
+        let workshop = JobDirectory {
             project: project.to_owned(),
             name: name.to_owned(),
             dir: job_dir(project, name, job.id),
@@ -257,7 +257,7 @@ impl Daemon {
 }
 
 fn send(ends: &mpsc::UnboundedSender<Ended>, key: Key, outcome: JobOutcome) {
-    // Where the daemon has gone, nobody wants to know.
+    // Where the daemon has ended, the result is not needed.
     let _ = ends.send(Ended { key, outcome });
 }
 
@@ -271,7 +271,7 @@ fn describe(job: &Job) -> String {
 }
 
 /// Where a job is done, and what is known of it.
-struct Workshop {
+struct JobDirectory {
     project: Utf8PathBuf,
     name: String,
     dir: Utf8PathBuf,
@@ -286,14 +286,14 @@ enum Prepared {
     Over(JobOutcome),
 }
 
-impl Workshop {
+impl JobDirectory {
     /// Makes everything ready. A job that came to its end before the daemon died is not done again.
     async fn prepare(self) -> Result<Prepared, String> {
         tokio::task::spawn_blocking(move || self.prepare_now()).await.map_err(|error| error.to_string())?
     }
 
     fn prepare_now(self) -> Result<Prepared, String> {
-        let role = self.job.role.ok_or("nobody knows who is to do it")?;
+        let role = self.job.role.ok_or("the job has no role")?;
         let work = match self.job.purpose {
             Purpose::Work(id) | Purpose::Advise(id) => id,
             Purpose::Infrastructure | Purpose::Merge { .. } => WorkId::Plan,
@@ -343,7 +343,7 @@ impl Workshop {
     }
 }
 
-/// What became of a job whose end nobody has heard of.
+/// The outcome of a job that ended without being processed.
 fn finished(dir: &CliqDir, phase: &str) -> Option<JobOutcome> {
     let journal = Journal::read(&dir.journal()).ok().flatten()?;
     match end_of(&journal)? {

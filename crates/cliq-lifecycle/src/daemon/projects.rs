@@ -153,7 +153,7 @@ impl Daemon {
                     }
                 }
                 Err(why) => {
-                    // Somebody wrote the row by hand.
+                    // The row was written by hand.
                     let _ = self.plans.store().finish(&claim, &Finish::Failed(why.clone())).await?;
                     Err(why)
                 }

@@ -4,7 +4,7 @@ use cliq_markers::{MarkerKind, Scan};
 use serde_json::json;
 
 use super::Effects;
-use crate::model::{About, Brief, Hold, Infrastructure, Plan, Purpose, Stage, Why};
+use crate::model::{Brief, Infrastructure, Plan, Purpose, QuestionSubject, Stage, StartReason, WaitingFor};
 use crate::role::Role;
 
 /// Attempts to mend infrastructure before a person is asked (SPEC section 13).
@@ -23,18 +23,18 @@ impl Plan {
                 self.infrastructure =
                     Infrastructure::Blocked { report, attempt: 1, role: Role::Remediation, job: None };
             }
-            // Whoever mends the one should know of the other.
+            // The agent that fixes one problem should know of the other.
             Infrastructure::Blocked { report: known, .. } => known.extend(["\n\n", report.as_str()]),
         }
     }
 
-    /// Starts whoever is next to mend or to check, if nobody is at it.
+    /// Starts the next agent that fixes or checks infrastructure, if none is at work.
     pub(super) fn mend(&mut self, effects: &mut Effects) {
         let Infrastructure::Blocked { report, role, job: None, attempt } = &self.infrastructure else {
             return;
         };
         let (role, attempt) = (*role, *attempt);
-        let brief = Brief { why: Why::Mend, text: report.clone() };
+        let brief = Brief { why: StartReason::Mend, text: report.clone() };
         let id = self.add_job(Purpose::Infrastructure, Some(role), Some(brief));
         if let Infrastructure::Blocked { job, .. } = &mut self.infrastructure {
             *job = Some(id);
@@ -54,14 +54,14 @@ impl Plan {
                 self.infrastructure = Infrastructure::Fine;
                 effects.note("healthy", json!({}));
                 for work in self.works.values_mut() {
-                    if let Stage::Held { role, by: Hold::Infrastructure } = work.stage {
+                    if let Stage::Held { role, by: WaitingFor::Infrastructure } = work.stage {
                         work.stage = Stage::Queued { role };
                         let text = "Infrastructure was mended.".to_owned();
-                        work.brief.get_or_insert(Brief { why: Why::GoOn, text });
+                        work.brief.get_or_insert(Brief { why: StartReason::GoOn, text });
                     }
                 }
             }
-            // Unhealthy, or nobody can tell.
+            // Unhealthy, or unknown.
             _ => self.attempt_failed(&detail, effects),
         }
     }
@@ -79,7 +79,7 @@ impl Plan {
         let text = format!(
             "Infrastructure is blocked, and {ATTEMPTS} attempts to mend it failed. Mend it, then answer.\n\n{report}"
         );
-        self.ask(text, About::Infrastructure, effects);
+        self.ask(text, QuestionSubject::Infrastructure, effects);
     }
 
     /// A person says that it was mended: that is checked, and then there are attempts anew.

@@ -5,12 +5,14 @@ use cliq_markers::{Marker, MarkerKind, Scan, scan};
 use serde_json::json;
 
 use super::{Context, Effects};
-use crate::model::{About, Brief, Hold, Job, Plan, PlanState, Purpose, SharedFile, Stage, Why, WorkId};
+use crate::model::{
+    Brief, Job, Plan, PlanState, Purpose, QuestionSubject, SharedFile, Stage, StartReason, WaitingFor, WorkId,
+};
 use crate::role::Role;
 
 /// Failed reviews and audits that a task may have (SPEC section 13).
 const FAILURES: u32 = 3;
-/// Answers in a row that nobody understands, before the work is started anew (seed 001).
+/// Answers in a row without a known marker before the work is started anew (seed 001).
 const STRIKES: u32 = 3;
 /// How often it is started anew before a person is asked.
 const RESTARTS: u32 = 1;
@@ -45,7 +47,7 @@ impl Plan {
         match job.purpose {
             Purpose::Infrastructure => self.infrastructure_ended(&found, role, effects),
             Purpose::Advise(work) => self.expert_ended(work, &found, effects),
-            // What somebody else has taken over in the meantime is not this job's any more.
+            // Another job has taken over the work in the meantime.
             Purpose::Work(work) if !self.is_at(work, id) => {}
             Purpose::Work(work) => self.work_ended(work, role, &found, text, success, context, effects),
             Purpose::Merge { .. } => {}
@@ -78,9 +80,9 @@ impl Plan {
                 if let crate::model::Infrastructure::Blocked { job, .. } = &mut self.infrastructure {
                     *job = None;
                 }
-                self.ask(text, About::Infrastructure, effects);
+                self.ask(text, QuestionSubject::Infrastructure, effects);
             }
-            Purpose::Merge { wave } => drop(self.ask(text, About::Merge { wave }, effects)),
+            Purpose::Merge { wave } => drop(self.ask(text, QuestionSubject::Merge { wave }, effects)),
         }
         Ok(())
     }
@@ -104,7 +106,7 @@ impl Plan {
         effects: &mut Effects,
     ) -> Result<(), String> {
         let Purpose::Merge { wave } = purpose else {
-            return Err("nobody knows what this job was for".to_owned());
+            return Err("the purpose of this job is unknown".to_owned());
         };
         if !self.is_in_wave() || wave != self.wave {
             return Ok(());
@@ -118,7 +120,7 @@ impl Plan {
                 "The branches of wave {wave} cannot be brought together. Merge them, then answer.\n\n{}{known}",
                 preview(text)
             );
-            self.ask(text, About::Merge { wave }, effects);
+            self.ask(text, QuestionSubject::Merge { wave }, effects);
         }
         Ok(())
     }
@@ -144,19 +146,19 @@ impl Plan {
         let body = marker.body().text();
         match marker.kind {
             MarkerKind::InfraBlocked | MarkerKind::AuditBlocked => {
-                self.set(id, Stage::Held { role, by: Hold::Infrastructure });
+                self.set(id, Stage::Held { role, by: WaitingFor::Infrastructure });
                 self.block(format!("{}\n{body}", marker.head()), effects);
             }
             MarkerKind::SeekingDivineClarification => self.hold_for_person(id, role, body, effects),
             MarkerKind::ExpertRequest => {
                 let prompt = marker.body().delegation_prompt().unwrap_or(body);
-                self.set(id, Stage::Held { role, by: Hold::Expert { prompt, attempts: 0, job: None } });
+                self.set(id, Stage::Held { role, by: WaitingFor::Expert { prompt, attempts: 0, job: None } });
             }
             MarkerKind::FileConflict if id != WorkId::Plan => self.conflict(id, role, marker, effects),
             // Asked for, it is an answer; otherwise it says as little of the outcome as any other word.
             MarkerKind::Checkpoint if names(marker, id) && self.is_asked_where_it_stands(id) => {
                 effects.note("checkpoint", json!({"work": id, "role": role, "body": preview(&body)}));
-                self.queue(id, role, Some(Brief { why: Why::Resend, text: preview(&body) }));
+                self.queue(id, role, Some(Brief { why: StartReason::Resend, text: preview(&body) }));
             }
             kind if role.markers().contains(&kind) && names(marker, id) => {
                 if let Some(work) = self.works.get_mut(&id) {
@@ -170,7 +172,7 @@ impl Plan {
 
     fn is_asked_where_it_stands(&self, id: WorkId) -> bool {
         let brief = self.works.get(&id).and_then(|work| work.brief.as_ref());
-        brief.is_some_and(|brief| brief.why == Why::Checkpoint)
+        brief.is_some_and(|brief| brief.why == StartReason::Checkpoint)
     }
 
     /// What an agent was expected to say.
@@ -186,12 +188,14 @@ impl Plan {
         let body = marker.body().text();
         match (role, marker.kind) {
             (Role::Developer, M::ReadyForReview) => {
-                if !self.begin_additions(id, effects) {
+                let takes_additions = self.begin_additions(id, effects);
+                if !takes_additions {
                     self.queue(id, Role::Critic, None);
                 }
             }
             (Role::Developer, M::TaskIncomplete) => {
-                let why = if body.is_empty() { "nobody said what is missing".to_owned() } else { body };
+                let why =
+                    if body.is_empty() { "the agent did not say what is missing".to_owned() } else { body };
                 effects.note("set_aside", json!({"task": id, "why": why}));
                 self.set(id, Stage::SetAside { why });
             }
@@ -209,7 +213,7 @@ impl Plan {
                         effects,
                     );
                 } else {
-                    self.queue(id, Role::Developer, Some(Brief { why: Why::Rework, text: body }));
+                    self.queue(id, Role::Developer, Some(Brief { why: StartReason::Rework, text: body }));
                 }
             }
             (Role::BusinessAnalyst, M::ExpandedTaskSpecification) => {
@@ -277,7 +281,7 @@ impl Plan {
             json!({"work": id, "role": role, "strike": strikes, "preview": preview(text)}),
         );
         if strikes < STRIKES {
-            return self.queue(id, role, Some(Brief { why: Why::Checkpoint, text: preview(text) }));
+            return self.queue(id, role, Some(Brief { why: StartReason::Checkpoint, text: preview(text) }));
         }
         if restarts >= RESTARTS {
             let text = format!(
@@ -293,7 +297,7 @@ impl Plan {
             Role::Critic | Role::Auditor | Role::Developer => Role::Developer,
             other => other,
         };
-        self.queue(id, first, Some(Brief { why: Why::Anew, text: preview(text) }));
+        self.queue(id, first, Some(Brief { why: StartReason::Anew, text: preview(text) }));
     }
 
     /// A task needs a file that another one has (seed 001). One that can wait is queued behind the holder. One that cannot
@@ -309,10 +313,10 @@ impl Plan {
             json!({"task": id, "file": path, "holder": holder, "can_wait": marker.can_wait()}),
         );
         match holder {
-            Some(holder) => self.set(id, Stage::Held { role, by: Hold::File { path, holder } }),
+            Some(holder) => self.set(id, Stage::Held { role, by: WaitingFor::File { path, holder } }),
             None => {
                 let text = format!("No unfinished task has {path}: change it.");
-                self.queue(id, role, Some(Brief { why: Why::GoOn, text }));
+                self.queue(id, role, Some(Brief { why: StartReason::GoOn, text }));
             }
         }
     }
@@ -335,7 +339,7 @@ impl Plan {
                 "Change {path} in your own worktree. {who} may change it too: the merge of the wave brings both together."
             );
             self.shared_files.push(SharedFile { path, task: id, holder });
-            return self.queue(id, role, Some(Brief { why: Why::GoOn, text }));
+            return self.queue(id, role, Some(Brief { why: StartReason::GoOn, text }));
         }
         let Some(holder) = holder else {
             let text = format!(
@@ -347,11 +351,11 @@ impl Plan {
             work.additions.push(format!("Task {id} needs a change of {path}:\n\n{body}"));
         }
         let text = format!("Task {holder} makes the change of {path} that you need. Go on without it.");
-        self.queue(id, role, Some(Brief { why: Why::GoOn, text }));
+        self.queue(id, role, Some(Brief { why: StartReason::GoOn, text }));
     }
 
-    /// The unfinished task that has a file: the one that is named, or one whose specification names the file. Nobody waits
-    /// for somebody who waits for them.
+    /// The unfinished task that has a file: the one that is named, or one whose specification names the file. No task waits
+    /// for a task that waits for it.
     fn holder(&self, id: WorkId, path: &str, named: Option<&str>) -> Option<WorkId> {
         let holder = self.open_holder(id, path, named)?;
         let mut next = Some(holder);
@@ -360,7 +364,7 @@ impl Plan {
                 return None;
             }
             next = match self.works.get(&at).map(|work| &work.stage) {
-                Some(Stage::Held { by: Hold::File { holder, .. }, .. }) => Some(*holder),
+                Some(Stage::Held { by: WaitingFor::File { holder, .. }, .. }) => Some(*holder),
                 _ => None,
             };
         }
@@ -386,15 +390,17 @@ impl Plan {
             .works
             .iter()
             .filter_map(|(id, work)| match &work.stage {
-                Stage::Held { by: Hold::Expert { prompt, job: None, .. }, .. } => Some((*id, prompt.clone())),
+                Stage::Held { by: WaitingFor::Expert { prompt, job: None, .. }, .. } => {
+                    Some((*id, prompt.clone()))
+                }
                 _ => None,
             })
             .collect();
         for (id, prompt) in waiting {
-            let brief = Brief { why: Why::Advise, text: prompt };
+            let brief = Brief { why: StartReason::Advise, text: prompt };
             let new = self.add_job(Purpose::Advise(id), Some(Role::Expert), Some(brief));
             if let Some(work) = self.works.get_mut(&id)
-                && let Stage::Held { by: Hold::Expert { job, attempts, .. }, .. } = &mut work.stage
+                && let Stage::Held { by: WaitingFor::Expert { job, attempts, .. }, .. } = &mut work.stage
             {
                 *job = Some(new);
                 *attempts += 1;
@@ -405,7 +411,7 @@ impl Plan {
 
     fn expert_ended(&mut self, id: WorkId, found: &Scan<'_>, effects: &mut Effects) {
         let Some(work) = self.works.get_mut(&id) else { return };
-        let Stage::Held { role, by: Hold::Expert { attempts, job, prompt } } = &mut work.stage else {
+        let Stage::Held { role, by: WaitingFor::Expert { attempts, job, prompt } } = &mut work.stage else {
             return;
         };
         let (role, attempts, prompt) = (*role, *attempts, prompt.clone());
@@ -414,7 +420,7 @@ impl Plan {
         match marker.map(|marker| (marker.kind, marker.body().text())) {
             Some((MarkerKind::ExpertAdvice, advice)) => {
                 effects.note("advice", json!({"work": id}));
-                self.queue(id, role, Some(Brief { why: Why::Advice, text: advice }));
+                self.queue(id, role, Some(Brief { why: StartReason::Advice, text: advice }));
             }
             Some((MarkerKind::ExpertUnsuccessful, why)) => {
                 self.hold_for_person(id, role, format!("{prompt}\n\nThe expert cannot help: {why}"), effects);
@@ -428,8 +434,8 @@ impl Plan {
     }
 
     fn hold_for_person(&mut self, id: WorkId, role: Role, text: String, effects: &mut Effects) {
-        let question = self.ask(text, About::Work(id), effects);
-        self.set(id, Stage::Held { role, by: Hold::Person { question } });
+        let question = self.ask(text, QuestionSubject::Work(id), effects);
+        self.set(id, Stage::Held { role, by: WaitingFor::Person { question } });
     }
 
     fn queue(&mut self, id: WorkId, role: Role, brief: Option<Brief>) {

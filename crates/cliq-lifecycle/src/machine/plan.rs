@@ -4,7 +4,9 @@ use cliq_gateway::SignalType;
 use serde_json::{Map, Value, json};
 
 use super::{Command, Context, Effects};
-use crate::model::{About, Brief, Infrastructure, Plan, PlanState, Purpose, Stage, Why, Work, WorkId};
+use crate::model::{
+    Brief, Infrastructure, Plan, PlanState, Purpose, QuestionSubject, Stage, StartReason, Work, WorkId,
+};
 use crate::role::Role;
 
 impl Plan {
@@ -22,7 +24,7 @@ impl Plan {
         };
         let body = || payload.get("body").and_then(Value::as_str).unwrap_or_default().to_owned();
         match (self.state, kind) {
-            // After a crash; where there was none, somebody is at it.
+            // A planner is at work. After a crash there is none.
             (P::Planning, S::PlanStart) if !self.works.is_empty() => {
                 effects.ignored = Some("the plan is being planned already");
             }
@@ -159,7 +161,7 @@ impl Plan {
         } else if self.file.waves.is_empty() {
             self.set_own_work(Role::Planner, None);
         } else {
-            // Somebody has planned it already.
+            // The file has waves: no planner is needed.
             effects.emit.push((SignalType::PlannerFinished, Map::new()));
         }
     }
@@ -180,7 +182,7 @@ impl Plan {
         }
         let names: Vec<String> = drafts.map(|(id, _)| format!("- drafts/{id}.md")).collect();
         effects.note("drafts", json!({"planners": names.len()}));
-        let brief = Brief { why: Why::MergeDrafts, text: names.join("\n") };
+        let brief = Brief { why: StartReason::MergeDrafts, text: names.join("\n") };
         self.set_own_work(Role::Planner, Some(brief));
     }
 
@@ -229,7 +231,7 @@ impl Plan {
         self.settle();
         self.state = PlanState::Implementing;
         effects.note("changes_requested", json!({"body": text}));
-        self.set_own_work(Role::Fixer, Some(Brief { why: Why::Rework, text }));
+        self.set_own_work(Role::Fixer, Some(Brief { why: StartReason::Rework, text }));
     }
 
     pub(super) fn finish(&mut self, effects: &mut Effects) {
@@ -241,7 +243,7 @@ impl Plan {
         effects.note("done", json!({"force_promoted": self.force_promoted}));
     }
 
-    /// Whether somebody does what a review or a verification asked for.
+    /// Whether a fixer makes the changes that a review or a verification requested.
     fn is_fixing(&self) -> bool {
         self.works.get(&WorkId::Plan).is_some_and(|work| match work.stage {
             Stage::Queued { role } | Stage::Running { role, .. } | Stage::Held { role, .. } => {
@@ -259,12 +261,12 @@ impl Plan {
             if let Some(Stage::Running { job, .. }) = self.works.remove(&id).map(|work| work.stage) {
                 self.settle_job(job);
             }
-            self.questions.retain(|question| question.about != About::Work(id));
+            self.questions.retain(|question| question.about != QuestionSubject::Work(id));
         }
         if let Some(Stage::Running { job, .. }) = self.works.remove(&WorkId::Plan).map(|work| work.stage) {
             self.settle_job(job);
         }
-        self.questions.retain(|question| question.about != About::Work(WorkId::Plan));
+        self.questions.retain(|question| question.about != QuestionSubject::Work(WorkId::Plan));
     }
 
     pub(super) fn settle_job(&mut self, id: u64) {
@@ -277,7 +279,7 @@ impl Plan {
         self.works.insert(WorkId::Plan, Work::queued(role, brief));
     }
 
-    /// Nothing goes on: whoever starts processes ends those whose jobs have gone.
+    /// Removes all work. The daemon ends the processes of removed jobs.
     fn clear(&mut self) {
         self.works.clear();
         self.jobs.clear();
@@ -286,7 +288,7 @@ impl Plan {
     }
 
     /// Asks a person.
-    pub(super) fn ask(&mut self, text: String, about: About, effects: &mut Effects) -> u64 {
+    pub(super) fn ask(&mut self, text: String, about: QuestionSubject, effects: &mut Effects) -> u64 {
         let id = self.number();
         effects.note("question", json!({"question": id, "text": text, "about": about}));
         self.questions.push(crate::model::Question { id, text, about });
@@ -315,19 +317,21 @@ impl Plan {
         let question = self.questions.remove(at);
         effects.note("answer", json!({"question": question.id, "text": text}));
         match question.about {
-            About::Work(id) => {
+            QuestionSubject::Work(id) => {
                 if let Some(work) = self.works.get_mut(&id)
                     && let Stage::Held { role, .. } = work.stage
                 {
                     (work.strikes, work.restarts) = (0, 0);
-                    let brief =
-                        Brief { why: Why::Answer, text: format!("{}\n\nAnswer:\n{text}", question.text) };
+                    let brief = Brief {
+                        why: StartReason::Answer,
+                        text: format!("{}\n\nAnswer:\n{text}", question.text),
+                    };
                     work.brief = Some(brief);
                     work.stage = Stage::Queued { role };
                 }
             }
-            About::Infrastructure => self.check_infrastructure(text),
-            About::Merge { wave } => {
+            QuestionSubject::Infrastructure => self.check_infrastructure(text),
+            QuestionSubject::Merge { wave } => {
                 let brief = self.merge_brief();
                 self.add_job(Purpose::Merge { wave }, None, brief);
             }

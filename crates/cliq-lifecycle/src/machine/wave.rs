@@ -5,7 +5,9 @@ use serde_json::json;
 
 use super::plan::wave_number;
 use super::{Context, Effects};
-use crate::model::{About, Brief, Hold, Plan, Purpose, Stage, TaskLoop, Why, Work, WorkId};
+use crate::model::{
+    Brief, Plan, Purpose, QuestionSubject, Stage, StartReason, TaskLoop, WaitingFor, Work, WorkId,
+};
 use crate::role::Role;
 
 impl Plan {
@@ -71,7 +73,7 @@ impl Plan {
             Stage::Running { job, .. } => self.settle_job(job),
             _ => {}
         }
-        self.questions.retain(|question| question.about != About::Work(id));
+        self.questions.retain(|question| question.about != QuestionSubject::Work(id));
         self.complete(id, effects);
         Ok(())
     }
@@ -112,7 +114,7 @@ impl Plan {
             "Tasks that could not wait for one another change the same files:\n\n{}",
             lines.join("\n")
         );
-        (!lines.is_empty()).then_some(Brief { why: Why::MergeBranches, text })
+        (!lines.is_empty()).then_some(Brief { why: StartReason::MergeBranches, text })
     }
 
     /// Starts the changes that other tasks need of this one. `false` where there are none.
@@ -127,7 +129,7 @@ impl Plan {
             Stage::Queued { role: Role::Coder } => Role::Coder,
             _ => Role::Developer,
         };
-        work.brief = Some(Brief { why: Why::Addition, text });
+        work.brief = Some(Brief { why: StartReason::Addition, text });
         work.stage = Stage::Queued { role };
         true
     }
@@ -135,7 +137,7 @@ impl Plan {
     /// Tasks that waited for a file of this one go on.
     fn release(&mut self, done: WorkId) {
         for work in self.works.values_mut() {
-            if let Stage::Held { role, by: Hold::File { holder, .. } } = &work.stage
+            if let Stage::Held { role, by: WaitingFor::File { holder, .. } } = &work.stage
                 && *holder == done
             {
                 work.stage = Stage::Queued { role: *role };
@@ -143,7 +145,7 @@ impl Plan {
         }
     }
 
-    /// The next wave begins, or the review, where nobody is left to wait for.
+    /// Begins the next wave, or the review, and leaves failed tasks behind.
     pub(super) fn advance_wave(&mut self, effects: &mut Effects) -> Result<(), String> {
         if !self.is_stuck() {
             return Err(format!("there is nothing to leave behind: {}", self.where_waves_are()));
@@ -171,7 +173,7 @@ impl Plan {
     /// After every step: whether the wave is over, and what is left to ask.
     pub(super) fn wave_may_be_over(&mut self, effects: &mut Effects) {
         let merges = self.jobs.iter().any(|job| matches!(job.purpose, Purpose::Merge { .. }))
-            || self.questions.iter().any(|question| matches!(question.about, About::Merge { .. }));
+            || self.questions.iter().any(|question| matches!(question.about, QuestionSubject::Merge { .. }));
         if !self.is_in_wave() || merges || self.tasks().next().is_none() {
             return;
         }
@@ -193,10 +195,13 @@ impl Plan {
             });
             if let Some((id, why)) = aside {
                 // All others have gone first; now only a person can help.
-                let question =
-                    self.ask(format!("Task {id} cannot be completed: {why}"), About::Work(id), effects);
+                let question = self.ask(
+                    format!("Task {id} cannot be completed: {why}"),
+                    QuestionSubject::Work(id),
+                    effects,
+                );
                 if let Some(work) = self.works.get_mut(&id) {
-                    work.stage = Stage::Held { role: Role::Developer, by: Hold::Person { question } };
+                    work.stage = Stage::Held { role: Role::Developer, by: WaitingFor::Person { question } };
                 }
             } else if !effects.notes.iter().any(|note| note.kind == "stuck") {
                 effects.note("stuck", json!({"wave": self.wave}));

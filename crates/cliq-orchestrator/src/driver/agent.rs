@@ -57,7 +57,7 @@ impl Follower {
         Self { tail: SignalTail::new(file), order: ChannelOrder::new() }
     }
 
-    /// Reads what is new. Gives the terminal message once it has come; tells the rest to `each`, and what has no
+    /// Reads what is new. Gives the terminal message once it has come; passes the rest to `each`, and what has no
     /// effect to `odd`.
     pub(super) fn read(
         &mut self,
@@ -87,7 +87,7 @@ impl Follower {
 }
 
 impl AgentRun {
-    /// Runs the agent and tells the dispatcher how the phase went, as soon as that is certain. Returns once nothing
+    /// Runs the agent and sends the outcome of the phase to the dispatcher, as soon as it is certain. Returns once nothing
     /// of the agent is left.
     pub(super) async fn run(self) {
         let signal_file = self.message.dispatch.signal_file().clone();
@@ -123,7 +123,7 @@ impl AgentRun {
                     () = self.shared.stop.cancelled() => {}
                 }
                 process.end(self.kill_grace).await;
-                // Whatever it said in the meantime has no effect, and people want to know.
+                // Messages after the terminal one have no effect. They become warnings.
                 let _ = follower.read(|_| (), |odd| self.shared.warn(&self.phase, odd));
             }
             Err(reason) => {
@@ -134,7 +134,7 @@ impl AgentRun {
             }
         }
         if !process.left_nothing() {
-            self.sweep().await;
+            self.end_orphans().await;
         }
     }
 
@@ -200,7 +200,7 @@ impl AgentRun {
             }
             if let Some(exit) = exit {
                 let how =
-                    exit.map_or_else(|error| format!("nobody knows how: {error}"), |exit| exit.to_string());
+                    exit.map_or_else(|error| format!("how is unknown: {error}"), |exit| exit.to_string());
                 return Err(format!("agent {} ended without a terminal message ({how})", self.agent));
             }
         }
@@ -268,8 +268,8 @@ impl AgentRun {
     }
 
     /// Ends processes of the phase that left its process group.
-    async fn sweep(&self) {
-        if let n @ 1.. = self.shared.sweep(Some(&self.phase)).await {
+    async fn end_orphans(&self) {
+        if let n @ 1.. = self.shared.end_orphans(Some(&self.phase)).await {
             self.shared.warn(&self.phase, format!("{n} processes that it left behind were ended"));
         }
     }

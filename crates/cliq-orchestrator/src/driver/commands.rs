@@ -20,19 +20,19 @@ const MANY_CHANNELS: usize = 8;
 /// The shell, where every system has it: looking for it on the PATH costs more than starting it.
 const SHELL: &str = "/bin/sh";
 
-/// Runs them all and tells the dispatcher.
+/// Runs all commands and sends the outcome to the dispatcher.
 pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, routed_by: Option<PhaseId>) {
     let mut runner =
         Runner { shared: &shared, phase: shared.workflow().phase(phase), iteration, left: Vec::new() };
     let event = match runner.run(routed_by).await {
         Ok(results) => RunEvent::CommandsFinished { phase: runner.phase.name.clone(), iteration, results },
-        Err(Trouble::Phase(reason) | Trouble::TimedOut(reason)) => RunEvent::WorkFailed {
+        Err(CommandFailure::Phase(reason) | CommandFailure::TimedOut(reason)) => RunEvent::WorkFailed {
             phase: runner.phase.name.clone(),
             reason,
             output_tail: None,
             log_file: None,
         },
-        Err(Trouble::Run(reason)) => {
+        Err(CommandFailure::Run(reason)) => {
             // The run ends first, so that the phase counts as stopped by it.
             shared.send(RunEvent::OrchestratorFailed { reason });
             shared.stopped(&runner.phase.name)
@@ -47,7 +47,7 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
 }
 
 /// Why the commands did not all run.
-enum Trouble {
+enum CommandFailure {
     /// The phase cannot go on.
     Phase(String),
     /// A command took longer than it or the phase may.
@@ -56,13 +56,13 @@ enum Trouble {
     Run(String),
 }
 
-impl From<FsError> for Trouble {
+impl From<FsError> for CommandFailure {
     fn from(error: FsError) -> Self {
         Self::Run(error.to_string())
     }
 }
 
-impl From<SignalWriteError> for Trouble {
+impl From<SignalWriteError> for CommandFailure {
     fn from(error: SignalWriteError) -> Self {
         Self::Run(error.to_string())
     }
@@ -77,7 +77,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    async fn run(&mut self, routed_by: Option<PhaseId>) -> Result<Vec<CommandResult>, Trouble> {
+    async fn run(&mut self, routed_by: Option<PhaseId>) -> Result<Vec<CommandResult>, CommandFailure> {
         let exec = self.phase.kind == PhaseKind::Exec;
         let mut channel = if exec { Some(self.open_channel()?) } else { None };
         let limit = self.phase.timeout.filter(|_| exec).unwrap_or(self.shared.plan.timing.phase_timeout);
@@ -111,7 +111,7 @@ impl Runner<'_> {
         Ok(results)
     }
 
-    fn open_channel(&self) -> Result<SignalWriter, Trouble> {
+    fn open_channel(&self) -> Result<SignalWriter, CommandFailure> {
         let path = self.shared.dir().signal_file(&self.phase.name);
         // What an earlier activation said was cleared when this one was recorded.
         let mut writer = SignalWriter::open(&path, DispatchType::Phase)?;
@@ -125,7 +125,7 @@ impl Runner<'_> {
         channel: &mut SignalWriter,
         results: &[CommandResult],
         routed_by: Option<PhaseId>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CommandFailure> {
         let workflow = self.shared.workflow();
         let data = exec_data(results);
         let text =
@@ -140,7 +140,9 @@ impl Runner<'_> {
         let write = move || write_handoffs(channels.iter().map(Utf8PathBuf::as_path), &envelope);
         if many {
             // Meanwhile other phases go on.
-            tokio::task::spawn_blocking(write).await.map_err(|error| Trouble::Run(error.to_string()))??;
+            tokio::task::spawn_blocking(write)
+                .await
+                .map_err(|error| CommandFailure::Run(error.to_string()))??;
         } else {
             write()?;
         }
@@ -162,7 +164,7 @@ impl Runner<'_> {
         command: &Command,
         deadline: Instant,
         limit: Duration,
-    ) -> Result<Vec<CommandResult>, Trouble> {
+    ) -> Result<Vec<CommandResult>, CommandFailure> {
         let workspace = self.shared.dir().workspace().to_owned();
         let dirs = match command.scope {
             Scope::Workspace => vec![workspace],
@@ -182,7 +184,7 @@ impl Runner<'_> {
         dir: &Utf8Path,
         deadline: Instant,
         limit: Duration,
-    ) -> Result<CommandResult, Trouble> {
+    ) -> Result<CommandResult, CommandFailure> {
         let mut result = CommandResult::new(command.name.clone(), true);
         result.run = Some(command.run.clone());
         if dir != self.shared.dir().workspace() {
@@ -218,7 +220,7 @@ impl Runner<'_> {
                 Ok(result)
             }
             // A command's own limit is a failed command; the phase's limit ends the phase.
-            Err(Trouble::TimedOut(reason)) if command.timeout == Some(limit) => {
+            Err(CommandFailure::TimedOut(reason)) if command.timeout == Some(limit) => {
                 result.pass = false;
                 result.output_tail = Some(reason);
                 result.extra.insert("timed_out".to_owned(), true.into());
@@ -237,9 +239,9 @@ impl Runner<'_> {
         log: &Utf8Path,
         deadline: Instant,
         limit: Duration,
-    ) -> Result<(Exit, Option<String>), Trouble> {
+    ) -> Result<(Exit, Option<String>), CommandFailure> {
         let script = resolve_script(script, &self.shared.values(self.phase))
-            .map_err(|e| Trouble::Phase(unresolved(&e)))?;
+            .map_err(|e| CommandFailure::Phase(unresolved(&e)))?;
         let mut env: BTreeMap<String, String> = self.shared.environment(self.phase.name.as_str());
         env.extend(script.env);
         let job = Job {
@@ -252,11 +254,11 @@ impl Runner<'_> {
             log: log.to_owned(),
         };
         let mut process =
-            self.shared.plan.launcher.launch(&job).await.map_err(|e| Trouble::Run(e.to_string()))?;
+            self.shared.plan.launcher.launch(&job).await.map_err(|e| CommandFailure::Run(e.to_string()))?;
         let grace = self.shared.plan.timing.kill_grace;
         tokio::select! {
             exit = process.wait() => {
-                let exit = exit.map_err(|e| Trouble::Run(format!("cannot tell how a command ended: {e}")))?;
+                let exit = exit.map_err(|e| CommandFailure::Run(format!("cannot tell how a command ended: {e}")))?;
                 let tail = process.output_tail().await;
                 let tail = process.has_output().then_some(tail);
                 self.left.push(process);
@@ -264,11 +266,11 @@ impl Runner<'_> {
             }
             () = tokio::time::sleep_until(deadline) => {
                 process.end(grace).await;
-                Err(Trouble::TimedOut(format!("command `{name}` did not end within {}", show(limit))))
+                Err(CommandFailure::TimedOut(format!("command `{name}` did not end within {}", show(limit))))
             }
             () = self.shared.stop.cancelled() => {
                 process.end(grace).await;
-                Err(Trouble::Phase("stopped".to_owned()))
+                Err(CommandFailure::Phase("stopped".to_owned()))
             }
         }
     }

@@ -27,7 +27,7 @@ pub(super) struct Activation {
     pub(super) gate: Option<GateDispatch>,
 }
 
-/// What a gate's agent is told of the gate.
+/// The gate, as its agent sees it.
 pub(super) fn gate_dispatch(
     gate: &Gate,
     context_file: Utf8PathBuf,

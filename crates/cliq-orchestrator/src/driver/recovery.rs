@@ -16,7 +16,7 @@ use crate::events::RunEvent;
 use crate::journal::Journal;
 
 /// The events in the signal channels of phases that were active, which no orchestrator has processed. Signal channels are cleared before a phase's start is in
-/// the journal, so whatever they hold is of that start.
+/// the journal, so all their messages belong to that start.
 pub(super) fn unprocessed(shared: &Shared, pipeline: &Pipeline) -> Result<Vec<RunEvent>, FsError> {
     let mut events = Vec::new();
     for (id, _) in shared.workflow().phases() {
@@ -74,7 +74,7 @@ pub(crate) fn put_earlier_run_aside(dir: &CliqDir) -> Result<(), FsError> {
     let run_id = run_id.as_ref().and_then(|journal| journal.run_id().map(str::to_owned));
     if let Some(run_id) = &run_id {
         // Nothing of a run whose orchestrator died lives on beside the next.
-        crate::sweep::end_dead_run(dir, run_id, Duration::from_secs(2));
+        crate::dead_run::end_dead_run(dir, run_id, Duration::from_secs(2));
     }
     let fallback = || Timestamp::from_unix_millis(cliq_fs::now_millis()).as_str().replace(':', "-");
     cliq_fs::archive_run(dir, &run_id.unwrap_or_else(fallback))?;

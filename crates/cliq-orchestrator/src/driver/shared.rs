@@ -12,10 +12,10 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::events::RunEvent;
+use crate::orphans::{Mark, RUN_PATH, end_marked, marked};
 use crate::plan::RunPlan;
-use crate::sweep::{Mark, RUN_PATH, end_marked, marked};
 
-/// What a task tells the dispatcher.
+/// A message from a task to the dispatcher.
 pub(super) enum Message {
     /// Something happened.
     Event(RunEvent),
@@ -48,7 +48,7 @@ impl Shared {
     }
 
     pub(super) fn send(&self, event: RunEvent) {
-        // The dispatcher outlives its tasks; where it is gone, nobody wants to know any more.
+        // The dispatcher outlives its tasks. After its end the message is not needed.
         let _ = self.messages.send(Message::Event(event));
     }
 
@@ -81,7 +81,7 @@ impl Shared {
         env
     }
 
-    /// Run and phase, after those of the runs that this one is part of: what tells the processes of a run, and of the
+    /// Run and phase, after those of the runs that this one is part of: it distinguishes the processes of a run, and of the
     /// teams within it, from all others.
     fn run_path(&self, phase: &str) -> String {
         let own = format!("{}/{phase}", self.run_id);
@@ -92,7 +92,7 @@ impl Shared {
     }
 
     /// Ends what is left of a phase, or of the run, outside of the process groups that were ended. Gives how much there was.
-    pub(super) async fn sweep(&self, phase: Option<&PhaseName>) -> usize {
+    pub(super) async fn end_orphans(&self, phase: Option<&PhaseName>) -> usize {
         let mark = Mark {
             run_id: self.run_id.clone(),
             phase: phase.map(ToString::to_string),
@@ -107,7 +107,7 @@ impl Shared {
         tokio::task::spawn_blocking(move || end_marked(&mark, grace)).await.unwrap_or(0)
     }
 
-    /// A usage with its cost, where the agent or a price tells it.
+    /// A usage with its cost, where the agent reports it or a price is known.
     pub(super) fn priced(&self, mut usage: Usage) -> Usage {
         if usage.cost_usd.is_none() {
             let price = usage.model.as_ref().and_then(|model| self.plan.prices.get(model));
@@ -198,7 +198,7 @@ pub(super) struct Wakers {
 }
 
 impl Wakers {
-    /// From now on, `wake` tells the returned waker of changes of `file`.
+    /// From now on, `wake` wakes the returned waker on changes of `file`.
     pub(super) fn register(&self, file: &Utf8Path) -> Arc<Notify> {
         let mut map = self.by_file.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(map.entry(file.to_owned()).or_default())

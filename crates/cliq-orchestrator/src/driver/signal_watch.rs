@@ -1,4 +1,4 @@
-//! Being told that a signal file changed, on the runtime's own thread: no other has to be woken for it.
+//! Notification of changes of signal files, on the runtime's own thread: no other thread has to wake up.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,7 +19,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Wakes whoever waits for a file of `dir` when that was written or renamed into place. It is a hint: it may come
+    /// Wakes the waiter for a file of `dir` when that was written or renamed into place. It is a hint: it may come
     /// twice, late, or not at all.
     pub(super) fn new(dir: &Utf8Path, wakers: Wakers) -> io::Result<Self> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;

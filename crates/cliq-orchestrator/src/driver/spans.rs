@@ -23,7 +23,7 @@ pub(super) struct Spans {
 impl Spans {
     /// Opens and closes spans as an event says. `view` has taken the event already.
     pub(super) fn observe(&mut self, record: &Record, view: &RunView, plan: &RunPlan) {
-        // One comparison where nobody listens.
+        // One comparison where there is no subscriber.
         if LevelFilter::current() == LevelFilter::OFF {
             return;
         }

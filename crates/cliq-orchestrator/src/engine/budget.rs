@@ -78,7 +78,7 @@ struct Account {
     settled: Amount,
     /// The usage of this activation so far.
     current: Amount,
-    /// Whether its agent was told to end.
+    /// Whether its agent was asked to end.
     is_ending: bool,
 }
 
@@ -136,12 +136,12 @@ impl Ledger {
         self.limits.models.contains(&phase) || self.has_reported[self.agents[phase.index()]]
     }
 
-    /// Marks the agent of a phase as told to end. `false` where it was told already.
+    /// Marks the agent of a phase as asked to end. `false` where it was already.
     pub(super) fn end(&mut self, phase: PhaseId) -> bool {
         !std::mem::replace(&mut self.accounts[phase.index()].is_ending, true)
     }
 
-    /// Whether the agent of a phase was told to end.
+    /// Whether the agent of a phase was asked to end.
     pub(super) fn is_ending(&self, phase: PhaseId) -> bool {
         self.accounts[phase.index()].is_ending
     }

@@ -35,7 +35,7 @@ pub enum PhaseState {
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     pub(super) workflow: Arc<ValidatedWorkflow>,
-    pub(super) phases: Vec<Cell>,
+    pub(super) phases: Vec<PhaseRecord>,
     started: bool,
     max_parallel: usize,
     working: usize,
@@ -44,7 +44,7 @@ pub struct Pipeline {
     queue: VecDeque<Task>,
     end: Option<End>,
     finished: bool,
-    /// Whether its orchestrator died and nobody has resumed it yet.
+    /// Whether its orchestrator died and it is not resumed yet.
     interrupted: bool,
     /// Usage against budgets.
     ledger: Ledger,
@@ -52,7 +52,7 @@ pub struct Pipeline {
 
 /// What the machine keeps of a phase.
 #[derive(Debug, Clone)]
-pub(super) struct Cell {
+pub(super) struct PhaseRecord {
     pub(super) state: PhaseState,
     pub(super) activations: u32,
     /// Dependencies that are not done.
@@ -96,7 +96,7 @@ impl Pipeline {
     pub fn new(workflow: Arc<ValidatedWorkflow>) -> Self {
         let phases = workflow
             .phases()
-            .map(|(_, phase)| Cell {
+            .map(|(_, phase)| PhaseRecord {
                 state: PhaseState::Waiting,
                 activations: 0,
                 blockers: phase.depends_on.len(),
@@ -227,7 +227,7 @@ impl Pipeline {
         self.phases.get(phase.index()).is_some_and(|cell| cell.state == PhaseState::Working)
     }
 
-    /// Whether usage of a phase counts: its agent works, and was not told to end.
+    /// Whether usage of a phase counts: its agent works, and was not asked to end.
     #[must_use]
     pub fn takes_usage(&self, phase: PhaseId) -> bool {
         self.is_working(phase) && !self.ledger.is_ending(phase)
@@ -326,7 +326,7 @@ impl Pipeline {
         }
     }
 
-    /// Starts a phase; a gate is told of it by `gate_event`.
+    /// Starts a phase; `gate_event` passes it to the gate.
     fn start(&mut self, phase: PhaseId, gate_event: GateEvent, out: &mut Vec<Effect>) {
         self.phases[phase.index()].state = PhaseState::Working;
         let kind = self.workflow.phase(phase).kind;
@@ -433,7 +433,7 @@ impl Pipeline {
         out.push(Effect::Report(Report::PhaseStopped { phase }));
     }
 
-    /// The run goes on: nothing is under way, whatever was.
+    /// The run is resumed: nothing is under way.
     pub(super) fn begin_again(&mut self, max_parallel: Option<usize>, limits: Limits) {
         self.ledger.set_limits(limits);
         self.started = true;
@@ -501,7 +501,7 @@ impl Pipeline {
         out.push(Effect::Finish { status: end.status, reason: end.reason, phase: end.phase });
     }
 
-    /// What must hold whatever happened; for tests.
+    /// Checks the invariants of the state; for tests.
     ///
     /// # Panics
     /// It does not hold.

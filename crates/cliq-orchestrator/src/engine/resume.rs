@@ -57,7 +57,7 @@ impl Pipeline {
         while let Some(id) = pending.pop() {
             if forgotten.insert(id) {
                 pending.extend(&workflow.phase(id).dependents);
-                // What works for a gate that is forgotten works for nobody.
+                // A phase that works for a forgotten gate is forgotten too.
                 let works_for_it = |(other, _): &(PhaseId, _)| self.routed_by(*other) == Some(id);
                 pending.extend(workflow.phases().filter(works_for_it).map(|(other, _)| other));
             }

@@ -9,7 +9,7 @@ use super::machine::{PhaseState, Pipeline, Task};
 use super::{Effect, Report};
 
 impl Pipeline {
-    /// Tells a gate that works what happened, and does what it says.
+    /// Feeds an event to an active gate, and applies its effects.
     pub(super) fn gate_event(&mut self, phase: PhaseId, event: GateEvent, out: &mut Vec<Effect>) {
         let Some(gate) = self.phases[phase.index()].gate.as_mut() else { return };
         let decided = gate.history().len();
@@ -46,7 +46,7 @@ impl Pipeline {
                 self.rest(phase);
                 self.route(phase, &target, out);
             }
-            // A failed agent's escalation is reported by whoever told us of the failure.
+            // The escalation of a failed agent is reported where the failure is handled.
             GateEffect::Escalate { reason } => {
                 if self.phases[phase.index()].state == PhaseState::Working {
                     self.rest(phase);

@@ -10,7 +10,7 @@ use cliq_fs::{IoContext, open_regular};
 use super::{JournalError, decode_lines};
 use crate::events::Record;
 
-/// Follows a project's journal: gives its events as they come, each once, whatever has been read before.
+/// Follows a project's journal: gives each event once, as it comes.
 #[derive(Debug)]
 pub struct JournalFollower {
     path: Utf8PathBuf,
@@ -27,7 +27,7 @@ struct Seen {
 
 /// What is new in a journal.
 #[derive(Debug, Clone, PartialEq)]
-pub enum News {
+pub enum JournalUpdate {
     /// There is no journal.
     None,
     /// What has been appended since, which may be nothing.
@@ -47,11 +47,11 @@ impl JournalFollower {
     ///
     /// # Errors
     /// As for [`super::Journal::read`]. The next call reads from the start.
-    pub fn read(&mut self) -> Result<News, JournalError> {
+    pub fn read(&mut self) -> Result<JournalUpdate, JournalError> {
         let seen = self.seen.take();
         let mut file = match open_regular(&self.path) {
             Ok((file, _)) => file,
-            Err(error) if error.is_not_found() => return Ok(News::None),
+            Err(error) if error.is_not_found() => return Ok(JournalUpdate::None),
             Err(error) => return Err(error.into()),
         };
         let meta = file.metadata().at("read", &self.path)?;
@@ -63,7 +63,7 @@ impl JournalFollower {
         let (records, read) = decode_lines(&self.path, &bytes, from.lines)?;
         let (offset, lines) = (from.offset + read as u64, from.lines + records.len());
         self.seen = Some(Seen { offset, lines, ..from });
-        Ok(if same.is_some() { News::More(records) } else { News::Afresh(records) })
+        Ok(if same.is_some() { JournalUpdate::More(records) } else { JournalUpdate::Afresh(records) })
     }
 }
 
@@ -90,25 +90,25 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = Utf8PathBuf::from_path_buf(dir.path().join("journal.jsonl")).expect("UTF-8");
         let mut follower = JournalFollower::new(&path);
-        assert_eq!(follower.read().expect("read"), News::None);
+        assert_eq!(follower.read().expect("read"), JournalUpdate::None);
         let ((one, first), (two, second), (three, third)) = (line("1"), line("2"), line("3"));
         let (half, rest) = second.split_at(10);
         fs::write(&path, [&first, half].concat()).expect("written");
-        assert_eq!(follower.read().expect("read"), News::Afresh(vec![one.clone()]));
-        assert_eq!(follower.read().expect("read"), News::More(vec![]));
+        assert_eq!(follower.read().expect("read"), JournalUpdate::Afresh(vec![one.clone()]));
+        assert_eq!(follower.read().expect("read"), JournalUpdate::More(vec![]));
         fs::write(&path, [&first, half, rest].concat()).expect("written");
-        assert_eq!(follower.read().expect("read"), News::More(vec![two.clone()]));
+        assert_eq!(follower.read().expect("read"), JournalUpdate::More(vec![two.clone()]));
         // A run that begins anew, in the same file or in another one.
         fs::write(&path, &first).expect("written");
-        assert_eq!(follower.read().expect("read"), News::Afresh(vec![one]));
+        assert_eq!(follower.read().expect("read"), JournalUpdate::Afresh(vec![one]));
         let other = path.with_extension("other");
         fs::write(&other, [&second[..], &third].concat()).expect("written");
         fs::rename(&other, &path).expect("renamed");
-        assert_eq!(follower.read().expect("read"), News::Afresh(vec![two, three]));
+        assert_eq!(follower.read().expect("read"), JournalUpdate::Afresh(vec![two, three]));
         fs::write(&path, [&second[..], &third, b"{\n"].concat()).expect("written");
         let error = follower.read().expect_err("broken").to_string();
         assert!(error.contains("journal.jsonl, line 3: "), "{error}");
         fs::remove_file(&path).expect("removed");
-        assert_eq!(follower.read().expect("read"), News::None);
+        assert_eq!(follower.read().expect("read"), JournalUpdate::None);
     }
 }

@@ -6,7 +6,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions};
 
 use crate::launcher::Exit;
 
-/// Tells when a process has exited, without reaping it.
+/// Resolves when a process has exited, without reaping it.
 pub(crate) struct ExitWatch {
     #[cfg(target_os = "linux")]
     fd: tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>,
@@ -57,7 +57,7 @@ pub(crate) fn peek(pid: Pid) -> io::Result<Exit> {
 
 /// Whether a living process of the group is left.
 pub(crate) fn is_alive(pid: Pid) -> bool {
-    // Nearly always nobody is left, and asking that is cheap; only then is it worth looking who.
+    // Nearly always no process is left, and that check is cheap. Only otherwise are the processes listed.
     rustix::process::test_kill_process_group(pid).is_ok()
         && cliq_fs::process_group_is_alive(pid.as_raw_nonzero().get()).unwrap_or(true)
 }

@@ -12,14 +12,14 @@ use cliq_fs::{open_regular, read_limited};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::time::Instant;
 
+use super::pane_pool::PanePool;
 use super::server::TmuxError;
-use super::shim::{Told, exit_file};
+use super::shim::{ExitReport, exit_file};
 use super::spare::Feed;
 use super::spec;
-use super::stage::Stage;
 use crate::launcher::{Exit, Job, Running};
+use crate::orphans::{Mark, marked};
 use crate::process::{TAIL_BYTES, last_lines};
-use crate::sweep::{Mark, marked};
 
 /// How long tmux may take to notice how a program ended. For panes that are used again some versions never do.
 /// The most bytes of what the shim says of the end.
@@ -27,7 +27,7 @@ const EXIT_LIMIT: u64 = 4096;
 const NOTICE: Duration = Duration::from_millis(300);
 
 pub(super) struct Pane {
-    stage: Arc<Stage>,
+    pool: Arc<PanePool>,
     id: String,
     pid: u32,
     exited: ExitWatch,
@@ -49,7 +49,7 @@ pub(super) struct Pane {
 
 impl Pane {
     pub(super) fn new(
-        stage: Arc<Stage>,
+        pool: Arc<PanePool>,
         id: String,
         pid: u32,
         job: &Job,
@@ -59,7 +59,7 @@ impl Pane {
     ) -> io::Result<Self> {
         let variable = |key: &str| job.env.get(key).cloned();
         Ok(Self {
-            stage,
+            pool,
             id,
             pid,
             exited: ExitWatch::new(pid)?,
@@ -86,11 +86,11 @@ impl Pane {
         self
     }
 
-    /// What the shim said of the end; where it was killed itself, what tmux knows. A pane that somebody closed has
+    /// What the shim said of the end; where it was killed itself, what tmux knows. A pane that a person closed has
     /// nothing to tell: that is a hang-up.
     async fn status(&mut self) -> io::Result<Exit> {
         let exit_file = exit_file(&self.spec);
-        let told: Option<Told> =
+        let told: Option<ExitReport> =
             read_limited(&exit_file, EXIT_LIMIT).ok().and_then(|text| serde_json::from_slice(&text).ok());
         let _ = fs::remove_file(&exit_file);
         if let Some(told) = told {
@@ -99,7 +99,7 @@ impl Pane {
         }
         let deadline = Instant::now() + NOTICE;
         loop {
-            match self.stage.server.exit(&self.id).await {
+            match self.pool.server.exit(&self.id).await {
                 Ok(Some((_, Some(signal)))) => return Ok(Exit::Signal(signal)),
                 Ok(Some((Some(code), None))) => return Ok(Exit::Code(code)),
                 Ok(None | Some((None, None))) if Instant::now() < deadline => {
@@ -123,9 +123,9 @@ impl Pane {
 
 /// Who is left of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
-    /// Nobody.
-    Nobody,
+enum Remaining {
+    /// No process.
+    None,
     /// The job itself, perhaps with others.
     Job,
     /// Only what it started.
@@ -134,7 +134,7 @@ enum Left {
 
 /// Says who is left, and with `really` asks them to end: the job itself as long as it is there, so that it can see to what it
 /// started; then the others.
-fn ask(found: &[Pid], shim: u32, really: bool) -> Left {
+fn ask(found: &[Pid], shim: u32, really: bool) -> Remaining {
     let number = |pid: &Pid| pid.as_raw_nonzero().get();
     let is_job =
         |pid: &&Pid| cliq_fs::parent_of(number(pid)).is_some_and(|parent| u32::try_from(parent) == Ok(shim));
@@ -147,7 +147,7 @@ fn ask(found: &[Pid], shim: u32, really: bool) -> Left {
                 let _ = kill_process(job, Signal::TERM);
             }
         }
-        return Left::Job;
+        return Remaining::Job;
     }
     // The shim leaves when the job does.
     let others: Vec<Pid> = found.iter().filter(|pid| number(pid).unsigned_abs() != shim).copied().collect();
@@ -157,10 +157,10 @@ fn ask(found: &[Pid], shim: u32, really: bool) -> Left {
         }
     }
     match (found.is_empty(), others.is_empty()) {
-        (true, _) => Left::Nobody,
+        (true, _) => Remaining::None,
         // The shim is about to leave.
-        (false, true) => Left::Job,
-        (false, false) => Left::Others,
+        (false, true) => Remaining::Job,
+        (false, false) => Remaining::Others,
     }
 }
 
@@ -196,16 +196,16 @@ impl Running for Pane {
         let spec = self.spec.clone();
         let _ = tokio::task::spawn_blocking(move || spec::revoke(&spec)).await;
         let deadline = Instant::now() + grace;
-        // Whom was asked last; whoever has not been asked is asked once.
-        let mut asked = Left::Nobody;
+        // The processes that were asked to end last; each is asked once.
+        let mut asked = Remaining::None;
         loop {
             let before = asked;
             let left = self.look(move |found, shim| {
                 let left = ask(found, shim, false);
                 if left == before { left } else { ask(found, shim, true) }
             });
-            asked = left.await.unwrap_or(Left::Nobody);
-            if asked == Left::Nobody {
+            asked = left.await.unwrap_or(Remaining::None);
+            if asked == Remaining::None {
                 break;
             }
             if Instant::now() >= deadline {
@@ -249,7 +249,7 @@ impl Drop for Pane {
     }
 }
 
-/// Tells when a process that is somebody else's child has exited.
+/// Notices the exit of a process that is not a child of this one.
 struct ExitWatch {
     #[cfg(target_os = "linux")]
     fd: Option<crate::process::ExitWatch>,

@@ -9,7 +9,7 @@ use cliq_fs::CliqDir;
 
 use crate::view::PhaseStatus;
 
-/// How big the session is while nobody looks at it.
+/// The size of the session while no client is attached.
 const SIZE: [&str; 4] = ["-x", "200", "-y", "50"];
 /// How long a server that was ended may take to go.
 const LEAVING: Duration = Duration::from_secs(3);
@@ -105,7 +105,7 @@ impl Script {
         self.then(&["display-message", "-p", "-t", pane, PANE_FORMAT]);
     }
 
-    /// Opens a pane that nobody sees, in a session for such ones, and says which one it is.
+    /// Opens a hidden pane, in the session for spare panes, and gives its id.
     pub(super) fn spare(&mut self, session: &str, is_first: bool, command: &[&str]) {
         let words: &[&str] = if is_first {
             &["new-session", "-d", "-s", session, "-n", "phases", "-x", SIZE[1], "-y", SIZE[3]]
@@ -338,13 +338,13 @@ impl TmuxServer {
         Ok(dead.then(|| (number(), number())))
     }
 
-    /// Ends the server and whatever runs in its panes, and waits until it has gone.
+    /// Ends the server and all processes in its panes, and waits until it has gone.
     pub(super) async fn kill(&self) -> io::Result<()> {
         let server = self.clone();
         tokio::task::spawn_blocking(move || server.discard()).await.map_err(io::Error::other)?
     }
 
-    /// Ends the server and whatever runs in its panes, and waits until it has gone: whoever asks a server for a session
+    /// Ends the server and all processes in its panes, and waits until it has gone: a client that asks a server for a session
     /// that is just leaving gets neither.
     ///
     /// # Errors
@@ -412,7 +412,7 @@ impl TmuxServer {
         let set = ["set-option", "-p", "-t", pane, "remain-on-exit", "off"];
         self.command().args(set).stdin(Stdio::null()).output()?;
         match self.look_at(pane) {
-            // It has ended before, and nobody would close it any more.
+            // It has ended already, so that no later event would close it.
             Ok((_, true)) => {
                 self.command().args(["kill-pane", "-t", pane]).stdin(Stdio::null()).output()?;
                 Ok(())

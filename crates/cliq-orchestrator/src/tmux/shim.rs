@@ -75,7 +75,7 @@ fn run(spec: &Utf8Path) -> io::Result<u8> {
         return Err(io::Error::other("the job was called off before it began"));
     };
     let mut capture = Capture::new(job.log.clone());
-    // Whatever the job leaves running becomes this process's child, so that it is known whether anything does.
+    // Processes that the job leaves become children of this process, so that it knows whether there are any.
     #[cfg(target_os = "linux")]
     let adopts = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
     #[cfg(not(target_os = "linux"))]
@@ -96,8 +96,10 @@ fn run(spec: &Utf8Path) -> io::Result<u8> {
     let status = follow(&mut child, &mut reader, &mut capture, &job, &interrupted)?;
     capture.finish();
     let exit = exit_of(status);
-    let told =
-        fs::write(exit_file(spec), serde_json::to_vec(&Told { exit, alone: adopts && has_no_children() })?);
+    let told = fs::write(
+        exit_file(spec),
+        serde_json::to_vec(&ExitReport { exit, alone: adopts && has_no_children() })?,
+    );
     match exit {
         Exit::Code(code) => told.map(|()| u8::try_from(code).unwrap_or(1)),
         Exit::Signal(signal) => Ok(Signal::from_named_raw(signal).map_or(1, end_by)),
@@ -106,7 +108,7 @@ fn run(spec: &Utf8Path) -> io::Result<u8> {
 
 /// What the shim says of the end of its job.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct ExitReport {
     pub(super) exit: Exit,
     /// Whether certainly nothing of the job is left.
     pub(super) alone: bool,
@@ -179,7 +181,7 @@ fn readable(reader: &PipeReader, timeout: Timespec) -> io::Result<bool> {
     }
 }
 
-/// To the pane, where it may be that nobody looks any more, and to the log.
+/// Writes to the pane, which may be closed, and to the log.
 fn pass_on(bytes: &[u8], capture: &mut Capture) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(bytes).and_then(|()| out.flush());

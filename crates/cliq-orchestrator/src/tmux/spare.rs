@@ -1,6 +1,6 @@
 //! Panes that are opened before there is a job for them.
 //!
-//! tmux takes several milliseconds to open a pane, so some are always open already, in a session of their own that nobody
+//! tmux takes several milliseconds to open a pane, so some are kept open, in a hidden session of their own that no client
 //! looks at. In each, a shim waits on a pipe for its job. Once it has one, the pane is moved to where people see it while
 //! the job runs.
 
@@ -14,7 +14,7 @@ use rustix::process::{Pid, test_kill_process};
 
 /// How many there are at most: several phases may begin at once, and replacing one takes as long as a short phase.
 pub(super) const MOST_SPARES: usize = 8;
-/// What tells the shim to wait for its job.
+/// The argument that makes the shim wait for its job.
 pub(super) const WAIT: &str = "+";
 
 /// The pipe through which a waiting shim gets its job. The shim leaves when the last handle is dropped.

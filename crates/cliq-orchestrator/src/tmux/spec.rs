@@ -1,7 +1,7 @@
 //! The description of a job on its way into a pane, and the right to start it.
 //!
 //! Between the moment in which a pane is asked for and the moment in which the job runs in it, nothing of the job can be
-//! found among the processes. Whoever wants a job to be over, or finds one that a killed orchestrator asked for, therefore
+//! found among the processes. To end a job, or one that a killed orchestrator requested, therefore
 //! revokes its description first: it has then either been started, and bears its marks, or never will be.
 
 use std::fs::{self, File, TryLockError};
@@ -19,7 +19,7 @@ const PREFIX: &str = ".pane-";
 /// How long starting a program may take. Only one that was stopped in the middle of it takes longer.
 const STARTING: Duration = Duration::from_secs(5);
 
-/// Writes down a job for a shim. `number` tells it from others of this process.
+/// Writes down a job for a shim. `number` is unique within this process.
 pub(super) fn write(dir: &Utf8Path, number: u64, job: &Job) -> io::Result<Utf8PathBuf> {
     let path = dir.join(format!("{PREFIX}{}-{number}.json", std::process::id()));
     write_atomic(&path, &serde_json::to_vec(job)?).map_err(io::Error::other)?;
@@ -45,7 +45,7 @@ impl Claim {
             Err(error) => return Err(error.source),
         };
         file.lock()?;
-        // Whoever held the lock may have removed the file.
+        // The former holder of the lock may have removed the file.
         let is_there =
             fs::metadata(path).is_ok_and(|now| file.metadata().is_ok_and(|own| own.ino() == now.ino()));
         if !is_there {
@@ -73,7 +73,7 @@ pub(super) fn revoke(path: &Utf8Path) {
     let _ = fs::remove_file(path);
 }
 
-/// Revokes whatever an orchestrator that died asked for, in a project and in the teams within it.
+/// Revokes all jobs that a dead orchestrator requested, in a project and in the teams within it.
 pub(crate) fn revoke_all(dir: &CliqDir) {
     let mut pending = vec![dir.root().to_owned()];
     while let Some(root) = pending.pop() {

@@ -166,6 +166,10 @@ impl World {
     }
 
     fn limits(&self) -> Limits {
+        // As in a run: what uses a model is recorded only where there is a budget.
+        if self.limit.is_none() {
+            return Limits::default();
+        }
         let models = self.pipeline.workflow().phases().filter(|(_, phase)| phase.kind != PhaseKind::Exec);
         Limits {
             run: Budget { tokens: self.limit, usd: None },

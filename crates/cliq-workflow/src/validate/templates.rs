@@ -139,7 +139,7 @@ impl Rules<'_, '_> {
     }
 
     /// Phases whose handoff can be there when phase `i` starts: those before it; for a gate also those it routes to;
-    /// for a support phase whatever is there for a gate that routes to it, and that gate.
+    /// for a support phase, the phases upstream of a gate that routes to it, and that gate.
     fn upstream(&mut self, i: usize) -> HashSet<usize> {
         if let Some(known) = self.upstream.get(&i) {
             return known.clone();

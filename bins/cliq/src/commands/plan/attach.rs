@@ -12,7 +12,7 @@ use crate::commands::attach::enter;
 use crate::failure::Failure;
 
 /// An agent that works in a pane.
-struct Shown {
+struct PaneAgent {
     /// What it works on.
     task: String,
     server: TmuxServer,
@@ -31,9 +31,9 @@ pub(super) async fn run(plan: &str, task: Option<&str>) -> Result<ExitCode, Fail
             Purpose::Work(work) | Purpose::Advise(work) => work,
             Purpose::Infrastructure | Purpose::Merge { .. } => WorkId::Plan,
         };
-        server.is_running().then(|| Shown { task: work.to_string(), server })
+        server.is_running().then(|| PaneAgent { task: work.to_string(), server })
     });
-    let shown: Vec<Shown> = shown.collect();
+    let shown: Vec<PaneAgent> = shown.collect();
     let logs = format!(
         "what agents print is in {}",
         dir.relative(&job_dir(dir.workspace(), name.as_str(), 0).with_file_name("N/logs"))

@@ -6,7 +6,7 @@ use super::{Access, Call, Piece, count, join, text};
 use crate::llm::Conversation;
 
 const VERSION: &str = "2023-06-01";
-/// This API wants to be told.
+/// The API requires this field.
 const MAX_TOKENS: usize = 16_384;
 
 pub(super) fn call(access: &Access, conversation: &Conversation) -> Call {

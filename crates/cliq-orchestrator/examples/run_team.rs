@@ -5,7 +5,7 @@ use cliq_orchestrator::{AgentCommand, CliqDir, Run, RunPlan, TeamFolder};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let workspace = std::env::args().nth(1).ok_or("usage: embed FOLDER")?;
+    let workspace = std::env::args().nth(1).ok_or("usage: run_team FOLDER")?;
     let team = TeamFolder::load(workspace.as_str().into())?;
     let Some(workflow) = team.check().workflow else { return Err("the team has errors".into()) };
 

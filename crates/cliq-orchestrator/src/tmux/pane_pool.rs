@@ -11,7 +11,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use super::layout::{Place, place};
+use super::layout::{PanePlacement, place};
 use super::server::{PaneRow, Script, TmuxError, TmuxServer};
 use super::spare::{Feed, MOST_SPARES, Spare, WAIT};
 use crate::view::PhaseStatus;
@@ -21,7 +21,7 @@ const GATHER: Duration = Duration::from_millis(30);
 
 /// The session and what is known of it.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct PanePool {
     pub(super) server: TmuxServer,
     /// The program that runs jobs within panes, and its first arguments.
     shim: Vec<String>,
@@ -45,9 +45,9 @@ struct State {
     closed: bool,
     /// The pane of each job title.
     panes: HashMap<String, String>,
-    /// The panes as tmux told of them last; `None` where it must be asked.
+    /// The panes as tmux listed them last; `None` where the list is outdated.
     rows: Option<Vec<PaneRow>>,
-    /// Of each pane that a job was started in, whether the job is over: known here before tmux tells.
+    /// Of each pane that a job was started in, whether the job is over: known here before tmux lists it.
     over: HashMap<String, Arc<AtomicBool>>,
 }
 
@@ -67,11 +67,11 @@ enum Request {
     Set(String, PhaseStatus),
     /// See to it that there are spare panes.
     Prepare,
-    /// Tell when all that was asked before is done.
+    /// Reply when all earlier requests are done.
     Flush(oneshot::Sender<()>),
 }
 
-impl Stage {
+impl PanePool {
     pub(super) fn new(
         server: TmuxServer,
         shim: Vec<String>,
@@ -134,7 +134,7 @@ impl Stage {
         let _ = flushed.await;
     }
 
-    /// Puts a job's command into a pane, and says which one it is. `over` tells when that job is over.
+    /// Puts a job's command into a pane, and says which one it is. `over` resolves when that job is over.
     pub(super) async fn open_pane(
         self: &Arc<Self>,
         title: &str,
@@ -156,10 +156,10 @@ impl Stage {
             .with_rows(&mut state, |state, rows| {
                 let mut script = Script::new();
                 match self.place(state, rows, title) {
-                    Place::NewSession => script.new_session(&self.server.session, &command),
-                    Place::Respawn(id) => script.respawn(&id, &command),
-                    Place::Split { window, beside } => script.split(&window, &beside, &command),
-                    Place::NewWindow => script.new_window(&self.server.session, &command),
+                    PanePlacement::NewSession => script.new_session(&self.server.session, &command),
+                    PanePlacement::Respawn(id) => script.respawn(&id, &command),
+                    PanePlacement::Split { window, beside } => script.split(&window, &beside, &command),
+                    PanePlacement::NewWindow => script.new_window(&self.server.session, &command),
                 }
                 script
             })
@@ -173,7 +173,7 @@ impl Stage {
         Ok((pane, pid))
     }
 
-    fn place(&self, state: &State, rows: &[PaneRow], title: &str) -> Place {
+    fn place(&self, state: &State, rows: &[PaneRow], title: &str) -> PanePlacement {
         let rows: Vec<PaneRow> =
             rows.iter().filter(|row| row.session == self.server.session).cloned().collect();
         let known = state.panes.get(title).filter(|id| rows.iter().any(|row| row.id == **id));
@@ -235,13 +235,13 @@ impl Stage {
                 // This first: where it fails, nothing was opened, and all can be done again.
                 if let Some((title, pane, _)) = &show {
                     match self.place(state, rows, title) {
-                        Place::NewSession => {
+                        PanePlacement::NewSession => {
                             script.become_session(&spares, &self.server.session);
                             is_there = false;
                         }
-                        Place::Respawn(id) => script.replace(&id, pane),
-                        Place::Split { window, beside } => script.join(&window, &beside, pane),
-                        Place::NewWindow => script.own_window(&self.server.session, pane),
+                        PanePlacement::Respawn(id) => script.replace(&id, pane),
+                        PanePlacement::Split { window, beside } => script.join(&window, &beside, pane),
+                        PanePlacement::NewWindow => script.own_window(&self.server.session, pane),
                     }
                 }
                 for feed in &feeds {
@@ -277,7 +277,7 @@ impl Stage {
             // The pane that this runs in is closed by leaving.
             Some(own) => drop(self.server.kill_others(own).await),
         }
-        // Last: whoever still waited would close a pane that is gone already.
+        // Last, because a waiter would close a pane that is gone already.
         self.spares().clear();
     }
 }
@@ -292,18 +292,18 @@ impl State {
 }
 
 /// Answers requests until there can be no more.
-async fn work(stage: std::sync::Weak<Stage>, mut requests: mpsc::UnboundedReceiver<Request>) {
+async fn work(pool: std::sync::Weak<PanePool>, mut requests: mpsc::UnboundedReceiver<Request>) {
     let mut panes: HashMap<String, String> = HashMap::new();
     let mut statuses: HashMap<String, PhaseStatus> = HashMap::new();
     let (mut changed, mut waiting) = (BTreeSet::new(), Vec::new());
     while let Some(first) = requests.recv().await {
-        let Some(stage) = stage.upgrade() else { return };
+        let Some(pool) = pool.upgrade() else { return };
         let mut next = Some(first);
         while let Some(request) = next {
             match request {
                 Request::Show { title, pane, over } => {
                     // A pane that cannot be shown works all the same.
-                    let _ = stage.arrange(Some((&title, &pane, over))).await;
+                    let _ = pool.arrange(Some((&title, &pane, over))).await;
                     panes.retain(|_, other| *other != pane);
                     panes.insert(title.clone(), pane);
                     changed.insert(title);
@@ -313,7 +313,7 @@ async fn work(stage: std::sync::Weak<Stage>, mut requests: mpsc::UnboundedReceiv
                     panes.insert(title.clone(), pane);
                     changed.insert(title);
                 }
-                Request::Prepare => drop(stage.arrange(None).await),
+                Request::Prepare => drop(pool.arrange(None).await),
                 Request::Set(title, status) => {
                     statuses.insert(title.clone(), status);
                     changed.insert(title);
@@ -336,7 +336,7 @@ async fn work(stage: std::sync::Weak<Stage>, mut requests: mpsc::UnboundedReceiv
             }
             if !script.is_empty() {
                 // A pane without its title is a pane all the same.
-                let _ = stage.server.run(script).await;
+                let _ = pool.server.run(script).await;
             }
         }
         for done in waiting.drain(..) {

@@ -1,4 +1,5 @@
-//! Whom a run tells: what the team wants told of a phase, and what the settings want told of the run (SPEC section 9).
+//! Notifications of a run: those of a phase, which the team declares, and those of the run, which the settings declare (SPEC
+//! section 9).
 
 use std::sync::Arc;
 
@@ -7,11 +8,11 @@ use cliq_protocol::{NotifyRequest, Object, PhaseName};
 use cliq_workflow::{PhaseId, resolve_text};
 use serde_json::{Value, json};
 
-use super::{Driver, notify};
+use super::{Driver, deliveries};
 use crate::events::RunEvent;
 
 impl Driver {
-    /// Tells whom the team wants told.
+    /// Sends the notifications that the team declares for a phase.
     pub(super) fn notify_of(&mut self, id: PhaseId, event: &str) {
         let shared = Arc::clone(&self.shared);
         let phase = shared.workflow().phase(id);
@@ -35,7 +36,7 @@ impl Driver {
         }
     }
 
-    /// Tells whom the settings want told of something about the run.
+    /// Sends the notifications that the settings declare for an event of the run.
     pub(super) fn announce(&mut self, event: &str, more: &Object) {
         let shared = Arc::clone(&self.shared);
         let Some(recipients) = shared.plan.notifications.get(event) else { return };
@@ -99,6 +100,11 @@ impl Driver {
         let (agent, about) = (request.agent.clone(), request.event.clone());
         self.publish(RunEvent::NotifyRequested { phase: phase.clone(), agent, about });
         self.notified += 1;
-        self.notifications.spawn(notify::deliver(Arc::clone(&self.shared), phase, request, self.notified));
+        self.notifications.spawn(deliveries::deliver(
+            Arc::clone(&self.shared),
+            phase,
+            request,
+            self.notified,
+        ));
     }
 }

@@ -1,10 +1,10 @@
-//! The second net: processes that left their group (by `setsid`, say) are found by the run's mark in their environment.
+//! Orphans: processes that left their process group (by `setsid`, for example). They are found by the mark of the run in their
+//! environment.
 
 use std::fs::{self, File};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use cliq_fs::CliqDir;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// Makes this process, instead of the first one of the system, the parent of processes that its descendants leave behind.
@@ -21,17 +21,7 @@ pub fn adopt_orphans() -> bool {
     adopts
 }
 
-/// Ends whatever is left of a run whose orchestrator died: jobs that were about to start never do, and every process on
-/// this machine that is of the run by its environment, save this one, is asked to end and after `grace` forced to. Gives
-/// how many it found. `dir` is where the run was; whoever calls this makes sure that nobody works there.
-///
-/// Finds no processes on systems without `/proc`.
-pub fn end_dead_run(dir: &CliqDir, run_id: &str, grace: Duration) -> usize {
-    crate::tmux::revoke_all(dir);
-    end_marked(&Mark { run_id: run_id.to_owned(), ..Mark::default() }, grace)
-}
-
-/// Ends every process that bears a mark. Gives how many it found.
+/// Ends every process with a mark. Gives how many it found.
 pub(crate) fn end_marked(mark: &Mark, grace: Duration) -> usize {
     let found = marked(mark);
     for &pid in &found {
@@ -56,11 +46,11 @@ pub(crate) fn end_marked(mark: &Mark, grace: Duration) -> usize {
     }
 }
 
-/// The variable that says of which runs and phases a process is: `<run id>/<phase>`, and after a semicolon the same for the
+/// The variable that names the runs and phases of a process: `<run id>/<phase>`, and after a semicolon the same for the
 /// run of a team within.
 pub(crate) const RUN_PATH: &str = "CLIQ_RUN_PATH";
 
-/// What tells a run's processes from others.
+/// The mark of a run, a phase or a session in the environment of its processes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mark {
     pub(crate) run_id: String,
@@ -81,7 +71,7 @@ impl Mark {
     }
 }
 
-/// The processes that bear a mark, this one left out. The shim of a pane counts by its session.
+/// The processes with a mark, without this one. The shim of a pane counts by its session.
 pub(crate) fn marked(mark: &Mark) -> Vec<Pid> {
     let me = getpid();
     let candidates = if mark.descendant { descendants() } else { None };
@@ -110,7 +100,7 @@ pub(crate) fn marked(mark: &Mark) -> Vec<Pid> {
         .collect()
 }
 
-/// All descendants of this process; `None` where the system does not tell.
+/// All descendants of this process; `None` where the system does not say.
 fn descendants() -> Option<Vec<Pid>> {
     let mut found = Vec::new();
     let mut pending = vec![getpid()];

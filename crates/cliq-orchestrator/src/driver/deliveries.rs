@@ -1,5 +1,5 @@
-//! Delivering notifications: fire and forget, and failures are warnings (SPEC section 9). Nobody watches a delivery, so it is
-//! a plain child whatever the launcher of the run.
+//! Delivering notifications: fire and forget, and failures are warnings (SPEC section 9). A delivery needs no pane, so it is
+//! a plain child process with any launcher.
 
 use std::sync::Arc;
 use std::time::Duration;
