@@ -4,6 +4,7 @@
 //! stand in each other's way longer than a commit takes. Each commit is on the disk before it is reported.
 
 mod plans;
+mod reaper;
 mod rows;
 mod statement;
 
@@ -264,25 +265,13 @@ impl Store for SqliteStore {
     }
 
     async fn reset_stuck(&self, age: Duration) -> Result<Vec<i64>, GatewayError> {
-        let rows = sqlx::query(
-            "UPDATE signals SET status = 'pending', claimed_by = '', claimed_at = '' WHERE status = 'processing' AND claimed_at <= ? RETURNING id",
-        )
-        .bind(ago(age))
-        .fetch_all(&mut *self.connection.lock().await)
-        .await;
-        let ids = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
-        ids.map_err(|error| self.explain(error))
+        reaper::expired(&mut *self.connection.lock().await, age).await.map_err(|error| self.explain(error))
     }
 
     async fn reset_claims(&self, worker: &str) -> Result<Vec<i64>, GatewayError> {
-        let rows = sqlx::query(
-            "UPDATE signals SET status = 'pending', claimed_by = '', claimed_at = '' WHERE status = 'processing' AND substr(claimed_by, 1, length(?1) + 1) = ?1 || '#' RETURNING id",
-        )
-        .bind(worker)
-        .fetch_all(&mut *self.connection.lock().await)
-        .await;
-        let ids = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
-        ids.map_err(|error| self.explain(error))
+        reaper::of_worker(&mut *self.connection.lock().await, worker)
+            .await
+            .map_err(|error| self.explain(error))
     }
 
     async fn retry(&self, id: i64) -> Result<bool, GatewayError> {

@@ -5,15 +5,16 @@
 
 mod jobs;
 mod projects;
+mod reaper;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::SignalWatch;
-use cliq_gateway::{GatewayError, REAP_EVERY, STUCK_AFTER};
+use cliq_gateway::GatewayError;
 use cliq_orchestrator::RunPlan;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -23,11 +24,12 @@ use crate::role::Role;
 use crate::service::Plans;
 use jobs::{Ended, Key, Running};
 pub use projects::{job_dir, plan_dir, read_plan_file};
+use reaper::Reaper;
 
 /// The polling interval. Changes that cannot be watched (a network file system) are seen this late.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Who claims signals.
+/// The name under which the daemon claims signals.
 const WORKER: &str = "daemon";
 
 /// Knows how agents run in a project. The daemon knows neither settings nor agents.
@@ -185,15 +187,12 @@ impl Daemon {
         for project in projects {
             self.recover(Utf8Path::new(&project));
         }
-        let mut reaped: Option<Instant> = None;
+        let mut reaper = Reaper::default();
         while !stop.is_cancelled() {
-            if reaped.is_none_or(|at| at.elapsed() >= REAP_EVERY) {
-                reaped = Some(Instant::now());
-                match self.plans.store().reset_stuck(STUCK_AFTER).await {
-                    Ok(ids) if ids.is_empty() => {}
-                    Ok(ids) => self.tell(DaemonEvent::Reset(ids)),
-                    Err(error) => self.trouble(error.to_string()),
-                }
+            match reaper.run(self.plans.store()).await {
+                Ok(ids) if ids.is_empty() => {}
+                Ok(ids) => self.tell(DaemonEvent::Reset(ids)),
+                Err(error) => self.trouble(error.to_string()),
             }
             if let Err(error) = self.tick().await {
                 self.trouble(error.to_string());
