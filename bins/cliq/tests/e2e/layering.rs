@@ -80,6 +80,7 @@ fn crates_use_only_what_they_may() {
 fn the_machine_knows_no_disk_clock_or_process() {
     let sources = [
         include_str!("../../../../crates/cliq-orchestrator/src/engine.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/budget.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/machine.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/resume.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/routing.rs"),
@@ -87,5 +88,40 @@ fn the_machine_knows_no_disk_clock_or_process() {
     ];
     for word in ["std::fs", "std::time", "std::process", "tokio", "jiff", "std::env", "std::thread"] {
         assert!(sources.iter().all(|source| !source.contains(word)), "the machine uses {word}");
+    }
+}
+
+/// The environment is a value (`Environment`), so that a server can have several. Exceptions are programs of their own: the shim
+/// in a pane, an agent, and what sets up diagnostics for a `main`.
+#[test]
+fn libraries_do_not_read_the_environment() {
+    const MAY: [&str; 4] = [
+        "cliq-orchestrator/src/tmux/shim.rs",
+        "cliq-sdk/src/run.rs",
+        "cliq-settings/src/environment.rs",
+        "cliq-telemetry/src/",
+    ];
+    fn sources(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&crates).unwrap() {
+        sources(&entry.unwrap().path().join("src"), &mut found);
+    }
+    assert!(found.len() > 100, "the sources are not where this test looks");
+    for path in found.iter().filter(|path| !MAY.iter().any(|may| path.to_string_lossy().contains(may))) {
+        let text = std::fs::read_to_string(path).unwrap();
+        for call in ["env::var", "env::home_dir", "env::current_dir"] {
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            assert!(!code.clone().any(|line| line.contains(call)), "{} uses {call}", path.display());
+        }
     }
 }
