@@ -24,6 +24,7 @@ pub struct Inbox {
 
 /// What the bridge did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bridged {
     /// Signals that are in the queue now.
     pub signals: Vec<i64>,
@@ -33,6 +34,7 @@ pub struct Bridged {
 
 /// What was found half done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovered {
     /// Files that will be read again.
     pub moved: Vec<String>,

@@ -147,6 +147,7 @@ pub(crate) fn fields(payload: &str) -> Map<String, Value> {
 /// Why a signal may not go into the queue. One line per problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.join("\n"))]
+#[non_exhaustive]
 pub struct Refused {
     /// The problems, each with its remedy.
     pub problems: Vec<String>,
@@ -196,6 +197,7 @@ impl fmt::Display for SignalStatus {
 
 /// A row of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Signal {
     /// Its number, in the order of emission.
     pub id: i64,

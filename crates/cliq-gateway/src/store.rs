@@ -65,6 +65,7 @@ pub struct NewEvent {
 
 /// A row of the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct PlanEvent {
     /// Its number, in the order of events.
     pub id: i64,

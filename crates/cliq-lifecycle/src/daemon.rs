@@ -57,6 +57,7 @@ pub trait PlanAgents: Send + Sync {
 
 /// The assignment of an agent of a plan: its role, its directory, its environment.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Assignment {
     /// The project.
     pub project: Utf8PathBuf,

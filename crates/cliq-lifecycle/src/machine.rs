@@ -78,6 +78,7 @@ pub enum Command {
 
 /// What followed from an event.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Effects {
     /// What happened, for the event log.
     pub notes: Vec<Note>,
@@ -89,6 +90,7 @@ pub struct Effects {
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Note {
     /// What.
     pub kind: &'static str,

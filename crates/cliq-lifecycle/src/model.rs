@@ -192,6 +192,7 @@ pub enum WaitingFor {
 
 /// A piece of work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Work {
     /// How far it is.
     #[serde(flatten)]
@@ -215,6 +216,7 @@ pub struct Work {
 
 /// Why an agent is started, beside its role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Brief {
     /// In one word.
     pub why: StartReason,
@@ -271,6 +273,7 @@ pub enum Purpose {
 
 /// An agent that is to run, or runs. The plan does not record which: the daemon knows its processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Job {
     /// Its number, never used again in this plan.
     pub id: u64,
@@ -288,6 +291,7 @@ pub struct Job {
 
 /// A question to a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Question {
     /// Its number.
     pub id: u64,
@@ -334,6 +338,7 @@ pub enum Infrastructure {
 
 /// A plan, with all that is known of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Plan {
     /// The format of this document.
     pub version: u32,
@@ -380,6 +385,7 @@ pub struct Plan {
 
 /// A file that two tasks change at the same time, each in its own worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SharedFile {
     /// The file.
     pub path: String,

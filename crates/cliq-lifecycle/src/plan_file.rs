@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a plan file says.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PlanFile {
     /// Everything before the first wave.
     pub goal: String,
@@ -19,6 +20,7 @@ pub struct PlanFile {
 
 /// A wave: tasks that are done at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct WaveSpec {
     /// Its tasks.
     pub tasks: Vec<TaskSpec>,
@@ -26,6 +28,7 @@ pub struct WaveSpec {
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TaskSpec {
     /// What it is called.
     pub title: String,
@@ -38,6 +41,7 @@ pub struct TaskSpec {
 
 /// What is wrong with a plan file, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlanProblem {
     /// The line, the first one being 1.
     pub line: usize,

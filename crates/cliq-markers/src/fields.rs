@@ -4,6 +4,7 @@ use crate::kind::MarkerKind;
 
 /// A field of a marker's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Field {
     /// Its key.
     pub key: &'static str,

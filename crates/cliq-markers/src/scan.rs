@@ -17,6 +17,7 @@ const PROMPT_END: &str = "---DELEGATION PROMPT END---";
 
 /// A marker in a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Marker<'a> {
     /// Which one.
     pub kind: MarkerKind,
@@ -31,6 +32,7 @@ pub struct Marker<'a> {
 
 /// A line that begins with a marker's name and is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Malformed {
     /// The line that it is on, the first one being 1.
     pub line: usize,
@@ -42,6 +44,7 @@ pub struct Malformed {
 
 /// What was found in a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
 pub struct Scan<'a> {
     /// The markers that count, in order of appearance: those outside of code fences, or where there are none outside, those
     /// inside.

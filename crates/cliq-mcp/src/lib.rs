@@ -28,6 +28,7 @@ pub trait Backend: Send + Sync {
 
 /// A signal to be emitted.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct CreateSignal {
     /// The type, such as `implement_finished`, `implement_task_finished`, `review_approved`, `review_changes_requested`,
     /// `planner_finished`, `verify_approved` or `verify_failed`.
@@ -67,6 +68,7 @@ impl Payload {
 
 /// Which signals are wanted.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct ListSignals {
     /// Only those that are `pending`, `processing`, `done` or `failed`.
     #[serde(default)]
@@ -81,6 +83,7 @@ pub struct ListSignals {
 
 /// Which plan is wanted.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct WhichPlan {
     /// The plan. Default: the one that the caller works on, else all of the project.
     #[serde(default)]

@@ -74,6 +74,7 @@ impl JournalWriter {
 
 /// A journal as it was read.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Journal {
     /// Its events, oldest first.
     pub records: Vec<Record>,

@@ -16,6 +16,7 @@ use crate::process::ProcessLauncher;
 
 /// Times that a run goes by. The defaults are those of seed 000 and SPEC section 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Timing {
     /// How often signal files are looked at where no notification comes. 3 s.
     pub poll_interval: Duration,
@@ -43,6 +44,7 @@ impl Default for Timing {
 
 /// What a run's records are safe against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Durability {
     /// The death of the orchestrator at any moment: what is recorded is with the system.
     #[default]
@@ -65,6 +67,7 @@ pub struct Parent {
 }
 
 /// Everything that a run is made from.
+#[non_exhaustive]
 pub struct RunPlan {
     /// The project.
     pub dir: CliqDir,
@@ -114,6 +117,7 @@ pub struct Recipient {
 /// Why a run cannot begin. One line per problem, each with its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.join("\n"))]
+#[non_exhaustive]
 pub struct PlanError {
     /// The problems.
     pub problems: Vec<String>,

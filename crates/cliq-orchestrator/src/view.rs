@@ -58,6 +58,7 @@ impl PhaseStatus {
 
 /// A phase of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct PhaseView {
     /// Its name.
     pub name: PhaseName,
@@ -94,6 +95,7 @@ pub struct PhaseView {
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct RunView {
     /// The run, once it began.
     pub run_id: Option<String>,

@@ -15,6 +15,7 @@ use crate::{Host, Project, ProjectError};
 
 /// A team that was assembled.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Assembled {
     /// The team.
     pub workflow: ValidatedWorkflow,

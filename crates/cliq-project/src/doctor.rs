@@ -11,6 +11,7 @@ use crate::{Host, Project};
 
 /// A check of the host or the project.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct Check {
     /// What was checked.
     pub name: &'static str,

@@ -11,6 +11,7 @@ use cliq_workflow::{Diagnostic, LoadError, count_by_severity};
 
 /// A team that has errors, with all that is needed to show them.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct InvalidTeam {
     /// Its team.yml.
     pub file: Utf8PathBuf,

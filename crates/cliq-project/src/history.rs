@@ -8,6 +8,7 @@ use crate::{Project, ProjectError};
 
 /// The record of a run.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RecordedRun {
     /// Its journal.
     pub journal: Journal,

@@ -5,6 +5,7 @@ use cliq_settings::Environment;
 
 /// The host that projects live on: environment, cliq home, and the program that runs built-in agents.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Host {
     /// The environment, which agents inherit.
     pub environment: Environment,

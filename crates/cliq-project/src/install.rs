@@ -12,6 +12,7 @@ use crate::{Host, ProjectError};
 
 /// A team that was installed.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Installed {
     /// Its name.
     pub name: String,

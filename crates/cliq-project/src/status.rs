@@ -57,6 +57,7 @@ impl RunState {
 
 /// A row of the table of phases.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PhaseRow {
     /// How many team phases are around it.
     pub depth: usize,

@@ -11,6 +11,7 @@ use crate::{Host, ProjectError};
 
 /// A team that was found. The folder of a bundled team is a temporary directory that lives as long as this value.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct FoundTeam {
     /// Its folder.
     pub folder: TeamFolder,
@@ -58,6 +59,7 @@ impl TeamSource {
 
 /// An entry of the list of teams.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct ListedTeam {
     /// Its name, or that of its folder where it has errors.
     pub name: String,

@@ -41,6 +41,7 @@ pub struct Timeline {
 
 /// Something that happened.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct Step {
     /// Milliseconds since the run began.
     pub at_ms: i64,
@@ -69,6 +70,7 @@ pub enum Significance {
 
 /// The end of an output.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct OutputTail {
     /// What printed it.
     pub of: String,
@@ -80,6 +82,7 @@ pub struct OutputTail {
 
 /// A file that says more about the outcome.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct RelatedFile {
     /// Its path.
     pub path: Utf8PathBuf,

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// A field that is missing, has the wrong type or holds a value that the format does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FieldError {
     /// The field, as a path from the top: `data.verdict.outcome`. Empty for the whole value.
     pub field: String,

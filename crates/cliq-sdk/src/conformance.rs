@@ -35,6 +35,7 @@ impl Default for Options {
 
 /// One rule, and whether the agent keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// The message that the agent was answering: `test`, `phase` or `gate`.
     pub dialogue: &'static str,
@@ -48,6 +49,7 @@ pub struct Finding {
 
 /// What an agent did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// Whether every rule was kept.
     pub conforms: bool,

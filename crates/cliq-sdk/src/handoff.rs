@@ -42,6 +42,7 @@ impl Handoff {
 
 /// A channel to this phase, and what was in it when the agent started.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Received {
     /// Who writes it.
     pub from: PhaseName,

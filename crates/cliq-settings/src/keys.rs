@@ -7,6 +7,7 @@ use crate::SettingsError;
 
 /// A setting.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Key {
     /// Its path; `*` stands for a name of the user's choice.
     pub path: &'static str,
@@ -20,6 +21,7 @@ pub struct Key {
 
 /// What a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// Any text.
     Text,

@@ -54,6 +54,7 @@ impl fmt::Debug for Secret {
 
 /// A setting as it stands.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Entry {
     /// Its path.
     pub key: String,

@@ -14,6 +14,7 @@ pub enum Severity {
 
 /// A place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[non_exhaustive]
 pub struct Span {
     /// Line, from 1.
     pub line: usize,
@@ -27,6 +28,7 @@ pub struct Span {
 
 /// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Diagnostic {
     /// A stable name for this kind of problem, such as `unknown-key`. `docs/team-yml.md` lists them.
     pub code: &'static str,

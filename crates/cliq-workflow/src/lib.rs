@@ -38,6 +38,7 @@ pub use template::{Step, Template};
 
 /// What became of a team.yml.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Checked {
     /// The workflow, where there is no error.
     pub workflow: Option<ValidatedWorkflow>,

@@ -22,6 +22,7 @@ impl PhaseId {
 
 /// A team whose every rule holds (seed 003, SPEC section 6).
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ValidatedWorkflow {
     /// `@scope/name`
     pub name: String,
@@ -51,6 +52,7 @@ pub struct ValidatedWorkflow {
 
 /// A declared input.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Input {
     /// Its name.
     pub name: String,
@@ -64,6 +66,7 @@ pub struct Input {
 
 /// A declared output.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Output {
     /// Its name.
     pub name: String,
@@ -73,6 +76,7 @@ pub struct Output {
 
 /// An agent that comes with the team.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Agent {
     /// Its executable, as a path within the team folder.
     pub entry: Utf8PathBuf,
@@ -82,6 +86,7 @@ pub struct Agent {
 
 /// One step of the pipeline.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Phase {
     /// Its name.
     pub name: PhaseName,
@@ -129,6 +134,7 @@ pub struct Phase {
 
 /// A shell command of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Command {
     /// What it is called.
     pub name: String,
@@ -164,6 +170,7 @@ pub enum Rule {
 
 /// Recipients of the events of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Notify {
     /// `on_complete`, `on_escalate` or `on_fail`.
     pub event: String,

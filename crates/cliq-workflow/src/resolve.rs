@@ -32,6 +32,7 @@ pub trait Values {
 /// A template that has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{template}` has no value: {why}")]
+#[non_exhaustive]
 pub struct ResolveError {
     /// The template, as it was written.
     pub template: String,
@@ -99,6 +100,7 @@ pub fn resolve_text(text: &str, values: &dyn Values) -> Result<String, ResolveEr
 
 /// A script and the environment that carries the values of its templates.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Script {
     /// The text for `sh -c`. No value stands in it.
     pub text: String,

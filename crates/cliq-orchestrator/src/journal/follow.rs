@@ -27,6 +27,7 @@ struct Seen {
 
 /// What is new in a journal.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum JournalUpdate {
     /// There is no journal.
     None,
