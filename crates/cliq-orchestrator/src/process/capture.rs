@@ -14,6 +14,8 @@ use tokio::net::unix::pipe;
 pub(crate) const TAIL_BYTES: usize = 4 * 1024;
 /// What a log file keeps from the beginning of an output.
 const HEAD_LIMIT: u64 = 16 * 1024 * 1024;
+/// What is read at once. Freeing more than 64 KiB makes the allocator tidy up, for each command.
+const BUFFER: usize = 16 * 1024;
 /// What it keeps of the end of one that is longer.
 const END_KEPT: usize = 256 * 1024;
 
@@ -101,7 +103,7 @@ pub(crate) async fn pump(reader: OwnedFd, capture: Arc<Mutex<Capture>>) {
         return;
     }
     let Ok(mut reader) = pipe::Receiver::from_owned_fd(reader) else { return };
-    let mut buffer = Vec::with_capacity(64 * 1024);
+    let mut buffer = Vec::with_capacity(BUFFER);
     loop {
         buffer.clear();
         match reader.read_buf(&mut buffer).await {
