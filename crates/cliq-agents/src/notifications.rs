@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_told_in_words() {
+    fn events_are_described_in_words() {
         let payload = json!({"team": "@a/b", "phase": "dev", "reason": "it\nfails"});
         assert_eq!(
             sentence("on_escalate", &payload),

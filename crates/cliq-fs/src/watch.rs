@@ -28,7 +28,7 @@ impl SignalWatch {
         let mut watcher =
             notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
                 Ok(event) if event.need_rescan() => changed(None),
-                Ok(event) if tells(event.kind) => {
+                Ok(event) if matters(event.kind) => {
                     for path in event.paths {
                         match Utf8PathBuf::from_path_buf(path) {
                             Ok(path) if !path.file_name().is_some_and(|name| name.starts_with(TEMPORARY)) => {
@@ -47,7 +47,7 @@ impl SignalWatch {
 }
 
 /// Opening and reading a file changes nothing; our own reads must not wake us.
-fn tells(kind: EventKind) -> bool {
+fn matters(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
         EventKind::Remove(_) => false,

@@ -153,7 +153,7 @@ fn many_writers_never_mix_within_a_line() {
 }
 
 #[test]
-fn the_watch_tells_of_appends_and_renames() {
+fn the_watch_reports_appends_and_renames() {
     let (_guard, path) = workspace();
     let (sender, receiver) = mpsc::channel();
     let _watch = SignalWatch::new(&path, move |file| drop(sender.send(file))).unwrap();
@@ -214,7 +214,7 @@ fn standalone_signals_are_cleared_and_foreign_files_are_not() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever is asked of the writer, what stands in the file has the order of the seed.
+    /// For any calls of the writer, the file has the order of the seed.
     #[test]
     fn no_sequence_of_writes_breaks_the_order(picks in proptest::collection::vec(0..5, 0..12)) {
         let (_guard, path) = workspace();

@@ -1,4 +1,4 @@
-//! What holds for a gate whatever its agent, its commands and its targets do.
+//! What holds for a gate with any agent, commands and targets.
 
 use cliq_gate::{Gate, GateEffect, GateEvent, GateSpec, GateState};
 use cliq_protocol::{CommandResult, Outcome, PhaseName, Verdict};
@@ -43,7 +43,7 @@ fn event() -> impl Strategy<Value = GateEvent> {
 }
 
 proptest! {
-    /// A driver that does what it is told ends within the budget, whatever the answers.
+    /// A driver that does what it is told ends within `max_iterations`, for any answers.
     #[test]
     fn it_ends_within_the_budget(spec in spec(), answers in vec(answer(), 40), checks in vec(any::<bool>(), 10)) {
         let budget = spec.max_iterations.max(1);

@@ -1,4 +1,4 @@
-//! The queue with real processes: emitted once, processed once, whoever is killed.
+//! The queue with real processes: emitted once, processed once, with any process killed.
 
 #[path = "queue/database_failures.rs"]
 mod database_failures;
@@ -173,7 +173,7 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is done in whatever order: the store says what a plain list would say.
+    /// For any operations in any order the store agrees with a plain list.
     #[test]
     fn the_store_is_a_list(ops in prop::collection::vec(op(), 0..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

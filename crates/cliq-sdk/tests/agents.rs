@@ -142,7 +142,7 @@ fn gates_route_with_feedback_and_only_where_they_may() {
 }
 
 #[test]
-fn passing_tells_those_who_wait() {
+fn passing_hands_over_to_successors() {
     let stage = Stage::new();
     assert!(Agent::new().gate(|ctx| Ok(ctx.pass("fine")?)).answer(stage.message(PhaseKind::Gate)).unwrap());
     assert!(

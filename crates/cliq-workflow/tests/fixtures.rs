@@ -70,7 +70,7 @@ fn good_teams_have_no_problem() {
 }
 
 #[test]
-fn bad_teams_are_told_every_problem() {
+fn all_problems_of_a_team_are_reported() {
     for (name, text) in fixtures("bad") {
         let checked = check(&text, &Files);
         assert!(!checked.diagnostics.is_empty(), "{name}");

@@ -58,7 +58,7 @@ fn broken() -> Vec<(String, usize)> {
 }
 
 #[test]
-fn each_of_hundreds_of_broken_teams_is_told_the_right_line() {
+fn each_of_hundreds_of_broken_teams_is_reported_at_its_line() {
     let broken = broken();
     assert!(broken.len() >= 200, "{}", broken.len());
     for (text, line) in broken {

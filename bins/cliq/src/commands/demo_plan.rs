@@ -117,7 +117,7 @@ impl Demo<'_> {
         loop {
             for event in store.events(project, NAME, seen).await? {
                 seen = event.id;
-                if let Some(line) = told(&event) {
+                if let Some(line) = describe(&event) {
                     ui::line(line)?;
                 }
             }
@@ -164,7 +164,7 @@ fn question_line(text: &str) -> &str {
 }
 
 /// The line of an event that a viewer of the demo should see.
-fn told(event: &PlanEvent) -> Option<String> {
+fn describe(event: &PlanEvent) -> Option<String> {
     let text = |key: &str| event.detail[key].as_str().unwrap_or_default().replace('_', " ");
     let (style, line) = match event.kind.as_str() {
         "state" => (ui::BOLD, format!("{} → {}", text("from"), text("to"))),

@@ -83,25 +83,25 @@ impl ProjectBackend {
     }
 }
 
-fn told(outcome: Result<Value, Failure>) -> Result<Value, String> {
+fn message(outcome: Result<Value, Failure>) -> Result<Value, String> {
     outcome.map_err(|failure| failure.text().to_owned())
 }
 
 #[async_trait]
 impl Backend for ProjectBackend {
     async fn create_signal(&self, signal: CreateSignal) -> Result<Value, String> {
-        told(self.create(signal).await)
+        message(self.create(signal).await)
     }
 
     async fn list_signals(&self, filter: ListSignals) -> Result<Value, String> {
-        told(self.list(filter).await)
+        message(self.list(filter).await)
     }
 
     async fn plan_status(&self, plan: Option<String>) -> Result<Value, String> {
-        told(self.plans(plan).await)
+        message(self.plans(plan).await)
     }
 
     async fn run_status(&self) -> Result<Value, String> {
-        told(self.run())
+        message(self.run())
     }
 }

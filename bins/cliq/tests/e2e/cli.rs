@@ -162,7 +162,7 @@ fn logs_and_status_can_be_followed_to_the_end() {
 }
 
 #[test]
-fn doctor_tells_what_is_missing() {
+fn doctor_reports_what_is_missing() {
     let env = Env::bare();
     env.cliq(["doctor"]).expect(0).says("no project here");
     env.cliq(["init"]).expect(0);

@@ -1,4 +1,4 @@
-//! The orchestrator is killed at random moments, again and again; each run still ends as one that nobody disturbed.
+//! The orchestrator is killed at random moments, again and again; each run still ends as an undisturbed one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -157,7 +157,7 @@ fn outcome(env: &Env) -> BTreeMap<String, String> {
 fn crash(launcher: &str, workflow: &str, gates: &[&str], kills: u32) {
     let mut seed = std::time::UNIX_EPOCH.elapsed().map_or(1, |t| t.as_nanos() as u64);
     seed ^= u64::from(std::process::id()) << 32;
-    crate::env::told(&format!("seed {seed}"));
+    crate::env::print_note(&format!("seed {seed}"));
     let mut random = Random(seed | 1);
     let agents = [
         ("x", &*format!("{}{ALONE}{WORKER}", crate::env::PRELUDE)),
@@ -201,7 +201,7 @@ fn crash(launcher: &str, workflow: &str, gates: &[&str], kills: u32) {
             env.read_json(&format!(".cliq/{file}"));
         }
     }
-    crate::env::told(&format!("killed {killed} times"));
+    crate::env::print_note(&format!("killed {killed} times"));
 }
 
 #[test]

@@ -299,7 +299,7 @@ fn collect(base: &Path, dir: &Path, found: &mut Vec<String>) {
 
 /// Records that a test could not be run here, and why. `./test` lists these at its end.
 pub(crate) fn skipped(why: &str) {
-    told(&format!("SKIPPED: {why}"));
+    print_note(&format!("SKIPPED: {why}"));
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("not-run");
     let mut file =
@@ -333,8 +333,8 @@ pub(crate) fn python_with(packages: &str) -> Option<PathBuf> {
     found
 }
 
-/// Something that whoever reads the test's output is to know.
+/// Prints a note for readers of the test's output.
 #[expect(clippy::print_stderr, reason = "it is for the test's output")]
-pub(crate) fn told(what: &str) {
+pub(crate) fn print_note(what: &str) {
     eprintln!("{what}");
 }

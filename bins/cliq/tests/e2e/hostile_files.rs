@@ -1,5 +1,5 @@
 //! Agents that leave something else than a file where cliq reads or writes one: a FIFO, on which a plain `open` waits for
-//! ever, a device without end, a link to somebody else's file, a directory, a file too large or too deep. Nothing hangs,
+//! ever, a device without end, a link to a private file, a directory, a file too large or too deep. Nothing hangs,
 //! each ends in a clear status that names the file, and a run can be cancelled in all of them.
 
 use std::process::{Child, Output};
@@ -84,7 +84,7 @@ fn a_handoff_that_has_no_end() {
 }
 
 #[test]
-fn a_handoff_that_is_somebody_elses_file() {
+fn a_handoff_that_links_out_of_the_project() {
     case(&format!("ln -s /etc/passwd {CHANNEL}/handoff.json"), 3, &["handoff.json", "to /etc/passwd"]);
 }
 
@@ -160,7 +160,7 @@ fn a_role_that_is_a_fifo() {
 }
 
 #[test]
-fn a_role_that_is_somebody_elses_file() {
+fn a_role_that_links_out_of_the_project() {
     let deed = format!("{HANDOFF}ln -sf /etc/passwd $CLIQ_DIR/roles/third.md");
     case(&deed, 3, &["roles/third.md", "leads out of"]);
 }

@@ -82,7 +82,7 @@ fn an_agent_emits_signals_and_looks_at_plans() {
 }
 
 #[test]
-fn nobody_at_the_other_end_is_no_failure() {
+fn a_client_that_goes_away_is_no_failure() {
     let env = project();
     let output = env.command(["mcp"]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(done(&output).expect(0).stdout, "");

@@ -25,7 +25,7 @@ fn events(server: &Server) -> Vec<String> {
 }
 
 #[test]
-fn a_run_tells_of_itself() {
+fn a_run_notifies_its_recipients() {
     let server = Server::start(vec![ok()]);
     let env = Env::new(TEAM, &[]);
     let set = |key: &str, value: &str| drop(env.cliq(["settings", "set", key, value]).expect(0));
@@ -69,7 +69,7 @@ fn slack_gets_words() {
 }
 
 #[test]
-fn what_cannot_be_told_is_a_warning() {
+fn a_failed_delivery_is_a_warning() {
     let server = Server::start(vec![status("403 Forbidden", "", "invalid_token")]);
     let env = Env::new(TEAM, &[]);
     env.cliq([

@@ -280,7 +280,7 @@ fn cancelling_ends_the_agents() {
 }
 
 #[test]
-fn nobody_for_a_role_is_a_question() {
+fn a_role_without_an_agent_is_a_question() {
     let env = project();
     env.write("ship.md", PLAN);
     env.cliq(["plan", "add", "ship.md"]).expect(0);
@@ -496,7 +496,7 @@ fn projects_do_not_meet() {
     assert!(env.read("../daemon.log").contains("inbox"), "{}", env.read("../daemon.log"));
 }
 
-/// Agents whose daemon was killed, of a plan that was cancelled meanwhile: nobody wants them, and they go.
+/// Agents whose daemon was killed, of a plan that was cancelled meanwhile: they are ended.
 #[test]
 fn what_a_dead_daemon_left_is_ended() {
     let env = project();

@@ -1,4 +1,4 @@
-//! Going on with a run: what completed is not run again, whatever happened.
+//! Resuming a run: what completed is not run again.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -67,7 +67,7 @@ workflow:
 }
 
 #[test]
-fn what_was_complete_but_unheard_is_not_run_again() {
+fn what_was_complete_but_not_processed_is_not_run_again() {
     let env = Env::new(
         "workflow:\n  phases:\n    - {name: a, type: standard, agent: x}\n    - {name: b, type: standard, agent: x, depends_on: [a]}\n",
         &[(
@@ -221,7 +221,7 @@ fn a_full_disk_fails_the_run_and_loses_nothing() {
 }
 
 #[test]
-fn a_read_only_project_is_told_before_anything_starts() {
+fn a_read_only_project_is_reported_before_anything_starts() {
     let env = Env::new(CHAIN, &[("x", AGENT)]);
     env.cliq(["run"]).expect(3);
     let script = "mount --bind .cliq .cliq && mount -o remount,ro,bind .cliq

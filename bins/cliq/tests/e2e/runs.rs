@@ -296,7 +296,7 @@ fn notifications_are_delivered_and_their_failure_is_only_a_warning() {
 }
 
 #[test]
-fn failures_and_verdicts_are_told_apart() {
+fn failures_and_verdicts_are_distinct() {
     let notify = "      notify: {on_fail: {agent: pager, message: failed}, on_escalate: {agent: pager, message: escalated}}\n";
     let pager = "printf '%s' \"$message\" | tr -d '\\n ' >> paged; echo >> paged\nok\ncomplete\n";
     let exec = format!(

@@ -134,7 +134,7 @@ fn a_killed_run_leaves_nothing_of_its_teams() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_runs() {
+fn mistakes_are_reported_before_anything_runs() {
     let env = env();
     env.write("../team/inner/team.yml", &INNER.replace("type: exec", "type: exce"));
     env.cliq(["assemble", "../team"])

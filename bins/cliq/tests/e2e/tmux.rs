@@ -110,7 +110,7 @@ fn a_pane_that_dies_ends_its_phase_at_once() {
 }
 
 #[test]
-fn exit_statuses_and_signals_are_told() {
+fn exit_statuses_and_signals_are_reported() {
     if no_tmux() {
         return;
     }

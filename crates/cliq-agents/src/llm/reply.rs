@@ -267,7 +267,7 @@ mod tests {
         }
 
         #[test]
-        fn data_survives_whatever_stands_around_it(before in "[a-z \n.]{0,50}", after in "[a-z \n.]{0,50}", key in "[a-z]{1,8}", value: i64) {
+        fn data_survives_any_text_around_it(before in "[a-z \n.]{0,50}", after in "[a-z \n.]{0,50}", key in "[a-z]{1,8}", value: i64) {
             let object = serde_json::json!({ key: value });
             let reply = Reply::parse(&format!("{before}\n```json\n{object}\n```\n{after}"));
             prop_assert_eq!(reply.data.map(Value::Object), Some(object));

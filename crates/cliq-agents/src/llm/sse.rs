@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_told_apart() {
+    fn events_are_separated() {
         let text = ": hello\r\nevent: x\r\ndata: one\r\n\r\ndata:two\ndata: lines\n\n\n\nid: 4\n\ndata: last";
         let mut seen = Vec::new();
         read(text.as_bytes(), |data| {

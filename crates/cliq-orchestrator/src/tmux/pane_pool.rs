@@ -1,6 +1,6 @@
 //! What people see of a run: which pane is where, and what the line above it says.
 //!
-//! A job in a spare pane runs before anybody sees it. Moving it, setting titles and opening the next spare pane is done
+//! A job in a spare pane runs before it is visible. Moving it, setting titles and opening the next spare pane is done
 //! in the background, one request after the other.
 
 use std::collections::{BTreeSet, HashMap};

@@ -188,7 +188,7 @@ fn pass_on(bytes: &[u8], capture: &mut Capture) {
     capture.feed(bytes);
 }
 
-/// Leaves the reading to a process that stays, as long as anybody may print. It bears the job's marks and ends with it.
+/// Leaves the reading to a process that stays until no process can print. It bears the job's marks and ends with it.
 fn hand_on(reader: &PipeReader, job: &Job) -> io::Result<()> {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let own = args.split_last().map_or(&[][..], |(_, own)| own);

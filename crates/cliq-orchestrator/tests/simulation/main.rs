@@ -26,10 +26,10 @@ fn cases(default: u32) -> ProptestConfig {
 proptest! {
     #![proptest_config(cases(2000))]
 
-    /// 100,000 schedules: whatever happens and whenever the orchestrator dies, dependencies are honoured, no phase runs
+    /// 100,000 schedules: for any events and deaths of the orchestrator, dependencies are honoured, no phase runs
     /// twice at once or again once complete, budgets hold, and every run ends.
     #[test]
-    fn whatever_happens(team in team(), schedules in vec(schedule(), SCHEDULES)) {
+    fn rules_hold_for_all_schedules(team in team(), schedules in vec(schedule(), SCHEDULES)) {
         let workflow = team.workflow();
         for schedule in &schedules {
             let world = World::run(&workflow, schedule);
@@ -67,7 +67,7 @@ proptest! {
         }
     }
 
-    /// Whatever the budget and whenever it is raised: what is counted exceeds it by one reply at most, no agent starts once
+    /// For any budget, raised at any time: what is counted exceeds it by one reply at most, no agent starts once
     /// it is spent, every run ends, and its journal gives the same state.
     #[test]
     fn budgets_hold(team in team(), schedule in tight_schedule()) {

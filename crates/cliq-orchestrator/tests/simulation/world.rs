@@ -1,5 +1,5 @@
 //! The world around the machine: agents and commands that take virtual time and have luck, a driver that obeys, and
-//! whoever kills, cancels and resumes the run.
+//! kills, cancellations and resumptions of the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct Schedule {
     failures: u64,
     max_parallel: Option<usize>,
     interruptions: Vec<Interruption>,
-    /// Whether whoever is asked the same again answers the same again, and nothing fails.
+    /// Whether equal questions get equal answers, and nothing fails.
     steady: bool,
     /// The tokens that the run may use at first. Each resumption doubles it. Without it, agents report nothing.
     budget: Option<u64>,
