@@ -23,7 +23,6 @@ use crate::model::Config;
 use crate::role::Role;
 use crate::service::Plans;
 use jobs::{Ended, Key, Running};
-pub use projects::{job_dir, plan_dir, read_plan_file};
 use reaper::Reaper;
 
 /// The polling interval. Changes that cannot be watched (a network file system) are seen this late.

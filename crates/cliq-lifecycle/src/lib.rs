@@ -11,6 +11,7 @@
 mod brief;
 mod daemon;
 mod document;
+mod layout;
 mod machine;
 mod model;
 mod plan_file;
@@ -21,8 +22,9 @@ mod table;
 mod worktrees;
 
 pub use brief::brief;
-pub use daemon::{Assignment, Daemon, DaemonEvent, PlanAgents, job_dir, plan_dir, read_plan_file};
+pub use daemon::{Assignment, Daemon, DaemonEvent, PlanAgents};
 pub use document::{plan_document, role_of, stage_of, why_of};
+pub use layout::{job_dir, plan_dir, read_plan_file};
 pub use machine::{Command, Context, Effects, Event, Note};
 pub use model::{
     Brief, Config, Infrastructure, Job, PLAN_VERSION, Plan, PlanState, Purpose, Question, QuestionSubject,

@@ -10,7 +10,7 @@ use cliq_fs::{FsError, IoContext, open_append, write_atomic};
 use cliq_gateway::{Claim, Finish, GatewayError, NewEvent, Outcome, PlanName, PlanRow, Step, Store};
 use serde_json::json;
 
-use crate::daemon::plan_dir;
+use crate::layout::plan_dir;
 use crate::machine::{Context, Effects, Event};
 use crate::model::{PLAN_VERSION, Plan};
 use crate::plan_file::{PlanFile, PlanProblem};

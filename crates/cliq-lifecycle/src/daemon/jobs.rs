@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::projects::{job_dir, plan_dir, read_plan_file};
 use super::{Assignment, Daemon, DaemonEvent};
 use crate::brief::{brief, draft_file};
+use crate::layout::{job_dir, plan_dir, read_plan_file};
 use crate::machine::{Context, Event};
 use crate::model::{Config, Job, Plan, PlanState, Purpose, WorkId};
 use crate::service::{StepError, read};

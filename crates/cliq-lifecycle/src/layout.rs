@@ -1,0 +1,35 @@
+//! Where plans keep their files in a project.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::CliqDir;
+
+use crate::plan_file::PlanFile;
+
+/// Where a plan's file and its jobs are.
+#[must_use]
+pub fn plan_dir(project: &Utf8Path, plan: &str) -> Utf8PathBuf {
+    project.join(CliqDir::NAME).join("plans").join(plan)
+}
+
+/// Where an agent of a plan finds its brief and leaves its log and its journal: a `.cliq` directory of its own.
+#[must_use]
+pub fn job_dir(project: &Utf8Path, plan: &str, job: u64) -> Utf8PathBuf {
+    plan_dir(project, plan).join("jobs").join(job.to_string())
+}
+
+/// The most bytes of a plan's file.
+const PLAN_LIMIT: u64 = 64 << 20;
+
+/// A plan's file, as it is now.
+///
+/// # Errors
+/// It cannot be read, or is no plan; why.
+pub fn read_plan_file(project: &Utf8Path, plan: &str) -> Result<PlanFile, String> {
+    let path = plan_dir(project, plan).join("plan.md");
+    let bytes = cliq_fs::read_limited(&path, PLAN_LIMIT).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8"))?;
+    PlanFile::parse(&text).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(|problem| format!("{path}, {problem}")).collect();
+        problems.join("; ")
+    })
+}
