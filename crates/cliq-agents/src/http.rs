@@ -49,7 +49,7 @@ pub(crate) fn retry<T>(
     to: &str,
     tries: usize,
     mut call: impl FnMut() -> Result<T, Failed>,
-    mut tell: impl FnMut(&str),
+    mut notice: impl FnMut(&str),
 ) -> Result<T, Failed> {
     let backoff = ExponentialBuilder::new()
         .with_min_delay(FIRST_PAUSE)
@@ -74,7 +74,7 @@ pub(crate) fn retry<T>(
         .notify(|failed, pause| {
             wanted.set(failed.pause.map(|pause| pause.min(LONGEST_PAUSE)));
             let seconds = wanted.get().unwrap_or(pause).as_secs_f32().round();
-            tell(&format!("{}; trying again in {seconds} s", failed.message));
+            notice(&format!("{}; trying again in {seconds} s", failed.message));
         })
         .sleep(move |pause| std::thread::sleep(asked.take().unwrap_or(pause)))
         .call()

@@ -111,7 +111,7 @@ pub enum DaemonEvent {
     /// Signals were claimed for too long, or by a daemon that died, and are pending again.
     Reset(Vec<i64>),
     /// Something did not work. It is tried again.
-    Trouble(String),
+    Failed(String),
 }
 
 impl fmt::Display for DaemonEvent {
@@ -132,7 +132,7 @@ impl fmt::Display for DaemonEvent {
                 let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
                 write!(f, "abandoned signals are pending again: {}", ids.join(", "))
             }
-            Self::Trouble(what) => f.write_str(what),
+            Self::Failed(what) => f.write_str(what),
         }
     }
 }
@@ -148,7 +148,7 @@ pub struct Daemon {
     wake: Arc<Notify>,
     watches: HashMap<Utf8PathBuf, SignalWatch>,
     /// Errors that were reported and persist, and those of this tick.
-    troubles: (HashSet<String>, HashSet<String>),
+    errors: (HashSet<String>, HashSet<String>),
 }
 
 impl Daemon {
@@ -167,7 +167,7 @@ impl Daemon {
             ends: mpsc::unbounded_channel(),
             wake: Arc::new(Notify::new()),
             watches: HashMap::new(),
-            troubles: (HashSet::new(), HashSet::new()),
+            errors: (HashSet::new(), HashSet::new()),
         }
     }
 
@@ -181,7 +181,7 @@ impl Daemon {
         let projects = self.plans.store().projects().await?;
         let left = self.plans.store().reset_claims(WORKER).await?;
         if !left.is_empty() {
-            self.tell(DaemonEvent::Reset(left));
+            self.report_event(DaemonEvent::Reset(left));
         }
         self.watch(watch);
         for project in projects {
@@ -191,13 +191,13 @@ impl Daemon {
         while !stop.is_cancelled() {
             match reaper.run(self.plans.store()).await {
                 Ok(ids) if ids.is_empty() => {}
-                Ok(ids) => self.tell(DaemonEvent::Reset(ids)),
-                Err(error) => self.trouble(error.to_string()),
+                Ok(ids) => self.report_event(DaemonEvent::Reset(ids)),
+                Err(error) => self.report_error(error.to_string()),
             }
             if let Err(error) = self.tick().await {
-                self.trouble(error.to_string());
+                self.report_error(error.to_string());
             }
-            self.troubles.0 = std::mem::take(&mut self.troubles.1);
+            self.errors.0 = std::mem::take(&mut self.errors.1);
             tokio::select! {
                 () = self.wake.notified() => {}
                 Some(ended) = self.ends.1.recv() => self.ended.push(ended),
@@ -212,14 +212,14 @@ impl Daemon {
         Ok(())
     }
 
-    fn tell(&self, event: DaemonEvent) {
+    fn report_event(&self, event: DaemonEvent) {
         (self.report)(event);
     }
 
     /// An error of an action that is retried every second is reported once, until the action succeeds.
-    fn trouble(&mut self, what: String) {
-        if self.troubles.1.insert(what.clone()) && !self.troubles.0.contains(&what) {
-            self.tell(DaemonEvent::Trouble(what));
+    fn report_error(&mut self, what: String) {
+        if self.errors.1.insert(what.clone()) && !self.errors.0.contains(&what) {
+            self.report_event(DaemonEvent::Failed(what));
         }
     }
 

@@ -17,7 +17,7 @@ pub fn plan_document(plan: &Plan, row: &PlanRow) -> Value {
             if let Some(work) = plan.works.get(&id) {
                 value["failures"] = work.failures.into();
                 value["role"] = json!(role_of(&work.stage));
-                value["why"] = json!(why_of(&work.stage));
+                value["why"] = json!(reason_of(&work.stage));
             }
             value
         })
@@ -75,7 +75,7 @@ pub fn role_of(stage: &Stage) -> Option<&'static str> {
 
 /// What it waits for, or why it was given up.
 #[must_use]
-pub fn why_of(stage: &Stage) -> Option<String> {
+pub fn reason_of(stage: &Stage) -> Option<String> {
     match stage {
         Stage::Held { by, .. } => Some(match by {
             WaitingFor::Person { question } => format!("question {question}"),

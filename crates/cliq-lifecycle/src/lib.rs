@@ -23,7 +23,7 @@ mod worktrees;
 
 pub use brief::brief;
 pub use daemon::{Assignment, Daemon, DaemonEvent, PlanAgents};
-pub use document::{plan_document, role_of, stage_of, why_of};
+pub use document::{plan_document, reason_of, role_of, stage_of};
 pub use layout::{job_dir, plan_dir, read_plan_file};
 pub use machine::{Command, Context, Effects, Event, Note};
 pub use model::{

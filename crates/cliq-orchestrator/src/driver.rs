@@ -459,7 +459,7 @@ impl Driver {
         if let Report::PhaseStarted { phase, .. } | Report::VerdictRejected { gate: phase, .. } = &report {
             clear_signal(self.shared.dir(), &self.shared.workflow().phase(*phase).name)?;
         }
-        let told = match &report {
+        let reported = match &report {
             Report::PhaseStarted { phase, routed_by: Some(_), .. } => {
                 let phase = self.shared.workflow().phase(*phase);
                 write_routed(self.shared.dir(), &phase.name)?;
@@ -475,7 +475,7 @@ impl Driver {
             _ => None,
         };
         self.publish(RunEvent::from_report(report, &Arc::clone(&self.shared.plan.workflow)));
-        if let Some((phase, event)) = told {
+        if let Some((phase, event)) = reported {
             self.notify_of(phase, event);
         }
         if let Some((phase, event)) = announced {

@@ -110,7 +110,7 @@ impl RecordedRun {
             matches!(phase.status, PhaseStatus::Running | PhaseStatus::Waiting | PhaseStatus::Stopped)
         };
         let unfinished: Vec<&PhaseView> = view.phases.iter().filter(is_unfinished).collect();
-        let reason = view.reason.clone().or_else(|| why_ended(&status, journal));
+        let reason = view.reason.clone().or_else(|| end_reason(&status, journal));
         let focus = view.phase.as_ref().and_then(|name| view.find(name));
         let focus = focus
             .or_else(|| unfinished.first().copied().filter(|_| status != "COMPLETED" && status != "RUNNING"));
@@ -204,7 +204,7 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
 }
 
 /// Why a run ended that has no reason of its own.
-fn why_ended(status: &str, journal: &Journal) -> Option<String> {
+fn end_reason(status: &str, journal: &Journal) -> Option<String> {
     let events = journal.records.iter().rev().map(|record| &record.event);
     match status {
         "CANCELLED" => events

@@ -70,19 +70,19 @@ fn work(detached: bool) -> Result<ExitCode, Failure> {
                 }
             });
         }
-        say(&format!("serving {path}, process {}", std::process::id()));
+        print(&format!("serving {path}, process {}", std::process::id()));
         let daemon =
             Daemon::new(Plans::new(store), Arc::new(SettingsPlanAgents::new(project::host())), |event| {
-                say(&event.to_string())
+                print(&event.to_string())
             });
         daemon.run(&home()?, stop).await?;
-        say("stopped");
+        print("stopped");
         Ok(ExitCode::SUCCESS)
     })
 }
 
 /// Writes a line of the log. A log without a reader is no reason to stop.
-fn say(text: &str) {
+fn print(text: &str) {
     let _ = ui::line(format!("{} {}", paint(ui::DIM, cliq_fs::now()), ui::plain(text)));
 }
 
@@ -102,20 +102,20 @@ fn start() -> Result<ExitCode, Failure> {
     let deadline = Instant::now() + BEGINS;
     loop {
         if ProjectLock::holder(&dir)?.flatten() == Some(child.id())
-            && said(&log, begins_at).contains("serving")
+            && log_since(&log, begins_at).contains("serving")
         {
             ui::line(format!("the daemon is running, process {}; its log is {log}", child.id()))?;
             return Ok(ExitCode::SUCCESS);
         }
         if child.try_wait()?.is_some() || Instant::now() > deadline {
-            let text = said(&log, begins_at);
+            let text = log_since(&log, begins_at);
             return Err(Failure::failed(format!("the daemon has not begun:\n{}", ui::plain(text.trim()))));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-fn said(log: &camino::Utf8Path, from: u64) -> String {
+fn log_since(log: &camino::Utf8Path, from: u64) -> String {
     let bytes = cliq_fs::read_limited(log, cliq_fs::DEFAULT_FILE_LIMIT).unwrap_or_default();
     let from = usize::try_from(from).unwrap_or(0).min(bytes.len());
     String::from_utf8_lossy(&bytes[from..]).into_owned()

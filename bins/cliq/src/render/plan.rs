@@ -5,7 +5,7 @@ use std::fmt::Write;
 use camino::Utf8Path;
 use cliq_gateway::PlanEvent;
 use cliq_lifecycle::{
-    Infrastructure, Plan, PlanState, QuestionSubject, Stage, WorkId, role_of, stage_of, why_of,
+    Infrastructure, Plan, PlanState, QuestionSubject, Stage, WorkId, reason_of, role_of, stage_of,
 };
 use cliq_orchestrator::UsageSummary;
 use serde_json::Value;
@@ -70,7 +70,7 @@ pub(crate) fn status(plan: &Plan, name: &str) -> String {
                     let waits = if matches!(work.stage, Stage::Queued { .. }) { " waits" } else { "" };
                     let _ = write!(text, "  {}", paint(ui::DIM, format!("{role}{waits}")));
                 }
-                if let Some(why) = why_of(&work.stage) {
+                if let Some(why) = reason_of(&work.stage) {
                     let _ = write!(
                         text,
                         "  {}",

@@ -128,7 +128,7 @@ impl Api {
             usage.tokens_out = piece.tokens_out.unwrap_or(usage.tokens_out);
             usage.tokens_cached = piece.tokens_cached.or(usage.tokens_cached);
             if let Some(text) = &piece.text {
-                display.say(text);
+                display.print(text);
                 answer.push_str(text);
             }
             ended |= piece.done;

@@ -161,7 +161,7 @@ impl Cli {
             for event in self.dialect.read(&value) {
                 match event {
                     Event::Say(piece) => {
-                        display.say(&piece);
+                        display.print(&piece);
                         transcript.said.push_str(&piece);
                     }
                     Event::Act(what) => {

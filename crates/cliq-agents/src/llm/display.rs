@@ -43,7 +43,7 @@ impl<'a> Display<'a> {
     }
 
     /// A piece of what it says, as it comes.
-    pub(crate) fn say(&mut self, piece: &str) {
+    pub(crate) fn print(&mut self, piece: &str) {
         let piece = self.masked(piece);
         let mut out = io::stdout().lock();
         let _ = out.write_all(piece.as_bytes()).and_then(|()| out.flush());
@@ -51,7 +51,7 @@ impl<'a> Display<'a> {
         self.line.push_str(&piece);
         while let Some(end) = self.line.find('\n') {
             let line: String = self.line.drain(..=end).collect();
-            self.tell(&line);
+            self.report_progress(&line);
         }
     }
 
@@ -75,7 +75,7 @@ impl<'a> Display<'a> {
     pub(crate) fn finish(&mut self) {
         self.end_line();
         let line = std::mem::take(&mut self.line);
-        self.tell(&line);
+        self.report_progress(&line);
     }
 
     fn end_line(&mut self) {
@@ -85,7 +85,7 @@ impl<'a> Display<'a> {
         }
     }
 
-    fn tell(&mut self, line: &str) {
+    fn report_progress(&mut self, line: &str) {
         let line = line.trim();
         if !line.is_empty() && self.throttle.may() {
             // A channel that cannot be written is told of when the phase ends.

@@ -124,7 +124,7 @@ impl Daemon {
                 (Event::StoppedJobUsed { purpose, role, usage }, None)
             }
         };
-        self.tell(DaemonEvent::Ended { plan: plan.clone(), what, why });
+        self.report_event(DaemonEvent::Ended { plan: plan.clone(), what, why });
         let Ok(name) = PlanName::parse(&plan) else { return Ok(()) };
         let file = read_plan_file(Utf8Path::new(project), &plan);
         let context = Context { config, file: file.as_ref().map_err(Clone::clone) };
@@ -141,7 +141,7 @@ impl Daemon {
             let plan = match read(&row) {
                 Ok(plan) => plan,
                 Err(error) => {
-                    self.trouble(error.to_string());
+                    self.report_error(error.to_string());
                     continue;
                 }
             };
@@ -190,7 +190,7 @@ impl Daemon {
             }
             let tasks = plan.tasks().filter_map(|(id, _)| Some((id, plan.task(id)?.title)));
             let tasks: Vec<(WorkId, String)> = tasks.collect();
-            self.tell(DaemonEvent::Started { plan: name.to_owned(), what: what.clone() });
+            self.report_event(DaemonEvent::Started { plan: name.to_owned(), what: what.clone() });
             let of = key.clone();
             tokio::task::spawn_blocking(move || {
                 let outcome = match worktrees.merge(&tasks) {
@@ -220,7 +220,7 @@ impl Daemon {
             job: job.clone(),
             state: plan.state,
         };
-        self.tell(DaemonEvent::Started { plan: name.to_owned(), what: what.clone() });
+        self.report_event(DaemonEvent::Started { plan: name.to_owned(), what: what.clone() });
         let span = tracing::info_span!(
             parent: None, "plan_job", otel.name = format!("{name}: {what}"), project = project.as_str(),
             plan = name, job = job.id, what, outcome = tracing::field::Empty,

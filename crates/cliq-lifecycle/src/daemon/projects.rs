@@ -30,7 +30,7 @@ impl Daemon {
         for inbox in inboxes(project) {
             match inbox.recover() {
                 Ok(_) => {}
-                Err(error) => self.trouble(error.to_string()),
+                Err(error) => self.report_error(error.to_string()),
             }
         }
     }
@@ -48,7 +48,7 @@ impl Daemon {
         }
         for project in projects {
             if let Err(error) = self.serve(&project).await {
-                self.trouble(format!("{project}: {error}"));
+                self.report_error(format!("{project}: {error}"));
             }
         }
         Ok(())
@@ -57,13 +57,13 @@ impl Daemon {
     async fn serve(&mut self, project: &str) -> Result<(), StepError> {
         let path = Utf8Path::new(project);
         if !path.is_absolute() || !path.join(CliqDir::NAME).is_dir() {
-            self.trouble(format!("{project} is no cliq project: what is meant for it waits"));
+            self.report_error(format!("{project} is no cliq project: what is meant for it waits"));
             return Ok(());
         }
         let config = match self.agents.config(path) {
             Ok(config) => config,
             Err(why) => {
-                self.trouble(format!("{project}: {why}"));
+                self.report_error(format!("{project}: {why}"));
                 return Ok(());
             }
         };
@@ -82,7 +82,10 @@ impl Daemon {
             self.watch(inbox.root());
             let bridged = inbox.bridge(self.plans.store(), project.as_str()).await?;
             if !bridged.signals.is_empty() || !bridged.refused.is_empty() {
-                self.tell(DaemonEvent::Bridged { signals: bridged.signals.len(), refused: bridged.refused });
+                self.report_event(DaemonEvent::Bridged {
+                    signals: bridged.signals.len(),
+                    refused: bridged.refused,
+                });
             }
         }
         Ok(())
@@ -129,7 +132,7 @@ impl Daemon {
                     Err(why)
                 }
             };
-            self.tell(DaemonEvent::Signal {
+            self.report_event(DaemonEvent::Signal {
                 plan: signal.plan.clone(),
                 signal: (signal.id, signal.kind.clone()),
                 result,

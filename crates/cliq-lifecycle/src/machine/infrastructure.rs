@@ -43,12 +43,12 @@ impl Plan {
     }
 
     pub(super) fn infrastructure_ended(&mut self, found: &Scan<'_>, role: Role, effects: &mut Effects) {
-        let said = found.decisive_from(role.speaks_as()).map(|marker| marker.kind);
+        let take_answer = found.decisive_from(role.speaks_as()).map(|marker| marker.kind);
         let detail =
             found.decisive_from(role.speaks_as()).map(|marker| marker.body().text()).unwrap_or_default();
         let Infrastructure::Blocked { role: next, job, .. } = &mut self.infrastructure else { return };
         *job = None;
-        match (role, said) {
+        match (role, take_answer) {
             (Role::Remediation, Some(MarkerKind::RemediationComplete)) => *next = Role::HealthAuditor,
             (Role::HealthAuditor, Some(MarkerKind::HealthAuditHealthy)) => {
                 self.infrastructure = Infrastructure::Fine;

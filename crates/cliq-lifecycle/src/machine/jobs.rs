@@ -164,7 +164,7 @@ impl Plan {
                 if let Some(work) = self.works.get_mut(&id) {
                     (work.strikes, work.restarts) = (0, 0);
                 }
-                self.said(id, role, marker, context, effects);
+                self.take_answer(id, role, marker, context, effects);
             }
             _ => self.strike(id, role, text, effects),
         }
@@ -176,7 +176,7 @@ impl Plan {
     }
 
     /// What an agent was expected to say.
-    fn said(
+    fn take_answer(
         &mut self,
         id: WorkId,
         role: Role,

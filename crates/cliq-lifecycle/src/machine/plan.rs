@@ -63,7 +63,7 @@ impl Plan {
             (P::Implementing, S::ImplementWave) => {
                 let (wave, next) = (number("wave_number"), self.wave + 1);
                 if !self.wave_over || wave != next || next as usize > self.file.waves.len() {
-                    return Err(format!("wave {wave} cannot begin: {}", self.where_waves_are()));
+                    return Err(format!("wave {wave} cannot begin: {}", self.wave_summary()));
                 }
                 self.begin_wave(wave, context, effects);
             }

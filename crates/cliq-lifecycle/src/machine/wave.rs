@@ -35,7 +35,7 @@ impl Plan {
     }
 
     /// Where waves stand, for people.
-    pub(super) fn where_waves_are(&self) -> String {
+    pub(super) fn wave_summary(&self) -> String {
         let (wave, last) = (self.wave, self.file.waves.len());
         match (wave, self.wave_over) {
             (0, _) => "the architect is at work, and wave 1 is next".to_owned(),
@@ -59,7 +59,7 @@ impl Plan {
             ));
         }
         if !self.is_in_wave() || wave != self.wave {
-            return Err(format!("{id} is not of the wave that is worked on: {}", self.where_waves_are()));
+            return Err(format!("{id} is not of the wave that is worked on: {}", self.wave_summary()));
         }
         let tasks = self.works.len();
         let Some(work) = self.works.get(&id) else {
@@ -148,7 +148,7 @@ impl Plan {
     /// Begins the next wave, or the review, and leaves failed tasks behind.
     pub(super) fn advance_wave(&mut self, effects: &mut Effects) -> Result<(), String> {
         if !self.is_stuck() {
-            return Err(format!("there is nothing to leave behind: {}", self.where_waves_are()));
+            return Err(format!("there is nothing to leave behind: {}", self.wave_summary()));
         }
         effects.note("advanced", json!({"wave": self.wave}));
         self.end_wave(effects);
@@ -159,7 +159,7 @@ impl Plan {
         let is_lost = |work: &Work| matches!(work.stage, Stage::Failed { .. } | Stage::SetAside { .. });
         let lost: Vec<WorkId> = self.tasks().filter(|(_, work)| is_lost(work)).map(|(id, _)| id).collect();
         if !self.is_in_wave() || lost.is_empty() {
-            return Err(format!("there is no failed task to do again: {}", self.where_waves_are()));
+            return Err(format!("there is no failed task to do again: {}", self.wave_summary()));
         }
         for id in &lost {
             let role = self.first_role(*id, context);

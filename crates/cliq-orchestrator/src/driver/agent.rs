@@ -111,7 +111,7 @@ impl AgentRun {
         let timing = self.shared.plan.timing;
         match outcome {
             Ok(result) => {
-                self.tell(Ok(result));
+                self.finish(Ok(result));
                 // It has said its last; it gets a moment to leave by itself.
                 tokio::select! {
                     exit = tokio::time::timeout(timing.exit_grace, process.wait()) => match exit {
@@ -130,7 +130,7 @@ impl AgentRun {
                 process.end(self.kill_grace).await;
                 let tail = process.output_tail().await;
                 let tail = process.has_output().then_some(tail);
-                self.tell(Err((reason, tail)));
+                self.finish(Err((reason, tail)));
             }
         }
         if !process.left_nothing() {
@@ -255,7 +255,7 @@ impl AgentRun {
         let _ = self.shared.messages.send(Message::Usage(self.phase.clone(), Box::new(usage), is_final));
     }
 
-    fn tell(&self, outcome: Result<Option<serde_json::Value>, (String, Option<String>)>) {
+    fn finish(&self, outcome: Result<Option<serde_json::Value>, (String, Option<String>)>) {
         let phase = self.phase.clone();
         self.shared.send(match outcome {
             Ok(result) => RunEvent::AgentCompleted { phase, result },

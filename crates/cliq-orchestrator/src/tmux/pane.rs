@@ -90,12 +90,12 @@ impl Pane {
     /// nothing to tell: that is a hang-up.
     async fn status(&mut self) -> io::Result<Exit> {
         let exit_file = exit_file(&self.spec);
-        let told: Option<ExitReport> =
+        let report: Option<ExitReport> =
             read_limited(&exit_file, EXIT_LIMIT).ok().and_then(|text| serde_json::from_slice(&text).ok());
         let _ = fs::remove_file(&exit_file);
-        if let Some(told) = told {
-            (self.gone, self.alone) = (told.alone, told.alone);
-            return Ok(told.exit);
+        if let Some(report) = report {
+            (self.gone, self.alone) = (report.alone, report.alone);
+            return Ok(report.exit);
         }
         let deadline = Instant::now() + NOTICE;
         loop {

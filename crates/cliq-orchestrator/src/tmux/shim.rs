@@ -96,12 +96,12 @@ fn run(spec: &Utf8Path) -> io::Result<u8> {
     let status = follow(&mut child, &mut reader, &mut capture, &job, &interrupted)?;
     capture.finish();
     let exit = exit_of(status);
-    let told = fs::write(
+    let written = fs::write(
         exit_file(spec),
         serde_json::to_vec(&ExitReport { exit, alone: adopts && has_no_children() })?,
     );
     match exit {
-        Exit::Code(code) => told.map(|()| u8::try_from(code).unwrap_or(1)),
+        Exit::Code(code) => written.map(|()| u8::try_from(code).unwrap_or(1)),
         Exit::Signal(signal) => Ok(Signal::from_named_raw(signal).map_or(1, end_by)),
     }
 }

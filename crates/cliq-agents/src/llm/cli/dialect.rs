@@ -96,7 +96,7 @@ fn count(value: &Value, path: &str) -> Option<u64> {
 }
 
 /// What an argument of a tool says best, for people.
-fn about(input: &Value) -> String {
+fn tool_summary(input: &Value) -> String {
     let telling = [
         "command",
         "cmd",
@@ -151,9 +151,11 @@ fn claude(line: &Value) -> Vec<Event> {
             parts
                 .filter_map(|part| match part["type"].as_str()? {
                     "text" => Some(Event::Say(format!("{}\n", part["text"].as_str()?.trim_end()))),
-                    "tool_use" => {
-                        Some(Event::Act(format!("{}{}", part["name"].as_str()?, about(&part["input"]))))
-                    }
+                    "tool_use" => Some(Event::Act(format!(
+                        "{}{}",
+                        part["name"].as_str()?,
+                        tool_summary(&part["input"])
+                    ))),
                     _ => None,
                 })
                 .chain(reply)
@@ -163,7 +165,7 @@ fn claude(line: &Value) -> Vec<Event> {
         "tool_call" if line["subtype"] == "started" => {
             let call = line["tool_call"].as_object().and_then(|calls| calls.iter().next());
             call.map(|(name, call)| {
-                Event::Act(format!("{}{}", name.trim_end_matches("ToolCall"), about(&call["args"])))
+                Event::Act(format!("{}{}", name.trim_end_matches("ToolCall"), tool_summary(&call["args"])))
             })
             .into_iter()
             .collect()
@@ -196,7 +198,7 @@ fn gemini(line: &Value) -> Vec<Event> {
         }
         "tool_use" => {
             let name = text(line, "/tool_name").unwrap_or_else(|| "tool".to_owned());
-            vec![Event::Act(format!("{name}{}", about(&line["parameters"])))]
+            vec![Event::Act(format!("{name}{}", tool_summary(&line["parameters"])))]
         }
         "error" if line["severity"] != "warning" => {
             text(line, "/message").map(Event::Failed).into_iter().collect()
@@ -236,7 +238,7 @@ fn codex(line: &Value) -> Vec<Event> {
         }
         ("item.started", "mcp_tool_call") => vec![Event::Act(text(item, "/tool").unwrap_or_default())],
         ("item.completed" | "item.started", "web_search") => {
-            vec![Event::Act(format!("searches{}", about(item)))]
+            vec![Event::Act(format!("searches{}", tool_summary(item)))]
         }
         ("turn.completed", _) => {
             vec![Event::Total(Usage {
