@@ -35,7 +35,7 @@ impl Drop for Env {
     /// Ends every tmux server that was started here.
     fn drop(&mut self) {
         for socket in self.sockets() {
-            let _ = Command::new("tmux").arg("-S").arg(socket).arg("kill-server").output();
+            let _ = tmux().arg("-S").arg(socket).arg("kill-server").output();
         }
     }
 }
@@ -142,7 +142,7 @@ impl Env {
         let ours =
             |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("cliq-"));
         let Some(socket) = self.sockets().into_iter().find(ours) else { return String::new() };
-        let output = Command::new("tmux").arg("-S").arg(socket).args(args).output().expect("tmux runs");
+        let output = tmux().arg("-S").arg(socket).args(args).output().expect("tmux runs");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -188,6 +188,7 @@ impl Env {
             .current_dir(self.work())
             .env("CLIQ_HOME", self.root.join("home"))
             .env("HOME", self.root.join("nobody"))
+            .env("LC_ALL", LOCALE)
             .env("TMUX_TMPDIR", self.root.join("tmux"))
             .env_remove("TMUX")
             .env_remove("CLIQ_RUN_ID")
@@ -337,4 +338,14 @@ pub(crate) fn python_with(packages: &str) -> Option<PathBuf> {
 #[expect(clippy::print_stderr, reason = "it is for the test's output")]
 pub(crate) fn print_note(what: &str) {
     eprintln!("{what}");
+}
+
+/// A locale that every Linux has. In one without UTF-8, tmux shows titles as underscores.
+const LOCALE: &str = "C.UTF-8";
+
+/// The program `tmux`.
+pub(crate) fn tmux() -> Command {
+    let mut command = Command::new("tmux");
+    command.env("LC_ALL", LOCALE);
+    command
 }

@@ -268,7 +268,7 @@ struct Terminal<'a> {
 
 impl Drop for Terminal<'_> {
     fn drop(&mut self) {
-        let _ = Command::new("tmux").args(["-S", &self.socket, "kill-server"]).output();
+        let _ = crate::env::tmux().args(["-S", &self.socket, "kill-server"]).output();
     }
 }
 
@@ -276,7 +276,7 @@ impl<'a> Terminal<'a> {
     fn new(env: &'a Env, script: &str) -> Self {
         let socket = env.path("../tmux/person").to_string_lossy().into_owned();
         let cliq = env.command([""; 0]);
-        let mut command = Command::new("tmux");
+        let mut command = crate::env::tmux();
         command.args([
             "-S",
             &socket,
@@ -302,7 +302,7 @@ impl<'a> Terminal<'a> {
 
     fn screen(&self) -> String {
         let output =
-            Command::new("tmux").args(["-S", &self.socket, "capture-pane", "-p"]).output().expect("tmux");
+            crate::env::tmux().args(["-S", &self.socket, "capture-pane", "-p"]).output().expect("tmux");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -320,7 +320,7 @@ impl<'a> Terminal<'a> {
     }
 
     fn keys(&self, keys: &[&str]) {
-        let status = Command::new("tmux").args(["-S", &self.socket, "send-keys"]).args(keys).status();
+        let status = crate::env::tmux().args(["-S", &self.socket, "send-keys"]).args(keys).status();
         assert!(status.expect("tmux").success(), "{}", self.env.work().display());
     }
 }
