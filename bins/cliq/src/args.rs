@@ -391,7 +391,7 @@ pub(crate) struct ReqArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Run again, whatever the state of the last run, without asking.
+    /// Run again without asking, in any state of the last run.
     #[arg(short, long)]
     pub(crate) force: bool,
     /// Go on with the last run: what completed is not run again, what was under way, failed or was stopped starts anew.

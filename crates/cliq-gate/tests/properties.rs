@@ -43,7 +43,7 @@ fn event() -> impl Strategy<Value = GateEvent> {
 }
 
 proptest! {
-    /// A driver that does what it is told ends within `max_iterations`, for any answers.
+    /// A driver that performs all effects ends within `max_iterations`, for any answers.
     #[test]
     fn it_ends_within_the_budget(spec in spec(), answers in vec(answer(), 40), checks in vec(any::<bool>(), 10)) {
         let budget = spec.max_iterations.max(1);

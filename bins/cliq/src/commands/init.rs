@@ -14,7 +14,7 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
     let project = Project::init(&here, project::host())?;
     let workspace = project.dir().workspace();
     ui::line(if existed {
-        format!("{workspace} is a cliq project already; whatever was missing in .cliq/ is there now")
+        format!("{workspace} is a cliq project already; what was missing in .cliq/ is there now")
     } else {
         format!("{workspace} is a cliq project now")
     })?;

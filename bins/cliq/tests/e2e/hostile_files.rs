@@ -133,7 +133,7 @@ fn a_handoff_that_links_within_the_project() {
 
 #[test]
 fn a_signal_file_that_is_a_fifo() {
-    // What it says afterwards goes into the FIFO, and nobody reads that.
+    // Its later messages go into the FIFO, which has no reader.
     let env = env("ok\nrm \"$CLIQ_SIGNAL_FILE\"; mkfifo \"$CLIQ_SIGNAL_FILE\"; touch did-it; sleep 1000\n");
     let child = env.spawn(["run", "--headless"]);
     ended(child).expect(3).says("first.jsonl").says("it is a FIFO");

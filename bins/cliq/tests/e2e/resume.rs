@@ -242,7 +242,7 @@ fn a_directory_without_permission_is_named() {
     mode(0o500);
     let mut command = env.command(["run"]);
     if rustix::process::geteuid().is_root() {
-        // Nothing is forbidden to root: somebody else runs a copy of the program, to whom the project belongs.
+        // Root may write everything: another user, who owns the project, runs a copy of the program.
         let program = env.path("../cliq");
         fs::copy(env!("CARGO_BIN_EXE_cliq"), &program).unwrap();
         let root = env.path("..");

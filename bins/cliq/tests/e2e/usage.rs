@@ -157,7 +157,7 @@ fn a_dollar_budget_needs_known_costs() {
     let phases = "    - {name: a, type: standard, agent: x}\n    - {name: b, type: standard, agent: x, depends_on: [a]}\n";
     let env = env(phases, &[("x", "done_with 10 10")]);
     env.write("../team/roles/b.md", "You are b.\n");
-    // Nobody knows that the agent uses a model before it reports usage. Then it is refused, in any phase.
+    // A custom agent counts as one that uses a model from its first report on. Then it is refused, in any phase.
     let done = env.cliq(["run", "--headless", "--budget-usd", "1"]).expect(3);
     done.says("a: completed").says("b: escalated").says("no known cost").says("prices.MODEL");
     for (key, value) in [("in", "1"), ("out", "1")] {

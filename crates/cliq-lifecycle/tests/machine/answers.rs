@@ -54,7 +54,7 @@ fn an_agent_that_is_asked_for_its_state_may_answer_with_checkpoint() {
         world.plan.jobs.iter().find(|other| other.id == job).unwrap().brief.clone().unwrap()
     };
     let stands = "CHECKPOINT: w1-t1\n\nProgress: half of it\n";
-    // Asked or not, nobody stands somewhere for ever.
+    // An agent cannot stay at a checkpoint for ever, asked for it or not.
     for (said, why) in [
         ("I am done!", StartReason::Checkpoint),
         (stands, StartReason::Resend),
