@@ -21,6 +21,7 @@ mod mcp;
 mod plan;
 mod req;
 mod run;
+mod server;
 mod settings;
 mod signal;
 mod status;
@@ -36,9 +37,12 @@ use crate::failure::Failure;
 /// Carries out a command.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
-    let can_export =
-        matches!(cli.command, Command::Run(_) | Command::Daemon(crate::args::DaemonCommand::Run { .. }));
-    let options = cliq_telemetry::Options::of(variable, cli.verbose, can_export);
+    let is_server = matches!(cli.command, Command::Server(crate::args::ServerCommand::Run { .. }));
+    let can_export = is_server
+        || matches!(cli.command, Command::Run(_) | Command::Daemon(crate::args::DaemonCommand::Run { .. }));
+    // The log of a server is its standard error.
+    let verbosity = if is_server { cli.verbose.max(1) } else { cli.verbose };
+    let options = cliq_telemetry::Options::of(variable, verbosity, can_export);
     let _guard = cliq_telemetry::init(&options).map_err(|error| Failure::usage(error.to_string()))?;
     if let Some(dir) = &cli.directory {
         std::env::set_current_dir(dir)
@@ -63,6 +67,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Signal(command) => signal::run(&command),
         Command::Plan(command) => plan::run(&command),
         Command::Daemon(command) => daemon::run(&command),
+        Command::Server(command) => server::run(&command),
         #[cfg(feature = "mcp")]
         Command::Mcp => mcp::run(),
         Command::Markers(args) => markers::run(&args),

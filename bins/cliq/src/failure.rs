@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use cliq_fs::{FsError, LockError};
 use cliq_gateway::GatewayError;
-use cliq_lifecycle::StepError;
+use cliq_lifecycle::{PlanState, StepError};
 use cliq_orchestrator::{JournalError, ResumeError, StartError, TmuxError};
-use cliq_project::{InvalidTeam, ProjectError};
+use cliq_project::{InvalidTeam, PlanCommandError, ProjectError};
 use cliq_settings::SettingsError;
 use cliq_workflow::LoadError;
 
@@ -213,6 +213,23 @@ impl From<StepError> for Failure {
     }
 }
 
+impl From<PlanCommandError> for Failure {
+    fn from(error: PlanCommandError) -> Self {
+        let message = error.to_string();
+        match error {
+            PlanCommandError::NotReady { plan, state } => Self::refused(message).hint(match state {
+                PlanState::Done => format!("`cliq plan start-over {plan}` does it again"),
+                PlanState::Cancelled => format!("`cliq plan reopen {plan}` takes it up again"),
+                _ => format!("`cliq plan status {plan} --watch` follows it"),
+            }),
+            PlanCommandError::File(why) => Self::usage(why),
+            PlanCommandError::Step(error) => error.into(),
+            PlanCommandError::Project(error) => error.into(),
+            _ => Self::failed(message),
+        }
+    }
+}
+
 impl From<TmuxError> for Failure {
     fn from(error: TmuxError) -> Self {
         Self::failed(error.to_string())
@@ -227,6 +244,7 @@ impl From<ResumeError> for Failure {
             ResumeError::Completed => Self::refused(text).hint(
                 "`cliq run --from PHASE` runs a phase and what depends on it again, `cliq req -m TEXT` starts a new task",
             ),
+            ResumeError::OtherRun { .. } => Self::refused(text),
             ResumeError::TeamChanged => Self::refused(text).hint("`cliq run -f` starts anew"),
             _ => Self::usage(text),
         }
@@ -243,6 +261,7 @@ impl From<StartError> for Failure {
             StartError::File(file) => file.into(),
             StartError::Journal(journal) => journal.into(),
             StartError::Resume(resume) => resume.into(),
+            StartError::HasBegun(_) => Self::refused(error.to_string()),
             other => Self::failed(other.to_string()),
         }
     }

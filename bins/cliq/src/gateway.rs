@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
-use cliq_gateway::SqliteStore;
+use cliq_settings::Settings;
+use cliq_store::{Location, SqlStore};
 
 use crate::failure::Failure;
 use crate::project;
@@ -21,9 +22,18 @@ pub(crate) fn home() -> Result<Utf8PathBuf, Failure> {
     })
 }
 
-/// `CLIQ_HOME/cliq.db` (SPEC section 12).
-pub(crate) async fn open() -> Result<Arc<SqliteStore>, Failure> {
-    Ok(Arc::new(SqliteStore::open(&home()?.join("cliq.db")).await?))
+/// The database that the setting `database.url` names, else `CLIQ_HOME/cliq.db` (SPEC sections 12 and 15). A project cannot
+/// choose another one: all projects of a home share it.
+pub(crate) fn location() -> Result<Location, Failure> {
+    let home = home()?;
+    let url = Settings::load(Some(&home), None)?.secret("database.url");
+    let url = url.as_ref().map(cliq_settings::Secret::reveal);
+    Location::choose(url, &home).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// The database of signals, plans and runs.
+pub(crate) async fn open() -> Result<Arc<SqlStore>, Failure> {
+    Ok(Arc::new(SqlStore::open(&location()?).await?))
 }
 
 /// The project that signals are of: a directory's real path, or where there is no such directory, the name as it is.

@@ -41,7 +41,7 @@ pub use state::{
     PipelineStatus, clear_signal, clear_signals, clear_status, clear_temporaries, read_command_results,
     read_status, write_command_results, write_routed, write_status,
 };
-pub use watch::SignalWatch;
+pub use watch::{DirectoryWatch, SignalWatch};
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

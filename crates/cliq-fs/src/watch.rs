@@ -1,5 +1,7 @@
 //! Notification of changes of signal files.
 
+use std::sync::{Mutex, PoisonError};
+
 use camino::{Utf8Path, Utf8PathBuf};
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
@@ -25,25 +27,63 @@ impl SignalWatch {
         dir: &Utf8Path,
         changed: impl Fn(Option<Utf8PathBuf>) + Send + 'static,
     ) -> Result<Self, notify::Error> {
-        let mut watcher =
-            notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
-                Ok(event) if event.need_rescan() => changed(None),
-                Ok(event) if matters(event.kind) => {
-                    for path in event.paths {
-                        match Utf8PathBuf::from_path_buf(path) {
-                            Ok(path) if !path.file_name().is_some_and(|name| name.starts_with(TEMPORARY)) => {
-                                changed(Some(path));
-                            }
-                            _ => {}
-                        }
-                    }
-                }
-                Ok(_) => {}
-                Err(_) => changed(None),
-            })?;
+        let mut watcher = watcher(changed)?;
         watcher.watch(dir.as_std_path(), RecursiveMode::NonRecursive)?;
         Ok(Self { _watcher: watcher })
     }
+}
+
+/// Watches any number of directories for as long as it lives, with what [`SignalWatch`] takes for one.
+#[derive(Debug)]
+pub struct DirectoryWatch {
+    watcher: Mutex<RecommendedWatcher>,
+}
+
+impl DirectoryWatch {
+    /// Calls `changed` from a thread of its own with each file of a watched directory that was created, written or renamed
+    /// into place; with `None` when events were lost and anything may have changed.
+    ///
+    /// # Errors
+    /// The system has no more watches, in its own words. Polling then has to do.
+    pub fn new(changed: impl Fn(Option<Utf8PathBuf>) + Send + 'static) -> Result<Self, notify::Error> {
+        Ok(Self { watcher: Mutex::new(watcher(changed)?) })
+    }
+
+    /// Watches a directory too.
+    ///
+    /// # Errors
+    /// The system cannot watch it, in its own words. Polling then has to do.
+    pub fn add(&self, dir: &Utf8Path) -> Result<(), notify::Error> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        watcher.watch(dir.as_std_path(), RecursiveMode::NonRecursive)
+    }
+
+    /// Watches a directory no more.
+    pub fn remove(&self, dir: &Utf8Path) {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        // It may be gone, and the watch with it.
+        let _ = watcher.unwatch(dir.as_std_path());
+    }
+}
+
+fn watcher(
+    changed: impl Fn(Option<Utf8PathBuf>) + Send + 'static,
+) -> Result<RecommendedWatcher, notify::Error> {
+    notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
+        Ok(event) if event.need_rescan() => changed(None),
+        Ok(event) if matters(event.kind) => {
+            for path in event.paths {
+                match Utf8PathBuf::from_path_buf(path) {
+                    Ok(path) if !path.file_name().is_some_and(|name| name.starts_with(TEMPORARY)) => {
+                        changed(Some(path));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(_) => {}
+        Err(_) => changed(None),
+    })
 }
 
 /// Opening and reading a file changes nothing; our own reads must not wake us.

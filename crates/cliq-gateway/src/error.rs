@@ -10,67 +10,77 @@ use camino::Utf8PathBuf;
 pub enum GatewayError {
     /// Another process has the database locked.
     #[error(
-        "{path} is locked by another program and stayed so for {seconds} s; nothing was changed. End what holds it (a database browser in a transaction?) and try again"
+        "{database} is locked by another program and stayed so for {seconds} s; nothing was changed. End what holds it (a database browser in a transaction?) and try again"
     )]
     Locked {
         /// The database.
-        path: Utf8PathBuf,
+        database: String,
         /// How long was waited.
         seconds: u64,
     },
     /// It may be read, and not written.
     #[error(
-        "{path} cannot be written; nothing was changed. Make the file and its directory writable, or set CLIQ_HOME to another place"
+        "{database} cannot be written; nothing was changed. Make the file and its directory writable, or set CLIQ_HOME to another place"
     )]
     ReadOnly {
         /// The database.
-        path: Utf8PathBuf,
+        database: String,
     },
     /// It is no database, or damaged.
     #[error(
-        "{path} is damaged, or is no database ({message}); nothing was changed. Put a copy in its place, or move it away to begin with an empty queue"
+        "{database} is damaged, or is no database ({message}); nothing was changed. Put a copy in its place, or move it away to begin with an empty queue"
     )]
     Corrupt {
         /// The database.
-        path: Utf8PathBuf,
+        database: String,
         /// What the library says.
         message: String,
     },
     /// A newer cliq made it.
     #[error(
-        "{path} has format {found}, and this cliq knows formats up to {known}; nothing was changed. Use the newer cliq, or set CLIQ_HOME to another place"
+        "{database} has format {found}, and this cliq knows formats up to {known}; nothing was changed. Use the newer cliq, or set CLIQ_HOME to another place"
     )]
     Newer {
         /// The database.
-        path: Utf8PathBuf,
+        database: String,
         /// Its format.
         found: i64,
         /// The newest format that is known.
         known: i64,
     },
     /// The disk is full.
-    #[error("there is no room left for {path}; what was not written is not in the queue")]
+    #[error("there is no room left for {database}; what was not written is not in the queue")]
     Full {
         /// The database.
-        path: Utf8PathBuf,
+        database: String,
     },
     /// It cannot be opened.
-    #[error("cannot open {path}: {message}. Is its directory there, and writable?")]
+    #[error("cannot open {database}: {message}. Is its directory there, and writable?")]
     Open {
         /// The database.
-        path: Utf8PathBuf,
+        database: String,
         /// What the system says.
         message: String,
     },
+    /// The server of the database does not answer, or does not let cliq in.
+    #[error(
+        "{database} cannot be used: {message}. Does the server run, and is `database.url` right? What was not confirmed may not be stored"
+    )]
+    Unreachable {
+        /// The database.
+        database: String,
+        /// What the system or the server says.
+        message: String,
+    },
     /// Anything else that the database says.
-    #[error("{path}: {source}")]
+    #[error("{database}: {source}")]
     Database {
         /// The database.
-        path: Utf8PathBuf,
+        database: String,
         /// What it says.
-        source: sqlx::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A file of the bridge.
+    /// A file of the bridge, or the directory of the database.
     #[error("cannot {action} {path}: {source}")]
     File {
         /// What was being done.

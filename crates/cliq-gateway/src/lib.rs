@@ -1,8 +1,8 @@
 //! The durable signal queue (seed 002, SPEC section 12).
 //!
 //! A signal says that something happened to a plan, or is to happen. It is emitted once and processed once, even if a process dies
-//! in between. [`NewSignal`] is one that was checked, and the only way into a [`Store`]; [`SqliteStore`] keeps signals in a
-//! database that many processes share; [`Inbox`] brings in signals that come as files.
+//! in between. [`NewSignal`] is one that was checked, and the only way into a [`Store`], which a database implements (crate
+//! `cliq-store`); [`Inbox`] brings in signals that come as files.
 //!
 //! A worker claims a signal ([`Store::claim`]) and finishes it ([`Store::finish`]), or changes a plan by it ([`Store::apply`]), in
 //! one transaction with everything that follows. A claim is a lease: after a minute it may be taken away
@@ -15,7 +15,6 @@ mod error;
 mod kind;
 mod sentinel;
 mod signal;
-mod sqlite;
 mod store;
 
 use std::time::Duration;
@@ -24,7 +23,6 @@ pub use bridge::{Bridged, Inbox, Recovered};
 pub use error::GatewayError;
 pub use kind::SignalType;
 pub use signal::{Claim, MAX_PAYLOAD, NewSignal, PlanName, Refused, Signal, SignalStatus};
-pub use sqlite::SqliteStore;
 pub use store::{Filter, Finish, NewEvent, Outcome, PlanEvent, PlanRow, Step, Store};
 
 /// How often stuck signals are looked for (seed 002).

@@ -197,7 +197,6 @@ impl fmt::Display for SignalStatus {
 
 /// A row of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Signal {
     /// Its number, in the order of emission.
     pub id: i64,
@@ -245,15 +244,27 @@ impl Signal {
 /// A claim on a signal: a lease. Its holder may finish the signal once, as long as no other worker has claimed it since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    pub(crate) id: i64,
+    id: i64,
     /// Who claimed, with what makes this claim unlike any other.
-    pub(crate) holder: String,
+    holder: String,
 }
 
 impl Claim {
+    /// A claim as a store makes it. `holder` is unlike that of any other claim.
+    #[must_use]
+    pub fn new(signal: i64, holder: String) -> Self {
+        Self { id: signal, holder }
+    }
+
     /// The signal.
     #[must_use]
     pub fn signal(&self) -> i64 {
         self.id
+    }
+
+    /// Who claimed, with what makes this claim unlike any other.
+    #[must_use]
+    pub fn holder(&self) -> &str {
+        &self.holder
     }
 }

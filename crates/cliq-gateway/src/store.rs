@@ -1,4 +1,4 @@
-//! What a store of signals and plans can do. SQLite is one; the queue does not know which it is.
+//! What a store of signals and plans can do. `cliq-store` has one for SQLite and PostgreSQL.
 
 use std::time::Duration;
 
@@ -65,7 +65,6 @@ pub struct NewEvent {
 
 /// A row of the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct PlanEvent {
     /// Its number, in the order of events.
     pub id: i64,

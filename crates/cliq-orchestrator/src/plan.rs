@@ -73,6 +73,9 @@ pub struct RunPlan {
     pub dir: CliqDir,
     /// The team.
     pub workflow: Arc<ValidatedWorkflow>,
+    /// The id of the run, where the caller chooses it: a run of this id begins once only, and only that one is resumed. Without
+    /// it, a new run gets a new id. A UUID.
+    pub run_id: Option<String>,
     /// Who can work.
     pub agents: Agents,
     /// The agent for phases that name none.
@@ -132,6 +135,7 @@ impl RunPlan {
             budget: workflow.budget,
             prices: BTreeMap::new(),
             workflow: Arc::new(workflow),
+            run_id: None,
             agents: Agents::new(),
             default_agent: None,
             inputs: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! Starting a run and being with it.
 
-use cliq_fs::{FsError, LockError, PipelineStatus, ProjectLock};
+use cliq_fs::{CliqDir, FsError, LockError, PipelineStatus, ProjectLock};
 use cliq_protocol::PhaseName;
 use cliq_workflow::nearest;
 use tokio::sync::mpsc;
@@ -33,6 +33,9 @@ pub enum StartError {
     /// The run cannot be resumed.
     #[error(transparent)]
     Resume(#[from] ResumeError),
+    /// A run of the id that the caller chose has begun before. It can only be resumed.
+    #[error("run {0} has begun before")]
+    HasBegun(String),
 }
 
 /// Why a run cannot be resumed.
@@ -42,6 +45,12 @@ pub enum ResumeError {
     /// Nothing has run.
     #[error("there is no run to resume")]
     Nothing,
+    /// The last run of the project is another one than the caller chose.
+    #[error("the last run of the project is {last}, and only the last one can be resumed")]
+    OtherRun {
+        /// The id of the last run.
+        last: String,
+    },
     /// The run is complete.
     #[error("the last run completed; there is nothing left to resume")]
     Completed,
@@ -81,8 +90,13 @@ impl Run {
     pub fn start(plan: RunPlan, has_env: &dyn Fn(&str) -> bool) -> Result<Self, StartError> {
         plan.check(has_env)?;
         let lock = ProjectLock::acquire(&plan.dir)?;
+        let id = match &plan.run_id {
+            Some(id) if has_begun(&plan.dir, id) => return Err(StartError::HasBegun(id.clone())),
+            Some(id) => id.clone(),
+            None => uuid::Uuid::now_v7().to_string(),
+        };
         put_earlier_run_aside(&plan.dir)?;
-        Self::spawn(plan, uuid::Uuid::now_v7().to_string(), Opening::Start, lock)
+        Self::spawn(plan, id, Opening::Start, lock)
     }
 
     /// Goes on with the project's last run, after a crash, a cancellation, an escalation or a failure (SPEC section 7):
@@ -160,6 +174,13 @@ impl Run {
     }
 }
 
+/// Whether a run of this id is the last one of the project or an earlier one.
+fn has_begun(dir: &CliqDir, id: &str) -> bool {
+    // A journal that cannot be read is another run's: this one would have written it whole.
+    let last = Journal::read(&dir.journal()).ok().flatten();
+    last.is_some_and(|journal| journal.run_id() == Some(id)) || dir.history().join(id).exists()
+}
+
 /// The record of the run to be resumed, its id, and the phase to resume it from. The plan gets the run's inputs.
 fn resumable(
     plan: &mut RunPlan,
@@ -169,6 +190,9 @@ fn resumable(
     let mut journal = Journal::read(&plan.dir.journal())?.ok_or(ResumeError::Nothing)?;
     journal.apply_prices(&plan.prices);
     let run_id = journal.run_id().ok_or(ResumeError::Nothing)?.to_owned();
+    if plan.run_id.as_ref().is_some_and(|id| *id != run_id) {
+        return Err(ResumeError::OtherRun { last: run_id }.into());
+    }
     if journal.shape() != Some(plan.shape().as_str()) {
         return Err(ResumeError::TeamChanged.into());
     }

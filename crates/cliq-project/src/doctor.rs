@@ -21,6 +21,14 @@ pub struct Check {
     pub detail: String,
 }
 
+impl Check {
+    /// A check of a program's own.
+    #[must_use]
+    pub fn new(name: &'static str, status: CheckStatus, detail: String) -> Self {
+        Self { name, status, detail }
+    }
+}
+
 /// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -21,6 +21,8 @@ mod launcher;
 mod new_team;
 #[cfg(feature = "plans")]
 mod plan_agents;
+#[cfg(feature = "plans")]
+mod plan_commands;
 mod project;
 mod registry;
 mod requirement;
@@ -44,6 +46,8 @@ pub use launcher::LauncherKind;
 pub use new_team::is_empty_dir;
 #[cfg(feature = "plans")]
 pub use plan_agents::{SettingsPlanAgents, plan_config};
+#[cfg(feature = "plans")]
+pub use plan_commands::PlanCommandError;
 pub use project::Project;
 pub use rerun_rules::{Rerun, rerun_rule};
 pub use run_plan::{RunOptions, timing};

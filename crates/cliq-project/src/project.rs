@@ -55,6 +55,16 @@ impl Project {
         Ok(Self::of(dir, host))
     }
 
+    /// As [`Project::init`], for a workspace that exists for one run: it is not registered in the cliq home.
+    ///
+    /// # Errors
+    /// Something cannot be created.
+    pub fn init_for_run(workspace: &Utf8Path, host: Host) -> Result<Self, ProjectError> {
+        let dir = CliqDir::create(workspace)?;
+        write_atomic(&dir.settings(), b"{}\n")?;
+        Ok(Self::of(dir, host))
+    }
+
     /// The project of a `.cliq` directory.
     #[must_use]
     pub fn of(dir: CliqDir, host: Host) -> Self {

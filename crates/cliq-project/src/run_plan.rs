@@ -27,6 +27,8 @@ pub struct RunOptions {
     pub launcher: Option<Arc<dyn Launcher>>,
     /// The most that the run may use of language models, in place of the team's `budget`, part by part.
     pub budget: Budget,
+    /// The id of the run, where the caller chooses it ([`RunPlan::run_id`]).
+    pub run_id: Option<String>,
 }
 
 impl Project {
@@ -55,6 +57,7 @@ impl Project {
             self.set_default_agent(&mut plan, agent);
         }
         plan.inputs.clone_from(&options.inputs);
+        plan.run_id.clone_from(&options.run_id);
         if options.max_parallel.is_some() {
             plan.max_parallel = options.max_parallel;
         }

@@ -213,6 +213,56 @@ pub static KEYS: &[Key] = &[
         None,
         "what a webhook's posts are signed with (HMAC-SHA256)",
     ),
+    key(
+        "database.url",
+        Kind::Secret,
+        None,
+        "the PostgreSQL database of signals, plans and runs, postgresql://USER:PASSWORD@HOST:PORT/DATABASE; without it, the file cliq.db in the cliq home. Set it for all projects (-g)",
+    ),
+    key("server.port", Kind::Count, Some("4100"), "the port that `cliq server` listens on"),
+    key("server.host", Kind::Text, Some("127.0.0.1"), "the address that `cliq server` listens on"),
+    key(
+        "server.max_runs",
+        Kind::Count,
+        Some("4"),
+        "how many runs of the server may work at the same time; more wait in a queue, first in, first out",
+    ),
+    key(
+        "server.recovery",
+        Kind::Choice(&["fail", "resume"]),
+        Some("fail"),
+        "what the server does with a run whose orchestrator died",
+    ),
+    key(
+        "server.retention",
+        Kind::Duration,
+        Some("7d"),
+        "how long the server keeps runs that ended, with their workspaces and logs",
+    ),
+    key(
+        "server.workspace_root",
+        Kind::Text,
+        None,
+        "the directory of workspaces that the server makes for runs; without it, `workspaces` in the cliq home",
+    ),
+    key(
+        "server.allowed_hosts",
+        Kind::List,
+        None,
+        "names by which clients may call the server, beside localhost and addresses: that of a reverse proxy, say",
+    ),
+    key(
+        "server.rate_limit",
+        Kind::Count,
+        Some("500"),
+        "how many requests per second the server takes from one address, after a burst of twice as many",
+    ),
+    key(
+        "server.max_connections",
+        Kind::Count,
+        Some("2000"),
+        "how many connections the server has open at the same time",
+    ),
 ];
 
 /// Events that `notifications.*` knows.

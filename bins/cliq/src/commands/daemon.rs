@@ -60,7 +60,7 @@ fn work(detached: bool) -> Result<ExitCode, Failure> {
     let _lock = ProjectLock::acquire(&dir).map_err(held)?;
     block_on(async {
         let store = gateway::open().await?;
-        let path = store.path().to_owned();
+        let place = store.location().to_string();
         let stop = CancellationToken::new();
         for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
             let (mut asked, stop) = (signal(kind)?, stop.clone());
@@ -70,7 +70,7 @@ fn work(detached: bool) -> Result<ExitCode, Failure> {
                 }
             });
         }
-        print(&format!("serving {path}, process {}", std::process::id()));
+        print(&format!("serving {place}, process {}", std::process::id()));
         let daemon =
             Daemon::new(Plans::new(store), Arc::new(SettingsPlanAgents::new(project::host())), |event| {
                 print(&event.to_string())

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use cliq_fs::IoContext;
-use cliq_gateway::{PlanEvent, SqliteStore, Store};
+use cliq_gateway::{PlanEvent, Store};
 use cliq_lifecycle::{Plan, PlanState, read};
+use cliq_store::{Location, SqlStore};
 
 use crate::failure::Failure;
 use crate::gateway::block_on;
@@ -109,7 +110,7 @@ impl Demo<'_> {
 
     /// Shows what happens, answers the question, and kills the daemon once, in the middle of the second wave.
     async fn follow(&self) -> Result<Plan, Failure> {
-        let store = SqliteStore::open(&self.home.join("cliq.db")).await?;
+        let store = SqlStore::open(&Location::Sqlite(self.home.join("cliq.db"))).await?;
         let project = self.dir.as_str();
         ui::line(format!("{} cliq daemon run &", paint(ui::DIM, "$")))?;
         let mut daemon = self.daemon()?;

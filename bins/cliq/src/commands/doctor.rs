@@ -9,7 +9,8 @@ use crate::project;
 use crate::ui::{self, GREEN, RED, YELLOW, paint};
 
 pub(super) fn run(json: bool) -> Result<ExitCode, Failure> {
-    let checks = project::host().checks(&project::here()?, env!("CARGO_PKG_VERSION"));
+    let mut checks = project::host().checks(&project::here()?, env!("CARGO_PKG_VERSION"));
+    checks.extend(super::server::checks());
     let healthy = checks.iter().all(|check| check.status != CheckStatus::Missing);
     if json {
         ui::json(&serde_json::json!({"healthy": healthy, "checks": checks}))?;

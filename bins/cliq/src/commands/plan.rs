@@ -9,11 +9,9 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::ProjectLock;
-use cliq_gateway::{NewSignal, PlanEvent, PlanName, SignalType};
-use cliq_lifecycle::{
-    AddError, Command, Context, Event, PlanState, Plans, plan_dir, plan_document, read, read_plan_file,
-};
-use cliq_project::{Project, plan_config};
+use cliq_gateway::{PlanEvent, PlanName};
+use cliq_lifecycle::{AddError, Command, PlanState, Plans, plan_dir, plan_document, read};
+use cliq_project::Project;
 
 use crate::args::PlanCommand;
 use crate::failure::{Failure, Kind};
@@ -107,30 +105,7 @@ fn daemon_hint() -> Result<(), Failure> {
 
 async fn start(plan: &str) -> Result<ExitCode, Failure> {
     let (here, name) = (here()?, name_of(plan)?);
-    let dir = here.dir();
-    let plans = plans().await?;
-    let project = dir.workspace().as_str();
-    let (stored, _) = plans.load(project, name.as_str()).await?;
-    if stored.state != PlanState::Ready {
-        let state = stored.state;
-        let failure =
-            Failure::refused(format!("plan {name} is {state}, and only a plan that is ready can be started"));
-        return Err(match state {
-            PlanState::Done => failure.hint(format!("`cliq plan start-over {name}` does it again")),
-            PlanState::Cancelled => failure.hint(format!("`cliq plan reopen {name}` takes it up again")),
-            _ => failure.hint(format!("`cliq plan status {name} --watch` follows it")),
-        });
-    }
-    let file = read_plan_file(dir.workspace(), name.as_str()).map_err(Failure::usage)?;
-    let config = plan_config(&here.settings()?);
-    // Planned already, and by themselves waves do not begin here: a person begins them.
-    let signal = if file.waves.is_empty() || config.auto_implement {
-        NewSignal::new(SignalType::PlanStart, name.clone(), "")
-    } else {
-        NewSignal::new(SignalType::ImplementWave, name.clone(), r#"{"wave_number":1}"#)
-    };
-    let signal = signal.map_err(|refused| Failure::failed(refused.to_string()))?;
-    let id = plans.store().create(project, &signal).await?;
+    let id = here.start_plan(&plans().await?, &name).await?;
     ui::line(format!("plan {name} is started (signal {id})"))?;
     ui::line(format!("next: `cliq plan status {name} --watch`"))?;
     daemon_hint()?;
@@ -139,14 +114,9 @@ async fn start(plan: &str) -> Result<ExitCode, Failure> {
 
 async fn person(plan: &str, command: Command) -> Result<ExitCode, Failure> {
     let (here, name) = (here()?, name_of(plan)?);
-    let dir = here.dir();
     let plans = plans().await?;
-    let file = read_plan_file(dir.workspace(), name.as_str());
-    let config = plan_config(&here.settings()?);
-    let around = Context { config, file: file.as_ref().map_err(Clone::clone) };
-    let project = dir.workspace().as_str();
-    plans.step(project, &name, &Event::Person(command), &around, None).await?;
-    let (stored, _) = plans.load(project, name.as_str()).await?;
+    here.command_plan(&plans, &name, command).await?;
+    let (stored, _) = plans.load(here.dir().workspace().as_str(), name.as_str()).await?;
     ui::line(format!("plan {name} is {}", show::state(stored.state)))?;
     if !matches!(stored.state, PlanState::Done | PlanState::Cancelled) {
         daemon_hint()?;

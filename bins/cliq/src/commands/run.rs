@@ -36,6 +36,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     options.agent.clone_from(&args.agent);
     options.inputs = args.inputs.iter().cloned().collect();
     options.max_parallel = args.max_parallel.map(|n| n as usize);
+    options.run_id.clone_from(&args.run_id);
     options.budget = Budget { tokens: args.budget_tokens, usd: args.budget_usd };
     let mut plan = project.run_plan_of(workflow, &settings, &options)?;
     if args.detach {

@@ -1,0 +1,221 @@
+//! The server in the background: start, stop, status, logs.
+
+use std::fs::OpenOptions;
+use std::io::{Read, Seek, SeekFrom};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use cliq_fs::ProjectLock;
+use cliq_project::{Check, CheckStatus};
+use cliq_runs::{RunState, RunStore};
+use rustix::process::{Pid, Signal};
+use serde_json::json;
+
+use super::record::ServerRecord;
+use super::{held, options_of, place, sign_in_link};
+use crate::args::ServerRunArgs;
+use crate::failure::Failure;
+use crate::gateway::{self, block_on, home};
+use crate::ui::{self, paint};
+
+/// How long a server may take to begin, and how long to end.
+const BEGINS: Duration = Duration::from_secs(20);
+const ENDS: Duration = Duration::from_secs(20);
+
+/// The server that runs, where one does: it holds the lock, and its record is of its process.
+fn running() -> Result<Option<ServerRecord>, Failure> {
+    let holder = ProjectLock::holder(&place()?)?.flatten();
+    Ok(ServerRecord::read(&home()?).filter(|record| Some(record.pid) == holder))
+}
+
+fn none_runs() -> Failure {
+    Failure::failed("no server is running").hint("`cliq server start` starts one")
+}
+
+pub(super) fn start(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
+    let dir = place()?;
+    drop(ProjectLock::acquire(&dir).map_err(held)?);
+    // What is wrong with the arguments is said here, and not in a log.
+    options_of(args)?;
+    let log = dir.root().join("server.log");
+    let file = OpenOptions::new().create(true).append(true).open(&log)?;
+    let begins_at = file.metadata()?.len();
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["server", "run", "--detached"]);
+    if let Some(port) = args.port {
+        command.args(["--port", &port.to_string()]);
+    }
+    if let Some(host) = &args.host {
+        command.args(["--host", host]);
+    }
+    for (flag, file) in [("--tls-cert", &args.tls_cert), ("--tls-key", &args.tls_key)] {
+        if let Some(file) = file {
+            command.args([flag, file.canonicalize_utf8().as_ref().unwrap_or(file).as_str()]);
+        }
+    }
+    if args.insecure_http {
+        command.arg("--insecure-http");
+    }
+    let mut child =
+        command.current_dir(home()?).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()?;
+    let deadline = Instant::now() + BEGINS;
+    let record = loop {
+        match running()? {
+            Some(record) if record.pid == child.id() => break record,
+            _ => {}
+        }
+        if child.try_wait()?.is_some() || Instant::now() > deadline {
+            let text = log_since(&log, begins_at);
+            return Err(Failure::failed(format!("the server has not begun:\n{}", ui::plain(text.trim()))));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let link = link(&record)?;
+    ui::line(format!("the server is running on {}, process {}", paint(ui::BOLD, &record.url), record.pid))?;
+    ui::line(format!("dashboard (this link signs in once): {link}"))?;
+    ui::line(format!("its log is {log}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn link(record: &ServerRecord) -> Result<String, Failure> {
+    block_on(async { sign_in_link(gateway::open().await?.as_ref(), &record.url).await })
+}
+
+fn log_since(log: &Utf8Path, from: u64) -> String {
+    let bytes = cliq_fs::read_limited(log, cliq_fs::DEFAULT_FILE_LIMIT).unwrap_or_default();
+    let from = usize::try_from(from).unwrap_or(0).min(bytes.len());
+    String::from_utf8_lossy(&bytes[from..]).into_owned()
+}
+
+/// Prints a new link to the dashboard.
+pub(super) fn open() -> Result<ExitCode, Failure> {
+    let record = running()?.ok_or_else(none_runs)?;
+    ui::line(link(&record)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn stop() -> Result<ExitCode, Failure> {
+    let dir = place()?;
+    let pid = match ProjectLock::holder(&dir)? {
+        None => {
+            ui::line("no server is running")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(None) => {
+            return Err(Failure::failed(
+                "a server is running and has not said which process it is; try again",
+            ));
+        }
+        Some(Some(pid)) => pid,
+    };
+    let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let process = process.ok_or_else(|| Failure::failed(format!("{pid} is no process")))?;
+    rustix::process::kill_process(process, Signal::TERM)
+        .map_err(|error| Failure::failed(format!("cannot stop process {pid}: {error}")))?;
+    let deadline = Instant::now() + ENDS;
+    while ProjectLock::holder(&dir)?.flatten() == Some(pid) {
+        if Instant::now() > deadline {
+            return Err(Failure::failed(format!("process {pid} has not ended within {} s", ENDS.as_secs())));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    ui::line("the server has stopped; runs go on, and the next server follows them")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn status(as_json: bool) -> Result<ExitCode, Failure> {
+    let (record, log) = (running()?, place()?.root().join("server.log"));
+    let counts = block_on(async { Ok(gateway::open().await?.counts().await?) })?;
+    let count = |state: RunState| counts.iter().find(|(s, _)| *s == state).map_or(0, |(_, n)| *n);
+    if as_json {
+        let runs: serde_json::Map<_, _> =
+            counts.iter().map(|(state, n)| (state.as_str().to_owned(), json!(n))).collect();
+        ui::json(&json!({
+            "running": record.is_some(),
+            "pid": record.as_ref().map(|record| record.pid),
+            "url": record.as_ref().map(|record| &record.url),
+            "log": log,
+            "runs": runs,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match record {
+        None => ui::line("no server is running: `cliq server start` starts one")?,
+        Some(record) => ui::line(format!(
+            "the server is {} on {}, process {}",
+            paint(ui::GREEN, "running"),
+            record.url,
+            record.pid
+        ))?,
+    }
+    let active = count(RunState::Starting) + count(RunState::Running);
+    ui::line(format!("{active} runs at work, {} in the queue", count(RunState::Queued)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the log of the server, or of requests.
+pub(super) fn logs(access: bool, follow: bool) -> Result<ExitCode, Failure> {
+    let path = place()?.root().join(if access { "access.log" } else { "server.log" });
+    let mut at = 0;
+    loop {
+        let alive = running()?.is_some();
+        match cliq_fs::open_regular(&path) {
+            Ok((mut file, size)) => {
+                // A log that was put aside begins anew.
+                file.seek(SeekFrom::Start(if size < at { 0 } else { at }))?;
+                let mut bytes = Vec::new();
+                at = size.min(at) + file.read_to_end(&mut bytes)? as u64;
+                at = at.max(size);
+                ui::raw(&bytes)?;
+            }
+            Err(error) if error.is_not_found() => {
+                if !follow {
+                    ui::hint("the server has written nothing");
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if !(follow && alive) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// What `cliq doctor` says of the server and its database. Nothing where neither was ever used.
+pub(crate) fn checks() -> Vec<Check> {
+    let Ok(location) = gateway::location() else {
+        return vec![Check::new(
+            "database",
+            CheckStatus::Missing,
+            "the setting `database.url` is no address of a PostgreSQL database".into(),
+        )];
+    };
+    let mut checks = Vec::new();
+    if location.is_shared() || home().is_ok_and(|home| home.join("cliq.db").exists()) {
+        checks.push(match block_on(gateway::open()) {
+            Ok(_) => Check::new("database", CheckStatus::Ok, location.to_string()),
+            Err(failure) => Check::new("database", CheckStatus::Missing, failure.text().to_owned()),
+        });
+    }
+    let record = running().ok().flatten();
+    let reachable = record.as_ref().map(|record| {
+        std::net::TcpStream::connect_timeout(&([127, 0, 0, 1], record.port).into(), Duration::from_secs(2))
+            .is_ok()
+    });
+    checks.push(match (record, reachable) {
+        (Some(record), Some(true)) => {
+            Check::new("server", CheckStatus::Ok, format!("running on {}", record.url))
+        }
+        (Some(record), _) => Check::new(
+            "server",
+            CheckStatus::Note,
+            format!("process {} runs and does not answer on 127.0.0.1:{}", record.pid, record.port),
+        ),
+        (None, _) => {
+            Check::new("server", CheckStatus::Note, "none runs: `cliq server start` starts one".into())
+        }
+    });
+    checks
+}

@@ -1,0 +1,57 @@
+//! `CLIQ_HOME/server.json`: how programs of this machine reach the server. Only its owner can read it.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::IoContext;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// The most bytes of the file.
+const LIMIT: u64 = 64 * 1024;
+
+/// How programs of this machine reach the server.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ServerRecord {
+    /// Its process.
+    pub(super) pid: u32,
+    /// Its port.
+    pub(super) port: u16,
+    /// Its address as a browser takes it.
+    pub(super) url: String,
+    /// A token with all rights, until the server stops.
+    pub(super) token: String,
+}
+
+/// The file while the server lives: it goes with this value.
+pub(super) struct RecordFile(Utf8PathBuf);
+
+impl Drop for RecordFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl ServerRecord {
+    /// Writes the file.
+    pub(super) fn write(&self, home: &Utf8Path) -> Result<RecordFile, Failure> {
+        let (path, new) = (home.join("server.json"), home.join(".server.json.new"));
+        let text = serde_json::to_vec_pretty(self).map_err(std::io::Error::other)?;
+        // Made anew, so that the mode is right from the beginning.
+        let _ = fs::remove_file(&new);
+        let mut file =
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new).at("create", &new)?;
+        file.write_all(&text).at("write", &new)?;
+        fs::rename(&new, &path).at("write", &path)?;
+        Ok(RecordFile(path))
+    }
+
+    /// Reads the file; `None` where there is none.
+    pub(super) fn read(home: &Utf8Path) -> Option<Self> {
+        let text = cliq_fs::read_text(&home.join("server.json"), LIMIT).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+}

@@ -1,0 +1,86 @@
+//! `cliq server token`: tokens, made and revoked in the database, whether a server runs or not.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use cliq_protocol::Timestamp;
+use cliq_runs::{NewToken, RunStore, Scope, TokenKind};
+use comfy_table::{ContentArrangement, Table, presets};
+
+use crate::args::{ScopeName, TokenCommand};
+use crate::failure::Failure;
+use crate::gateway::{self, block_on};
+use crate::ui;
+
+pub(super) fn run(command: &TokenCommand) -> Result<ExitCode, Failure> {
+    block_on(async {
+        let store = gateway::open().await?;
+        match command {
+            TokenCommand::Create { label, scope, expires, json } => {
+                let scope = scope_of(*scope);
+                let expires = expires.map(in_future);
+                let now = in_future(Duration::ZERO);
+                let made = NewToken::generate(TokenKind::Api, label, scope, &now, expires);
+                let (secret, token) =
+                    made.ok_or_else(|| Failure::failed("the system has no random numbers"))?;
+                store.add_token(&token).await?;
+                if *json {
+                    ui::json(&serde_json::json!({"id": token.id, "token": secret.reveal()}))?;
+                } else {
+                    ui::line(secret.reveal())?;
+                    ui::hint(&format!(
+                        "this is shown once; `cliq server token revoke {}` revokes it",
+                        token.id
+                    ));
+                }
+            }
+            TokenCommand::List { json } => list(store.as_ref(), *json).await?,
+            TokenCommand::Revoke { id } => {
+                if !store.revoke_token(id).await? {
+                    return Err(Failure::usage(format!("there is no token {id}"))
+                        .hint("`cliq server token list` shows those there are"));
+                }
+                ui::line(format!("token {id} is revoked"))?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn list(store: &impl RunStore, as_json: bool) -> Result<(), Failure> {
+    let tokens = store.tokens().await?;
+    if as_json {
+        return Ok(ui::json(&serde_json::json!({"tokens": tokens}))?);
+    }
+    if tokens.is_empty() {
+        return Ok(ui::line("no tokens: `cliq server token create --label NAME` makes one")?);
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["ID", "LABEL", "SCOPE", "MADE", "EXPIRES"]);
+    for token in tokens {
+        let expires = token.expires_at.unwrap_or_else(|| "never".to_owned());
+        table.add_row([
+            token.id,
+            ui::plain(&token.label),
+            token.scope.as_str().to_owned(),
+            token.created_at,
+            expires,
+        ]);
+    }
+    Ok(ui::line(table.to_string())?)
+}
+
+fn scope_of(name: ScopeName) -> Scope {
+    match name {
+        ScopeName::Read => Scope::Read,
+        ScopeName::Run => Scope::Run,
+        ScopeName::Admin => Scope::Admin,
+    }
+}
+
+/// A time from now on, UTC.
+pub(super) fn in_future(time: Duration) -> String {
+    let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_unix_millis(cliq_fs::now_millis().saturating_add(millis)).as_str().to_owned()
+}

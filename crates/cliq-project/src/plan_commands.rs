@@ -1,0 +1,73 @@
+//! What a person does to a plan: start it, and all that [`Command`] has.
+
+use cliq_gateway::{NewSignal, PlanName, SignalType};
+use cliq_lifecycle::{Command, Context, Event, PlanState, Plans, StepError, read_plan_file};
+
+use crate::plan_agents::plan_config;
+use crate::{Project, ProjectError};
+
+/// Why a plan was not changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanCommandError {
+    /// Only a plan that is ready can be started.
+    #[error("plan {plan} is {state}, and only a plan that is ready can be started")]
+    NotReady {
+        /// The plan.
+        plan: String,
+        /// Its state.
+        state: PlanState,
+    },
+    /// Its file cannot be used. What is wrong with it.
+    #[error("{0}")]
+    File(String),
+    /// The plan does not allow it, or the store cannot be used.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// The project's settings cannot be read.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+}
+
+impl Project {
+    /// Starts a plan of this project. Gives the number of the signal that does it; a daemon processes it.
+    ///
+    /// # Errors
+    /// There is no such plan, it is not ready, its file has errors, or the store cannot be written.
+    pub async fn start_plan(&self, plans: &Plans, name: &PlanName) -> Result<i64, PlanCommandError> {
+        let workspace = self.dir().workspace();
+        let (stored, _) = plans.load(workspace.as_str(), name.as_str()).await?;
+        if stored.state != PlanState::Ready {
+            return Err(PlanCommandError::NotReady { plan: name.to_string(), state: stored.state });
+        }
+        let file = read_plan_file(workspace, name.as_str()).map_err(PlanCommandError::File)?;
+        let config = plan_config(&self.settings()?);
+        // Planned already, and by themselves waves do not begin here: a person begins them.
+        let signal = if file.waves.is_empty() || config.auto_implement {
+            NewSignal::new(SignalType::PlanStart, name.clone(), "")
+        } else {
+            NewSignal::new(SignalType::ImplementWave, name.clone(), r#"{"wave_number":1}"#)
+        };
+        let signal = signal.map_err(|refused| PlanCommandError::File(refused.to_string()))?;
+        let id = plans.store().create(workspace.as_str(), &signal).await;
+        Ok(id.map_err(StepError::from)?)
+    }
+
+    /// Does what a person wants with a plan of this project.
+    ///
+    /// # Errors
+    /// There is no such plan, its state does not allow it, or the store cannot be written.
+    pub async fn command_plan(
+        &self,
+        plans: &Plans,
+        name: &PlanName,
+        command: Command,
+    ) -> Result<(), PlanCommandError> {
+        let workspace = self.dir().workspace();
+        let file = read_plan_file(workspace, name.as_str());
+        let config = plan_config(&self.settings()?);
+        let context = Context { config, file: file.as_ref().map_err(Clone::clone) };
+        plans.step(workspace.as_str(), name, &Event::Person(command), &context, None).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! A change of a run with the events that belong to it.
+
+use crate::run::{Run, RunId};
+
+/// An event that is to be stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRunEvent {
+    /// When it happened, UTC.
+    pub ts: String,
+    /// What happened: the `event` of the journal, or one of the server's own (`docs/server.md`).
+    pub kind: String,
+    /// The whole event, as the text of a JSON object without line breaks.
+    pub data: String,
+}
+
+/// A stored event. Numbers of a run's events begin at 1 and have no gaps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunEventRow {
+    /// Its number.
+    pub id: i64,
+    /// When it happened, UTC.
+    pub ts: String,
+    /// What happened.
+    pub kind: String,
+    /// The whole event as JSON text.
+    pub data: String,
+}
+
+/// A new version of a run with its new events: all of it is stored, or nothing.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The run as it is to be. `version` is the one that it was made from; `last_event` counts the events below already.
+    pub run: Run,
+    /// Its new events, oldest first. The last has the number `run.last_event`.
+    pub events: Vec<NewRunEvent>,
+}
+
+impl Change {
+    /// A change without events.
+    #[must_use]
+    pub fn of(run: Run) -> Self {
+        Self { run, events: Vec::new() }
+    }
+
+    /// Adds an event.
+    pub fn push(&mut self, event: NewRunEvent) {
+        self.run.last_event += 1;
+        self.events.push(event);
+    }
+
+    /// The events as rows, with their numbers.
+    #[must_use]
+    pub fn rows(&self) -> Vec<RunEventRow> {
+        let first = self.run.last_event - i64::try_from(self.events.len()).unwrap_or(0) + 1;
+        let row = |(id, event): (i64, &NewRunEvent)| RunEventRow {
+            id,
+            ts: event.ts.clone(),
+            kind: event.kind.clone(),
+            data: event.data.clone(),
+        };
+        (first..).zip(&self.events).map(row).collect()
+    }
+
+    /// The run.
+    #[must_use]
+    pub fn id(&self) -> &RunId {
+        &self.run.id
+    }
+}

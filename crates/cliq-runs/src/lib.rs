@@ -1,0 +1,24 @@
+//! Runs as a server keeps them (SPEC section 15). Pure: no files, no clock, no network.
+//!
+//! A [`Run`] is a row of the store: what was asked for ([`RunRequest`]), how it stands ([`Life`]), and its events. [`Life::step`]
+//! decides what follows from what happens to a run. A [`Change`] is a new version of a run with the events that belong to it; a
+//! [`RunStore`] makes all of it durable, or nothing. [`Token`] is the right to call the server.
+
+mod change;
+mod life;
+mod page;
+mod run;
+mod store;
+mod token;
+
+pub use change::{Change, NewRunEvent, RunEventRow};
+pub use life::{Death, Life, LifeEffect, LifeEvent, MAX_RECOVERIES, NotAllowed, Recovery, RunState};
+pub use page::{RunCursor, RunFilter};
+pub use run::{Instance, Run, RunId, RunOrigin, RunRequest, RunTotals};
+pub use store::{RunCounts, RunStore};
+pub use token::{NewToken, Scope, Secret, Token, TokenKind};
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -1,0 +1,247 @@
+//! The life cycle of a run in a server, as a pure machine.
+//!
+//! ```text
+//! queued ──► starting ──► running ──► completed | escalated | failed | cancelled
+//!   ▲            │           │                        │
+//!   │            └─ busy ────┘ (resume after a death) │
+//!   └──────────────────── resumed ────────────────────┘
+//! ```
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// How often a run whose orchestrator died is resumed before it is marked failed.
+pub const MAX_RECOVERIES: u32 = 5;
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// It waits for a free place.
+    #[default]
+    Queued,
+    /// Its workspace is prepared and its orchestrator is started.
+    Starting,
+    /// Its orchestrator works.
+    Running,
+    /// Every phase is done.
+    Completed,
+    /// A person is needed.
+    Escalated,
+    /// It could not start, or its orchestrator died or could not go on.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl RunState {
+    /// All states.
+    pub const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Starting,
+        Self::Running,
+        Self::Completed,
+        Self::Escalated,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    /// The word for it, as in JSON and in the store.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Escalated => "escalated",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state that a word names.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Whether the run is over.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Escalated | Self::Failed | Self::Cancelled)
+    }
+
+    /// Whether the run takes one of the places of `server.max_runs`.
+    #[must_use]
+    pub fn is_active(self) -> bool {
+        matches!(self, Self::Starting | Self::Running)
+    }
+}
+
+/// What is done with a run whose orchestrator died (setting `server.recovery`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recovery {
+    /// It is marked failed (seed 004).
+    #[default]
+    Fail,
+    /// It is resumed, up to [`MAX_RECOVERIES`] times.
+    Resume,
+}
+
+/// How an orchestrator ended without an end of its run in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Death {
+    /// It never began the run: it refused, or could not start.
+    NeverBegan,
+    /// Another orchestrator works in the project. The run can begin later.
+    ProjectBusy,
+    /// It began the run and died.
+    Died,
+}
+
+/// The part of a run that its life cycle is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Life {
+    /// Where it stands.
+    pub state: RunState,
+    /// Whether somebody asked to cancel it.
+    pub cancel_requested: bool,
+    /// Whether its orchestrator has begun it once: from then on it can only be resumed.
+    pub began: bool,
+    /// Whether the next orchestrator resumes it.
+    pub resume: bool,
+    /// How often it was resumed because its orchestrator died.
+    pub recoveries: u32,
+}
+
+/// Something that happens to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LifeEvent {
+    /// A place is free and the run is the next.
+    Dispatched,
+    /// The journal says that its orchestrator began it, or went on with it.
+    Began,
+    /// The journal says that it ended so. The state is a final one.
+    Ended(RunState),
+    /// Its orchestrator is gone, and the journal has no end.
+    Lost(Death, Recovery),
+    /// A caller wants it cancelled.
+    CancelRequested,
+    /// A caller wants it to go on after its end.
+    Resumed,
+    /// The journal says that a person resumed it in its project.
+    TakenUp,
+}
+
+/// What is to be done after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LifeEffect {
+    /// Start the orchestrator.
+    Start,
+    /// Ask the orchestrator to stop.
+    SendCancel,
+    /// End the processes that the dead orchestrator left.
+    EndLeftovers,
+    /// Remove the workspace, where it was made for this run.
+    RemoveWorkspace,
+}
+
+/// Why an event does not fit the state. Nothing changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAllowed {
+    /// The state.
+    pub state: RunState,
+}
+
+impl std::fmt::Display for NotAllowed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the run is {}", self.state.as_str())
+    }
+}
+
+impl std::error::Error for NotAllowed {}
+
+impl Life {
+    /// Takes an event. Gives what is to be done, in this order.
+    ///
+    /// # Errors
+    /// The event does not fit the state; nothing changed.
+    pub fn step(&mut self, event: LifeEvent) -> Result<Vec<LifeEffect>, NotAllowed> {
+        use RunState as S;
+        let refused = Err(NotAllowed { state: self.state });
+        match (self.state, event) {
+            (S::Queued, LifeEvent::Dispatched) => {
+                self.state = S::Starting;
+                Ok(vec![LifeEffect::Start])
+            }
+            (S::Starting | S::Running, LifeEvent::Began) => {
+                self.state = S::Running;
+                self.began = true;
+                self.resume = false;
+                // The request may have come before there was an orchestrator that could take it.
+                Ok(if self.cancel_requested { vec![LifeEffect::SendCancel] } else { Vec::new() })
+            }
+            (S::Starting | S::Running, LifeEvent::Ended(end)) if end.is_final() => {
+                self.end(end);
+                Ok(Vec::new())
+            }
+            (S::Starting | S::Running, LifeEvent::Lost(death, recovery)) => Ok(self.lost(death, recovery)),
+            (S::Queued, LifeEvent::CancelRequested) => {
+                self.cancel_requested = true;
+                self.end(S::Cancelled);
+                Ok(Vec::new())
+            }
+            (S::Starting | S::Running, LifeEvent::CancelRequested) => {
+                self.cancel_requested = true;
+                Ok(if self.state == S::Running { vec![LifeEffect::SendCancel] } else { Vec::new() })
+            }
+            (state, LifeEvent::TakenUp) if state.is_final() => {
+                *self = Self { state: S::Running, began: true, ..Self::default() };
+                Ok(Vec::new())
+            }
+            (state, LifeEvent::Resumed) if state.is_final() => {
+                *self = Self { state: S::Queued, resume: self.began, began: self.began, ..Self::default() };
+                Ok(Vec::new())
+            }
+            _ => refused,
+        }
+    }
+
+    fn lost(&mut self, death: Death, recovery: Recovery) -> Vec<LifeEffect> {
+        match death {
+            Death::ProjectBusy if self.cancel_requested => {
+                self.end(RunState::Cancelled);
+                Vec::new()
+            }
+            Death::ProjectBusy => {
+                self.state = RunState::Queued;
+                self.resume = self.began;
+                Vec::new()
+            }
+            Death::NeverBegan => {
+                self.end(if self.cancel_requested { RunState::Cancelled } else { RunState::Failed });
+                Vec::new()
+            }
+            Death::Died if self.cancel_requested => {
+                self.end(RunState::Cancelled);
+                vec![LifeEffect::EndLeftovers]
+            }
+            Death::Died if recovery == Recovery::Resume && self.recoveries < MAX_RECOVERIES => {
+                self.recoveries += 1;
+                self.state = RunState::Starting;
+                self.resume = true;
+                vec![LifeEffect::EndLeftovers, LifeEffect::Start]
+            }
+            Death::Died => {
+                self.end(RunState::Failed);
+                vec![LifeEffect::EndLeftovers, LifeEffect::RemoveWorkspace]
+            }
+        }
+    }
+
+    fn end(&mut self, state: RunState) {
+        self.state = state;
+        self.resume = false;
+    }
+}

@@ -1,0 +1,157 @@
+//! A run as a row of the store, and what a caller asks for.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use cliq_protocol::Budget;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::life::Life;
+
+/// The id of a run: a UUID of version 7 in its usual form, the same in the journal and in the store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct RunId(String);
+
+impl RunId {
+    /// A new id. Ids that are made later are greater.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self(uuid::Uuid::now_v7().to_string())
+    }
+
+    /// The id in a text: 36 characters, lower-case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let id = uuid::Uuid::try_parse(text).ok()?;
+        (id.hyphenated().to_string() == text).then(|| Self(text.to_owned()))
+    }
+
+    /// The id as text. It is safe as a path segment.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for RunId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A registered project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Instance {
+    /// Its id: `cliq-` and six characters, as in `.cliq/cliq.id`, or another where two projects have the same.
+    pub id: String,
+    /// Its directory.
+    #[schema(value_type = String)]
+    pub path: Utf8PathBuf,
+    /// When it was registered, UTC.
+    pub registered_at: String,
+}
+
+/// Where a run comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RunOrigin {
+    /// A caller of the server started it.
+    Server,
+    /// A person started it in a registered project by `cliq run`. The server follows it.
+    Project,
+}
+
+impl RunOrigin {
+    /// The word for it, as in JSON and in the store.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Project => "project",
+        }
+    }
+}
+
+/// What a caller asks for.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunRequest {
+    /// The team, `@scope/name`. `None`: the one that is assembled in the project.
+    pub team: Option<String>,
+    /// What the team is to do. `None`: what the project has.
+    pub requirement: Option<String>,
+    /// Values for inputs of the team.
+    pub inputs: BTreeMap<String, String>,
+    /// The agent for phases that name none.
+    pub agent: Option<String>,
+    /// The most phases that work at the same time.
+    pub max_parallel: Option<u32>,
+    /// The most that the run may use of language models.
+    pub budget: Budget,
+    /// Repositories that are cloned into a fresh workspace.
+    pub repos: Vec<String>,
+    /// The phase that the run goes on from. Only where it is resumed.
+    pub from: Option<String>,
+}
+
+/// What a run used, summed over its phases.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+pub struct RunTotals {
+    /// Tokens of prompts.
+    pub tokens_in: u64,
+    /// Tokens of replies.
+    pub tokens_out: u64,
+    /// US dollars; `null` where no cost is known.
+    pub cost_usd: Option<f64>,
+}
+
+/// A run as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// The registered project that it works in; `None` where its workspace was made for it.
+    pub instance: Option<String>,
+    /// The name of its team.
+    pub team: String,
+    /// Where it comes from.
+    pub origin: RunOrigin,
+    /// Who asked for it: the label of a token.
+    pub caller: String,
+    /// What was asked for.
+    pub request: RunRequest,
+    /// The directory that it works in.
+    pub workspace: Utf8PathBuf,
+    /// How it stands.
+    pub life: Life,
+    /// Why it did not complete.
+    pub reason: Option<String>,
+    /// The phase that the reason is about.
+    pub phase: Option<String>,
+    /// When it was asked for, UTC.
+    pub queued_at: String,
+    /// When its orchestrator began it, UTC.
+    pub started_at: Option<String>,
+    /// When it ended, UTC.
+    pub ended_at: Option<String>,
+    /// What it used.
+    pub totals: RunTotals,
+    /// The phases as of the last event: the document of `cliq status --json`. Kept when its workspace is gone.
+    pub view: serde_json::Value,
+    /// How many lines of its journal are in the event log.
+    pub journal_lines: u64,
+    /// The number of its last event.
+    pub last_event: i64,
+    /// How often it was changed, for optimistic locking. 0 for a run that is not stored yet.
+    pub version: i64,
+}
+
+impl Run {
+    /// Whether its workspace was made for it.
+    #[must_use]
+    pub fn has_own_workspace(&self) -> bool {
+        self.instance.is_none()
+    }
+}

@@ -1,0 +1,131 @@
+//! What a store of runs can do.
+
+use async_trait::async_trait;
+use cliq_gateway::{GatewayError, Outcome};
+
+use crate::change::{Change, RunEventRow};
+use crate::life::RunState;
+use crate::page::RunFilter;
+use crate::run::{Instance, Run, RunId, RunTotals};
+use crate::token::{NewToken, Token};
+
+/// How many runs there are in each state.
+pub type RunCounts = Vec<(RunState, u64)>;
+
+/// Keeps instances, runs with their queue and events, and tokens. Each function fails where the store cannot be read or written.
+#[async_trait]
+pub trait RunStore: Send + Sync + std::fmt::Debug {
+    /// Registers a project. Gives the instance; where the path is registered already, that one.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn add_instance(&self, instance: &Instance) -> Result<Instance, GatewayError>;
+
+    /// All registered projects, by path.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn instances(&self) -> Result<Vec<Instance>, GatewayError>;
+
+    /// A registered project.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn instance(&self, id: &str) -> Result<Option<Instance>, GatewayError>;
+
+    /// Removes a registration. Runs stay. `false` where there is none.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn forget_instance(&self, id: &str) -> Result<bool, GatewayError>;
+
+    /// Stores a change of a run, or a new run, with its events.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn change(&self, change: &Change) -> Result<Outcome, GatewayError>;
+
+    /// A run.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn run(&self, id: &RunId) -> Result<Option<Run>, GatewayError>;
+
+    /// Runs, newest first. Their `view` is left out.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, GatewayError>;
+
+    /// Runs that wait for a place, in the order in which they were asked for, at most `limit`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn queue(&self, limit: u32) -> Result<Vec<Run>, GatewayError>;
+
+    /// Runs that are starting or running.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn active(&self) -> Result<Vec<Run>, GatewayError>;
+
+    /// How many runs there are in each state.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn counts(&self) -> Result<RunCounts, GatewayError>;
+
+    /// What runs used, by team, of those that were asked for since `since` (UTC).
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn totals(&self, since: &str) -> Result<Vec<(String, u64, RunTotals)>, GatewayError>;
+
+    /// Events of a run with numbers above `after`, oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn run_events(&self, id: &RunId, after: i64, limit: u32) -> Result<Vec<RunEventRow>, GatewayError>;
+
+    /// Removes a run and its events.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn remove_run(&self, id: &RunId) -> Result<(), GatewayError>;
+
+    /// Runs that ended before `before` (UTC), at most `limit`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn ended_before(&self, before: &str, limit: u32) -> Result<Vec<Run>, GatewayError>;
+
+    /// Stores a token.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn add_token(&self, token: &NewToken) -> Result<(), GatewayError>;
+
+    /// A token by its id, whether it is valid or not.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn token(&self, id: &str) -> Result<Option<Token>, GatewayError>;
+
+    /// Tokens that people made, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn tokens(&self) -> Result<Vec<Token>, GatewayError>;
+
+    /// Removes a token: it is refused from now on. `false` where there is none.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn revoke_token(&self, id: &str) -> Result<bool, GatewayError>;
+
+    /// Removes tokens that expired before `now` (UTC).
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn remove_expired_tokens(&self, now: &str) -> Result<(), GatewayError>;
+}

@@ -1,0 +1,231 @@
+//! Access tokens: random, shown once, kept as SHA-256, compared in constant time (SPEC section 15).
+
+use std::fmt::{self, Write};
+
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
+use utoipa::ToSchema;
+
+/// What every token begins with, so that scanners of secrets find it.
+const PREFIX: &str = "cliq_";
+
+/// What a token allows. Each scope includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// See everything but tokens.
+    Read,
+    /// Start, cancel and resume runs; change plans; emit signals.
+    Run,
+    /// Register projects; make and revoke tokens.
+    Admin,
+}
+
+impl Scope {
+    /// The word for it, as in JSON and in the store.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Run => "run",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// The scope that a word names.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Read, Self::Run, Self::Admin].into_iter().find(|scope| scope.as_str() == text)
+    }
+}
+
+/// What a token is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    /// A caller sends it with each request.
+    Api,
+    /// A browser's session: it comes as a cookie.
+    Session,
+    /// The link that signs a browser in, once.
+    SignIn,
+}
+
+impl TokenKind {
+    /// The word for it in the store.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Session => "session",
+            Self::SignIn => "sign_in",
+        }
+    }
+
+    /// The kind that a word names.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Api, Self::Session, Self::SignIn].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// A token as it is sent. Never logged: `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    id: String,
+    text: String,
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret({})", self.id)
+    }
+}
+
+impl Secret {
+    /// Reads a token. The form is checked, no more.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+        let is_hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let right = id.len() == 12 && secret.len() == 64 && is_hex(id) && is_hex(secret);
+        right.then(|| Self { id: id.to_owned(), text: text.to_owned() })
+    }
+
+    /// The public part of it, by which it is found, listed and revoked.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The whole token. For its owner only.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.text
+    }
+
+    fn hash(&self) -> String {
+        hex(digest(&SHA256, self.text.as_bytes()).as_ref())
+    }
+}
+
+/// A token that is to be stored.
+#[derive(Debug, Clone)]
+pub struct NewToken {
+    /// The public part.
+    pub id: String,
+    /// The SHA-256 of the whole token, in hexadecimal.
+    pub hash: String,
+    /// What it is for.
+    pub kind: TokenKind,
+    /// What it is called.
+    pub label: String,
+    /// What it allows.
+    pub scope: Scope,
+    /// When it was made, UTC.
+    pub created_at: String,
+    /// When it expires, UTC.
+    pub expires_at: Option<String>,
+}
+
+impl NewToken {
+    /// Makes a random token. Gives it with what is stored of it. `None` where the system has no random numbers.
+    #[must_use]
+    pub fn generate(
+        kind: TokenKind,
+        label: &str,
+        scope: Scope,
+        created_at: &str,
+        expires_at: Option<String>,
+    ) -> Option<(Secret, Self)> {
+        let mut bytes = [0_u8; 38];
+        SystemRandom::new().fill(&mut bytes).ok()?;
+        let (id, secret) = (hex(&bytes[..6]), hex(&bytes[6..]));
+        let secret = Secret { text: format!("{PREFIX}{id}_{secret}"), id: id.clone() };
+        let token = Self {
+            hash: secret.hash(),
+            id,
+            kind,
+            label: label.to_owned(),
+            scope,
+            created_at: created_at.to_owned(),
+            expires_at,
+        };
+        Some((secret, token))
+    }
+}
+
+/// A stored token, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Token {
+    /// The public part: `cliq_ID_…`.
+    pub id: String,
+    /// What it is called.
+    pub label: String,
+    /// What it allows.
+    pub scope: Scope,
+    /// When it was made, UTC.
+    pub created_at: String,
+    /// When it expires, UTC; `null` for never.
+    pub expires_at: Option<String>,
+    /// What it is for.
+    #[serde(skip)]
+    pub kind: TokenKind,
+    /// The SHA-256 of the whole token, in hexadecimal.
+    #[serde(skip)]
+    pub hash: String,
+}
+
+impl Token {
+    /// Whether the secret is this token, and it is valid at `now` (UTC). The comparison takes the same time for every secret.
+    #[must_use]
+    pub fn accepts(&self, secret: &Secret, now: &str) -> bool {
+        let same = bool::from(self.hash.as_bytes().ct_eq(secret.hash().as_bytes()));
+        same && self.expires_at.as_deref().is_none_or(|expires| now < expires)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_token_is_accepted_and_only_until_it_expires() {
+        let (secret, new) =
+            NewToken::generate(TokenKind::Api, "ci", Scope::Run, "2026-01-01", Some("2026-02-01".into()))
+                .expect("random numbers");
+        let token = Token {
+            id: new.id,
+            label: new.label,
+            scope: new.scope,
+            created_at: new.created_at,
+            expires_at: new.expires_at,
+            kind: new.kind,
+            hash: new.hash,
+        };
+        assert!(token.accepts(&secret, "2026-01-15"));
+        assert!(!token.accepts(&secret, "2026-02-01"));
+        let mut other = secret.reveal().to_owned();
+        let last = if other.pop() == Some('0') { '1' } else { '0' };
+        other.push(last);
+        assert!(!token.accepts(&Secret::parse(&other).expect("the form is right"), "2026-01-15"));
+        assert!(!format!("{secret:?} {token:?}").contains(secret.reveal()));
+        assert_eq!(Secret::parse(secret.reveal()), Some(secret));
+        for wrong in ["", "cliq_", "cliq_a_b", "x", "cliq_000000000000_zz"] {
+            assert_eq!(Secret::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn scopes_include_those_before_them() {
+        assert!(Scope::Read < Scope::Run && Scope::Run < Scope::Admin);
+    }
+}

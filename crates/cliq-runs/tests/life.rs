@@ -1,0 +1,90 @@
+//! The life cycle of a run, for every order of events.
+
+use cliq_runs::{Death, Life, LifeEffect, LifeEvent, MAX_RECOVERIES, Recovery, RunState};
+use proptest::prelude::*;
+
+fn event() -> impl Strategy<Value = LifeEvent> {
+    let end = prop_oneof![
+        Just(RunState::Completed),
+        Just(RunState::Escalated),
+        Just(RunState::Failed),
+        Just(RunState::Cancelled),
+        Just(RunState::Running),
+    ];
+    let death = prop_oneof![Just(Death::NeverBegan), Just(Death::ProjectBusy), Just(Death::Died)];
+    let recovery = prop_oneof![Just(Recovery::Fail), Just(Recovery::Resume)];
+    prop_oneof![
+        3 => Just(LifeEvent::Dispatched),
+        3 => Just(LifeEvent::Began),
+        2 => end.prop_map(LifeEvent::Ended),
+        2 => (death, recovery).prop_map(|(death, recovery)| LifeEvent::Lost(death, recovery)),
+        1 => Just(LifeEvent::CancelRequested),
+        1 => Just(LifeEvent::Resumed),
+        1 => Just(LifeEvent::TakenUp),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_order_of_events_keeps_the_rules(events in prop::collection::vec(event(), 0..60)) {
+        let mut life = Life::default();
+        let mut starts_since_queued = 0;
+        for event in events {
+            let before = life.clone();
+            match life.step(event) {
+                Err(refused) => {
+                    prop_assert_eq!(&life, &before, "a refused event changes nothing");
+                    prop_assert_eq!(refused.state, before.state);
+                }
+                Ok(effects) => {
+                    if before.state.is_final() {
+                        let left = match event {
+                            LifeEvent::Resumed => RunState::Queued,
+                            LifeEvent::TakenUp => RunState::Running,
+                            _ => panic!("an end is left only by a resume"),
+                        };
+                        prop_assert_eq!(life.state, left);
+                    }
+                    if life.state == RunState::Queued || event == LifeEvent::TakenUp {
+                        starts_since_queued = 0;
+                    }
+                    let starts = effects.iter().filter(|effect| **effect == LifeEffect::Start).count();
+                    starts_since_queued += starts;
+                    prop_assert!(starts <= 1);
+                    prop_assert!(starts == 0 || life.state == RunState::Starting, "what is started is active");
+                    prop_assert!(starts_since_queued <= 1 + MAX_RECOVERIES as usize, "recoveries are bounded");
+                    // What began is never begun a second time: it is resumed.
+                    prop_assert!(starts == 0 || life.resume || !before.began);
+                    prop_assert!(!effects.contains(&LifeEffect::RemoveWorkspace) || life.state == RunState::Failed);
+                    prop_assert!(!effects.contains(&LifeEffect::SendCancel) || life.state == RunState::Running);
+                }
+            }
+        }
+    }
+
+    /// After a request to cancel no orchestrator is started any more, and each way to lose the run ends it.
+    #[test]
+    fn a_cancelled_run_is_not_started_again(events in prop::collection::vec(event(), 0..40)) {
+        let mut life = Life::default();
+        let _ = life.step(LifeEvent::Dispatched);
+        let _ = life.step(LifeEvent::CancelRequested);
+        for event in events.into_iter().filter(|event| !matches!(event, LifeEvent::Resumed | LifeEvent::TakenUp)) {
+            let effects = life.step(event).unwrap_or_default();
+            prop_assert!(!effects.contains(&LifeEffect::Start));
+            prop_assert!(life.state != RunState::Queued);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_began_is_resumed_and_not_begun_again() {
+    let mut life = Life::default();
+    for event in
+        [LifeEvent::Dispatched, LifeEvent::Began, LifeEvent::Ended(RunState::Escalated), LifeEvent::Resumed]
+    {
+        life.step(event).expect("it fits");
+    }
+    assert!(life.resume && life.state == RunState::Queued);
+}

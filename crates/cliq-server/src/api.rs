@@ -1,0 +1,133 @@
+//! The HTTP API under `/api/v1` (SPEC section 15), described by OpenAPI from the code.
+
+mod errors;
+mod events;
+mod files;
+mod handoffs;
+mod health;
+mod input;
+mod instances;
+mod logs;
+mod plans;
+mod runs;
+mod signals;
+mod teams;
+mod tokens;
+mod usage;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi as _};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::access::COOKIE;
+use crate::app::App;
+use crate::problem::Problem;
+pub(crate) use files::{FileEntry, FileKind, entries};
+pub(crate) use handoffs::{list as list_handoffs, read as read_handoff};
+pub(crate) use input::{Form, Path, Query};
+pub(crate) use instances::{find as find_instance, register as register_instance};
+pub(crate) use logs::{list as list_logs, part as log_part};
+pub(crate) use plans::documents as plan_documents;
+pub(crate) use runs::{
+    NewRun, RunDocument, RunSummary, check_phase, create as create_run, find as find_run, summaries,
+};
+pub(crate) use teams::{
+    TeamDocument, document as team_document, find as find_team, summaries as team_summaries,
+};
+
+/// The most bytes of a body.
+pub(crate) const MAX_BODY: usize = 4 << 20;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "cliq server",
+        description = "Runs teams of agents. Errors are problems of RFC 9457. Lists are pages: `next` is the cursor of the next one.",
+        license(name = "MIT", identifier = "MIT")
+    ),
+    modifiers(&Security),
+    security(("token" = []), ("session" = [])),
+    tags(
+        (name = "runs", description = "Start, follow and steer runs."),
+        (name = "instances", description = "Registered projects."),
+        (name = "teams", description = "Teams that can run."),
+        (name = "plans", description = "Plans, which outlive a run, and signals to them."),
+        (name = "server", description = "Tokens, usage, health.")
+    )
+)]
+struct Description;
+
+struct Security;
+
+impl Modify for Security {
+    fn modify(&self, openapi: &mut OpenApi) {
+        let components = openapi.components.get_or_insert_default();
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+        let cookie = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new(COOKIE)));
+        components.add_security_scheme("session", cookie);
+    }
+}
+
+fn described() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(runs::list, runs::start))
+        .routes(routes!(runs::get))
+        .routes(routes!(runs::cancel))
+        .routes(routes!(runs::resume))
+        .routes(routes!(runs::timeline))
+        .routes(routes!(runs::graph))
+        .routes(routes!(events::events))
+        .routes(routes!(logs::logs))
+        .routes(routes!(logs::log))
+        .routes(routes!(handoffs::handoffs))
+        .routes(routes!(handoffs::handoff))
+        .routes(routes!(files::files))
+        .routes(routes!(files::content))
+        .routes(routes!(instances::list, instances::register_project))
+        .routes(routes!(instances::get, instances::forget))
+        .routes(routes!(teams::list))
+        .routes(routes!(teams::get))
+        .routes(routes!(teams::graph))
+        .routes(routes!(teams::validate))
+        .routes(routes!(plans::list))
+        .routes(routes!(plans::get))
+        .routes(routes!(plans::events))
+        .routes(routes!(plans::command))
+        .routes(routes!(signals::list))
+        .routes(routes!(signals::emit))
+        .routes(routes!(signals::get))
+        .routes(routes!(signals::retry))
+        .routes(routes!(usage::usage))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(tokens::sign_in_link))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+}
+
+/// The OpenAPI description of the API.
+#[must_use]
+pub fn openapi() -> OpenApi {
+    described().into_openapi()
+}
+
+/// The routes of the API.
+pub(crate) fn router() -> Router<Arc<App>> {
+    let (router, description) = described().split_for_parts();
+    let text: Arc<str> = description.to_json().unwrap_or_default().into();
+    let serve = move || {
+        let text = Arc::clone(&text);
+        async move { ([("content-type", "application/json")], text.to_string()) }
+    };
+    router
+        .route("/api/v1/openapi.json", get(move |_: crate::access::Reader| serve()))
+        .method_not_allowed_fallback(async || Problem::method_not_allowed())
+}

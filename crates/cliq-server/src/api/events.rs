@@ -1,0 +1,215 @@
+//! The events of a run: a page of them, or a stream that goes on (server-sent events).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use cliq_runs::{Run, RunId};
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use utoipa::{IntoParams, ToSchema};
+
+use super::errors::Reading;
+use super::input::{Path, Query};
+use crate::access::Reader;
+use crate::app::App;
+use crate::hub::{Batch, frame};
+use crate::problem::Problem;
+
+/// The most events of a page, and of one look into the store.
+const MAX_PAGE: u32 = 1000;
+/// How often a silent stream shows that it lives.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// What a stream begins with: after how many milliseconds a client comes back.
+const RETRY: &[u8] = b"retry: 1000\n\n";
+
+/// A page of events.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EventPage {
+    events: Vec<NumberedEvent>,
+    /// The number of the last event of the page: `after` for the next page; `null` where no more are stored.
+    next: Option<i64>,
+}
+
+/// An event with its number.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct NumberedEvent {
+    /// Its number: from 1, without gaps.
+    id: i64,
+    /// The event (`docs/server.md`).
+    #[schema(value_type = Object)]
+    event: Box<RawValue>,
+}
+
+/// Which events.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventsQuery {
+    /// Only events with numbers above this one. In a stream, the header `Last-Event-ID` counts more.
+    #[param(minimum = 0)]
+    after: Option<i64>,
+    /// The most events of a page. 200 unless said otherwise. A stream has no limit.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// The events of a run. With `Accept: text/event-stream` a stream that goes on until the run ends: each event once, in order,
+/// with its number as `id`; the last frame is the event `end`. A client that lost the connection goes on with `Last-Event-ID`.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/events", tag = "runs",
+    params(("id" = String, Path, description = "The run."), EventsQuery,
+        ("last-event-id" = Option<i64>, Header, description = "For streams: the number of the last event that the client has.")),
+    responses((status = 200, content((EventPage = "application/json"), (String = "text/event-stream"))),
+        (status = 204, description = "A stream of a run that ended, whose client has all events."), Reading))]
+pub(crate) async fn events(
+    _: Reader,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(query): Query<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let accepts_stream = text(header::ACCEPT).is_some_and(|accept| accept.contains("text/event-stream"));
+    let after = query.after.unwrap_or(0);
+    if after < 0 {
+        return Err(Problem::bad_request("`after` is a number from 0 on"));
+    }
+    if accepts_stream {
+        let last = match headers.get("last-event-id") {
+            None => None,
+            Some(value) => {
+                let number =
+                    value.to_str().ok().and_then(|text| text.parse::<i64>().ok()).filter(|n| *n >= 0);
+                Some(number.ok_or_else(|| Problem::bad_request("`Last-Event-ID` is no number of an event"))?)
+            }
+        };
+        // First the subscription, then the store: no event falls between them.
+        let run = app.run(&id).await?;
+        let receiver = app.hub.subscribe(&run.id);
+        let run = app.run(run.id.as_str()).await?;
+        return Ok(stream_of(app, &run, receiver, last.unwrap_or(after)));
+    }
+    let limit = query.limit.unwrap_or(200);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(Problem::bad_request(format!("`limit` is a number from 1 to {MAX_PAGE}")));
+    }
+    let run = app.run(&id).await?;
+    let rows = app.runs.run_events(&run.id, after, limit).await?;
+    let next = rows.last().map(|row| row.id).filter(|last| *last < run.last_event);
+    let number = |row: cliq_runs::RunEventRow| NumberedEvent {
+        id: row.id,
+        event: RawValue::from_string(row.data).unwrap_or_default(),
+    };
+    let page = EventPage { events: rows.into_iter().map(number).collect(), next };
+    Ok(axum::Json(page).into_response())
+}
+
+/// A reader of a run's events.
+struct Stream {
+    app: Arc<App>,
+    run: RunId,
+    receiver: Receiver<Batch>,
+    /// The number of the last event that was sent.
+    last: i64,
+    /// Whether events in the store may be missing.
+    behind: bool,
+    began: bool,
+    ended: bool,
+}
+
+fn stream_of(app: Arc<App>, run: &Run, receiver: Receiver<Batch>, after: i64) -> Response {
+    if run.life.state.is_final() && after >= run.last_event {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let state =
+        Stream { app, run: run.id.clone(), receiver, last: after, behind: true, began: false, ended: false };
+    let body = Body::from_stream(stream::unfold(state, async |mut state| {
+        let bytes = state.next().await?;
+        Some((Ok::<Bytes, std::convert::Infallible>(bytes), state))
+    }));
+    // A proxy that collects what it passes on would keep events back.
+    let headers = [("content-type", "text/event-stream"), ("x-accel-buffering", "no")];
+    (headers, body).into_response()
+}
+
+impl Stream {
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if !self.began {
+            self.began = true;
+            return Some(Bytes::from_static(RETRY));
+        }
+        while !self.ended {
+            if self.behind {
+                match self.stored().await {
+                    Some(bytes) if bytes.is_empty() => {}
+                    more => return more,
+                }
+            }
+            let stopping = self.app.stopping.clone();
+            tokio::select! {
+                () = stopping.cancelled() => {
+                    self.ended = true;
+                    return Some(Bytes::from_static(b": the server stops\nretry: 2000\n\n"));
+                }
+                received = self.receiver.recv() => match received {
+                    Ok(batch) if batch.last <= self.last => {}
+                    Ok(batch) if batch.first > self.last + 1 => self.behind = true,
+                    Ok(batch) => {
+                        let bytes = batch.after(self.last).concat().into();
+                        self.last = batch.last;
+                        return Some(bytes);
+                    }
+                    // The client was slower than the run. What it missed is in the store.
+                    Err(RecvError::Lagged(_)) => self.behind = true,
+                    // The run has ended: what is left is in the store.
+                    Err(RecvError::Closed) => self.behind = true,
+                },
+                () = tokio::time::sleep(HEARTBEAT) => {
+                    // A notification may have been missed; another server may own the run.
+                    self.behind = true;
+                    return Some(Bytes::from_static(b": still here\n\n"));
+                }
+            }
+        }
+        None
+    }
+
+    /// Events that are stored and were not sent, and the end where there is one. Empty where there are none; `None` where the
+    /// store cannot be read: the client comes back.
+    async fn stored(&mut self) -> Option<Bytes> {
+        let rows = self.app.runs.run_events(&self.run, self.last, MAX_PAGE).await.ok()?;
+        if let Some(last) = rows.last() {
+            self.last = last.id;
+            return Some(rows.iter().map(frame).collect::<Vec<_>>().concat().into());
+        }
+        self.behind = false;
+        let run = self.app.runs.run(&self.run).await.ok()?;
+        match run {
+            Some(run) if !run.life.state.is_final() => {
+                // It was resumed, or the hub has forgotten it: the old subscription may be dead.
+                if self.receiver.is_closed() {
+                    self.receiver = self.app.hub.subscribe(&self.run);
+                    self.behind = true;
+                    tokio::task::yield_now().await;
+                }
+                Some(Bytes::new())
+            }
+            Some(run) if run.last_event > self.last => {
+                self.behind = true;
+                Some(Bytes::new())
+            }
+            _ => {
+                self.ended = true;
+                Some(Bytes::from_static(b"event: end\ndata: {}\n\n"))
+            }
+        }
+    }
+}

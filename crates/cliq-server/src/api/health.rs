@@ -1,0 +1,36 @@
+//! Whether the server lives, whether it can work, and figures for Prometheus.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+
+use super::errors::Reading;
+use crate::access::Reader;
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Whether the server lives. Needs no token.
+#[utoipa::path(get, path = "/healthz", tag = "server", security(()), responses((status = 200, body = String, content_type = "text/plain; charset=utf-8"), Reading))]
+pub(crate) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Whether the server can work: the database answers, and it does not stop. Needs no token.
+#[utoipa::path(get, path = "/readyz", tag = "server", security(()), responses((status = 200, body = String, content_type = "text/plain; charset=utf-8"), Reading))]
+pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
+    if app.stopping.is_cancelled() {
+        return Err(Problem::unavailable("the server stops"));
+    }
+    app.runs.active().await?;
+    Ok("ok\n")
+}
+
+/// Figures in the text format of Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, body = String, content_type = "text/plain; version=0.0.4"), Reading))]
+pub(crate) async fn metrics(_: Reader, State(app): State<Arc<App>>) -> Result<impl IntoResponse, Problem> {
+    let counts = app.runs.counts().await?;
+    let text = app.metrics.render(&counts, app.hub.subscribers(), app.started.elapsed().as_secs());
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text))
+}

@@ -1,0 +1,173 @@
+//! Plans of registered projects.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use cliq_gateway::PlanName;
+use cliq_lifecycle::{Command, plan_document, read};
+use cliq_project::{PlanCommandError, Project};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+use super::errors::{Changing, Reading};
+use super::input::{Json, Path, Query};
+use super::instances;
+use crate::access::{Reader, Runner};
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Plans.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PlanList {
+    /// Documents of `cliq plan status --json` (`docs/signals.md`).
+    #[schema(value_type = Vec<Object>)]
+    pub(crate) plans: Vec<Value>,
+}
+
+/// What happened to a plan.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PlanEvents {
+    /// Events as `cliq plan events --json` has them, oldest first.
+    #[schema(value_type = Vec<Object>)]
+    events: Vec<Value>,
+}
+
+/// Which events.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AfterQuery {
+    /// Only events with numbers above this one.
+    #[serde(default)]
+    #[param(minimum = 0)]
+    after: i64,
+}
+
+/// What is to be done with a plan.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum PlanCommand {
+    /// Start it.
+    Start,
+    /// Give it up.
+    Cancel,
+    /// Do a plan that is done again, from the planning on.
+    StartOver,
+    /// Do its waves again.
+    Reimplement,
+    /// Review it again.
+    RequestReview,
+    /// Take up what was given up.
+    Reopen,
+    /// Answer a question that an agent asks.
+    Answer {
+        /// Which question, where there are several.
+        question: Option<u64>,
+        /// The answer.
+        text: String,
+    },
+}
+
+impl From<PlanCommandError> for Problem {
+    fn from(error: PlanCommandError) -> Self {
+        match error {
+            PlanCommandError::Step(error) => error.into(),
+            PlanCommandError::Project(error) => error.into(),
+            PlanCommandError::File(why) => Self::unprocessable(why, Vec::new()),
+            other => Self::conflict(other.to_string()),
+        }
+    }
+}
+
+/// The documents of plans, of one project or of all.
+pub(crate) async fn documents(app: &App, project: Option<&str>) -> Result<Vec<Value>, Problem> {
+    let rows = app.signals.plans(project).await?;
+    rows.iter().map(|row| Ok(plan_document(&read(row)?, row))).collect()
+}
+
+/// The project of an id in an address, and the name of its plan.
+async fn locate(app: &App, id: &str, plan: &str) -> Result<(Project, PlanName), Problem> {
+    let instance = instances::find(app, id).await?;
+    let project = Project::open(&instance.path, app.options.host.clone())
+        .map_err(|_| Problem::gone("the project is gone from its directory"))?;
+    let name = PlanName::parse(plan).map_err(|_| Problem::not_found("there is no plan of this name"))?;
+    Ok((project, name))
+}
+
+/// Lists the plans of a project.
+#[utoipa::path(get, path = "/api/v1/instances/{id}/plans", tag = "plans", params(("id" = String, Path, description = "The project.")),
+    responses((status = 200, body = PlanList), Reading))]
+pub(crate) async fn list(
+    _: Reader,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<axum::Json<PlanList>, Problem> {
+    let instance = instances::find(&app, &id).await?;
+    Ok(axum::Json(PlanList { plans: documents(&app, Some(instance.path.as_str())).await? }))
+}
+
+/// A plan with its tasks, jobs and questions.
+#[utoipa::path(get, path = "/api/v1/instances/{id}/plans/{plan}", tag = "plans",
+    params(("id" = String, Path, description = "The project."), ("plan" = String, Path, description = "The plan.")),
+    responses((status = 200, body = Object), Reading))]
+pub(crate) async fn get(
+    _: Reader,
+    State(app): State<Arc<App>>,
+    Path((id, plan)): Path<(String, String)>,
+) -> Result<axum::Json<Value>, Problem> {
+    let (project, name) = locate(&app, &id, &plan).await?;
+    let (stored, row) = app.plans().load(project.dir().workspace().as_str(), name.as_str()).await?;
+    Ok(axum::Json(plan_document(&stored, &row)))
+}
+
+/// What happened to a plan.
+#[utoipa::path(get, path = "/api/v1/instances/{id}/plans/{plan}/events", tag = "plans",
+    params(("id" = String, Path, description = "The project."), ("plan" = String, Path, description = "The plan."), AfterQuery),
+    responses((status = 200, body = PlanEvents), Reading))]
+pub(crate) async fn events(
+    _: Reader,
+    State(app): State<Arc<App>>,
+    Path((id, plan)): Path<(String, String)>,
+    Query(query): Query<AfterQuery>,
+) -> Result<axum::Json<PlanEvents>, Problem> {
+    let (project, name) = locate(&app, &id, &plan).await?;
+    let workspace = project.dir().workspace().as_str();
+    app.plans().load(workspace, name.as_str()).await?;
+    let events = app.signals.events(workspace, name.as_str(), query.after).await?;
+    Ok(axum::Json(PlanEvents { events: events.iter().map(|event| json!(event)).collect() }))
+}
+
+/// Does something with a plan. A daemon (`cliq daemon`) carries it out.
+#[utoipa::path(post, path = "/api/v1/instances/{id}/plans/{plan}", tag = "plans", request_body = PlanCommand,
+    params(("id" = String, Path, description = "The project."), ("plan" = String, Path, description = "The plan.")),
+    responses((status = 202, description = "It is done, or will be by the daemon."), Reading, Changing))]
+pub(crate) async fn command(
+    _: Runner,
+    State(app): State<Arc<App>>,
+    Path((id, plan)): Path<(String, String)>,
+    Json(command): Json<PlanCommand>,
+) -> Result<StatusCode, Problem> {
+    let (project, name) = locate(&app, &id, &plan).await?;
+    let plans = app.plans();
+    let command = match command {
+        PlanCommand::Start => {
+            project.start_plan(&plans, &name).await?;
+            return Ok(StatusCode::ACCEPTED);
+        }
+        PlanCommand::Cancel => Command::Cancel,
+        PlanCommand::StartOver => Command::StartOver,
+        PlanCommand::Reimplement => Command::Reimplement,
+        PlanCommand::RequestReview => Command::RequestReview,
+        PlanCommand::Reopen => Command::Reopen,
+        PlanCommand::Answer { text, .. } if text.trim().is_empty() => {
+            return Err(Problem::unprocessable("the answer is empty", Vec::new()));
+        }
+        PlanCommand::Answer { question, text } => {
+            Command::Answer { question, text: text.trim_end().to_owned() }
+        }
+    };
+    project.command_plan(&plans, &name, command).await?;
+    Ok(StatusCode::ACCEPTED)
+}

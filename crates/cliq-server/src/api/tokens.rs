@@ -1,0 +1,115 @@
+//! Tokens of callers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use cliq_runs::{NewToken, Scope, Token, TokenKind};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::errors::{Changing, Reading};
+use super::input::{Json, Path};
+use crate::access::{Admin, SIGN_IN_PATH};
+use crate::app::App;
+use crate::clock;
+use crate::problem::Problem;
+
+/// Tokens without their secrets.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Tokens {
+    tokens: Vec<Token>,
+}
+
+/// A token that is to be made.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TokenWish {
+    /// What it is called.
+    #[schema(min_length = 1, max_length = 100)]
+    label: String,
+    /// What it allows. `read` unless said otherwise.
+    #[serde(default = "read_only")]
+    scope: Scope,
+    /// In how many days it expires. Without it, never.
+    #[schema(minimum = 1, maximum = 3650)]
+    expires_days: Option<u32>,
+}
+
+fn read_only() -> Scope {
+    Scope::Read
+}
+
+/// A token that was made. It is shown this once.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TokenMade {
+    /// The public part, by which it is listed and revoked.
+    id: String,
+    /// The token.
+    token: String,
+}
+
+/// A link that signs a browser in, once, within 15 minutes.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SignInLink {
+    /// The path and query of the link.
+    path: String,
+}
+
+/// Lists tokens, newest first, without their secrets.
+#[utoipa::path(get, path = "/api/v1/tokens", tag = "server", responses((status = 200, body = Tokens), Reading))]
+pub(crate) async fn list(_: Admin, State(app): State<Arc<App>>) -> Result<axum::Json<Tokens>, Problem> {
+    Ok(axum::Json(Tokens { tokens: app.runs.tokens().await? }))
+}
+
+/// Makes a token.
+#[utoipa::path(post, path = "/api/v1/tokens", tag = "server", request_body = TokenWish,
+    responses((status = 201, body = TokenMade), Reading, Changing))]
+pub(crate) async fn create(
+    _: Admin,
+    State(app): State<Arc<App>>,
+    Json(wish): Json<TokenWish>,
+) -> Result<impl IntoResponse, Problem> {
+    let label = wish.label.trim();
+    let days = wish.expires_days;
+    if label.is_empty() || label.chars().count() > 100 || label.chars().any(char::is_control) {
+        return Err(Problem::unprocessable("`label` is a line of 1 to 100 characters", Vec::new()));
+    }
+    if days.is_some_and(|days| !(1..=3650).contains(&days)) {
+        return Err(Problem::unprocessable("`expires_days` is a number from 1 to 3650", Vec::new()));
+    }
+    let expires = days.map(|days| clock::after(Duration::from_secs(u64::from(days) * 86_400)));
+    let made = NewToken::generate(TokenKind::Api, label, wish.scope, &clock::now(), expires);
+    let (secret, token) = made.ok_or_else(|| Problem::unavailable("the system has no random numbers"))?;
+    app.runs.add_token(&token).await?;
+    let made = TokenMade { id: token.id, token: secret.reveal().to_owned() };
+    Ok((StatusCode::CREATED, axum::Json(made)))
+}
+
+/// Revokes a token: it is refused from now on.
+#[utoipa::path(delete, path = "/api/v1/tokens/{id}", tag = "server", params(("id" = String, Path, description = "The public part of the token.")),
+    responses((status = 204, description = "It is revoked."), Reading))]
+pub(crate) async fn revoke(
+    _: Admin,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    if !app.runs.revoke_token(&id).await? {
+        return Err(Problem::not_found("there is no such token"));
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes a link that signs a browser in with all rights, once, within 15 minutes.
+#[utoipa::path(post, path = "/api/v1/sign-in-links", tag = "server", responses((status = 201, body = SignInLink), Reading))]
+pub(crate) async fn sign_in_link(
+    _: Admin,
+    State(app): State<Arc<App>>,
+) -> Result<impl IntoResponse, Problem> {
+    let code = app.gatekeeper.make_sign_in("sign-in link", Scope::Admin).await?;
+    let code = code.ok_or_else(|| Problem::unavailable("the system has no random numbers"))?;
+    let path = format!("{SIGN_IN_PATH}?code={}", code.reveal());
+    Ok((StatusCode::CREATED, axum::Json(SignInLink { path })))
+}

@@ -1,0 +1,63 @@
+//! What runs used of language models.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use cliq_runs::RunTotals;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::errors::Reading;
+use super::input::Query;
+use crate::access::Reader;
+use crate::app::App;
+use crate::clock;
+use crate::problem::Problem;
+
+/// What runs used, by team.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UsageReport {
+    /// From when on runs count, UTC.
+    since: String,
+    /// By team.
+    teams: Vec<TeamUsage>,
+}
+
+/// What the runs of a team used.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TeamUsage {
+    /// The team.
+    pub(crate) team: String,
+    /// How many runs.
+    pub(crate) runs: u64,
+    /// What they used. A cost is a lower bound where a run's cost is not known.
+    pub(crate) usage: RunTotals,
+}
+
+/// Which runs.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UsageQuery {
+    /// Runs that were asked for in the last so many days. 30 unless said otherwise.
+    #[param(minimum = 1, maximum = 3650)]
+    days: Option<u32>,
+}
+
+/// What runs used of language models, by team.
+#[utoipa::path(get, path = "/api/v1/usage", tag = "server", params(UsageQuery), responses((status = 200, body = UsageReport), Reading))]
+pub(crate) async fn usage(
+    _: Reader,
+    State(app): State<Arc<App>>,
+    Query(query): Query<UsageQuery>,
+) -> Result<axum::Json<UsageReport>, Problem> {
+    let days = query.days.unwrap_or(30);
+    if !(1..=3650).contains(&days) {
+        return Err(Problem::bad_request("`days` is a number from 1 to 3650"));
+    }
+    let since = clock::ago(Duration::from_secs(u64::from(days) * 86_400));
+    let rows = app.runs.totals(&since).await?;
+    let teams = rows.into_iter().map(|(team, runs, usage)| TeamUsage { team, runs, usage }).collect();
+    Ok(axum::Json(UsageReport { since, teams }))
+}

@@ -1,0 +1,79 @@
+// Keeps a page up to date: the server says that something changed, the page is fetched again, and the parts that differ are
+// replaced. Nothing is added to what is shown, so nothing is shown twice.
+"use strict";
+
+const status = document.getElementById("connection");
+let busy = false, again = false, timer = 0;
+
+async function refresh() {
+  if (busy) { again = true; return; }
+  busy = true;
+  try {
+    const response = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (response.redirected && new URL(response.url).pathname === "/signin") { location.reload(); return; }
+    if (response.ok) replace(new DOMParser().parseFromString(await response.text(), "text/html"));
+  } catch { /* The stream tells of the connection. */ }
+  busy = false;
+  if (again) { again = false; soon(); }
+}
+
+function soon() {
+  if (!timer) timer = setTimeout(() => { timer = 0; refresh(); }, 150);
+}
+
+function replace(fresh) {
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const next = fresh.getElementById(part.id);
+    // What a person is about to use is left alone.
+    if (!next || next.innerHTML === part.innerHTML || part.querySelector("select:focus, input:focus, textarea:focus")) continue;
+    const focused = part.contains(document.activeElement) ? [...part.querySelectorAll("a, button, summary")].indexOf(document.activeElement) : -1;
+    const open = [...part.querySelectorAll("details")].map((details) => details.open);
+    part.replaceChildren(...next.childNodes);
+    part.querySelectorAll("details").forEach((details, n) => { details.open = open[n] ?? details.open; });
+    if (focused >= 0) [...part.querySelectorAll("a, button, summary")][focused]?.focus();
+  }
+}
+
+function follow(url, kinds) {
+  const source = new EventSource(url);
+  source.onopen = () => { status.textContent = ""; };
+  source.onerror = () => {
+    status.textContent = source.readyState === EventSource.CLOSED ? "" : "The server does not answer. Trying again …";
+    if (source.readyState === EventSource.CLOSED) refresh();
+  };
+  source.addEventListener("end", () => { source.close(); status.textContent = ""; refresh(); });
+  for (const kind of kinds) source.addEventListener(kind, soon);
+}
+
+const events = document.querySelector("[data-events]");
+if (events) {
+  follow(events.dataset.events, ["run_queued", "run_dispatched", "run_requeued", "run_not_started", "orchestrator_died",
+    "cancel_requested_by_caller", "run_started", "run_resumed", "run_interrupted", "phase_started", "agent_started", "commands_finished",
+    "usage_reported", "agent_completed", "work_failed", "verdict", "verdict_rejected", "phase_completed", "phase_escalated", "phase_reset",
+    "phase_stopped", "draining", "warning", "cancel_requested", "orchestrator_failed", "notify_requested", "run_finished"]);
+}
+const changes = document.querySelector("[data-changes]");
+if (changes) follow(changes.dataset.changes, ["change"]);
+
+// A log that grows: what is new is appended as text.
+const log = document.querySelector("[data-log]");
+if (log) {
+  const steering = /\x1b\[[0-9;:?]*[ -\/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b./g;
+  const control = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;
+  let offset = Number(log.dataset.offset);
+  const decoder = new TextDecoder();
+  const grow = async () => {
+    try {
+      const response = await fetch(`${log.dataset.log}?offset=${offset}&limit=262144`);
+      if (!response.ok) return;
+      const text = decoder.decode(await response.arrayBuffer(), { stream: true });
+      offset = Number(response.headers.get("x-next-offset"));
+      if (!text) return;
+      const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 20;
+      log.append(text.replace(/\r\n?/g, "\n").replace(steering, "").replace(control, "\ufffd"));
+      if (atEnd) log.scrollTop = log.scrollHeight;
+    } catch { /* The next try may succeed. */ }
+  };
+  setInterval(grow, 1000);
+}
+if (document.querySelector("pre#log")) { const end = document.querySelector("pre#log"); end.scrollTop = end.scrollHeight; }

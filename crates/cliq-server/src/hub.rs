@@ -1,0 +1,127 @@
+//! New events of runs, for those who follow them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use cliq_orchestrator::RunView;
+use cliq_runs::{RunEventRow, RunId};
+use tokio::sync::{broadcast, watch};
+
+/// How many batches a subscriber may be behind before it is cut off. It goes on from the store then.
+const BACKLOG: usize = 256;
+
+/// Events that were stored together.
+#[derive(Debug, Clone)]
+pub(crate) struct Batch {
+    /// The number of the first event.
+    pub(crate) first: i64,
+    /// The number of the last event.
+    pub(crate) last: i64,
+    /// The events as they go over the wire, made once for all subscribers.
+    pub(crate) frames: Arc<Vec<Bytes>>,
+}
+
+impl Batch {
+    pub(crate) fn new(rows: &[RunEventRow]) -> Option<Self> {
+        let (first, last) = (rows.first()?.id, rows.last()?.id);
+        Some(Self { first, last, frames: Arc::new(rows.iter().map(frame).collect()) })
+    }
+
+    /// The frames of events after number `after`.
+    pub(crate) fn after(&self, after: i64) -> &[Bytes] {
+        let skip = usize::try_from((after + 1 - self.first).max(0)).unwrap_or(usize::MAX);
+        self.frames.get(skip.min(self.frames.len())..).unwrap_or_default()
+    }
+}
+
+/// An event as it goes over the wire (server-sent events). JSON text has no line breaks.
+pub(crate) fn frame(row: &RunEventRow) -> Bytes {
+    format!("id: {}\nevent: {}\ndata: {}\n\n", row.id, row.kind, row.data).into()
+}
+
+/// What is kept of a run while it is active.
+#[derive(Debug)]
+struct LiveRun {
+    view: RunView,
+    sender: broadcast::Sender<Batch>,
+}
+
+/// The runs that are active, and those who follow them.
+#[derive(Debug, Default)]
+pub(crate) struct Hub {
+    runs: Mutex<HashMap<RunId, LiveRun>>,
+    changes: watch::Sender<u64>,
+}
+
+impl Hub {
+    fn with<T>(&self, id: &RunId, work: impl FnOnce(&mut LiveRun) -> T) -> T {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        work(
+            runs.entry(id.clone())
+                .or_insert_with(|| LiveRun { view: RunView::empty(), sender: broadcast::channel(BACKLOG).0 }),
+        )
+    }
+
+    /// Tells subscribers of stored events.
+    pub(crate) fn publish(&self, id: &RunId, rows: &[RunEventRow]) {
+        let Some(batch) = Batch::new(rows) else { return };
+        self.changes.send_modify(|n| *n = n.wrapping_add(1));
+        // Without subscribers there is nothing to do.
+        let _ = self.with(id, |run| run.sender.clone()).send(batch);
+    }
+
+    /// The state of the run after the events that are published next.
+    pub(crate) fn set_view(&self, id: &RunId, view: RunView) {
+        self.with(id, |run| run.view = view);
+    }
+
+    /// The state of an active run. `None` where none is known.
+    pub(crate) fn view(&self, id: &RunId) -> Option<RunView> {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.get(id).map(|run| run.view.clone()).filter(|view| view.run_id.is_some())
+    }
+
+    /// Follows a run from now on.
+    pub(crate) fn subscribe(&self, id: &RunId) -> broadcast::Receiver<Batch> {
+        self.with(id, |run| run.sender.subscribe())
+    }
+
+    /// Hears of any change of any run.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// How many follow runs.
+    pub(crate) fn subscribers(&self) -> usize {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.values().map(|run| run.sender.receiver_count()).sum()
+    }
+
+    /// Drops what is kept of a run that ended. Subscribers hear of the end.
+    pub(crate) fn remove(&self, id: &RunId) {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    /// Drops what is kept of runs that nobody follows and that are not active.
+    pub(crate) fn retain(&self, is_active: impl Fn(&RunId) -> bool) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.retain(|id, run| is_active(id) || run.sender.receiver_count() > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_gives_what_comes_after_a_number() {
+        let row = |id| RunEventRow { id, ts: String::new(), kind: "a".into(), data: "{}".into() };
+        let batch = Batch::new(&[row(4), row(5), row(6)]).expect("events");
+        for (after, left) in [(0, 3), (3, 3), (4, 2), (6, 0), (9, 0)] {
+            assert_eq!(batch.after(after).len(), left, "{after}");
+        }
+        assert_eq!(&batch.frames[0][..], b"id: 4\nevent: a\ndata: {}\n\n");
+        assert!(Batch::new(&[]).is_none());
+    }
+}

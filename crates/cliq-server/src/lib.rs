@@ -1,0 +1,36 @@
+//! The server of cliq (SPEC section 15): it starts and follows runs, and offers them over HTTP and in a dashboard.
+//!
+//! [`Server::bind`] prepares everything, [`Server::run`] serves until it is told to stop. A run is a process of its own
+//! (`cliq run --headless`) that outlives the server: a server that starts again follows the runs that go on, from where it was.
+//!
+//! * `supervisor/` starts orchestrators, follows their journals, and makes what they say durable.
+//! * `hub.rs` gives new events to subscribers.
+//! * `api/` is HTTP for programs, described by OpenAPI; `pages/` is HTML for people.
+//! * `access/` decides who may do what; `listener.rs` limits what a connection may cost.
+//!
+//! The library prints nothing and reads neither the environment nor the home directory by itself.
+
+mod access;
+mod access_log;
+mod api;
+mod app;
+mod clock;
+mod hub;
+mod listener;
+mod metrics;
+mod options;
+mod pages;
+mod problem;
+mod project_files;
+mod server;
+mod supervisor;
+
+pub use access::SIGN_IN_PATH;
+pub use api::openapi;
+pub use options::{ServerOptions, TlsFiles};
+pub use server::{Server, ServerError};
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -1,0 +1,131 @@
+//! Connections: how many, how slow, how large their headers may be.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+use crate::metrics::Metrics;
+
+/// How long the headers of a request may take, with the time before the first of them, and the handshake of TLS.
+const HEADERS: Duration = Duration::from_secs(15);
+/// How long a client may take no byte of a response.
+const WRITE: Duration = Duration::from_secs(30);
+/// The most bytes of a request's line and headers together.
+const MAX_HEADER_BYTES: usize = 32 * 1024;
+/// How long connections have to end once the server stops.
+const DRAIN: Duration = Duration::from_secs(10);
+
+pub(crate) struct Limits {
+    pub(crate) max_connections: usize,
+    pub(crate) tls: Option<TlsAcceptor>,
+}
+
+/// Serves connections until `stopping`. Then takes no more, and gives those under way a moment to end.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    metrics: Arc<Metrics>,
+    stopping: CancellationToken,
+) {
+    let places = Arc::new(Semaphore::new(limits.max_connections));
+    let connections = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stopping.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Too many open files, most likely: that passes.
+                tracing::warn!(%error, "a connection cannot be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            metrics.connection_refused();
+            continue;
+        };
+        let (router, tls, metrics, stopping) =
+            (router.clone(), limits.tls.clone(), Arc::clone(&metrics), stopping.clone());
+        connections.spawn(async move {
+            let _place = place;
+            metrics.connection_opened();
+            handle(stream, peer, router, tls, stopping).await;
+            metrics.connection_closed();
+        });
+    }
+    drop(listener);
+    connections.close();
+    let _ = tokio::time::timeout(DRAIN, connections.wait()).await;
+}
+
+async fn handle(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    tls: Option<TlsAcceptor>,
+    stopping: CancellationToken,
+) {
+    // Events are small and wanted at once.
+    let _ = stream.set_nodelay(true);
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE));
+    let stream = Box::pin(stream);
+    match tls {
+        None => connection(stream, peer, router, stopping).await,
+        Some(tls) => {
+            if let Ok(Ok(stream)) = tokio::time::timeout(HEADERS, tls.accept(stream)).await {
+                connection(stream, peer, router, stopping).await;
+            }
+        }
+    }
+}
+
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: SocketAddr,
+    router: Router,
+    stopping: CancellationToken,
+) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        router.clone().oneshot(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS)
+        .max_buf_size(MAX_HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stopping.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%peer, %error, "a connection ended");
+    }
+}

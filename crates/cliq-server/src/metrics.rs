@@ -1,0 +1,87 @@
+//! Figures for Prometheus, in its text format.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cliq_runs::RunCounts;
+
+/// Counts of what the server did.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    /// Responses by class of status, from 1xx to 5xx.
+    responses: [AtomicU64; 5],
+    /// Microseconds that requests took, summed; streams count until their headers.
+    request_micros: AtomicU64,
+    connections: AtomicU64,
+    refused_connections: AtomicU64,
+    runs_started: AtomicU64,
+    events: AtomicU64,
+}
+
+impl Metrics {
+    pub(crate) fn responded(&self, status: u16, micros: u64) {
+        let class = usize::from(status / 100).clamp(1, 5) - 1;
+        self.responses[class].fetch_add(1, Ordering::Relaxed);
+        self.request_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    pub(crate) fn connection_opened(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn connection_closed(&self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn connection_refused(&self) {
+        self.refused_connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn run_started(&self) {
+        self.runs_started.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn events_stored(&self, count: usize) {
+        self.events.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// The figures as text.
+    pub(crate) fn render(&self, runs: &RunCounts, subscribers: usize, up_seconds: u64) -> String {
+        let mut out = String::new();
+        let mut family = |name: &str, kind: &str, help: &str, rows: &[(String, u64)]| {
+            let _ = writeln!(out, "# HELP cliq_{name} {help}\n# TYPE cliq_{name} {kind}");
+            for (labels, value) in rows {
+                let _ = writeln!(out, "cliq_{name}{labels} {value}");
+            }
+        };
+        let one = |value: u64| vec![(String::new(), value)];
+        let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        let by_state: Vec<_> =
+            runs.iter().map(|(state, n)| (format!("{{state=\"{}\"}}", state.as_str()), *n)).collect();
+        family("runs", "gauge", "Runs in the store, by state.", &by_state);
+        family(
+            "runs_started_total",
+            "counter",
+            "Orchestrators that this server started.",
+            &one(load(&self.runs_started)),
+        );
+        family("run_events_total", "counter", "Events that this server stored.", &one(load(&self.events)));
+        family("event_subscribers", "gauge", "Open streams of events.", &one(subscribers as u64));
+        let classes = (1..).zip(&self.responses);
+        let responses: Vec<_> =
+            classes.map(|(class, n)| (format!("{{class=\"{class}xx\"}}"), load(n))).collect();
+        family("http_responses_total", "counter", "Responses, by class of status.", &responses);
+        let micros = load(&self.request_micros);
+        family(
+            "http_request_microseconds_total",
+            "counter",
+            "Time of requests until their headers.",
+            &one(micros),
+        );
+        family("connections", "gauge", "Open connections.", &one(load(&self.connections)));
+        let refused = load(&self.refused_connections);
+        family("connections_refused_total", "counter", "Connections above the limit.", &one(refused));
+        family("up_seconds", "gauge", "Seconds since the server started.", &one(up_seconds));
+        out
+    }
+}

@@ -1,0 +1,43 @@
+//! A stream that tells pages without a run of their own that something changed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use futures_util::stream;
+
+use super::Visitor;
+use crate::app::App;
+
+/// Changes that follow each other within this time are one.
+const PAUSE: Duration = Duration::from_millis(500);
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Sends `change` whenever runs have changed.
+pub(super) async fn stream(_: Visitor, State(app): State<Arc<App>>) -> impl IntoResponse {
+    let changes = app.hub.changes();
+    let stopping = app.stopping.clone();
+    let body = stream::unfold((changes, stopping, true), async |(mut changes, stopping, first)| {
+        let frame: &'static [u8] = if first {
+            changes.mark_unchanged();
+            b"retry: 1000\n\n"
+        } else {
+            tokio::select! {
+                () = stopping.cancelled() => return None,
+                changed = changes.changed() => {
+                    changed.ok()?;
+                    tokio::time::sleep(PAUSE).await;
+                    changes.mark_unchanged();
+                    b"event: change\ndata: {}\n\n"
+                }
+                () = tokio::time::sleep(HEARTBEAT) => b": still here\n\n",
+            }
+        };
+        let item = Ok::<Bytes, std::convert::Infallible>(Bytes::from_static(frame));
+        Some((item, (changes, stopping, false)))
+    });
+    ([("content-type", "text/event-stream"), ("x-accel-buffering", "no")], Body::from_stream(body))
+}

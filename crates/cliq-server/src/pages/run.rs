@@ -1,0 +1,246 @@
+//! A run: its graph, its phases, who handed what to whom, why gates sent work back, what it cost.
+
+mod steps;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Redirect;
+use cliq_protocol::Budget;
+use cliq_runs::{Run, RunState, Scope};
+use maud::{Markup, PreEscaped, html};
+use serde_json::Value;
+
+use super::elements::{ago, count, phase_status, size, state, took, usage};
+use super::runs::short;
+use super::text::shown;
+use super::{Page, PageError, Visitor, graph, markdown, show};
+use crate::api::{Form, Path, RunDocument, find_run, list_handoffs, list_logs};
+use crate::app::App;
+use crate::problem::Problem;
+use crate::supervisor::ChangeError;
+
+/// The page of a run.
+pub(super) async fn page(visitor: Visitor, State(app): State<Arc<App>>, Path(id): Path<String>) -> Page {
+    let (run, document) = find_run(&app, &id).await?;
+    let has_files = app.project(&run).is_ok();
+    let picture = graph::of_run(&app, &run, &document.phases).await;
+    let steps = steps::of(&app, &run).await?;
+    let base = format!("/runs/{id}");
+    let content = html! {
+        div #summary data-live { (summary(&run, &document)) (actions(&visitor, &run, &document, has_files)) }
+        @if let Some(requirement) = &document.requirement {
+            details.card { summary { "Requirement" } div.prose { (markdown::render(requirement)) } }
+        }
+        section aria-labelledby="graph-title" {
+            h2 #graph-title { "Phases" }
+            div #graph.scroll data-live tabindex="0" role="region" aria-label="Graph of the phases" {
+                @match picture {
+                    Some(svg) => (PreEscaped(svg)),
+                    None => p.empty { "The graph is drawn once the team is assembled, and as long as the workspace is there." },
+                }
+            }
+            div #phases.scroll data-live { (phases(&document.phases)) }
+        }
+        @if has_files {
+            div.columns {
+                section aria-labelledby="handoffs-title" {
+                    h2 #handoffs-title { "Handoffs" }
+                    div #handoffs data-live { (handoffs(&run, &base)) }
+                }
+                section aria-labelledby="logs-title" {
+                    h2 #logs-title { "Logs" }
+                    div #logs data-live { (logs(&run, &base)) }
+                }
+            }
+            p { a href=(format!("{base}/files")) { "Files of the workspace" } }
+        } @else {
+            p.empty { "The workspace is gone: logs, handoffs and files with it." }
+        }
+        section aria-labelledby="timeline-title" {
+            h2 #timeline-title { "Timeline" }
+            div #timeline data-live { (steps) }
+        }
+    };
+    let events =
+        (!run.life.state.is_final()).then(|| format!("/api/v1/runs/{id}/events?after={}", run.last_event));
+    let title = format!("{} {}", run.team, short(&id));
+    show(&visitor, &title, "", &html! { div data-events=[events] { (content) } })
+}
+
+fn summary(run: &Run, document: &RunDocument) -> Markup {
+    let summary = &document.summary;
+    html! {
+        h1 { (run.team) " " code.quiet { (short(&summary.id)) } }
+        p.facts {
+            (state(summary.state))
+            @if summary.cancel_requested && !summary.state.is_final() { " " span.badge.waiting { "is being cancelled" } }
+            span { "asked for " (ago(&summary.queued_at)) " by " (summary.caller) }
+            span { "took " (took(summary.started_at.as_deref(), summary.ended_at.as_deref())) }
+            span { "used " (usage(&summary.usage)) }
+            @if let Some(instance) = &summary.instance { span { "in project " code { (instance) } } }
+            @if document.recoveries > 0 { span { "resumed " (document.recoveries) " times after a death" } }
+        }
+        @if let Some(reason) = &summary.reason {
+            p.warning role="alert" {
+                @if let Some(phase) = &summary.phase { strong { (phase) } ": " }
+                (shown(reason.as_bytes()))
+            }
+        }
+        @if !document.inputs.is_empty() {
+            dl.inputs { @for (key, value) in &document.inputs { dt { (key) } dd { (shown(value.as_bytes())) } } }
+        }
+    }
+}
+
+fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, has_files: bool) -> Markup {
+    let base = format!("/runs/{}", run.id);
+    let is_final = run.life.state.is_final();
+    let names: Vec<&str> = document
+        .phases
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|phase| phase["support"] != true && phase["iterations"].as_u64() > Some(0))
+        .filter_map(|phase| phase["name"].as_str())
+        .collect();
+    html! {
+        @if visitor.may_run() {
+            div.actions {
+                @if !is_final {
+                    form method="post" action=(format!("{base}/cancel")) {
+                        button.danger type="submit" disabled[run.life.cancel_requested] { "Cancel" }
+                    }
+                }
+                @if is_final && has_files {
+                    @if run.life.state != RunState::Completed {
+                        form method="post" action=(format!("{base}/resume")) { button.primary type="submit" { "Resume" } }
+                    }
+                    @if !names.is_empty() {
+                        form.inline method="post" action=(format!("{base}/resume")) {
+                            label for="from" { "Run again from" }
+                            select #from name="from" { @for name in names { option { (name) } } }
+                            button type="submit" { "Run" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn phases(phases: &Value) -> Markup {
+    let rows = phases.as_array().map(Vec::as_slice).unwrap_or_default();
+    html! {
+        @if rows.is_empty() { p.empty { "No phase has started." } }
+        @if !rows.is_empty() {
+            table.phases {
+                thead { tr { th { "Phase" } th { "State" } th { "Kind" } th { "Rounds" } th { "Took" } th { "Used" } th { "Last" } } }
+                tbody { @for phase in rows { (row(phase, 0)) } }
+            }
+        }
+    }
+}
+
+fn row(phase: &Value, depth: usize) -> Markup {
+    let text = |key: &str| phase[key].as_str().unwrap_or_default();
+    let millis = phase["duration_ms"].as_i64().unwrap_or(0);
+    let since = phase["running_since_ms"].as_i64().map_or(0, |since| cliq_fs::now_millis() - since);
+    let tokens = |key: &str| phase["usage"][key].as_u64().unwrap_or(0);
+    let used = tokens("tokens_in") + tokens("tokens_out");
+    let cost = phase["usage"]["cost_usd"].as_f64();
+    let failed =
+        phase["commands"].as_array().into_iter().flatten().filter(|command| command["pass"] == false);
+    let failed: Vec<&Value> = failed.collect();
+    html! {
+        tr id=[(depth == 0).then(|| format!("phase-{}", text("name")))] {
+            td class=(format!("depth-{}", depth.min(4))) { (text("name")) }
+            td { (phase_status(text("status"))) }
+            td { (text("type")) @if phase["support"] == true { " (support)" } }
+            td.number { (phase["iterations"].as_u64().unwrap_or(0)) }
+            td.number { (cliq_project::duration(millis + since)) }
+            td.number { @if used > 0 { (count(used)) @if let Some(cost) = cost { " $" (format!("{cost:.4}")) } } @else { "–" } }
+            td.why {
+                (shown(text("message").as_bytes()))
+                @for command in &failed {
+                    details {
+                        summary { "command " code { (command["name"].as_str().or(command["run"].as_str()).unwrap_or("?")) } " failed" }
+                        pre { (shown(command["output_tail"].as_str().unwrap_or_default().as_bytes())) }
+                    }
+                }
+                @if let Some(tail) = phase["output_tail"].as_str().filter(|tail| !tail.is_empty()) {
+                    details { summary { "the last it printed" } pre { (shown(tail.as_bytes())) } }
+                }
+            }
+        }
+        @for inner in phase["run"]["phases"].as_array().into_iter().flatten() { (row(inner, depth + 1)) }
+    }
+}
+
+fn handoffs(run: &Run, base: &str) -> Markup {
+    let all = list_handoffs(run);
+    html! {
+        @if all.is_empty() { p.empty { "Nothing was handed over yet." } }
+        ul.plain {
+            @for handoff in &all {
+                li {
+                    a href=(format!("{base}/handoffs/{}/{}", handoff.from, handoff.to)) {
+                        (handoff.from) " → " (handoff.to)
+                    }
+                    " " span.quiet { (size(handoff.size)) }
+                }
+            }
+        }
+    }
+}
+
+fn logs(run: &Run, base: &str) -> Markup {
+    html! {
+        ul.plain {
+            @for log in list_logs(run) {
+                li {
+                    a href=(format!("{base}/logs/{}", log.name)) { (log.name) }
+                    " " span.quiet { (size(log.size)) }
+                }
+            }
+        }
+    }
+}
+
+fn refused(error: ChangeError, wish: &str) -> PageError {
+    match error {
+        ChangeError::NoRun => Problem::not_found("there is no run of this id").into(),
+        ChangeError::NotAllowed(why) => Problem::conflict(format!("{why}, and cannot be {wish}")).into(),
+        ChangeError::Store(error) => error.into(),
+    }
+}
+
+/// Cancels a run and shows it.
+pub(super) async fn cancel(
+    visitor: Visitor,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Redirect, PageError> {
+    let caller = visitor.demand(Scope::Run)?;
+    let run = app.run(&id).await?;
+    app.supervisor.cancel(&run.id, &caller.label).await.map_err(|error| refused(error, "cancelled"))?;
+    Ok(Redirect::to(&format!("/runs/{id}")))
+}
+
+/// Resumes a run and shows it.
+pub(super) async fn resume(
+    visitor: Visitor,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Redirect, PageError> {
+    let caller = visitor.demand(Scope::Run)?;
+    let run = app.run(&id).await?;
+    let from = form.get("from").map(str::to_owned);
+    if let Some(from) = &from {
+        crate::api::check_phase(&app, &run, from)?;
+    }
+    let resumed = app.supervisor.resume(&run.id, &caller.label, from, Budget::default()).await;
+    resumed.map_err(|error| refused(error, "resumed"))?;
+    Ok(Redirect::to(&format!("/runs/{id}")))
+}

@@ -1,0 +1,207 @@
+//! The server as a whole: what it needs at its start, and its end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use camino::Utf8PathBuf;
+use cliq_gateway::{GatewayError, Store};
+use cliq_runs::RunStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::{AllowedHosts, Gatekeeper, guard};
+use crate::access_log::AccessLog;
+use crate::app::App;
+use crate::hub::Hub;
+use crate::listener::{self, Limits};
+use crate::metrics::Metrics;
+use crate::options::{ServerOptions, TlsFiles};
+use crate::supervisor::Supervisor;
+use crate::{api, pages};
+
+/// The fewest characters of `CLIQ_ADMIN_TOKEN`.
+const MIN_ADMIN_TOKEN: usize = 16;
+
+/// Why a server did not start. Each says how to mend it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The address is not loopback, and nothing protects what is sent.
+    #[error(
+        "{0} can be reached from other machines, and tokens would be sent in the clear: give a certificate with --tls-cert and --tls-key, or say --insecure-http where a reverse proxy or a private network protects it"
+    )]
+    Insecure(SocketAddr),
+    /// The address cannot be had.
+    #[error(
+        "cannot listen on {address}: {source}. Does another program use the port? --port chooses another one"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The certificate or its key cannot be used.
+    #[error("cannot use {file} for TLS: {message}")]
+    Tls {
+        /// The file.
+        file: Utf8PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// `CLIQ_ADMIN_TOKEN` is easy to guess.
+    #[error("CLIQ_ADMIN_TOKEN has fewer than {MIN_ADMIN_TOKEN} characters: take a long random one")]
+    WeakAdminToken,
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] GatewayError),
+    /// A file of the server cannot be made.
+    #[error("cannot create {path}: {source}")]
+    File {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A server that is ready to serve.
+pub struct Server {
+    app: Arc<App>,
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Listens, takes up the runs that go on, and starts those that wait. `session_token` gives all rights: it is for the file
+    /// that only the owner of the home can read. Needs a tokio runtime with IO and time.
+    ///
+    /// # Errors
+    /// The options are insecure, the address is taken, the certificate is wrong, or the database cannot be read. Nothing goes
+    /// on then.
+    pub async fn bind<S: RunStore + Store + 'static>(
+        options: ServerOptions,
+        store: Arc<S>,
+        session_token: &str,
+        stopping: CancellationToken,
+    ) -> Result<Self, ServerError> {
+        let address = options.address;
+        if !address.ip().is_loopback() && options.tls.is_none() && !options.insecure_http {
+            return Err(ServerError::Insecure(address));
+        }
+        let admin_token = options.admin_token.as_ref().map(cliq_settings::Secret::reveal);
+        if admin_token.is_some_and(|token| token.len() < MIN_ADMIN_TOKEN) {
+            return Err(ServerError::WeakAdminToken);
+        }
+        let tls = options.tls.as_ref().map(acceptor).transpose()?;
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|source| ServerError::Listen { address, source })?;
+        let address = listener.local_addr().map_err(|source| ServerError::Listen { address, source })?;
+        let dir = options.dir();
+        std::fs::create_dir_all(&dir).map_err(|source| ServerError::File { path: dir.clone(), source })?;
+        let log = dir.join("access.log");
+        let access_log = AccessLog::open(&log).map_err(|source| ServerError::File { path: log, source })?;
+        let runs: Arc<dyn RunStore> = store.clone();
+        let hosts = AllowedHosts::new(options.allowed_hosts.iter().cloned());
+        let gatekeeper =
+            Gatekeeper::new(Arc::clone(&runs), session_token, admin_token, hosts, options.rate_limit);
+        let (hub, metrics) = (Arc::new(Hub::default()), Arc::new(Metrics::default()));
+        let supervisor = Supervisor::start(
+            options.clone(),
+            Arc::clone(&runs),
+            Arc::clone(&hub),
+            Arc::clone(&metrics),
+            stopping.clone(),
+        )
+        .await?;
+        let app = App {
+            options,
+            runs,
+            signals: store,
+            hub,
+            supervisor,
+            gatekeeper,
+            metrics,
+            access_log,
+            started: Instant::now(),
+            stopping,
+        };
+        Ok(Self { app: Arc::new(app), listener, address, tls })
+    }
+
+    /// The address that it listens on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its address as a browser takes it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let (ip, port) = (self.address.ip(), self.address.port());
+        match ip {
+            ip if ip.is_unspecified() => format!("{scheme}://localhost:{port}"),
+            std::net::IpAddr::V4(v4) => format!("{scheme}://{v4}:{port}"),
+            std::net::IpAddr::V6(v6) => format!("{scheme}://[{v6}]:{port}"),
+        }
+    }
+
+    /// Serves until it is told to stop. New requests are then refused, streams end with a hint to come back, and what is under
+    /// way has ten seconds. Runs go on.
+    pub async fn run(self) {
+        let stopping = self.app.stopping.clone();
+        let app = Arc::clone(&self.app);
+        let tidy = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+                app.gatekeeper.tidy();
+            }
+        });
+        let limits = Limits { max_connections: self.app.options.max_connections, tls: self.tls };
+        let metrics = Arc::clone(&self.app.metrics);
+        listener::serve(self.listener, router(&self.app), limits, metrics, stopping).await;
+        tidy.abort();
+        self.app.supervisor.stop().await;
+    }
+}
+
+/// All that the server answers.
+fn router(app: &Arc<App>) -> Router {
+    Router::new()
+        .merge(api::router())
+        .merge(pages::router())
+        .fallback(pages::not_found)
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(app), guard))
+        .with_state(Arc::clone(app))
+}
+
+fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServerError> {
+    let wrong = |file: &Utf8PathBuf, message: String| ServerError::Tls { file: file.clone(), message };
+    let certificates = CertificateDer::pem_file_iter(&files.certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| wrong(&files.certificate, error.to_string()))?;
+    let key =
+        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| wrong(&files.key, error.to_string()))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong(&files.certificate, error.to_string()))?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)
+        .map_err(|error| wrong(&files.certificate, error.to_string()))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

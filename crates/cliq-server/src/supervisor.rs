@@ -1,0 +1,233 @@
+//! The run supervisor (SPEC section 15): it starts orchestrators as processes that outlive the server, follows their journals,
+//! and stores what they say, each event once.
+//!
+//! `queue.rs` gives free places to runs that wait; `follower.rs` is with one run until it ends; `orchestrator.rs` is the process;
+//! `workspace.rs` prepares where it works; `discovery.rs` finds runs that people start in registered projects; `retention.rs`
+//! removes what is old. Decisions are in [`cliq_runs::Life`].
+
+mod change;
+mod discovery;
+mod follower;
+mod orchestrator;
+mod queue;
+mod repositories;
+mod retention;
+mod workspace;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::DirectoryWatch;
+use cliq_gateway::GatewayError;
+use cliq_runs::{Change, LifeEffect, LifeEvent, NotAllowed, Run, RunId, RunState, RunStore};
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock;
+use crate::hub::Hub;
+use crate::metrics::Metrics;
+use crate::options::ServerOptions;
+use change::{event, update};
+pub(crate) use follower::status_document;
+pub(crate) use repositories::check_repository;
+
+/// The run supervisor. Clones are the same one.
+#[derive(Debug, Clone)]
+pub(crate) struct Supervisor {
+    shared: Arc<Shared>,
+}
+
+/// What its tasks share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    options: ServerOptions,
+    store: Arc<dyn RunStore>,
+    hub: Arc<Hub>,
+    metrics: Arc<Metrics>,
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+    /// Woken when a run may have got a place.
+    queue: Notify,
+    /// Followers by run.
+    followers: Mutex<HashMap<RunId, Arc<Notify>>>,
+    /// Followers by the directory whose files tell of news.
+    wakers: Arc<Mutex<HashMap<Utf8PathBuf, Arc<Notify>>>>,
+    /// `None` where the system cannot watch: followers then poll.
+    watch: Option<DirectoryWatch>,
+}
+
+/// Why a run was not changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChangeError {
+    #[error("there is no such run")]
+    NoRun,
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
+    #[error(transparent)]
+    Store(#[from] GatewayError),
+}
+
+impl Supervisor {
+    /// Takes up the runs that go on, and starts those that wait.
+    pub(crate) async fn start(
+        options: ServerOptions,
+        store: Arc<dyn RunStore>,
+        hub: Arc<Hub>,
+        metrics: Arc<Metrics>,
+        stopping: CancellationToken,
+    ) -> Result<Self, GatewayError> {
+        let wakers: Arc<Mutex<HashMap<Utf8PathBuf, Arc<Notify>>>> = Arc::default();
+        let watch = watch(&wakers)
+            .inspect_err(
+                |error| tracing::warn!(%error, "files cannot be watched: journals are read at intervals"),
+            )
+            .ok();
+        let shared = Arc::new(Shared {
+            options,
+            store,
+            hub,
+            metrics,
+            stopping,
+            tasks: TaskTracker::new(),
+            queue: Notify::new(),
+            followers: Mutex::default(),
+            wakers,
+            watch,
+        });
+        let active = shared.store.active().await?;
+        tracing::info!(runs = active.len(), "runs that go on are followed");
+        for run in active {
+            follower::follow(&shared, run, follower::Begin::TakeUp);
+        }
+        shared.tasks.spawn(queue::run(Arc::clone(&shared)));
+        shared.tasks.spawn(discovery::run(Arc::clone(&shared)));
+        shared.tasks.spawn(retention::run(Arc::clone(&shared)));
+        Ok(Self { shared })
+    }
+
+    /// Puts a new run into the queue.
+    pub(crate) async fn submit(&self, run: Run) -> Result<Run, GatewayError> {
+        let mut change = Change::of(run);
+        change.push(event("run_queued", &json!({"run_id": change.run.id, "caller": change.run.caller})));
+        let _ = self.shared.store.change(&change).await?;
+        let mut run = change.run.clone();
+        run.version += 1;
+        self.shared.hub.publish(&run.id, &change.rows());
+        self.shared.queue.notify_one();
+        Ok(run)
+    }
+
+    /// Cancels a run.
+    pub(crate) async fn cancel(&self, id: &RunId, caller: &str) -> Result<Run, ChangeError> {
+        let (run, effects) = update(&self.shared, id, |change| {
+            let was_requested = change.run.life.cancel_requested;
+            let effects = change.run.life.step(LifeEvent::CancelRequested)?;
+            if !was_requested {
+                change.push(event("cancel_requested_by_caller", &json!({"caller": caller})));
+            }
+            if change.run.life.state == RunState::Cancelled {
+                change.run.ended_at = Some(clock::now());
+                change.run.reason = Some(format!("cancelled by {caller} before it began"));
+                change.push(event("run_finished", &json!({"status": "CANCELLED"})));
+            }
+            Ok(effects)
+        })
+        .await?;
+        if effects.contains(&LifeEffect::SendCancel) {
+            orchestrator::send_cancel(&run.workspace);
+        }
+        self.wake(id);
+        Ok(run)
+    }
+
+    /// Puts a run that ended into the queue again: it goes on where it stopped, or from a phase.
+    pub(crate) async fn resume(
+        &self,
+        id: &RunId,
+        caller: &str,
+        from: Option<String>,
+        budget: cliq_protocol::Budget,
+    ) -> Result<Run, ChangeError> {
+        let (run, ()) = update(&self.shared, id, |change| {
+            let is_complete = change.run.life.state == RunState::Completed;
+            if is_complete && from.is_none() {
+                return Err(NotAllowed { state: RunState::Completed });
+            }
+            change.run.life.step(LifeEvent::Resumed)?;
+            change.run.request.from.clone_from(&from);
+            change.run.request.budget = change.run.request.budget.overridden_by(budget);
+            change.run.queued_at = clock::now();
+            change.run.ended_at = None;
+            change.run.reason = None;
+            change.run.phase = None;
+            change.push(event(
+                "run_queued",
+                &json!({"run_id": id, "caller": caller, "resume": true, "from": from}),
+            ));
+            Ok(())
+        })
+        .await?;
+        self.shared.queue.notify_one();
+        Ok(run)
+    }
+
+    /// Ends what the server does for runs. Their orchestrators go on.
+    pub(crate) async fn stop(&self) {
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+
+    fn wake(&self, id: &RunId) {
+        let followers = self.shared.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waker) = followers.get(id) {
+            waker.notify_one();
+        }
+    }
+}
+
+impl Shared {
+    /// Wakes `waker` when files of a directory change.
+    fn watch(&self, dir: &Utf8Path, waker: &Arc<Notify>) {
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        wakers.insert(dir.to_owned(), Arc::clone(waker));
+        drop(wakers);
+        if let Some(watch) = &self.watch
+            && let Err(error) = watch.add(dir)
+        {
+            tracing::debug!(%error, %dir, "it is not watched");
+        }
+    }
+
+    fn unwatch(&self, dir: &Utf8Path) {
+        self.wakers.lock().unwrap_or_else(PoisonError::into_inner).remove(dir);
+        if let Some(watch) = &self.watch {
+            watch.remove(dir);
+        }
+    }
+
+    /// Whether a follower is with the run.
+    fn is_followed(&self, id: &RunId) -> bool {
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id)
+    }
+
+    /// The log of a run's orchestrator. Its lock is held for as long as the orchestrator lives.
+    fn log_file(&self, id: &RunId) -> Utf8PathBuf {
+        self.options.dir().join("runs").join(format!("{id}.log"))
+    }
+}
+
+fn watch(
+    wakers: &Arc<Mutex<HashMap<Utf8PathBuf, Arc<Notify>>>>,
+) -> Result<DirectoryWatch, impl std::fmt::Display + use<>> {
+    let wakers = Arc::clone(wakers);
+    DirectoryWatch::new(move |path| {
+        let wakers = wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        match path.as_deref().and_then(Utf8Path::parent) {
+            Some(dir) => wakers.get(dir).into_iter().for_each(|waker| waker.notify_one()),
+            None => wakers.values().for_each(|waker| waker.notify_one()),
+        }
+    })
+}

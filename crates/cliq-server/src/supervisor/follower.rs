@@ -1,0 +1,427 @@
+//! Being with one run: from the start of its orchestrator to the end in the store.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use cliq_fs::CliqDir;
+use cliq_gateway::GatewayError;
+use cliq_orchestrator::{JournalFollower, JournalUpdate, PipelineStatus, Record, RunEvent, RunView};
+use cliq_project::{Host, Project, RunStatus};
+use cliq_runs::{
+    Change, Death, LifeEffect, LifeEvent, NewRunEvent, Recovery, Run, RunOrigin, RunState, RunTotals,
+};
+use serde_json::{Value, json};
+use tokio::process::Child;
+use tokio::sync::Notify;
+
+use super::{Shared, event, orchestrator, workspace};
+use crate::clock;
+
+/// How often a journal is read without a notification.
+const POLL: Duration = Duration::from_millis(500);
+/// How long to wait after a failure of the database, at most.
+const RETRY: Duration = Duration::from_secs(5);
+/// How long processes that a dead orchestrator left have to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What a follower begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// Its orchestrator is to be started.
+    Start,
+    /// It was started before, by a server that died or by a person.
+    TakeUp,
+}
+
+/// Follows a run in a task of its own.
+pub(super) fn follow(shared: &Arc<Shared>, run: Run, begin: Begin) {
+    let waker = Arc::new(Notify::new());
+    let mut followers = shared.followers.lock().unwrap_or_else(PoisonError::into_inner);
+    if followers.contains_key(&run.id) {
+        return;
+    }
+    followers.insert(run.id.clone(), Arc::clone(&waker));
+    drop(followers);
+    let shared = Arc::clone(shared);
+    let tasks = shared.tasks.clone();
+    tasks.spawn(async move {
+        let (id, dir) = (run.id.clone(), run.workspace.join(CliqDir::NAME));
+        let journal = dir.join("journal.jsonl");
+        let mut follower = Follower {
+            log: shared.log_file(&id),
+            journal: JournalFollower::new(&journal),
+            aside: dir.join("history").join(id.as_str()).join("journal.jsonl"),
+            is_aside: false,
+            seen: 0,
+            view: RunView::empty(),
+            child: None,
+            shared: &shared,
+            waker: &waker,
+            dir: None,
+            run,
+        };
+        follower.work(begin).await;
+        if let Some(dir) = follower.dir.take() {
+            shared.unwatch(&dir);
+        }
+        // The place may be another run's now.
+        shared.followers.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        shared.queue.notify_one();
+        if follower.run.life.state.is_final() {
+            shared.hub.remove(&id);
+        }
+        if let Some(mut child) = follower.child.take() {
+            // It is about to end. Until it is waited for, it stays as a zombie.
+            tokio::spawn(async move { child.wait().await });
+        }
+    });
+}
+
+struct Follower<'a> {
+    shared: &'a Arc<Shared>,
+    waker: &'a Arc<Notify>,
+    run: Run,
+    view: RunView,
+    journal: JournalFollower,
+    /// Where the journal is once a later run has put it aside.
+    aside: Utf8PathBuf,
+    is_aside: bool,
+    /// How many lines of the journal are in `view`.
+    seen: u64,
+    log: Utf8PathBuf,
+    /// The orchestrator, where this server started it.
+    child: Option<Child>,
+    /// The directory that is watched.
+    dir: Option<Utf8PathBuf>,
+}
+
+impl Follower<'_> {
+    async fn work(&mut self, begin: Begin) {
+        if begin == Begin::Start && !self.start().await {
+            return;
+        }
+        loop {
+            self.watch();
+            // First this, then the journal: what it wrote before its end is read.
+            let gone = self.is_gone();
+            let news = self.read();
+            if !news.is_empty() && !self.store(&news).await {
+                return;
+            }
+            if self.run.life.state.is_final() {
+                return;
+            }
+            if self.run.life.cancel_requested && self.run.life.state == RunState::Running {
+                orchestrator::send_cancel(&self.run.workspace);
+            }
+            if gone {
+                match self.lost().await {
+                    Next::Follow => {}
+                    Next::End => return,
+                }
+            }
+            tokio::select! {
+                () = self.shared.stopping.cancelled() => return,
+                () = self.waker.notified() => {}
+                () = exited(&mut self.child) => {}
+                () = tokio::time::sleep(POLL) => {}
+            }
+        }
+    }
+
+    /// Prepares the workspace and starts the orchestrator. `false` where the run is over, or another has changed it.
+    async fn start(&mut self) -> bool {
+        let (host, run) = (self.shared.options.host.clone(), self.run.clone());
+        let prepared = if run.life.resume {
+            Ok(())
+        } else {
+            let prepared = tokio::task::spawn_blocking(move || workspace::prepare(&host, &run)).await;
+            match prepared {
+                Ok(prepared) => prepared.map_err(|error| error.to_string()),
+                Err(panic) => Err(format!("its workspace cannot be prepared: {panic}")),
+            }
+        };
+        let started = prepared.and_then(|()| {
+            orchestrator::start(&self.shared.options.host, &self.run, &self.log)
+                .map_err(|error| format!("its orchestrator cannot be started: {error}"))
+        });
+        match started {
+            Ok(child) => {
+                self.child = Some(child);
+                self.shared.metrics.run_started();
+                true
+            }
+            Err(reason) => {
+                self.end_lost(Death::NeverBegan, reason).await;
+                false
+            }
+        }
+    }
+
+    fn watch(&mut self) {
+        let dir = self.run.workspace.join(CliqDir::NAME);
+        if self.dir.is_none() && dir.is_dir() {
+            self.shared.watch(&dir, self.waker);
+            self.dir = Some(dir);
+        }
+    }
+
+    /// Whether the orchestrator is gone.
+    fn is_gone(&mut self) -> bool {
+        if let Some(child) = &mut self.child {
+            return !matches!(child.try_wait(), Ok(None));
+        }
+        // A person may have started or resumed it in its project. Once its journal is aside, the project is another run's.
+        let is_busy = !self.is_aside && orchestrator::is_project_busy(&self.run.workspace);
+        !is_busy && !orchestrator::is_alive(&self.log)
+    }
+
+    /// What is new in the journal: the lines that are not in the store.
+    fn read(&mut self) -> Vec<(u64, Record)> {
+        let update = match self.journal.read() {
+            Ok(update) => update,
+            Err(error) => {
+                tracing::warn!(run = %self.run.id, %error, "the journal cannot be read; it is tried again");
+                return Vec::new();
+            }
+        };
+        let records = match update {
+            JournalUpdate::More(records) if self.seen > 0 => records,
+            JournalUpdate::Afresh(records) if is_of(&records, &self.run) => {
+                self.seen = 0;
+                self.view = RunView::empty();
+                records
+            }
+            // A later run has put it aside.
+            JournalUpdate::Afresh(_) | JournalUpdate::None if !self.is_aside && self.aside.exists() => {
+                self.journal = JournalFollower::new(&self.aside.clone());
+                self.is_aside = true;
+                return self.read();
+            }
+            _ => return Vec::new(),
+        };
+        let mut news = Vec::new();
+        for record in records {
+            self.view.apply(&record);
+            self.seen += 1;
+            if self.seen > self.run.journal_lines {
+                news.push((self.seen, record));
+            }
+        }
+        self.shared.hub.set_view(&self.run.id, self.view.clone());
+        news
+    }
+
+    /// Stores events of the journal with the state that they lead to. `false` where the server stops before.
+    async fn store(&mut self, news: &[(u64, Record)]) -> bool {
+        let mut document = None;
+        let host = &self.shared.options.host;
+        self.commit(|change, view| {
+            let mut effects = Vec::new();
+            for (line, record) in news {
+                // Another may have stored a part of them.
+                if *line <= change.run.journal_lines {
+                    continue;
+                }
+                change.run.journal_lines = *line;
+                change.push(stored(record));
+                effects.extend(apply(&mut change.run, &record.event, record.ts.as_str()));
+            }
+            change.run.totals = totals(view);
+            if change.run.life.state.is_final() {
+                let document = document.get_or_insert_with(|| status_document(host, &change.run, view));
+                change.run.view.clone_from(document);
+            }
+            effects
+        })
+        .await
+    }
+
+    /// Stores a change. Tries until it succeeds or the server stops; gives whether it did. A change may be made several times.
+    async fn commit(&mut self, mut make: impl FnMut(&mut Change, &RunView) -> Vec<LifeEffect>) -> bool {
+        let mut wait = Duration::from_millis(50);
+        loop {
+            let mut change = Change::of(self.run.clone());
+            let effects = make(&mut change, &self.view);
+            let failed = match self.shared.commit(&change).await {
+                Ok(Some(run)) => {
+                    self.run = run;
+                    if effects.contains(&LifeEffect::SendCancel) {
+                        orchestrator::send_cancel(&self.run.workspace);
+                    }
+                    return true;
+                }
+                Ok(None) => self.reload().await.err(),
+                Err(error) => Some(error),
+            };
+            if let Some(error) = failed {
+                tracing::error!(run = %self.run.id, %error, "events cannot be stored; it is tried again");
+                tokio::select! {
+                    () = self.shared.stopping.cancelled() => return false,
+                    () = tokio::time::sleep(wait) => {}
+                }
+                wait = (wait * 2).min(RETRY);
+            }
+        }
+    }
+
+    /// Takes the run as another left it.
+    async fn reload(&mut self) -> Result<(), GatewayError> {
+        if let Some(run) = self.shared.store.run(&self.run.id).await? {
+            self.run = run;
+        }
+        Ok(())
+    }
+
+    /// The orchestrator is gone, and the journal has no end.
+    async fn lost(&mut self) -> Next {
+        let status = self.child.take().map(|mut child| child.try_wait().ok().flatten());
+        let refused = status.flatten().and_then(|status| status.code()) == Some(4);
+        let was_started_here = status.is_some();
+        // Until the journal says so, it has not begun, or not gone on.
+        let has_begun = self.run.life.began && !self.run.life.resume;
+        let death = if has_begun {
+            Death::Died
+        } else if !was_started_here || (refused && orchestrator::is_project_busy(&self.run.workspace)) {
+            // By a server that died before it could start it, or beside a run of a person.
+            Death::ProjectBusy
+        } else {
+            Death::NeverBegan
+        };
+        let reason = match death {
+            Death::Died => "its orchestrator died: it was killed, or the machine went down".to_owned(),
+            Death::NeverBegan | Death::ProjectBusy => orchestrator::last_words(&self.log),
+        };
+        self.end_lost(death, reason).await
+    }
+
+    async fn end_lost(&mut self, death: Death, reason: String) -> Next {
+        let is_ours = self.run.origin == RunOrigin::Server;
+        if death == Death::Died && is_ours {
+            // Before it is stored as ended: a server that dies in between does it again.
+            self.end_leftovers().await;
+        }
+        let recovery = if is_ours { self.shared.options.recovery } else { Recovery::Fail };
+        let mut effects = Vec::new();
+        let host = &self.shared.options.host;
+        let committed = self
+            .commit(|change, view| {
+                effects = change.run.life.step(LifeEvent::Lost(death, recovery)).unwrap_or_default();
+                let state = change.run.life.state;
+                let fields = json!({"reason": reason, "state": state.as_str()});
+                match death {
+                    Death::ProjectBusy if state == RunState::Queued => {
+                        change.push(event("run_requeued", &fields))
+                    }
+                    Death::Died => change.push(event("orchestrator_died", &fields)),
+                    _ => change.push(event("run_not_started", &fields)),
+                }
+                if state.is_final() {
+                    change.run.ended_at = Some(clock::now());
+                    change.run.reason = Some(reason.clone());
+                    change.run.totals = totals(view);
+                    change.run.view = status_document(host, &change.run, view);
+                    let status = if state == RunState::Cancelled { "CANCELLED" } else { "FAILED" };
+                    change.push(event("run_finished", &json!({"status": status, "reason": reason})));
+                }
+                Vec::new()
+            })
+            .await;
+        if !committed {
+            return Next::End;
+        }
+        if effects.contains(&LifeEffect::RemoveWorkspace) && self.run.has_own_workspace() {
+            let path = self.run.workspace.clone();
+            let _ = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
+        }
+        if effects.contains(&LifeEffect::Start) && Box::pin(self.start()).await {
+            return Next::Follow;
+        }
+        Next::End
+    }
+
+    async fn end_leftovers(&self) {
+        let (path, id) = (self.run.workspace.clone(), self.run.id.clone());
+        let ended = tokio::task::spawn_blocking(move || {
+            CliqDir::open(&path).map_or(0, |dir| cliq_orchestrator::end_dead_run(&dir, id.as_str(), GRACE))
+        });
+        if let Ok(processes @ 1..) = ended.await {
+            tracing::info!(run = %self.run.id, processes, "what a dead orchestrator left is ended");
+        }
+    }
+}
+
+/// What a follower does after a loss.
+enum Next {
+    Follow,
+    End,
+}
+
+async fn exited(child: &mut Option<Child>) {
+    match child {
+        Some(child) => drop(child.wait().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether a journal is of this run.
+fn is_of(records: &[Record], run: &Run) -> bool {
+    records.iter().any(
+        |record| matches!(&record.event, RunEvent::RunStarted { run_id, .. } if run_id == run.id.as_str()),
+    )
+}
+
+/// An event of the journal as it is stored.
+fn stored(record: &Record) -> NewRunEvent {
+    let line = String::from_utf8(record.encode()).unwrap_or_default();
+    let value: Value = serde_json::from_str(&line).unwrap_or_default();
+    let kind = value["event"].as_str().unwrap_or("unknown").to_owned();
+    NewRunEvent { ts: record.ts.as_str().to_owned(), kind, data: line.trim_end().to_owned() }
+}
+
+/// Applies an event of the journal to the run.
+fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifeEffect> {
+    let step = match event {
+        RunEvent::RunStarted { team, .. } => {
+            run.team.clone_from(team);
+            run.started_at = Some(ts.to_owned());
+            LifeEvent::Began
+        }
+        RunEvent::RunResumed { .. } => {
+            run.ended_at = None;
+            run.reason = None;
+            run.phase = None;
+            if run.life.state.is_final() { LifeEvent::TakenUp } else { LifeEvent::Began }
+        }
+        RunEvent::RunFinished { status, reason, phase } => {
+            run.ended_at = Some(ts.to_owned());
+            run.reason.clone_from(reason);
+            run.phase = phase.as_ref().map(ToString::to_string);
+            LifeEvent::Ended(match status {
+                PipelineStatus::Completed => RunState::Completed,
+                PipelineStatus::Escalated => RunState::Escalated,
+                PipelineStatus::Failed => RunState::Failed,
+                PipelineStatus::Cancelled => RunState::Cancelled,
+            })
+        }
+        _ => return Vec::new(),
+    };
+    run.life.step(step).unwrap_or_default()
+}
+
+fn totals(view: &RunView) -> RunTotals {
+    let Some(usage) = view.usage() else { return RunTotals::default() };
+    RunTotals { tokens_in: usage.tokens_in, tokens_out: usage.tokens_out, cost_usd: usage.cost_usd }
+}
+
+/// The document of `cliq status --json`, with the runs of team phases where the workspace still has them.
+pub(crate) fn status_document(host: &Host, run: &Run, view: &RunView) -> Value {
+    match CliqDir::open(&run.workspace) {
+        Ok(dir) => {
+            let project = Project::of(dir, host.clone());
+            RunStatus { view, project: &project }.document()
+        }
+        Err(_) => json!(view),
+    }
+}

@@ -1,0 +1,107 @@
+//! The process of a run: `cliq run --headless` in the run's project.
+//!
+//! Its standard output is the run's log file, which is locked. The process inherits the lock, and so does a process that is
+//! about to become it: whoever finds the file locked knows that the orchestrator lives, however the server that started it ended.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, SeekFrom};
+use std::process::Stdio;
+
+use camino::Utf8Path;
+use cliq_fs::{CliqDir, PipelineStatus, ProjectLock, write_status};
+use cliq_project::Host;
+use cliq_runs::Run;
+use tokio::process::{Child, Command};
+
+/// How much of the end of a log is a reason.
+const TAIL: u64 = 4096;
+
+/// Starts the orchestrator of a run. It does not end with the server.
+pub(super) fn start(host: &Host, run: &Run, log: &Utf8Path) -> std::io::Result<Child> {
+    if let Some(dir) = log.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let file = File::options().create(true).append(true).open(log)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(std::io::Error::other("its orchestrator lives")),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let request = &run.request;
+    let mut command = Command::new(&host.program);
+    command.args(["-C", run.workspace.as_str(), "run", "--headless", "--run-id", run.id.as_str()]);
+    if run.life.resume {
+        command.arg("--resume");
+        if let Some(from) = &request.from {
+            command.args(["--from", from]);
+        }
+    } else {
+        command.arg("--force");
+        for (key, value) in &request.inputs {
+            command.args(["--input", &format!("{key}={value}")]);
+        }
+    }
+    if let Some(agent) = &request.agent {
+        command.args(["--agent", agent]);
+    }
+    if let Some(n) = request.max_parallel {
+        command.args(["--max-parallel", &n.to_string()]);
+    }
+    if let Some(tokens) = request.budget.tokens {
+        command.args(["--budget-tokens", &tokens.to_string()]);
+    }
+    if let Some(usd) = request.budget.usd {
+        command.args(["--budget-usd", &usd.to_string()]);
+    }
+    command
+        .env_remove("CLIQ_ADMIN_TOKEN")
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        // What a terminal sends to the server's group is not for the run.
+        .process_group(0);
+    command.spawn()
+}
+
+/// Whether the orchestrator that writes this log lives.
+pub(super) fn is_alive(log: &Utf8Path) -> bool {
+    let Ok(file) = File::open(log) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// Whether any orchestrator works in a project.
+pub(super) fn is_project_busy(workspace: &Utf8Path) -> bool {
+    CliqDir::open(workspace).is_ok_and(|dir| ProjectLock::holder(&dir).is_ok_and(|holder| holder.is_some()))
+}
+
+/// Asks the orchestrator that works in a project to stop, as `cliq cancel` does.
+pub(super) fn send_cancel(workspace: &Utf8Path) {
+    let sent = CliqDir::open(workspace).and_then(|dir| {
+        if cliq_fs::read_status(&dir).is_none() {
+            write_status(&dir, PipelineStatus::Cancelled)
+        } else {
+            Ok(())
+        }
+    });
+    if let Err(error) = sent {
+        tracing::warn!(%error, "the request to cancel cannot be handed over; it is tried again");
+    }
+}
+
+/// What an orchestrator said at its end: its errors and hints, else its last lines.
+pub(super) fn last_words(log: &Utf8Path) -> String {
+    let read = || -> std::io::Result<String> {
+        let mut file = File::open(log)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let text = read().unwrap_or_default();
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let begin = lines.iter().rposition(|line| line.starts_with("error:"));
+    let words = lines[begin.unwrap_or(lines.len().saturating_sub(5))..].join("; ");
+    words.trim_start_matches("error: ").to_owned()
+}

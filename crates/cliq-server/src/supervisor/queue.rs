@@ -1,0 +1,69 @@
+//! The queue of runs: first in, first out, a place for at most `server.max_runs`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cliq_runs::{LifeEvent, RunOrigin};
+use serde_json::json;
+
+use super::follower::{Begin, follow};
+use super::{ChangeError, Shared, event, orchestrator, update};
+
+/// How often the queue is looked at without a reason: a project may have become free.
+const POLL: Duration = Duration::from_secs(1);
+/// How many of the queue are looked at: runs whose project is busy are passed over.
+const LOOK_AT: u32 = 200;
+
+/// Gives free places to runs until the server stops.
+pub(super) async fn run(shared: Arc<Shared>) {
+    loop {
+        if let Err(error) = dispatch(&shared).await {
+            tracing::error!(%error, "the queue cannot be read; it is tried again");
+        }
+        tokio::select! {
+            () = shared.stopping.cancelled() => return,
+            () = shared.queue.notified() => {}
+            () = tokio::time::sleep(POLL) => {}
+        }
+    }
+}
+
+async fn dispatch(shared: &Arc<Shared>) -> Result<(), ChangeError> {
+    let waiting = shared.store.queue(LOOK_AT).await?;
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let active = shared.store.active().await?;
+    let own = active.iter().filter(|run| run.origin == RunOrigin::Server).count();
+    let mut free = shared.options.max_runs.saturating_sub(own);
+    let mut busy: HashSet<_> = active.into_iter().map(|run| run.workspace).collect();
+    for run in waiting {
+        if free == 0 || shared.stopping.is_cancelled() {
+            break;
+        }
+        if busy.contains(&run.workspace)
+            || shared.is_followed(&run.id)
+            || orchestrator::is_project_busy(&run.workspace)
+        {
+            continue;
+        }
+        let dispatched = update(shared, &run.id, |change| {
+            change.run.life.step(LifeEvent::Dispatched)?;
+            change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
+            Ok(())
+        })
+        .await;
+        match dispatched {
+            Ok((run, ())) => {
+                free -= 1;
+                busy.insert(run.workspace.clone());
+                follow(shared, run, Begin::Start);
+            }
+            // It was cancelled at this moment.
+            Err(ChangeError::NotAllowed(_) | ChangeError::NoRun) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! Repositories that a caller wants in a fresh workspace (SPEC section 17: https and ssh, public hosts, no credentials in logs).
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use cliq_project::{Host, ProjectError};
+
+/// How long a clone may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A repository that may be cloned.
+struct Repository<'a> {
+    url: &'a str,
+    host: &'a str,
+    /// The directory that it is cloned into.
+    name: &'a str,
+}
+
+/// Checks the form of an address. The address itself is not quoted where it may contain a password.
+pub(crate) fn check_repository(url: &str) -> Result<(), String> {
+    parse(url).map(drop)
+}
+
+fn parse(url: &str) -> Result<Repository<'_>, String> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("ssh://"));
+    let Some(rest) = rest else {
+        return Err("a repository is named by an https:// or ssh:// address".to_owned());
+    };
+    let (authority, path) = rest.split_once('/').ok_or("the address of a repository has no path")?;
+    let (user, host) =
+        authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+    if user.is_some_and(|user| user.contains(':') || url.starts_with("https://")) {
+        return Err("the address of a repository must not contain a password or token".to_owned());
+    }
+    let host = host.split(':').next().unwrap_or_default();
+    let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./~+".contains(&b));
+    if host.is_empty() || host.starts_with('-') || !plain(host) || !plain(path) || path.contains("..") {
+        return Err(format!("{host:?} and its path are no address of a repository"));
+    }
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let name = name.strip_suffix(".git").unwrap_or(name);
+    if name.is_empty() || name.starts_with('.') || name.starts_with('-') {
+        return Err("the address of a repository has no name at its end".to_owned());
+    }
+    Ok(Repository { url, host, name })
+}
+
+/// Whether every address of a host is public.
+fn is_public(host: &str) -> Result<bool, String> {
+    let addresses = (host, 443).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
+    Ok(addresses.map(|address| address.ip()).all(is_public_address))
+}
+
+fn is_public_address(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [a, b, ..] = v4.octets();
+            let shared = a == 100 && (64..128).contains(&b);
+            let reserved = a == 0 || a >= 240 || (a == 192 && b == 0) || (a == 198 && (18..20).contains(&b));
+            !(v4.is_private()
+                || v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_multicast()
+                || v4.is_broadcast()
+                || v4.is_documentation()
+                || shared
+                || reserved)
+        }
+        IpAddr::V6(v6) => {
+            if let Some(v4) = v6.to_ipv4() {
+                return is_public_address(IpAddr::V4(v4));
+            }
+            // Only 2000::/3 is given out, and of it 2001:db8::/32 to documents and 2002::/16 to IPv4 within.
+            let [first, second, ..] = v6.segments();
+            (first & 0xe000) == 0x2000 && first != 0x2002 && !(first == 0x2001 && second == 0x0db8)
+        }
+    }
+}
+
+/// Clones repositories, a directory each.
+pub(super) fn clone(host: &Host, repos: &[String], workspace: &Utf8Path) -> Result<(), ProjectError> {
+    let mut names = BTreeSet::new();
+    for url in repos {
+        let failed = |message: String| ProjectError::GitFailed { url: url.clone(), message };
+        let repository = parse(url).map_err(failed)?;
+        if !names.insert(repository.name) {
+            return Err(failed(format!("two repositories are named {}", repository.name)));
+        }
+        if !is_public(repository.host).map_err(failed)? {
+            return Err(failed("its host has an address that is not public".to_owned()));
+        }
+        clone_one(host, &repository, workspace)?;
+    }
+    Ok(())
+}
+
+fn clone_one(host: &Host, repository: &Repository<'_>, workspace: &Utf8Path) -> Result<(), ProjectError> {
+    let git = host.environment.find_program("git").ok_or(ProjectError::NoGit)?;
+    let log = workspace.join(".cliq").join(format!("clone-{}.log", repository.name));
+    let mut child = Command::new(git)
+        // No other transport, whatever the configuration of git says; no redirect to another host.
+        .args([
+            "-c",
+            "protocol.allow=never",
+            "-c",
+            "protocol.https.allow=always",
+            "-c",
+            "protocol.ssh.allow=always",
+        ])
+        .args(["-c", "http.followRedirects=false"])
+        .args(["clone", "--quiet", "--depth", "1", "--no-recurse-submodules", "--", repository.url])
+        .arg(workspace.join(repository.name))
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&log)?)
+        .spawn()?;
+    let deadline = Instant::now() + PATIENCE;
+    let failed = |message: String| ProjectError::GitFailed { url: repository.url.to_owned(), message };
+    loop {
+        if let Some(status) = child.try_wait()? {
+            let text = cliq_fs::read_text(&log, 64 * 1024).unwrap_or_default();
+            return if status.success() { Ok(()) } else { Err(failed(text.trim().to_owned())) };
+        }
+        if Instant::now() > deadline {
+            child.kill()?;
+            child.wait()?;
+            return Err(failed(format!("it took longer than {} s", PATIENCE.as_secs())));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_addresses() {
+        for url in
+            ["https://github.com/a/b.git", "ssh://git@host.example/a/b", "https://host.example:8443/a/~b/c"]
+        {
+            assert_eq!(check_repository(url), Ok(()), "{url}");
+        }
+        for url in [
+            "",
+            "file:///etc",
+            "ext::sh -c id",
+            "--upload-pack=x",
+            "git@host:a/b",
+            "http://host/a",
+            "https://",
+            "https://host",
+            "https://-oProxyCommand=x/a",
+            "https://u:p@host/a",
+            "https://token@host/a",
+            "https://host/../../a",
+            "https://host/",
+            "https://host/a b",
+            "https://host/.git",
+            "https://ho$t/a",
+            "/etc",
+            "https://host/a?x=1",
+        ] {
+            assert!(check_repository(url).is_err(), "{url}");
+        }
+        assert!(!check_repository("https://me:hush@host/a").unwrap_err().contains("hush"));
+    }
+
+    #[test]
+    fn private_addresses() {
+        for address in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "255.255.255.255",
+            "224.0.0.1",
+            "198.18.0.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "fc00::1",
+            "::ffff:10.0.0.1",
+            "::ffff:127.0.0.1",
+            "2002:7f00:1::",
+            "ff02::1",
+            "2001:db8::1",
+            "64:ff9b::7f00:1",
+        ] {
+            assert!(!is_public_address(address.parse().unwrap()), "{address}");
+        }
+        for address in ["140.82.121.3", "1.1.1.1", "2606:4700::1111"] {
+            assert!(is_public_address(address.parse().unwrap()), "{address}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Removes runs whose end is long ago, with their workspaces and logs (setting `server.retention`).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cliq_gateway::GatewayError;
+use cliq_runs::RunId;
+
+use super::{Shared, workspace};
+use crate::clock;
+
+/// How often old runs are looked for.
+const EVERY: Duration = Duration::from_secs(600);
+/// The first look, once the server has settled.
+const FIRST: Duration = Duration::from_secs(5);
+const BATCH: u32 = 200;
+
+/// Removes what is old until the server stops.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut wait = FIRST;
+    loop {
+        tokio::select! {
+            () = shared.stopping.cancelled() => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+        wait = EVERY.min(shared.options.retention);
+        match remove_old(&shared).await {
+            Ok(0) => {}
+            Ok(runs) => tracing::info!(runs, "old runs are removed"),
+            Err(error) => tracing::error!(%error, "old runs cannot be removed; it is tried again"),
+        }
+    }
+}
+
+async fn remove_old(shared: &Shared) -> Result<usize, GatewayError> {
+    shared.store.remove_expired_tokens(&clock::now()).await?;
+    let before = clock::ago(shared.options.retention);
+    let mut removed = 0;
+    loop {
+        let old = shared.store.ended_before(&before, BATCH).await?;
+        if old.is_empty() || shared.stopping.is_cancelled() {
+            break;
+        }
+        for run in &old {
+            // The row last: what is left of files after a crash is found by it.
+            if run.has_own_workspace() {
+                let path = run.workspace.clone();
+                let done = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
+                if let Ok(Err(error)) = done {
+                    tracing::warn!(%error, "a workspace cannot be removed");
+                }
+            }
+            let _ = std::fs::remove_file(shared.log_file(&run.id));
+            shared.store.remove_run(&run.id).await?;
+            removed += 1;
+        }
+    }
+    remove_abandoned(shared).await?;
+    let active: HashSet<RunId> = shared.store.active().await?.into_iter().map(|run| run.id).collect();
+    shared.hub.retain(|id| active.contains(id));
+    Ok(removed)
+}
+
+/// Removes workspaces whose run is not in the store: a server died between making the one and storing the other.
+async fn remove_abandoned(shared: &Shared) -> Result<(), GatewayError> {
+    let entries = shared.options.workspace_root.read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
+    for entry in entries {
+        let Some(id) = RunId::parse(entry.file_name()) else { continue };
+        if shared.store.run(&id).await?.is_none() {
+            let path = entry.into_path();
+            let _ = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
+        }
+    }
+    Ok(())
+}

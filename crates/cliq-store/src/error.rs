@@ -1,0 +1,83 @@
+//! What a person should know of an error of the database.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use cliq_gateway::GatewayError;
+
+use crate::location::Location;
+
+/// Whether the connection is of no use any more.
+pub(crate) fn is_broken(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::WorkerCrashed
+        | sqlx::Error::PoolClosed => true,
+        // 57P01 to 57P03: the server shuts down, crashed, or starts; 08: the connection failed; 25006: it became a read-only
+        // replica; 57P05: it was idle for too long.
+        sqlx::Error::Database(said) => said
+            .code()
+            .is_some_and(|code| code.starts_with("57P") || code.starts_with("08") || code == "25006"),
+        _ => false,
+    }
+}
+
+/// The error, with what can be done about it.
+pub(crate) fn explain(location: &Location, patience: Duration, error: sqlx::Error) -> GatewayError {
+    match location {
+        Location::Sqlite(path) => explain_sqlite(path, patience, error),
+        Location::Postgres(_) => explain_postgres(location.to_string(), patience, error),
+    }
+}
+
+fn explain_sqlite(path: &camino::Utf8Path, patience: Duration, error: sqlx::Error) -> GatewayError {
+    let database = path.to_string();
+    let (code, message) = match &error {
+        sqlx::Error::Database(said) => {
+            (said.code().and_then(|code| code.parse::<u32>().ok()), said.message().to_owned())
+        }
+        _ => (None, String::new()),
+    };
+    // The low byte is the kind of error; the others say more about it. 4874: there is no room for the index of the log.
+    match code.map(|code| if code == 4874 { 13 } else { code & 0xff }) {
+        Some(5 | 6) => GatewayError::Locked { database, seconds: patience.as_secs() },
+        Some(8) => GatewayError::ReadOnly { database },
+        Some(11 | 26) => GatewayError::Corrupt { database, message },
+        Some(13) => GatewayError::Full { database },
+        // The database says no more than that; what the system says of the file is more.
+        Some(14 | 23) => {
+            match std::fs::OpenOptions::new().append(true).open(path).map_err(|error| error.kind()) {
+                Err(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
+                    GatewayError::ReadOnly { database }
+                }
+                _ => GatewayError::Open { database, message },
+            }
+        }
+        _ => GatewayError::Database { database, source: error.into() },
+    }
+}
+
+fn explain_postgres(database: String, patience: Duration, error: sqlx::Error) -> GatewayError {
+    let broken = is_broken(&error);
+    let (code, message) = match &error {
+        sqlx::Error::Database(said) => {
+            (said.code().map(std::borrow::Cow::into_owned), said.message().to_owned())
+        }
+        other => (None, other.to_string()),
+    };
+    match code.as_deref() {
+        // Lock not available, and a statement that was cancelled for waiting.
+        Some("55P03" | "57014" | "40P01") => GatewayError::Locked { database, seconds: patience.as_secs() },
+        Some("25006") => GatewayError::ReadOnly { database },
+        Some("53100") => GatewayError::Full { database },
+        Some("XX001" | "XX002") => GatewayError::Corrupt { database, message },
+        // 28: it refuses the user; 3D000: no such database; 42501: no right; 53300: too many connections.
+        Some(code) if code.starts_with("28") || matches!(code, "3D000" | "42501" | "53300") => {
+            GatewayError::Unreachable { database, message }
+        }
+        _ if broken => GatewayError::Unreachable { database, message },
+        _ => GatewayError::Database { database, source: error.into() },
+    }
+}

@@ -1,0 +1,32 @@
+//! The database of cliq: the signal queue, plans, runs with their events, registered projects, tokens (SPEC sections 12 and 15).
+//!
+//! [`SqlStore`] implements [`cliq_gateway::Store`] and [`cliq_runs::RunStore`] for SQLite and PostgreSQL with the same statements;
+//! the same tests run on both. No other crate knows SQL.
+//!
+//! Each function is one statement or one transaction: all of it happens, or nothing. A commit is on the disk before it is
+//! reported. A connection that breaks is replaced at the next call.
+
+mod connection;
+mod error;
+mod instances;
+mod location;
+mod migrations;
+mod plans;
+mod queue;
+mod reaper;
+mod rows;
+mod run_events;
+mod runs;
+mod statement;
+mod store;
+mod time;
+mod tokens;
+
+pub use location::{BadDatabaseUrl, Location};
+pub use migrations::FORMAT;
+pub use store::{Options, SqlStore};
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -1,0 +1,82 @@
+//! The format of the database: forward only, one transaction, a newer format is refused.
+
+use crate::connection::{Connection, Target, Tx};
+use crate::statement::arguments;
+
+/// The format that this version makes and knows.
+pub const FORMAT: i64 = 2;
+
+/// The scripts that lead from each format to the next, for SQLite and PostgreSQL.
+const SCRIPTS: [(&str, &str); 2] = [
+    (include_str!("schema/1.sqlite.sql"), include_str!("schema/1.postgres.sql")),
+    (include_str!("schema/2.sqlite.sql"), include_str!("schema/2.postgres.sql")),
+];
+
+/// Brings the database to [`FORMAT`]. Gives the format that it has then: a newer one is left alone.
+pub(crate) async fn migrate(connection: &mut Connection) -> Result<i64, sqlx::Error> {
+    if connection.is_postgres() {
+        let sql = "CREATE TABLE IF NOT EXISTS cliq_format (only_row BIGINT PRIMARY KEY DEFAULT 1 CHECK (only_row = 1), format BIGINT NOT NULL)";
+        // Two that create it at the same moment: one of them hears of a conflict in the catalog.
+        if format(connection).await.is_err() && connection.run(sql, arguments![]).await.is_err() {
+            connection.run(sql, arguments![]).await?;
+        }
+    }
+    let found = format(connection).await?;
+    if found >= FORMAT {
+        return Ok(found);
+    }
+    let mut transaction = connection.begin().await?;
+    if transaction.is_postgres() {
+        transaction.script("LOCK TABLE cliq_format IN ACCESS EXCLUSIVE MODE").await?;
+    }
+    // Another process may have been faster.
+    let found = format(&mut transaction).await?;
+    if found >= FORMAT {
+        return Ok(found);
+    }
+    let done = usize::try_from(found).unwrap_or(0);
+    for (sqlite, postgres) in SCRIPTS.into_iter().skip(done) {
+        transaction.script(if transaction.is_postgres() { postgres } else { sqlite }).await?;
+    }
+    record_format(&mut transaction).await?;
+    transaction.commit().await?;
+    Ok(FORMAT)
+}
+
+async fn format(target: &mut impl Formatted) -> Result<i64, sqlx::Error> {
+    let sql = if target.has_table_of_formats() {
+        "SELECT format AS user_version FROM cliq_format"
+    } else {
+        "PRAGMA user_version"
+    };
+    let answer = target.run(sql, arguments![]).await?;
+    // SQLite gives a 32-bit number here.
+    answer.rows.first().map_or(Ok(0), |row| row.integer("user_version"))
+}
+
+async fn record_format(transaction: &mut Tx<'_>) -> Result<(), sqlx::Error> {
+    const { assert!(FORMAT == 2, "the numbers in the statements below are FORMAT") };
+    if transaction.is_postgres() {
+        let sql =
+            "INSERT INTO cliq_format (format) VALUES (2) ON CONFLICT (only_row) DO UPDATE SET format = 2";
+        transaction.run(sql, arguments![]).await.map(drop)
+    } else {
+        transaction.script("PRAGMA user_version = 2").await
+    }
+}
+
+trait Formatted: Target {
+    fn has_table_of_formats(&self) -> bool;
+}
+
+impl Formatted for Connection {
+    fn has_table_of_formats(&self) -> bool {
+        self.is_postgres()
+    }
+}
+
+impl Formatted for Tx<'_> {
+    fn has_table_of_formats(&self) -> bool {
+        self.is_postgres()
+    }
+}

@@ -1,0 +1,185 @@
+//! The signal queue (SPEC section 12).
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cliq_gateway::{
+    Claim, Filter, Finish, GatewayError, NewSignal, Outcome, PlanEvent, PlanRow, Signal, SignalStatus, Step,
+    Store,
+};
+
+use crate::connection::{Connection, Target};
+use crate::rows::signal;
+use crate::statement::arguments;
+use crate::store::{SqlStore, on};
+use crate::time::{ago, now};
+use crate::{plans, reaper};
+
+/// How long the identity of a bridged file is remembered: far longer than the file can outlive its row.
+const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
+
+const CLAIM_SQLITE: &str = "UPDATE signals SET status = 'processing', claimed_by = $1, claimed_at = $2 WHERE id = (SELECT id FROM signals WHERE project = $3 AND status = 'pending' ORDER BY created_at, id LIMIT 1) RETURNING *";
+/// Others claim at the same moment: each takes the oldest that no other is about to take.
+const CLAIM_POSTGRES: &str = "UPDATE signals SET status = 'processing', claimed_by = $1, claimed_at = $2 WHERE id = (SELECT id FROM signals WHERE project = $3 AND status = 'pending' ORDER BY created_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *";
+
+const INSERT_SQLITE: &str = "INSERT INTO signals (project, plan_file, signal_type, payload, status, created_at) VALUES ($1, $2, $3, $4, 'pending', $5)";
+const INSERT_POSTGRES: &str = "INSERT INTO signals (project, plan_file, signal_type, payload, status, created_at) VALUES ($1, $2, $3, $4, 'pending', $5) RETURNING id";
+
+pub(crate) async fn insert(
+    target: &mut impl Target,
+    is_postgres: bool,
+    project: &str,
+    signal: &NewSignal,
+) -> Result<i64, sqlx::Error> {
+    let (kind, payload, now) = (signal.kind().as_str(), signal.payload_text(), now());
+    let arguments = arguments![project, signal.plan().as_str(), kind, &payload, &now];
+    let answer = target.run(if is_postgres { INSERT_POSTGRES } else { INSERT_SQLITE }, arguments).await?;
+    answer.rows.first().map_or(Ok(answer.inserted), |row| row.integer("id"))
+}
+
+pub(crate) async fn finish(
+    target: &mut impl Target,
+    claim: &Claim,
+    finish: &Finish,
+) -> Result<Outcome, sqlx::Error> {
+    let (status, result) = match finish {
+        Finish::Done(result) => (SignalStatus::Done, result),
+        Finish::Failed(why) => (SignalStatus::Failed, why),
+    };
+    let answer = target
+        .run(
+            "UPDATE signals SET status = $1, processed_at = $2, result = $3 WHERE id = $4 AND status = 'processing' AND claimed_by = $5",
+            arguments![status.as_str(), &now(), result, claim.signal(), claim.holder()],
+        )
+        .await?;
+    Ok(if answer.changed == 1 { Outcome::Applied } else { Outcome::Stale })
+}
+
+async fn insert_from_file(
+    connection: &mut Connection,
+    project: &str,
+    signal: &NewSignal,
+    identity: &str,
+) -> Result<i64, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    let is_postgres = transaction.is_postgres();
+    if is_postgres {
+        // Two bridges with the same file: one waits for the other.
+        transaction.script("LOCK TABLE bridged_files IN SHARE ROW EXCLUSIVE MODE").await?;
+    }
+    let sql = "SELECT signal_id FROM bridged_files WHERE identity = $1";
+    if let Some(row) = transaction.run(sql, arguments![identity]).await?.rows.first() {
+        return row.integer("signal_id");
+    }
+    let id = insert(&mut transaction, is_postgres, project, signal).await?;
+    let sql = "INSERT INTO bridged_files (identity, signal_id, bridged_at) VALUES ($1, $2, $3)";
+    transaction.run(sql, arguments![identity, id, &now()]).await?;
+    let sql = "DELETE FROM bridged_files WHERE bridged_at < $1";
+    transaction.run(sql, arguments![&ago(REMEMBERED)]).await?;
+    transaction.commit().await?;
+    Ok(id)
+}
+
+async fn list(connection: &mut Connection, filter: &Filter) -> Result<Vec<Signal>, sqlx::Error> {
+    let answer = connection
+        .run(
+            "SELECT * FROM (SELECT * FROM signals WHERE ($1 IS NULL OR project = $1) AND ($2 IS NULL OR plan_file = $2) AND ($3 IS NULL OR status = $3) ORDER BY id DESC LIMIT $4) AS newest ORDER BY id",
+            arguments![
+                filter.project.as_deref(),
+                filter.plan.as_deref(),
+                filter.status.map(SignalStatus::as_str),
+                filter.limit.map_or(i64::MAX, i64::from)
+            ],
+        )
+        .await?;
+    answer.rows.iter().map(signal).collect()
+}
+
+#[async_trait]
+impl Store for SqlStore {
+    async fn create(&self, project: &str, signal: &NewSignal) -> Result<i64, GatewayError> {
+        on!(self.writer(), connection => {
+            let is_postgres = connection.is_postgres();
+            insert(connection, is_postgres, project, signal).await
+        })
+    }
+
+    async fn create_from_file(
+        &self,
+        project: &str,
+        signal: &NewSignal,
+        identity: &str,
+    ) -> Result<i64, GatewayError> {
+        on!(self.writer(), connection => insert_from_file(connection, project, signal, identity).await)
+    }
+
+    async fn forget_file(&self, identity: &str) -> Result<(), GatewayError> {
+        let sql = "DELETE FROM bridged_files WHERE identity = $1";
+        on!(self.writer(), connection => connection.run(sql, arguments![identity]).await.map(drop))
+    }
+
+    async fn claim(&self, project: &str, worker: &str) -> Result<Option<(Claim, Signal)>, GatewayError> {
+        // Unlike any other claim, of this worker too.
+        let holder = format!("{worker}#{}", uuid::Uuid::now_v7().simple());
+        let claimed = on!(self.writer(), connection => async {
+            let sql = if connection.is_postgres() { CLAIM_POSTGRES } else { CLAIM_SQLITE };
+            let answer = connection.run(sql, arguments![&holder, &now(), project]).await?;
+            answer.rows.first().map(signal).transpose()
+        }.await)?;
+        Ok(claimed.map(|signal| (Claim::new(signal.id, holder), signal)))
+    }
+
+    async fn finish(&self, claim: &Claim, how: &Finish) -> Result<Outcome, GatewayError> {
+        on!(self.writer(), connection => finish(connection, claim, how).await)
+    }
+
+    async fn reset_stuck(&self, age: Duration) -> Result<Vec<i64>, GatewayError> {
+        on!(self.writer(), connection => reaper::expired(connection, age).await)
+    }
+
+    async fn reset_claims(&self, worker: &str) -> Result<Vec<i64>, GatewayError> {
+        on!(self.writer(), connection => reaper::of_worker(connection, worker).await)
+    }
+
+    async fn retry(&self, id: i64) -> Result<bool, GatewayError> {
+        let sql = "UPDATE signals SET status = 'pending', claimed_by = '', claimed_at = '', processed_at = '', result = '' WHERE id = $1 AND status = 'failed'";
+        on!(self.writer(), connection => {
+            connection.run(sql, arguments![id]).await.map(|answer| answer.changed == 1)
+        })
+    }
+
+    async fn signals(&self, filter: &Filter) -> Result<Vec<Signal>, GatewayError> {
+        on!(self.reader(), connection => list(connection, filter).await)
+    }
+
+    async fn signal(&self, id: i64) -> Result<Option<Signal>, GatewayError> {
+        let sql = "SELECT * FROM signals WHERE id = $1";
+        on!(self.reader(), connection => async {
+            connection.run(sql, arguments![id]).await?.rows.first().map(signal).transpose()
+        }.await)
+    }
+
+    async fn projects(&self) -> Result<Vec<String>, GatewayError> {
+        let sql =
+            "SELECT project FROM plans UNION SELECT project FROM signals WHERE status = 'pending' ORDER BY 1";
+        on!(self.reader(), connection => async {
+            connection.run(sql, arguments![]).await?.rows.iter().map(|row| row.text("project")).collect()
+        }.await)
+    }
+
+    async fn plans(&self, project: Option<&str>) -> Result<Vec<PlanRow>, GatewayError> {
+        on!(self.reader(), connection => plans::list(connection, project).await)
+    }
+
+    async fn plan(&self, project: &str, name: &str) -> Result<Option<PlanRow>, GatewayError> {
+        on!(self.reader(), connection => plans::find(connection, project, name).await)
+    }
+
+    async fn apply(&self, step: &Step) -> Result<Outcome, GatewayError> {
+        on!(self.writer(), connection => plans::apply(connection, step).await)
+    }
+
+    async fn events(&self, project: &str, plan: &str, after: i64) -> Result<Vec<PlanEvent>, GatewayError> {
+        on!(self.reader(), connection => plans::events(connection, project, plan, after).await)
+    }
+}

@@ -1,0 +1,119 @@
+//! Rows as values.
+
+use cliq_gateway::{PlanEvent, PlanRow, Signal, SignalStatus};
+use cliq_runs::{Instance, Life, Run, RunId, RunOrigin, RunState, RunTotals, Scope, Token, TokenKind};
+
+use crate::statement::Row;
+
+fn unknown(column: &str, found: &str) -> sqlx::Error {
+    let source = format!("`{found}` is no value of this column").into();
+    sqlx::Error::ColumnDecode { index: column.to_owned(), source }
+}
+
+/// The value of a column that a word stands for.
+fn word<T>(row: &Row, column: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, sqlx::Error> {
+    let text = row.text(column)?;
+    parse(&text).ok_or_else(|| unknown(column, &text))
+}
+
+pub(crate) fn signal(row: &Row) -> Result<Signal, sqlx::Error> {
+    Ok(Signal {
+        id: row.integer("id")?,
+        project: row.text("project")?,
+        plan: row.text("plan_file")?,
+        kind: row.text("signal_type")?,
+        payload: row.text("payload")?,
+        status: word(row, "status", SignalStatus::parse)?,
+        created_at: row.text("created_at")?,
+        claimed_by: row.text("claimed_by")?,
+        claimed_at: row.text("claimed_at")?,
+        processed_at: row.text("processed_at")?,
+        result: row.text("result")?,
+    })
+}
+
+pub(crate) fn plan(row: &Row) -> Result<PlanRow, sqlx::Error> {
+    Ok(PlanRow {
+        project: row.text("project")?,
+        name: row.text("name")?,
+        state: row.text("state")?,
+        document: row.text("document")?,
+        version: row.integer("version")?,
+        created_at: row.text("created_at")?,
+        updated_at: row.text("updated_at")?,
+    })
+}
+
+pub(crate) fn plan_event(row: &Row) -> Result<PlanEvent, sqlx::Error> {
+    Ok(PlanEvent {
+        id: row.integer("id")?,
+        plan: row.text("plan")?,
+        at: row.text("at")?,
+        kind: row.text("kind")?,
+        from: row.text("from_state")?,
+        to: row.text("to_state")?,
+        signal: row.optional_integer("signal_id")?,
+        detail: serde_json::from_str(&row.text("detail")?).unwrap_or_default(),
+    })
+}
+
+pub(crate) fn instance(row: &Row) -> Result<Instance, sqlx::Error> {
+    Ok(Instance {
+        id: row.text("id")?,
+        path: row.text("path")?.into(),
+        registered_at: row.text("registered_at")?,
+    })
+}
+
+pub(crate) fn run(row: &Row) -> Result<Run, sqlx::Error> {
+    let request = row.text("request")?;
+    let view = row.text("view")?;
+    Ok(Run {
+        id: word(row, "id", RunId::parse)?,
+        instance: row.optional_text("instance")?,
+        team: row.text("team")?,
+        origin: word(row, "origin", |text| {
+            [RunOrigin::Server, RunOrigin::Project].into_iter().find(|origin| origin.as_str() == text)
+        })?,
+        caller: row.text("caller")?,
+        request: serde_json::from_str(&request).map_err(|_| unknown("request", &request))?,
+        workspace: row.text("workspace")?.into(),
+        life: Life {
+            state: word(row, "state", RunState::parse)?,
+            cancel_requested: row.flag("cancel_requested")?,
+            began: row.flag("began")?,
+            resume: row.flag("resume")?,
+            recoveries: u32::try_from(row.integer("recoveries")?).unwrap_or(u32::MAX),
+        },
+        reason: row.optional_text("reason")?,
+        phase: row.optional_text("phase")?,
+        queued_at: row.text("queued_at")?,
+        started_at: row.optional_text("started_at")?,
+        ended_at: row.optional_text("ended_at")?,
+        totals: totals(row)?,
+        view: serde_json::from_str(&view).unwrap_or_default(),
+        journal_lines: row.count("journal_lines")?,
+        last_event: row.integer("last_event")?,
+        version: row.integer("version")?,
+    })
+}
+
+pub(crate) fn totals(row: &Row) -> Result<RunTotals, sqlx::Error> {
+    Ok(RunTotals {
+        tokens_in: row.count("tokens_in")?,
+        tokens_out: row.count("tokens_out")?,
+        cost_usd: row.optional_real("cost_usd")?,
+    })
+}
+
+pub(crate) fn token(row: &Row) -> Result<Token, sqlx::Error> {
+    Ok(Token {
+        id: row.text("id")?,
+        label: row.text("label")?,
+        scope: word(row, "scope", Scope::parse)?,
+        created_at: row.text("created_at")?,
+        expires_at: row.optional_text("expires_at")?,
+        kind: word(row, "kind", TokenKind::parse)?,
+        hash: row.text("hash")?,
+    })
+}

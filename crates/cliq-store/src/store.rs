@@ -1,0 +1,159 @@
+//! The store: connections, and what happens when one breaks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cliq_gateway::GatewayError;
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::connection::Connection;
+use crate::error::{explain, is_broken};
+use crate::location::Location;
+use crate::migrations::{self, FORMAT};
+
+/// How long to wait for others to end their transactions, and for a server to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// How long to wait for others to end their transactions, and for a server to answer.
+    pub patience: Duration,
+    /// Whether lists and single rows are read on a connection of their own, so that they do not wait for writers. For servers.
+    pub separate_reader: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { patience: PATIENCE, separate_reader: false }
+    }
+}
+
+/// Signals, plans, runs and tokens in a database. Clones share its connections.
+#[derive(Debug, Clone)]
+pub struct SqlStore {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    location: Location,
+    options: Options,
+    /// One, and no pool of them: SQLite takes one writer at a time, and handing a connection around costs as much as a
+    /// statement. `None` once it broke.
+    writer: Mutex<Option<Connection>>,
+    reader: Mutex<Option<Connection>>,
+}
+
+/// A connection that is in use.
+pub(crate) struct Held<'a> {
+    store: &'a SqlStore,
+    connection: MutexGuard<'a, Option<Connection>>,
+}
+
+impl SqlStore {
+    /// Opens the database, makes it where there is none, and brings it to the format of this version.
+    ///
+    /// # Errors
+    /// It cannot be opened or reached, is damaged, or was made by a newer cliq. Nothing is changed then.
+    pub async fn open(location: &Location) -> Result<Self, GatewayError> {
+        Self::open_with(location, Options::default()).await
+    }
+
+    /// As [`Self::open`], with options.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub async fn open_with(location: &Location, options: Options) -> Result<Self, GatewayError> {
+        if let Location::Sqlite(path) = location
+            && let Some(dir) = path.parent()
+        {
+            std::fs::create_dir_all(dir).map_err(|source| GatewayError::File {
+                action: "create",
+                path: dir.to_owned(),
+                source,
+            })?;
+        }
+        let inner =
+            Inner { location: location.clone(), options, writer: Mutex::new(None), reader: Mutex::new(None) };
+        let store = Self { inner: Arc::new(inner) };
+        let mut held = store.writer().await?;
+        let found = migrations::migrate(held.connection()).await;
+        let found = held.done(found)?;
+        if found > FORMAT {
+            return Err(GatewayError::Newer { database: location.to_string(), found, known: FORMAT });
+        }
+        Ok(store)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn location(&self) -> &Location {
+        &self.inner.location
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    /// It does not.
+    pub async fn check(&self) -> Result<(), GatewayError> {
+        use crate::connection::Target;
+        let mut held = self.reader().await?;
+        let answer = held.connection().run("SELECT 1 AS one", &[]).await;
+        held.done(answer.map(drop))
+    }
+
+    pub(crate) async fn writer(&self) -> Result<Held<'_>, GatewayError> {
+        self.hold(&self.inner.writer).await
+    }
+
+    pub(crate) async fn reader(&self) -> Result<Held<'_>, GatewayError> {
+        let separate = self.inner.options.separate_reader;
+        self.hold(if separate { &self.inner.reader } else { &self.inner.writer }).await
+    }
+
+    async fn hold<'a>(&'a self, slot: &'a Mutex<Option<Connection>>) -> Result<Held<'a>, GatewayError> {
+        let mut connection = slot.lock().await;
+        if connection.is_none() {
+            let opened = Connection::open(&self.inner.location, self.inner.options.patience).await;
+            *connection = Some(opened.map_err(|error| self.explain(error))?);
+        }
+        Ok(Held { store: self, connection })
+    }
+
+    fn explain(&self, error: sqlx::Error) -> GatewayError {
+        explain(&self.inner.location, self.inner.options.patience, error)
+    }
+}
+
+impl Held<'_> {
+    #[expect(
+        clippy::expect_used,
+        reason = "`hold` fills the slot, and only `done` empties it, which consumes this"
+    )]
+    pub(crate) fn connection(&mut self) -> &mut Connection {
+        self.connection.as_mut().expect("a held connection is open")
+    }
+
+    /// Gives the connection back. One that broke is replaced at the next call.
+    pub(crate) fn done<T>(mut self, result: Result<T, sqlx::Error>) -> Result<T, GatewayError> {
+        result.map_err(|error| {
+            if is_broken(&error) {
+                *self.connection = None;
+            }
+            self.store.explain(error)
+        })
+    }
+}
+
+/// Runs `$work` on a connection that is held: `on!(self.writer(), connection => work(connection).await)`.
+macro_rules! on {
+    ($held:expr, $connection:ident => $work:expr) => {{
+        let mut held = $held.await?;
+        let $connection = held.connection();
+        let result = $work;
+        held.done(result)
+    }};
+}
+pub(crate) use on;

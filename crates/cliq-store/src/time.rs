@@ -1,0 +1,17 @@
+//! Times as they are stored: UTC, with milliseconds (SPEC section 2).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+pub(crate) fn now() -> String {
+    stamp(Timestamp::now())
+}
+
+pub(crate) fn ago(age: Duration) -> String {
+    stamp(Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN))
+}
+
+fn stamp(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}

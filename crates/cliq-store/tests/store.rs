@@ -1,0 +1,54 @@
+//! The store, on SQLite and on a real PostgreSQL: one suite for both, real processes that are killed, broken databases.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failure here is the failure of a test")]
+
+#[path = "store/database_failures.rs"]
+mod database_failures;
+#[path = "store/migrations.rs"]
+mod migrations;
+#[path = "store/place.rs"]
+mod place;
+#[path = "store/postgres_failures.rs"]
+mod postgres_failures;
+#[path = "store/processes.rs"]
+mod processes;
+#[path = "store/queue.rs"]
+mod queue;
+#[path = "store/runs.rs"]
+mod runs;
+
+/// Runs each test on SQLite, and all of them on one PostgreSQL server, each in a database of its own.
+macro_rules! on_both {
+    ($($module:ident :: $name:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test] async fn $name() { crate::$module::$name(&crate::place::Place::sqlite()).await; })*
+        }
+
+        #[tokio::test]
+        async fn the_same_suite_on_postgresql() {
+            let Some(server) = cliq_testkit::PostgresServer::start() else { return };
+            $(
+                println!("{}", stringify!($name));
+                crate::$module::$name(&crate::place::Place::postgres(&server)).await;
+            )*
+        }
+    };
+}
+
+on_both! {
+    queue::a_signal_is_claimed_once_and_finished_once,
+    queue::a_stale_worker_cannot_finish_what_was_claimed_anew,
+    queue::a_worker_that_begins_again_takes_back_its_own_claims,
+    queue::a_plan_changes_with_all_that_belongs_to_it_or_not_at_all,
+    queue::files_come_in_whole_and_in_order,
+    queue::files_that_are_alike,
+    queue::a_newer_file_replaces_what_a_crash_left,
+    runs::a_run_is_stored_as_it_is,
+    runs::a_change_from_an_old_version_is_refused_with_its_events,
+    runs::lists_have_each_run_once,
+    runs::the_queue_is_first_in_first_out,
+    runs::a_project_is_registered_once,
+    runs::a_revoked_token_is_gone,
+    runs::usage_is_summed_by_team,
+    migrations::opening_again_changes_nothing,
+    processes::each_signal_is_processed_exactly_once,
+}

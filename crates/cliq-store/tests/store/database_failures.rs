@@ -1,0 +1,83 @@
+//! Databases and files that are not as they should be: a clear error, and nothing lost.
+
+use std::fs;
+use std::time::Duration;
+
+use cliq_gateway::{Filter, GatewayError, Signal, Store};
+use cliq_store::{Location, SqlStore};
+use sqlx::Connection;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+
+use crate::place::{Place, patience, signal};
+
+async fn bare(place: &Place) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(place.database());
+    SqliteConnection::connect_with(&options).await.expect("connected")
+}
+
+async fn all(store: &SqlStore) -> Vec<Signal> {
+    store.signals(&Filter::default()).await.expect("listed")
+}
+
+#[tokio::test]
+async fn a_locked_database_is_waited_for_and_then_named() {
+    let place = Place::sqlite();
+    let store = SqlStore::open_with(&place.location(), patience(Duration::from_millis(100))).await.unwrap();
+    let mut other = bare(&place).await;
+    let held = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
+    let error = store.create("p", &signal("plan_start", "")).await.expect_err("it is locked");
+    assert!(matches!(error, GatewayError::Locked { .. }), "{error}");
+    assert!(error.to_string().contains("cliq.db is locked by another program"), "{error}");
+    held.rollback().await.unwrap();
+    store.create("p", &signal("plan_start", "")).await.expect("it is free");
+    assert_eq!(all(&store).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_newer_format_is_left_alone() {
+    let place = Place::sqlite();
+    drop(place.store().await);
+    sqlx::query("PRAGMA user_version = 7").execute(&mut bare(&place).await).await.unwrap();
+    let error = SqlStore::open(&place.location()).await.expect_err("it is newer");
+    assert!(matches!(error, GatewayError::Newer { found: 7, known: 2, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_left_alone() {
+    let place = Place::sqlite();
+    fs::create_dir_all(place.path("home")).unwrap();
+    let text = "this is somebody's diary, of more than a hundred bytes. ".repeat(20);
+    fs::write(place.database(), &text).unwrap();
+    let error = SqlStore::open(&place.location()).await.expect_err("it is none");
+    assert!(matches!(error, GatewayError::Corrupt { .. }), "{error:?}");
+    assert_eq!(fs::read_to_string(place.database()).unwrap(), text);
+}
+
+#[tokio::test]
+async fn damage_is_named() {
+    let place = Place::sqlite();
+    let store = place.store().await;
+    for n in 0..200 {
+        store.create("p", &signal("review-changes", &format!("{n} {}", "x".repeat(300)))).await.unwrap();
+    }
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut bare(&place).await).await.unwrap();
+    drop(store);
+    let mut bytes = fs::read(place.database()).unwrap();
+    for page in bytes.chunks_mut(4096).skip(3) {
+        page.fill(0xee);
+    }
+    fs::write(place.database(), bytes).unwrap();
+    let store = SqlStore::open(&place.location()).await.expect("its first pages are fine");
+    let error = store.signals(&Filter::default()).await.expect_err("the others are not");
+    assert!(matches!(error, GatewayError::Corrupt { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be() {
+    let place = Place::sqlite();
+    fs::write(place.path("home"), "a file").unwrap();
+    let error = SqlStore::open(&place.location()).await.expect_err("its directory is a file");
+    assert!(error.to_string().contains("home"), "{error}");
+    let error = SqlStore::open(&Location::Sqlite(place.path(""))).await.expect_err("it is a directory");
+    assert!(matches!(error, GatewayError::Open { .. }), "{error:?}");
+}

@@ -1,0 +1,217 @@
+//! Runs, their events and queue, registered projects, tokens.
+
+use std::collections::BTreeMap;
+
+use cliq_gateway::Outcome;
+use cliq_runs::{
+    Change, Instance, Life, LifeEvent, NewRunEvent, NewToken, Run, RunCursor, RunFilter, RunId, RunOrigin,
+    RunRequest, RunState, RunStore, RunTotals, Scope, TokenKind,
+};
+use serde_json::json;
+
+use crate::place::Place;
+
+fn new_run(team: &str, queued_at: &str) -> Run {
+    Run {
+        id: RunId::generate(),
+        instance: None,
+        team: team.to_owned(),
+        origin: RunOrigin::Server,
+        caller: "ci".to_owned(),
+        request: RunRequest {
+            team: Some(team.to_owned()),
+            requirement: Some("Build \u{1f980} it".to_owned()),
+            inputs: BTreeMap::from([("branch".to_owned(), "x'; DROP TABLE runs; --".to_owned())]),
+            ..RunRequest::default()
+        },
+        workspace: "/w".into(),
+        life: Life::default(),
+        reason: None,
+        phase: None,
+        queued_at: queued_at.to_owned(),
+        started_at: None,
+        ended_at: None,
+        totals: RunTotals::default(),
+        view: json!({"phases": []}),
+        journal_lines: 0,
+        last_event: 0,
+        version: 0,
+    }
+}
+
+fn event(kind: &str) -> NewRunEvent {
+    NewRunEvent {
+        ts: "2026-01-01T00:00:00.000Z".into(),
+        kind: kind.into(),
+        data: json!({"event": kind}).to_string(),
+    }
+}
+
+fn change(run: &Run, kinds: &[&str]) -> Change {
+    let mut change = Change::of(run.clone());
+    kinds.iter().for_each(|kind| change.push(event(kind)));
+    change
+}
+
+async fn add(store: &impl RunStore, run: &Run) {
+    assert_eq!(store.change(&change(run, &["run_queued"])).await.unwrap(), Outcome::Applied);
+}
+
+pub(crate) async fn a_run_is_stored_as_it_is(place: &Place) {
+    let store = place.store().await;
+    let mut run = new_run("@local/a", "2026-01-01T00:00:00.000Z");
+    add(&store, &run).await;
+    let stored = store.run(&run.id).await.unwrap().expect("it is there");
+    (run.version, run.last_event) = (1, 1);
+    assert_eq!(stored, run);
+    run.life.step(LifeEvent::Dispatched).unwrap();
+    run.life.step(LifeEvent::CancelRequested).unwrap();
+    run.life.step(LifeEvent::Began).unwrap();
+    run.instance = Some("cliq-abc".into());
+    run.reason = Some("why".into());
+    run.phase = Some("build".into());
+    run.started_at = Some("2026-01-01T00:00:01.000Z".into());
+    run.ended_at = Some("2026-01-01T00:00:02.000Z".into());
+    run.totals = RunTotals { tokens_in: 1 << 40, tokens_out: 7, cost_usd: Some(0.25) };
+    run.view = json!({"phases": [{"name": "a"}]});
+    run.journal_lines = 12;
+    assert_eq!(store.change(&change(&run, &["a", "b"])).await.unwrap(), Outcome::Applied);
+    (run.version, run.last_event) = (2, 3);
+    assert_eq!(store.run(&run.id).await.unwrap().expect("it is there"), run);
+    let events = store.run_events(&run.id, 1, 10).await.unwrap();
+    assert_eq!(events.iter().map(|e| (e.id, e.kind.as_str())).collect::<Vec<_>>(), [(2, "a"), (3, "b")]);
+    assert_eq!(events[0].data, r#"{"event":"a"}"#);
+    assert_eq!(store.run_events(&run.id, 0, 2).await.unwrap().len(), 2);
+    store.remove_run(&run.id).await.unwrap();
+    assert!(store.run(&run.id).await.unwrap().is_none());
+    assert!(store.run_events(&run.id, 0, 10).await.unwrap().is_empty());
+}
+
+pub(crate) async fn a_change_from_an_old_version_is_refused_with_its_events(place: &Place) {
+    let store = place.store().await;
+    let run = new_run("@local/a", "2026-01-01T00:00:00.000Z");
+    add(&store, &run).await;
+    assert_eq!(store.change(&change(&run, &["twice"])).await.unwrap(), Outcome::Stale);
+    let stored = store.run(&run.id).await.unwrap().unwrap();
+    assert_eq!(store.change(&change(&stored, &["one"])).await.unwrap(), Outcome::Applied);
+    assert_eq!(store.change(&change(&stored, &["other"])).await.unwrap(), Outcome::Stale);
+    let kinds: Vec<String> =
+        store.run_events(&run.id, 0, 10).await.unwrap().into_iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, ["run_queued", "one"]);
+}
+
+pub(crate) async fn lists_have_each_run_once(place: &Place) {
+    let store = place.store().await;
+    let mut ids = Vec::new();
+    for n in 0..25 {
+        let mut run = new_run(if n % 2 == 0 { "@local/a" } else { "@local/b" }, "2026-01-01T00:00:00.000Z");
+        if n % 5 == 0 {
+            run.life.step(LifeEvent::CancelRequested).unwrap();
+        }
+        run.instance = (n % 3 == 0).then(|| "cliq-x".to_owned());
+        add(&store, &run).await;
+        ids.push(run.id);
+    }
+    ids.reverse();
+    let all = async |filter: RunFilter| {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let filter = RunFilter { after: after.clone(), limit: 4, ..filter.clone() };
+            let page = store.runs(&filter).await.unwrap();
+            let Some(last) = page.last() else { return found };
+            after = Some(RunCursor(last.id.clone()));
+            found.extend(page.into_iter().map(|run| run.id));
+        }
+    };
+    assert_eq!(all(RunFilter::default()).await, ids);
+    let team = |team: &str| RunFilter { team: Some(team.to_owned()), ..RunFilter::default() };
+    assert_eq!(all(team("@local/b")).await.len(), 12);
+    assert_eq!(all(team("@local/c")).await.len(), 0);
+    let states = |states: &[RunState]| RunFilter { states: states.to_vec(), ..RunFilter::default() };
+    assert_eq!(all(states(&[RunState::Cancelled])).await.len(), 5);
+    assert_eq!(all(states(&[RunState::Cancelled, RunState::Queued])).await, ids);
+    let mut both = team("@local/a");
+    both.states = vec![RunState::Cancelled];
+    assert_eq!(all(both.clone()).await.len(), 3);
+    both.instance = Some("cliq-x".into());
+    assert_eq!(all(both).await.len(), 1);
+    let instance = RunFilter { instance: Some("cliq-x".into()), ..states(&[RunState::Queued]) };
+    assert_eq!(all(instance).await.len(), 7);
+    let counts = store.counts().await.unwrap();
+    assert!(counts.contains(&(RunState::Queued, 20)) && counts.contains(&(RunState::Cancelled, 5)));
+    assert!(counts.contains(&(RunState::Failed, 0)));
+}
+
+pub(crate) async fn the_queue_is_first_in_first_out(place: &Place) {
+    let store = place.store().await;
+    let late = new_run("@local/late", "2026-01-01T00:00:02.000Z");
+    let early = new_run("@local/early", "2026-01-01T00:00:01.000Z");
+    let mut active = new_run("@local/active", "2026-01-01T00:00:00.000Z");
+    active.life.step(LifeEvent::Dispatched).unwrap();
+    for run in [&late, &early, &active] {
+        add(&store, run).await;
+    }
+    let teams = |runs: Vec<Run>| runs.into_iter().map(|run| run.team).collect::<Vec<_>>();
+    assert_eq!(teams(store.queue(10).await.unwrap()), ["@local/early", "@local/late"]);
+    assert_eq!(teams(store.queue(1).await.unwrap()), ["@local/early"]);
+    assert_eq!(teams(store.active().await.unwrap()), ["@local/active"]);
+    let mut ended = store.run(&early.id).await.unwrap().unwrap();
+    ended.life.step(LifeEvent::CancelRequested).unwrap();
+    ended.ended_at = Some("2026-01-02T00:00:00.000Z".into());
+    assert_eq!(store.change(&Change::of(ended)).await.unwrap(), Outcome::Applied);
+    assert_eq!(store.ended_before("2026-01-02T00:00:00.000Z", 9).await.unwrap().len(), 0);
+    assert_eq!(store.ended_before("2026-01-03T00:00:00.000Z", 9).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn a_project_is_registered_once(place: &Place) {
+    let store = place.store().await;
+    let instance = |path: &str| Instance {
+        id: "cliq-abc".into(),
+        path: path.into(),
+        registered_at: "2026-01-01T00:00:00.000Z".into(),
+    };
+    let first = store.add_instance(&instance("/b")).await.unwrap();
+    assert_eq!(store.add_instance(&instance("/b")).await.unwrap(), first);
+    let copy = store.add_instance(&instance("/a")).await.unwrap();
+    assert_eq!(copy.id, "cliq-abc-2", "a copy of a project has the same id file");
+    assert_eq!(store.instances().await.unwrap(), [copy, first.clone()]);
+    assert_eq!(store.instance("cliq-abc").await.unwrap(), Some(first));
+    assert!(store.forget_instance("cliq-abc").await.unwrap());
+    assert!(!store.forget_instance("cliq-abc").await.unwrap());
+}
+
+pub(crate) async fn a_revoked_token_is_gone(place: &Place) {
+    let store = place.store().await;
+    let make = |kind, label: &str, expires: Option<&str>| {
+        let now = "2026-01-01T00:00:00.000Z";
+        NewToken::generate(kind, label, Scope::Run, now, expires.map(str::to_owned)).expect("random numbers")
+    };
+    let (secret, token) = make(TokenKind::Api, "ci", None);
+    let (_, session) = make(TokenKind::Session, "browser", Some("2026-01-02T00:00:00.000Z"));
+    store.add_token(&token).await.unwrap();
+    store.add_token(&session).await.unwrap();
+    let found = store.token(secret.id()).await.unwrap().expect("it is there");
+    assert!(found.accepts(&secret, "2027-01-01T00:00:00.000Z"));
+    assert_eq!(store.tokens().await.unwrap(), [found], "sessions are not listed");
+    store.remove_expired_tokens("2026-01-03T00:00:00.000Z").await.unwrap();
+    assert!(store.token(&session.id).await.unwrap().is_none());
+    assert!(store.revoke_token(secret.id()).await.unwrap());
+    assert!(!store.revoke_token(secret.id()).await.unwrap());
+    assert!(store.token(secret.id()).await.unwrap().is_none());
+}
+
+pub(crate) async fn usage_is_summed_by_team(place: &Place) {
+    let store = place.store().await;
+    for (team, tokens_in, cost_usd) in
+        [("@local/a", 5, Some(0.5)), ("@local/a", 6, None), ("@local/b", 1, None)]
+    {
+        let mut run = new_run(team, "2026-01-02T00:00:00.000Z");
+        run.totals = RunTotals { tokens_in, tokens_out: 1, cost_usd };
+        add(&store, &run).await;
+    }
+    add(&store, &new_run("@local/old", "2026-01-01T00:00:00.000Z")).await;
+    let totals = store.totals("2026-01-02T00:00:00.000Z").await.unwrap();
+    let a = RunTotals { tokens_in: 11, tokens_out: 2, cost_usd: Some(0.5) };
+    let b = RunTotals { tokens_in: 1, tokens_out: 1, cost_usd: None };
+    assert_eq!(totals, [("@local/a".to_owned(), 2, a), ("@local/b".to_owned(), 1, b)]);
+}

@@ -1,0 +1,8 @@
+//! What tests of several crates share. For tests only: its functions panic where something is wrong.
+#![expect(clippy::expect_used, clippy::print_stderr, reason = "a failure here is the failure of a test")]
+
+mod not_run;
+mod postgres;
+
+pub use not_run::not_run;
+pub use postgres::PostgresServer;
