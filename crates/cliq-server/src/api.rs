@@ -18,16 +18,17 @@ mod usage;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::http::StatusCode;
 use axum::routing::get;
-use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::{Modify, OpenApi as _};
+use utoipa::openapi::{OpenApi, Ref, RefOr};
+use utoipa::{Modify, OpenApi as _, PartialSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::access::COOKIE;
 use crate::app::App;
-use crate::problem::Problem;
+use crate::problem::{PROBLEM_JSON, Problem};
 pub(crate) use files::{FileEntry, FileKind, entries};
 pub(crate) use handoffs::{list as list_handoffs, read as read_handoff};
 pub(crate) use input::{Form, Path, Query};
@@ -116,13 +117,37 @@ fn described() -> OpenApiRouter<Arc<App>> {
 /// The OpenAPI description of the API.
 #[must_use]
 pub fn openapi() -> OpenApi {
-    described().into_openapi()
+    complete(described().into_openapi())
+}
+
+/// Every response needs a description: those of success say no more than their status. All problems are of one schema.
+fn complete(mut openapi: OpenApi) -> OpenApi {
+    let components = openapi.components.get_or_insert_default();
+    components.schemas.insert("Problem".to_owned(), <Problem as PartialSchema>::schema());
+    let items = openapi.paths.paths.values_mut();
+    let operations = items.flat_map(|item| [&mut item.get, &mut item.post, &mut item.delete]).flatten();
+    for (status, response) in operations.flat_map(|operation| &mut operation.responses.responses) {
+        if let RefOr::T(response) = response
+            && response.description.is_empty()
+        {
+            let code = status.parse().ok().and_then(|code| StatusCode::from_u16(code).ok());
+            code.and_then(|code| code.canonical_reason())
+                .unwrap_or("Response")
+                .clone_into(&mut response.description);
+        }
+        if let RefOr::T(response) = response
+            && let Some(RefOr::T(content)) = response.content.get_mut(PROBLEM_JSON)
+        {
+            content.schema = Some(RefOr::Ref(Ref::from_schema_name("Problem")));
+        }
+    }
+    openapi
 }
 
 /// The routes of the API.
 pub(crate) fn router() -> Router<Arc<App>> {
     let (router, description) = described().split_for_parts();
-    let text: Arc<str> = description.to_json().unwrap_or_default().into();
+    let text: Arc<str> = complete(description).to_json().unwrap_or_default().into();
     let serve = move || {
         let text = Arc::clone(&text);
         async move { ([("content-type", "application/json")], text.to_string()) }

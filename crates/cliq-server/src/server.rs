@@ -98,14 +98,8 @@ impl Server {
         session_token: &str,
         stopping: CancellationToken,
     ) -> Result<Self, ServerError> {
-        let address = options.address;
-        if !address.ip().is_loopback() && options.tls.is_none() && !options.insecure_http {
-            return Err(ServerError::Insecure(address));
-        }
-        let admin_token = options.admin_token.as_ref().map(cliq_settings::Secret::reveal);
-        if admin_token.is_some_and(|token| token.len() < MIN_ADMIN_TOKEN) {
-            return Err(ServerError::WeakAdminToken);
-        }
+        options.check()?;
+        let (address, admin_token) = (options.address, options.admin_token());
         let tls = options.tls.as_ref().map(acceptor).transpose()?;
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|source| ServerError::Listen { address, source })?;
@@ -176,6 +170,26 @@ impl Server {
         listener::serve(self.listener, router(&self.app), limits, metrics, stopping).await;
         tidy.abort();
         self.app.supervisor.stop().await;
+    }
+}
+
+impl ServerOptions {
+    /// What can be known to be wrong before the server starts.
+    ///
+    /// # Errors
+    /// The options are insecure, or the certificate is wrong.
+    pub fn check(&self) -> Result<(), ServerError> {
+        if !self.address.ip().is_loopback() && self.tls.is_none() && !self.insecure_http {
+            return Err(ServerError::Insecure(self.address));
+        }
+        if self.admin_token().is_some_and(|token| token.len() < MIN_ADMIN_TOKEN) {
+            return Err(ServerError::WeakAdminToken);
+        }
+        self.tls.as_ref().map(acceptor).transpose().map(drop)
+    }
+
+    fn admin_token(&self) -> Option<&str> {
+        self.admin_token.as_ref().map(cliq_settings::Secret::reveal)
     }
 }
 

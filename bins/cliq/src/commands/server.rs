@@ -95,6 +95,7 @@ fn options_of(args: &ServerRunArgs) -> Result<ServerOptions, Failure> {
         }
         _ => None,
     };
+    options.check()?;
     Ok(options)
 }
 

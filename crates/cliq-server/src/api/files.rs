@@ -86,7 +86,7 @@ pub(crate) fn entries(workspace: &camino::Utf8Path, relative: &str) -> Result<Ve
 }
 
 /// Lists a directory of a run's workspace.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/files", tag = "runs", params(("id" = String, Path, description = "The run."), FileQuery),
+#[utoipa::path(get, path = "/api/v1/runs/{id}/files", operation_id = "list_files", tag = "runs", params(("id" = String, Path, description = "The run."), FileQuery),
     responses((status = 200, body = Directory), Reading))]
 pub(crate) async fn files(
     _: Reader,
@@ -101,7 +101,7 @@ pub(crate) async fn files(
 }
 
 /// The content of a file of a run's workspace, at most 64 MiB. It is sent for saving, not for showing.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/files/content", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/files/content", operation_id = "get_file", tag = "runs",
     params(("id" = String, Path, description = "The run."), FileQuery),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), Reading))]
 pub(crate) async fn content(

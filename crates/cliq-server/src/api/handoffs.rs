@@ -59,7 +59,7 @@ pub(crate) fn read(run: &Run, from: &str, to: &str) -> Result<String, Problem> {
 }
 
 /// Lists the handoffs of a run.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/handoffs", tag = "runs", params(("id" = String, Path, description = "The run.")),
+#[utoipa::path(get, path = "/api/v1/runs/{id}/handoffs", operation_id = "list_handoffs", tag = "runs", params(("id" = String, Path, description = "The run.")),
     responses((status = 200, body = Handoffs), Reading))]
 pub(crate) async fn handoffs(
     _: Reader,
@@ -72,7 +72,7 @@ pub(crate) async fn handoffs(
 }
 
 /// A handoff (`docs/protocol.md`), at most 16 MiB.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/handoffs/{from}/{to}", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/handoffs/{from}/{to}", operation_id = "get_handoff", tag = "runs",
     params(("id" = String, Path, description = "The run."), ("from" = String, Path, description = "The phase that wrote it."),
         ("to" = String, Path, description = "The phase that reads it.")),
     responses((status = 200, body = Object), Reading))]

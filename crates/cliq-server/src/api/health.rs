@@ -12,13 +12,13 @@ use crate::app::App;
 use crate::problem::Problem;
 
 /// Whether the server lives. Needs no token.
-#[utoipa::path(get, path = "/healthz", tag = "server", security(()), responses((status = 200, body = String, content_type = "text/plain; charset=utf-8"), Reading))]
+#[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "server", security(()), responses((status = 200, body = String, content_type = "text/plain; charset=utf-8"), Reading))]
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
 /// Whether the server can work: the database answers, and it does not stop. Needs no token.
-#[utoipa::path(get, path = "/readyz", tag = "server", security(()), responses((status = 200, body = String, content_type = "text/plain; charset=utf-8"), Reading))]
+#[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "server", security(()), responses((status = 200, body = String, content_type = "text/plain; charset=utf-8"), Reading))]
 pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
     if app.stopping.is_cancelled() {
         return Err(Problem::unavailable("the server stops"));
@@ -28,7 +28,7 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, 
 }
 
 /// Figures in the text format of Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, body = String, content_type = "text/plain; version=0.0.4"), Reading))]
+#[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", tag = "server", responses((status = 200, body = String, content_type = "text/plain; version=0.0.4"), Reading))]
 pub(crate) async fn metrics(_: Reader, State(app): State<Arc<App>>) -> Result<impl IntoResponse, Problem> {
     let counts = app.runs.counts().await?;
     let text = app.metrics.render(&counts, app.hub.subscribers(), app.started.elapsed().as_secs());

@@ -33,7 +33,7 @@ pub(crate) struct NewInstance {
 }
 
 /// Lists the registered projects.
-#[utoipa::path(get, path = "/api/v1/instances", tag = "instances", responses((status = 200, body = Instances), Reading))]
+#[utoipa::path(get, path = "/api/v1/instances", operation_id = "list_instances", tag = "instances", responses((status = 200, body = Instances), Reading))]
 pub(crate) async fn list(_: Reader, State(app): State<Arc<App>>) -> Result<axum::Json<Instances>, Problem> {
     Ok(axum::Json(Instances { instances: app.runs.instances().await? }))
 }
@@ -57,7 +57,7 @@ pub(crate) async fn register(app: &App, path: &str) -> Result<Instance, Problem>
 }
 
 /// Registers a project: runs can be started in it, and those that people start there by `cliq run` are shown.
-#[utoipa::path(post, path = "/api/v1/instances", tag = "instances", request_body = NewInstance,
+#[utoipa::path(post, path = "/api/v1/instances", operation_id = "register_instance", tag = "instances", request_body = NewInstance,
     responses((status = 201, body = Instance), Reading, Changing))]
 pub(crate) async fn register_project(
     _: Admin,
@@ -74,7 +74,7 @@ pub(crate) async fn find(app: &App, id: &str) -> Result<Instance, Problem> {
 }
 
 /// A registered project.
-#[utoipa::path(get, path = "/api/v1/instances/{id}", tag = "instances", params(("id" = String, Path, description = "The project.")),
+#[utoipa::path(get, path = "/api/v1/instances/{id}", operation_id = "get_instance", tag = "instances", params(("id" = String, Path, description = "The project.")),
     responses((status = 200, body = Instance), Reading))]
 pub(crate) async fn get(
     _: Reader,
@@ -85,7 +85,7 @@ pub(crate) async fn get(
 }
 
 /// Forgets a project. Its files and the record of its runs stay.
-#[utoipa::path(delete, path = "/api/v1/instances/{id}", tag = "instances", params(("id" = String, Path, description = "The project.")),
+#[utoipa::path(delete, path = "/api/v1/instances/{id}", operation_id = "forget_instance", tag = "instances", params(("id" = String, Path, description = "The project.")),
     responses((status = 204, description = "It is forgotten."), Reading))]
 pub(crate) async fn forget(
     _: Admin,

@@ -100,7 +100,7 @@ pub(crate) fn part(run: &Run, name: &str, offset: i64, limit: u64) -> Result<(Ve
 }
 
 /// Lists the logs of a run.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/logs", tag = "runs", params(("id" = String, Path, description = "The run.")),
+#[utoipa::path(get, path = "/api/v1/runs/{id}/logs", operation_id = "list_logs", tag = "runs", params(("id" = String, Path, description = "The run.")),
     responses((status = 200, body = Logs), Reading))]
 pub(crate) async fn logs(
     _: Reader,
@@ -113,7 +113,7 @@ pub(crate) async fn logs(
 }
 
 /// A part of a log, as it was printed. `X-Next-Offset` is where the next part begins, `X-Log-Size` how large the log is now.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/logs/{name}", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/logs/{name}", operation_id = "get_log", tag = "runs",
     params(("id" = String, Path, description = "The run."), ("name" = String, Path, description = "The log, as it is listed."), PartQuery),
     responses((status = 200, body = String, content_type = "text/plain; charset=utf-8",
         headers(("x-next-offset" = u64, description = "Where the next part begins."), ("x-log-size" = u64, description = "The size of the log now."))), Reading))]

@@ -97,7 +97,7 @@ async fn locate(app: &App, id: &str, plan: &str) -> Result<(Project, PlanName), 
 }
 
 /// Lists the plans of a project.
-#[utoipa::path(get, path = "/api/v1/instances/{id}/plans", tag = "plans", params(("id" = String, Path, description = "The project.")),
+#[utoipa::path(get, path = "/api/v1/instances/{id}/plans", operation_id = "list_plans", tag = "plans", params(("id" = String, Path, description = "The project.")),
     responses((status = 200, body = PlanList), Reading))]
 pub(crate) async fn list(
     _: Reader,
@@ -109,7 +109,7 @@ pub(crate) async fn list(
 }
 
 /// A plan with its tasks, jobs and questions.
-#[utoipa::path(get, path = "/api/v1/instances/{id}/plans/{plan}", tag = "plans",
+#[utoipa::path(get, path = "/api/v1/instances/{id}/plans/{plan}", operation_id = "get_plan", tag = "plans",
     params(("id" = String, Path, description = "The project."), ("plan" = String, Path, description = "The plan.")),
     responses((status = 200, body = Object), Reading))]
 pub(crate) async fn get(
@@ -123,7 +123,7 @@ pub(crate) async fn get(
 }
 
 /// What happened to a plan.
-#[utoipa::path(get, path = "/api/v1/instances/{id}/plans/{plan}/events", tag = "plans",
+#[utoipa::path(get, path = "/api/v1/instances/{id}/plans/{plan}/events", operation_id = "list_plan_events", tag = "plans",
     params(("id" = String, Path, description = "The project."), ("plan" = String, Path, description = "The plan."), AfterQuery),
     responses((status = 200, body = PlanEvents), Reading))]
 pub(crate) async fn events(
@@ -140,7 +140,7 @@ pub(crate) async fn events(
 }
 
 /// Does something with a plan. A daemon (`cliq daemon`) carries it out.
-#[utoipa::path(post, path = "/api/v1/instances/{id}/plans/{plan}", tag = "plans", request_body = PlanCommand,
+#[utoipa::path(post, path = "/api/v1/instances/{id}/plans/{plan}", operation_id = "command_plan", tag = "plans", request_body = PlanCommand,
     params(("id" = String, Path, description = "The project."), ("plan" = String, Path, description = "The plan.")),
     responses((status = 202, description = "It is done, or will be by the daemon."), Reading, Changing))]
 pub(crate) async fn command(

@@ -186,7 +186,7 @@ pub(crate) async fn summaries(
 }
 
 /// Lists runs, newest first.
-#[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(ListQuery), responses((status = 200, body = RunPage), Reading))]
+#[utoipa::path(get, path = "/api/v1/runs", operation_id = "list_runs", tag = "runs", params(ListQuery), responses((status = 200, body = RunPage), Reading))]
 pub(crate) async fn list(
     _: Reader,
     State(app): State<Arc<App>>,
@@ -218,7 +218,7 @@ pub(crate) async fn list(
 }
 
 /// Starts a run. It waits in a queue until a place is free.
-#[utoipa::path(post, path = "/api/v1/runs", tag = "runs", request_body = NewRun,
+#[utoipa::path(post, path = "/api/v1/runs", operation_id = "start_run", tag = "runs", request_body = NewRun,
     responses((status = 201, body = RunSummary, headers(("location" = String, description = "The address of the run."))), Reading, Changing))]
 pub(crate) async fn start(
     Runner(caller): Runner,
@@ -387,7 +387,7 @@ pub(crate) async fn find(app: &Arc<App>, id: &str) -> Result<(Run, RunDocument),
 }
 
 /// A run with its phases.
-#[utoipa::path(get, path = "/api/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "The run.")),
+#[utoipa::path(get, path = "/api/v1/runs/{id}", operation_id = "get_run", tag = "runs", params(("id" = String, Path, description = "The run.")),
     responses((status = 200, body = RunDocument), Reading))]
 pub(crate) async fn get(
     _: Reader,
@@ -406,7 +406,7 @@ fn refused(error: ChangeError, wish: &str) -> Problem {
 }
 
 /// Cancels a run. One that works ends within seconds; follow its events to see it end.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/cancel", tag = "runs", params(("id" = String, Path, description = "The run.")),
+#[utoipa::path(post, path = "/api/v1/runs/{id}/cancel", operation_id = "cancel_run", tag = "runs", params(("id" = String, Path, description = "The run.")),
     responses((status = 202, body = RunSummary), Reading, Changing))]
 pub(crate) async fn cancel(
     Runner(caller): Runner,
@@ -420,7 +420,7 @@ pub(crate) async fn cancel(
 }
 
 /// Resumes a run that ended: it goes on where it stopped, or from a phase.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/resume", tag = "runs", params(("id" = String, Path, description = "The run.")),
+#[utoipa::path(post, path = "/api/v1/runs/{id}/resume", operation_id = "resume_run", tag = "runs", params(("id" = String, Path, description = "The run.")),
     request_body = Resumption, responses((status = 202, body = RunSummary), Reading, Changing))]
 pub(crate) async fn resume(
     Runner(caller): Runner,
@@ -455,7 +455,7 @@ pub(crate) fn check_phase(app: &App, run: &Run, from: &str) -> Result<(), Proble
 }
 
 /// Tells what happened in a run, why it ended, and what to look at.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/timeline", tag = "runs", params(("id" = String, Path, description = "The run.")),
+#[utoipa::path(get, path = "/api/v1/runs/{id}/timeline", operation_id = "get_timeline", tag = "runs", params(("id" = String, Path, description = "The run.")),
     responses((status = 200, body = Object, description = "The document of `cliq explain --json`."), Reading))]
 pub(crate) async fn timeline(
     _: Reader,
@@ -474,7 +474,7 @@ pub(crate) async fn timeline(
 }
 
 /// The phases of a run as a picture.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/graph.svg", tag = "runs", params(("id" = String, Path, description = "The run.")),
+#[utoipa::path(get, path = "/api/v1/runs/{id}/graph.svg", operation_id = "get_run_graph", tag = "runs", params(("id" = String, Path, description = "The run.")),
     responses((status = 200, body = String, content_type = "image/svg+xml"), Reading))]
 pub(crate) async fn graph(
     _: Reader,

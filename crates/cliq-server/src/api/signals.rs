@@ -66,7 +66,7 @@ fn status(word: &str) -> Result<SignalStatus, Problem> {
 }
 
 /// Lists signals, the oldest first.
-#[utoipa::path(get, path = "/api/v1/signals", tag = "plans", params(SignalQuery), responses((status = 200, body = SignalList), Reading))]
+#[utoipa::path(get, path = "/api/v1/signals", operation_id = "list_signals", tag = "plans", params(SignalQuery), responses((status = 200, body = SignalList), Reading))]
 pub(crate) async fn list(
     _: Reader,
     State(app): State<Arc<App>>,
@@ -87,7 +87,7 @@ pub(crate) async fn list(
 }
 
 /// Puts a signal into the queue.
-#[utoipa::path(post, path = "/api/v1/instances/{id}/signals", tag = "plans", request_body = SignalToEmit,
+#[utoipa::path(post, path = "/api/v1/instances/{id}/signals", operation_id = "emit_signal", tag = "plans", request_body = SignalToEmit,
     params(("id" = String, Path, description = "The project.")), responses((status = 201, body = Object), Reading, Changing))]
 pub(crate) async fn emit(
     _: Runner,
@@ -114,7 +114,7 @@ async fn find(app: &App, id: &str) -> Result<Signal, Problem> {
 }
 
 /// A signal with its payload and its result.
-#[utoipa::path(get, path = "/api/v1/signals/{id}", tag = "plans", params(("id" = String, Path, description = "Its number.")),
+#[utoipa::path(get, path = "/api/v1/signals/{id}", operation_id = "get_signal", tag = "plans", params(("id" = String, Path, description = "Its number.")),
     responses((status = 200, body = Object), Reading))]
 pub(crate) async fn get(
     _: Reader,
@@ -125,7 +125,7 @@ pub(crate) async fn get(
 }
 
 /// Makes a failed signal pending again.
-#[utoipa::path(post, path = "/api/v1/signals/{id}/retry", tag = "plans", params(("id" = String, Path, description = "Its number.")),
+#[utoipa::path(post, path = "/api/v1/signals/{id}/retry", operation_id = "retry_signal", tag = "plans", params(("id" = String, Path, description = "Its number.")),
     responses((status = 200, body = Object), Reading, Changing))]
 pub(crate) async fn retry(
     _: Runner,

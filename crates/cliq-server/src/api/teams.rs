@@ -256,14 +256,14 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Lists the teams that are installed on the server or bundled with it.
-#[utoipa::path(get, path = "/api/v1/teams", tag = "teams", responses((status = 200, body = Teams), Reading))]
+#[utoipa::path(get, path = "/api/v1/teams", operation_id = "list_teams", tag = "teams", responses((status = 200, body = Teams), Reading))]
 pub(crate) async fn list(_: Reader, State(app): State<Arc<App>>) -> Result<axum::Json<Teams>, Problem> {
     let host = app.options.host.clone();
     Ok(axum::Json(Teams { teams: blocking(move || summaries(&host)).await? }))
 }
 
 /// A team with its inputs, phases and problems.
-#[utoipa::path(get, path = "/api/v1/teams/{scope}/{name}", tag = "teams",
+#[utoipa::path(get, path = "/api/v1/teams/{scope}/{name}", operation_id = "get_team", tag = "teams",
     params(("scope" = String, Path, description = "The scope, such as `@cliq`."), ("name" = String, Path, description = "The name in the scope.")),
     responses((status = 200, body = TeamDocument), Reading))]
 pub(crate) async fn get(
@@ -277,7 +277,7 @@ pub(crate) async fn get(
 }
 
 /// The phases of a team as a picture.
-#[utoipa::path(get, path = "/api/v1/teams/{scope}/{name}/graph", tag = "teams",
+#[utoipa::path(get, path = "/api/v1/teams/{scope}/{name}/graph", operation_id = "get_team_graph", tag = "teams",
     params(("scope" = String, Path, description = "The scope, such as `@cliq`."), ("name" = String, Path, description = "The name in the scope."), GraphQuery),
     responses((status = 200, content((String = "image/svg+xml"), (String = "text/plain; charset=utf-8"))), Reading, Changing))]
 pub(crate) async fn graph(
@@ -304,7 +304,7 @@ pub(crate) async fn graph(
 }
 
 /// Checks the text of a team.yml, as `cliq team validate` does. Nothing is stored.
-#[utoipa::path(post, path = "/api/v1/teams/validate", tag = "teams", request_body = TeamText,
+#[utoipa::path(post, path = "/api/v1/teams/validate", operation_id = "validate_team", tag = "teams", request_body = TeamText,
     responses((status = 200, body = Validation), Reading, Changing))]
 pub(crate) async fn validate(
     _: Reader,

@@ -59,13 +59,13 @@ pub(crate) struct SignInLink {
 }
 
 /// Lists tokens, newest first, without their secrets.
-#[utoipa::path(get, path = "/api/v1/tokens", tag = "server", responses((status = 200, body = Tokens), Reading))]
+#[utoipa::path(get, path = "/api/v1/tokens", operation_id = "list_tokens", tag = "server", responses((status = 200, body = Tokens), Reading))]
 pub(crate) async fn list(_: Admin, State(app): State<Arc<App>>) -> Result<axum::Json<Tokens>, Problem> {
     Ok(axum::Json(Tokens { tokens: app.runs.tokens().await? }))
 }
 
 /// Makes a token.
-#[utoipa::path(post, path = "/api/v1/tokens", tag = "server", request_body = TokenWish,
+#[utoipa::path(post, path = "/api/v1/tokens", operation_id = "create_token", tag = "server", request_body = TokenWish,
     responses((status = 201, body = TokenMade), Reading, Changing))]
 pub(crate) async fn create(
     _: Admin,
@@ -89,7 +89,7 @@ pub(crate) async fn create(
 }
 
 /// Revokes a token: it is refused from now on.
-#[utoipa::path(delete, path = "/api/v1/tokens/{id}", tag = "server", params(("id" = String, Path, description = "The public part of the token.")),
+#[utoipa::path(delete, path = "/api/v1/tokens/{id}", operation_id = "revoke_token", tag = "server", params(("id" = String, Path, description = "The public part of the token.")),
     responses((status = 204, description = "It is revoked."), Reading))]
 pub(crate) async fn revoke(
     _: Admin,
@@ -103,7 +103,7 @@ pub(crate) async fn revoke(
 }
 
 /// Makes a link that signs a browser in with all rights, once, within 15 minutes.
-#[utoipa::path(post, path = "/api/v1/sign-in-links", tag = "server", responses((status = 201, body = SignInLink), Reading))]
+#[utoipa::path(post, path = "/api/v1/sign-in-links", operation_id = "create_sign_in_link", tag = "server", responses((status = 201, body = SignInLink), Reading))]
 pub(crate) async fn sign_in_link(
     _: Admin,
     State(app): State<Arc<App>>,

@@ -46,7 +46,7 @@ pub(crate) struct UsageQuery {
 }
 
 /// What runs used of language models, by team.
-#[utoipa::path(get, path = "/api/v1/usage", tag = "server", params(UsageQuery), responses((status = 200, body = UsageReport), Reading))]
+#[utoipa::path(get, path = "/api/v1/usage", operation_id = "get_usage", tag = "server", params(UsageQuery), responses((status = 200, body = UsageReport), Reading))]
 pub(crate) async fn usage(
     _: Reader,
     State(app): State<Arc<App>>,

@@ -96,6 +96,11 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
+/// Text that was printed. It can be scrolled by keyboard.
+pub(super) fn output(label: &str, text: &str) -> Markup {
+    html! { pre tabindex="0" role="region" aria-label=(label) { (text) } }
+}
+
 /// What there is where a list is empty.
 pub(super) fn empty(text: &str) -> Markup {
     html! { p.empty { (text) } }

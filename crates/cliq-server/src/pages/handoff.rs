@@ -6,6 +6,7 @@ use axum::extract::State;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::elements::{badge, output};
 use super::runs::short;
 use super::text::shown;
 use super::{Page, Visitor, markdown, show};
@@ -33,29 +34,61 @@ pub(super) async fn page(
         @if let Some(text) = value["text"].as_str() {
             div.prose.card { (markdown::render(&shown(cut(text).as_bytes()))) }
         }
-        @for key in ["data", "checks", "artifacts", "history"] {
-            @if let Some(part) = value.get(key).filter(|part| !is_empty(part)) {
-                h2 { (key) }
-                pre { (shown(cut(&format!("{part:#}")).as_bytes())) }
-            }
+        (checks(&value["data"]["checks"]))
+        @for (title, part) in parts(&value) {
+            h2 { (title) }
+            (output(&title, &shown(cut(&format!("{part:#}")).as_bytes())))
         }
-        @if value.is_null() { pre { (shown(cut(&text).as_bytes())) } }
+        @if value.is_null() { (output("Handoff", &shown(cut(&text).as_bytes()))) }
     };
     show(&visitor, &format!("{from} to {to}"), "", &content)
 }
 
 /// What a gate decided, where the handoff is one of a gate.
 fn verdict(value: &Value) -> Markup {
-    let verdict = value["verdict"]
-        .as_str()
-        .map(str::to_owned)
-        .or_else(|| value.get("verdict").filter(|verdict| !verdict.is_null()).map(ToString::to_string));
-    let round = value["iteration"].as_u64();
+    let data = &value["data"];
+    let part = |key: &str| data["verdict"][key].as_str().unwrap_or_default();
+    let outcome = data["verdict"].as_str().unwrap_or_else(|| part("outcome"));
+    let target = if part("target").is_empty() { String::new() } else { format!(" to {}", part("target")) };
+    let (round, rounds) = (data["iteration"].as_u64(), data["max_iterations"].as_u64());
     html! {
-        @if let Some(verdict) = verdict {
-            p.warning { strong { (shown(verdict.as_bytes())) } @if let Some(round) = round { " in evaluation " (round) } }
+        @if !outcome.is_empty() {
+            p.warning {
+                strong { (shown(outcome.as_bytes())) (shown(target.as_bytes())) }
+                @if let (Some(round), Some(rounds)) = (round, rounds) { " in evaluation " (round) " of " (rounds) }
+                @if !part("reason").is_empty() { ": " (shown(part("reason").as_bytes())) }
+            }
         }
     }
+}
+
+/// The commands of a gate: those that failed with their output.
+fn checks(checks: &Value) -> Markup {
+    let checks = checks.as_array().map(Vec::as_slice).unwrap_or_default();
+    html! {
+        @if !checks.is_empty() { h2 { "Checks" } }
+        @for check in checks {
+            @let name = check["name"].as_str().or(check["run"].as_str()).unwrap_or("command");
+            @let passed = check["pass"] == true;
+            @let said = check["output_tail"].as_str().unwrap_or_default();
+            h3 {
+                @if passed { (badge("completed", "✓")) } @else { (badge("failed", "✗")) }
+                " " (shown(name.as_bytes()))
+                @if let Some(code) = check["exit_code"].as_i64().filter(|code| *code != 0) { span.quiet { " exit status " (code) } }
+            }
+            @if !said.is_empty() { (output(name, &shown(cut(said).as_bytes()))) }
+        }
+    }
+}
+
+/// Everything else that the handoff has.
+fn parts(value: &Value) -> Vec<(String, Value)> {
+    let mut data = value["data"].clone();
+    if let Some(fields) = data.as_object_mut() {
+        fields.remove("checks");
+    }
+    let rest = ["artifacts", "history"].map(|key| (key.to_owned(), value[key].clone()));
+    [("data".to_owned(), data)].into_iter().chain(rest).filter(|(_, part)| !is_empty(part)).collect()
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -11,7 +11,7 @@ use cliq_runs::{Run, RunState, Scope};
 use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 
-use super::elements::{ago, count, phase_status, size, state, took, usage};
+use super::elements::{ago, count, output, phase_status, size, state, took, usage};
 use super::runs::short;
 use super::text::shown;
 use super::{Page, PageError, Visitor, graph, markdown, show};
@@ -165,11 +165,11 @@ fn row(phase: &Value, depth: usize) -> Markup {
                 @for command in &failed {
                     details {
                         summary { "command " code { (command["name"].as_str().or(command["run"].as_str()).unwrap_or("?")) } " failed" }
-                        pre { (shown(command["output_tail"].as_str().unwrap_or_default().as_bytes())) }
+                        (output("Output of the command", &shown(command["output_tail"].as_str().unwrap_or_default().as_bytes())))
                     }
                 }
                 @if let Some(tail) = phase["output_tail"].as_str().filter(|tail| !tail.is_empty()) {
-                    details { summary { "the last it printed" } pre { (shown(tail.as_bytes())) } }
+                    details { summary { "the last it printed" } (output("Output of the agent", &shown(tail.as_bytes()))) }
                 }
             }
         }

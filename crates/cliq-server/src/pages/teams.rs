@@ -19,7 +19,7 @@ pub(super) async fn list(visitor: Visitor, State(app): State<Arc<App>>) -> Page 
     let content = html! {
         h1 { "Teams" }
         table {
-            thead { tr { th { "Team" } th { "What it does" } th { "Source" } th { "" } } }
+            thead { tr { th { "Team" } th { "What it does" } th { "Source" } th { "Check" } } }
             tbody {
                 @for team in &teams {
                     tr {

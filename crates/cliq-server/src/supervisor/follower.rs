@@ -53,6 +53,7 @@ pub(super) fn follow(shared: &Arc<Shared>, run: Run, begin: Begin) {
             journal: JournalFollower::new(&journal),
             aside: dir.join("history").join(id.as_str()).join("journal.jsonl"),
             is_aside: false,
+            is_ours: None,
             seen: 0,
             view: RunView::empty(),
             child: None,
@@ -87,6 +88,8 @@ struct Follower<'a> {
     /// Where the journal is once a later run has put it aside.
     aside: Utf8PathBuf,
     is_aside: bool,
+    /// Whether the journal is of this run; `None` until its first line is read.
+    is_ours: Option<bool>,
     /// How many lines of the journal are in `view`.
     seen: u64,
     log: Utf8PathBuf,
@@ -187,20 +190,28 @@ impl Follower<'_> {
             }
         };
         let records = match update {
-            JournalUpdate::More(records) if self.seen > 0 => records,
-            JournalUpdate::Afresh(records) if is_of(&records, &self.run) => {
+            JournalUpdate::More(records) => records,
+            JournalUpdate::Afresh(records) => {
                 self.seen = 0;
                 self.view = RunView::empty();
+                self.is_ours = None;
                 records
             }
+            _ => Vec::new(),
+        };
+        // A journal begins with the id of its run. One that was just created is empty.
+        if self.is_ours.is_none() && !records.is_empty() {
+            self.is_ours = Some(is_of(&records, &self.run));
+        }
+        if self.is_ours != Some(true) {
             // A later run has put it aside.
-            JournalUpdate::Afresh(_) | JournalUpdate::None if !self.is_aside && self.aside.exists() => {
-                self.journal = JournalFollower::new(&self.aside.clone());
+            if !self.is_aside && self.aside.exists() {
+                self.journal = JournalFollower::new(&self.aside);
                 self.is_aside = true;
                 return self.read();
             }
-            _ => return Vec::new(),
-        };
+            return Vec::new();
+        }
         let mut news = Vec::new();
         for record in records {
             self.view.apply(&record);

@@ -20,7 +20,7 @@ pub(super) fn draw(picture: &Picture, places: &Places, team: &str) -> String {
     html! {
         svg.graph xmlns="http://www.w3.org/2000/svg" width=(number(width)) height=(number(height))
             viewBox=(format!("0 {} {} {}", number(-top), number(width), number(height)))
-            role="img" aria-label=(format!("{team}: {phases} phases{note}")) {
+            role="group" aria-label=(format!("{team}: {phases} phases{note}")) {
             @for &(from, to) in &picture.edges { path.edge d=(edge(places, from, to)) {} }
             @for &(from, to) in &picture.routes { path.route d=(route(picture, places, from, to)) {} }
             @for (node, &(x, y)) in picture.nodes.iter().zip(&places.boxes) { (drawn(node, x, y)) }

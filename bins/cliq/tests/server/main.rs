@@ -1,0 +1,13 @@
+//! `cliq server` from outside: the built program, real runs, real clients, processes that are killed.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failure here is the failure of a test")]
+
+mod api;
+mod browser;
+mod crashes;
+mod generated_client;
+mod machine;
+mod operations;
+mod postgres;
+mod recovery;
+mod schema;
+mod security;

@@ -1,0 +1,82 @@
+//! The API holds what its description says: schemathesis, which generates requests from the description.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::machine::Machine;
+
+/// The Python of the tests, where it has a package.
+pub(crate) fn python_with(package: &str) -> Option<std::path::PathBuf> {
+    let python = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/python");
+    let has = Command::new(&python).args(["-c", &format!("import {package}")]).output();
+    if has.is_ok_and(|output| output.status.success()) {
+        return Some(python);
+    }
+    cliq_testkit::not_run(&format!("there is no Python with {package} in target/venv (./test makes it)"));
+    None
+}
+
+#[test]
+fn the_description_of_the_api() {
+    let description = cliq_server::openapi();
+    insta::assert_snapshot!("openapi", description.to_pretty_json().unwrap());
+}
+
+#[test]
+fn every_answer_is_described() {
+    let Some(python) = python_with("schemathesis") else { return };
+    let machine = Machine::new().settings(&json!({"server": {"max_runs": 1, "rate_limit": 100_000}}));
+    machine.chain("quick", &["true"]);
+    let project = machine.project("project");
+    let server = machine.serve();
+    server.post("/api/v1/instances", &json!({"path": project})).expect(201);
+    let instance = server.get("/api/v1/instances").json()["instances"][0]["id"].as_str().unwrap().to_owned();
+    std::fs::write(
+        project.join("search.md"),
+        "# Search\n\nGoal: find.\n\n## Wave 1\n\n### Task 1: Index\n\nDo it.\n",
+    )
+    .unwrap();
+    machine.ok(&["-C", project.to_str().unwrap(), "plan", "add", "search.md"]);
+    let signal = json!({"type": "review-changes", "plan": "search"});
+    let signal = server.post(&format!("/api/v1/instances/{instance}/signals"), &signal).expect(201).json();
+    let id = server.start_run(&json!({"team": "@local/quick"}));
+    server.ended(&id);
+    // Things that are there, so that not every request meets a 404.
+    let known = [
+        (
+            "^/api/v1/runs/",
+            vec![("id", id.clone()), ("name", "orchestrator".into()), ("path", ".cliq".into())],
+        ),
+        ("^/api/v1/instances/[^/]+/", vec![("id", instance), ("plan", "search".into())]),
+        ("^/api/v1/signals/", vec![("id", signal["id"].to_string())]),
+        ("^/api/v1/teams/[^/]+/", vec![("scope", "@cliq".into()), ("name", "demo".into())]),
+    ];
+    let mut config = String::new();
+    for (paths, values) in known {
+        let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+        config.push_str(&format!(
+            "[[operations]]\ninclude-path-regex = {paths:?}\nparameters = {{ {} }}\n",
+            values.join(", ")
+        ));
+    }
+    std::fs::write(machine.path("schemathesis.toml"), config).unwrap();
+    let output = Command::new(python)
+        .args(["-m", "schemathesis.cli", "run", "--no-color", "--max-examples", "12", "--seed", "1", "--phases", "examples,coverage,fuzzing", "--suppress-health-check=filter_too_much"])
+        .args(["--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance,unsupported_method"])
+        .args(["--header", &format!("Authorization: Bearer {}", server.token)])
+        .arg(format!("{}/api/v1/openapi.json", server.url))
+        .current_dir(machine.path(""))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    println!("{}", said.lines().rev().take(12).collect::<Vec<_>>().join("\n"));
+    let operations = cliq_server::openapi()
+        .paths
+        .paths
+        .values()
+        .map(|item| [&item.get, &item.post, &item.delete].into_iter().flatten().count())
+        .sum::<usize>();
+    assert!(said.contains(&format!("Tested: {operations}")), "{said}");
+}
