@@ -1,5 +1,6 @@
 //! A home of its own with a server, for each test.
 
+use std::cell::Cell;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ pub(crate) struct Machine {
     pub(crate) home: PathBuf,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
+    port: Cell<u16>,
 }
 
 /// A server that runs. It is killed when this is dropped.
@@ -67,7 +69,7 @@ impl Machine {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap().join("home");
         fs::create_dir_all(&home).unwrap();
-        Self { dir, home, arguments: Vec::new(), environment: Vec::new() }
+        Self { dir, home, arguments: Vec::new(), environment: Vec::new(), port: Cell::new(0) }
     }
 
     /// A directory beside the home.
@@ -143,11 +145,17 @@ impl Machine {
         path
     }
 
+    /// From now on the server listens on the port that it had last.
+    pub(crate) fn keep_port(&self, server: &Running) {
+        self.port.set(server.url.rsplit(':').next().unwrap().parse().unwrap());
+    }
+
     /// Starts the server and waits until it serves.
     pub(crate) fn serve(&self) -> Running {
         let record = self.home.join("server.json");
         let log = fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
-        let mut arguments = vec!["server", "run", "--port", "0"];
+        let port = self.port.get().to_string();
+        let mut arguments = vec!["server", "run", "--port", &port];
         arguments.extend(self.arguments.iter().map(String::as_str));
         let child = self
             .command(&arguments)
@@ -169,10 +177,6 @@ impl Machine {
         running
     }
 
-    /// What the server printed.
-    pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.path("log")).unwrap_or_default()
-    }
 }
 
 impl Drop for Running {
@@ -183,10 +187,6 @@ impl Drop for Running {
 }
 
 impl Running {
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Kills the server without a warning.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

@@ -1,0 +1,122 @@
+// A person at the dashboard, in a real Chromium. Prints what it does; the last line is ALL DONE.
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import assert from "node:assert/strict";
+
+const require = createRequire(process.env.NODE_MODULES + "/");
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const [, , link, pictures] = process.argv;
+const base = new URL(link).origin;
+const replies = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+const context = await browser.newContext();
+const page = await context.newPage();
+const problems = [];
+page.on("pageerror", (error) => problems.push(error.message));
+page.on("console", (message) => { if (message.text().includes("Content Security Policy")) problems.push(message.text()); });
+
+console.log("sign in by the link");
+await page.goto(link);
+await page.waitForURL(base + "/");
+
+console.log("start a run by the form of its team");
+await page.getByRole("link", { name: "New run" }).click();
+await page.getByLabel("Team").selectOption("@local/show");
+await page.getByRole("button", { name: "Choose" }).click();
+await page.getByLabel("What is to be done").fill("Build it **well**");
+await page.getByLabel("who (required)").fill("me & <you>");
+await page.getByRole("button", { name: "Start" }).click();
+await page.waitForURL(/\/runs\/[0-9a-f-]{36}$/);
+const run = page.url();
+await page.evaluate(() => { window.neverReloaded = true; });
+
+console.log("states change without a reload");
+const phase = (name, state) => page.locator(`#phase-${name} .badge.${state}`).waitFor();
+await phase("build", "running");
+await page.locator("#graph .node.running").first().waitFor();
+await phase("build", "completed");
+
+console.log("a gate's loop is seen");
+await page.locator("#timeline").getByText("quality: ROUTE to mend").waitFor();
+await phase("mend", "running");
+await phase("quality", "completed");
+await phase("ship", "running");
+
+console.log("the server dies and comes back");
+console.log("RESTART");
+await replies.next();
+await phase("ship", "completed");
+await page.locator("#summary .badge.completed").waitFor();
+await page.getByText("run COMPLETED").waitFor();
+assert.equal(await page.locator("#connection").textContent(), "");
+assert.equal(await page.evaluate(() => window.neverReloaded), true, "the page was never loaded again");
+const steps = () => page.locator("#timeline li").allTextContents();
+const live = await steps();
+await page.reload();
+assert.deepEqual(live, await steps(), "what was shown live is what a new page shows: nothing twice, nothing missing");
+
+console.log("a log grows while it is looked at, and a cancel works");
+await page.goto(base + "/runs/new?team=@local/long");
+await page.getByRole("button", { name: "Start" }).click();
+await page.locator("#phase-p0 .badge.running").waitFor();
+const long = page.url();
+await page.getByRole("button", { name: "Cancel" }).click();
+await page.locator("#summary .badge.cancelled").waitFor();
+await page.goto(base + "/runs/new?team=@local/show");
+await page.getByLabel("who (required)").fill("x");
+await page.getByRole("button", { name: "Start" }).click();
+await phase("ship", "running");
+await page.locator("#logs a", { hasText: "ship." }).click();
+await page.locator("pre.log", { hasText: "line 2" }).waitFor();
+await page.locator("pre.log", { hasText: "line 8" }).waitFor();
+assert.equal((await page.locator("pre.log").textContent()).match(/line 3/g).length, 1, "each line once");
+assert.deepEqual(problems, [], "no script failed, and nothing that the policy forbids was tried");
+
+console.log("without script it still shows, and a form works");
+const state = await context.storageState();
+const plain = await browser.newContext({ storageState: state, javaScriptEnabled: false });
+const still = await plain.newPage();
+await still.goto(run);
+assert.equal(await still.locator("#phases tbody tr").count(), 4);
+assert.equal(await still.locator("#graph svg .node").count(), 4);
+await still.goto(base + "/runs/new?team=@local/show");
+await still.getByLabel("who (required)").evaluate((input) => input.removeAttribute("required")).catch(() => {});
+await still.locator("form.stack button").click();
+if (still.url().endsWith("/runs/new")) await still.getByText("input `who` is missing").waitFor();
+await plain.close();
+
+console.log("accessible, light, and fit for every screen");
+const paths = ["/", new URL(run).pathname, new URL(long).pathname, "/runs/new?team=@local/show", "/teams", "/teams/@local/show", "/plans", "/signals", "/projects",
+  "/usage", new URL(run).pathname + "/logs/orchestrator", new URL(run).pathname + "/handoffs/quality/mend", new URL(run).pathname + "/files"];
+for (const scheme of ["light", "dark"]) {
+  for (const [name, viewport] of [["desktop", { width: 1280, height: 900 }], ["phone", { width: 390, height: 844 }]]) {
+    const one = await browser.newContext({ storageState: state, colorScheme: scheme, viewport, bypassCSP: true });
+    const view = await one.newPage();
+    for (const path of paths) {
+      const response = await view.goto(base + path, { waitUntil: "load" });
+      assert.equal(response.status(), 200, path);
+      const paint = await view.evaluate(() => new Promise((done) => {
+        const found = () => performance.getEntriesByName("first-contentful-paint")[0];
+        if (found()) done(found().startTime); else new PerformanceObserver((list, observer) => { if (found()) { observer.disconnect(); done(found().startTime); } }).observe({ type: "paint", buffered: true });
+      }));
+      const weight = await view.evaluate(() =>
+        ["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type)).reduce((sum, entry) => sum + entry.decodedBodySize, 0));
+      const file = (path.replace(/[0-9a-f-]{36}/, "run").replace(/[^a-z0-9]+/gi, "-").replace(/^-|-$/g, "") || "runs") + `-${name}-${scheme}.png`;
+      await view.screenshot({ path: `${pictures}/${file}`, fullPage: true });
+      await view.addScriptTag({ content: axe });
+      const violations = await view.evaluate(async () => (await axe.run()).violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 160)).join(" ")));
+      assert.deepEqual(violations, [], `${path} ${name} ${scheme}`);
+      const wide = await view.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 1, `${path} ${name}: wider than the screen by ${wide}`);
+      assert.ok(weight < 150_000, `${path}: ${weight} bytes`);
+      if (path === new URL(run).pathname) console.log(`a finished run, ${name}, ${scheme}: ${weight} bytes, first paint after ${paint.toFixed(0)} ms`);
+    }
+    await one.close();
+  }
+}
+await browser.close();
+console.log("ALL DONE");
+process.exit(0);
