@@ -139,6 +139,10 @@ impl Supervisor {
         if effects.contains(&LifeEffect::SendCancel) {
             orchestrator::send_cancel(&run.workspace);
         }
+        if run.life.state.is_final() {
+            // No follower does it: subscribers hear of the end.
+            self.shared.hub.remove(id);
+        }
         self.wake(id);
         Ok(run)
     }

@@ -157,9 +157,9 @@ fn row(phase: &Value, depth: usize) -> Markup {
             td class=(format!("depth-{}", depth.min(4))) { (text("name")) }
             td { (phase_status(text("status"))) }
             td { (text("type")) @if phase["support"] == true { " (support)" } }
-            td.number { (phase["iterations"].as_u64().unwrap_or(0)) }
-            td.number { (cliq_project::duration(millis + since)) }
-            td.number { @if used > 0 { (count(used)) @if let Some(cost) = cost { " $" (format!("{cost:.4}")) } } @else { "–" } }
+            td.number data-label="rounds" { (phase["iterations"].as_u64().unwrap_or(0)) }
+            td.number data-label="took" { (cliq_project::duration(millis + since)) }
+            td.number data-label="used" { @if used > 0 { (count(used)) @if let Some(cost) = cost { " $" (format!("{cost:.4}")) } } @else { "–" } }
             td.why {
                 (shown(text("message").as_bytes()))
                 @for command in &failed {

@@ -81,8 +81,8 @@ fn table(runs: &[RunSummary]) -> Markup {
                         td { (run.team) }
                         td { a href=(format!("/runs/{}", run.id)) { code { (short(&run.id)) } } }
                         td { (ago(&run.queued_at)) " by " (run.caller) }
-                        td { (took(run.started_at.as_deref(), run.ended_at.as_deref())) }
-                        td { (usage(&run.usage)) }
+                        td data-label="took" { (took(run.started_at.as_deref(), run.ended_at.as_deref())) }
+                        td data-label="used" { (usage(&run.usage)) }
                         td.why { (run.reason.as_deref().unwrap_or_default()) }
                     }
                 }
