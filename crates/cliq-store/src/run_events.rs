@@ -3,15 +3,40 @@
 use cliq_runs::{Change, RunEventRow, RunId};
 
 use crate::connection::{Connection, Target, Tx};
-use crate::statement::{Row, arguments};
+use crate::statement::{Argument, Row, arguments};
+
+const INSERT: &str = "INSERT INTO run_events (run_id, id, ts, kind, data) VALUES ($1, $2, $3, $4, $5)";
+/// The same for [`TOGETHER`] events: each statement costs two changes of threads, or a turn to the server.
+const INSERT_TOGETHER: &str = "INSERT INTO run_events (run_id, id, ts, kind, data) VALUES ($1, $2, $3, $4, $5), ($1, $6, $7, $8, $9), ($1, $10, $11, $12, $13), ($1, $14, $15, $16, $17), ($1, $18, $19, $20, $21), ($1, $22, $23, $24, $25), ($1, $26, $27, $28, $29), ($1, $30, $31, $32, $33)";
+const TOGETHER: usize = 8;
 
 pub(crate) async fn add(transaction: &mut Tx<'_>, change: &Change) -> Result<(), sqlx::Error> {
-    for row in change.rows() {
-        let sql = "INSERT INTO run_events (run_id, id, ts, kind, data) VALUES ($1, $2, $3, $4, $5)";
-        let arguments = arguments![change.id().as_str(), row.id, &row.ts, &row.kind, &row.data];
-        transaction.run(sql, arguments).await?;
+    let rows = change.rows();
+    for rows in rows.chunks(TOGETHER) {
+        if rows.len() == TOGETHER {
+            insert(transaction, INSERT_TOGETHER, change.id(), rows).await?;
+        } else {
+            for row in rows {
+                insert(transaction, INSERT, change.id(), std::slice::from_ref(row)).await?;
+            }
+        }
     }
     Ok(())
+}
+
+async fn insert(
+    transaction: &mut Tx<'_>,
+    sql: &'static str,
+    run: &RunId,
+    rows: &[RunEventRow],
+) -> Result<(), sqlx::Error> {
+    let mut arguments = vec![Argument::Text(run.as_str())];
+    for row in rows {
+        let texts = [&row.ts, &row.kind, &row.data].map(|text| Argument::Text(text));
+        arguments.push(Argument::Integer(row.id));
+        arguments.extend(texts);
+    }
+    transaction.run(sql, &arguments).await.map(drop)
 }
 
 pub(crate) async fn list(

@@ -11,6 +11,9 @@ const [, , link, pictures] = process.argv;
 const base = new URL(link).origin;
 const replies = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
+/** Asks the machine to do something, and waits until it is done. */
+const tell = async (what) => { console.log(what); await replies.next(); };
+
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 const context = await browser.newContext();
 const page = await context.newPage();
@@ -37,17 +40,19 @@ console.log("states change without a reload");
 const phase = (name, state) => page.locator(`#phase-${name} .badge.${state}`).waitFor();
 await phase("build", "running");
 await page.locator("#graph .node.running").first().waitFor();
+await tell("GO build");
 await phase("build", "completed");
 
 console.log("a gate's loop is seen");
 await page.locator("#timeline").getByText("quality: ROUTE to mend").waitFor();
 await phase("mend", "running");
+await tell("GO mend");
 await phase("quality", "completed");
 await phase("ship", "running");
 
 console.log("the server dies and comes back");
-console.log("RESTART");
-await replies.next();
+await tell("RESTART");
+await tell("GO ship");
 await phase("ship", "completed");
 await page.locator("#summary .badge.completed").waitFor();
 await page.getByText("run COMPLETED").waitFor();
@@ -65,12 +70,18 @@ await page.locator("#phase-p0 .badge.running").waitFor();
 const long = page.url();
 await page.getByRole("button", { name: "Cancel" }).click();
 await page.locator("#summary .badge.cancelled").waitFor();
+await tell("WAIT ship");
 await page.goto(base + "/runs/new?team=@local/show");
 await page.getByLabel("who (required)").fill("x");
 await page.getByRole("button", { name: "Start" }).click();
 await phase("ship", "running");
+await page.goto(page.url() + "/logs/orchestrator");
+await page.locator("pre.log", { hasText: "ship: started" }).waitFor();
+assert.equal(await page.getByText("run COMPLETED").count(), 0);
+await tell("GO ship");
+await page.locator("pre.log", { hasText: "COMPLETED" }).waitFor();
+await page.goBack();
 await page.locator("#logs a", { hasText: "ship." }).click();
-await page.locator("pre.log", { hasText: "line 2" }).waitFor();
 await page.locator("pre.log", { hasText: "line 8" }).waitFor();
 assert.equal((await page.locator("pre.log").textContent()).match(/line 3/g).length, 1, "each line once");
 assert.deepEqual(problems, [], "no script failed, and nothing that the policy forbids was tried");

@@ -6,38 +6,47 @@ use std::process::{Command, Stdio};
 
 use crate::machine::Machine;
 
+/// Each phase goes on when the script says so, however slow the machine is.
 const TEAM: &str = "description: Builds, checks, mends.
 inputs: [{name: who, description: Whom it is for, required: true}]
 workflow:
   phases:
     - name: build
       type: exec
-      commands: [{name: build, run: 'sleep 0.8; echo built for $(inputs.who)'}]
+      commands: [{name: build, run: 'until test -e ../../go-build; do sleep 0.05; done; echo built for $(inputs.who)'}]
     - name: quality
       type: gate
       agent: rules
       depends_on: [build]
       max_iterations: 3
-      commands: [{name: good, run: 'sleep 0.3; test -e mended || { echo it is broken; exit 4; }'}]
+      commands: [{name: good, run: 'test -e mended || { echo it is broken; exit 4; }'}]
       rules: {good: mend}
     - name: ship
       type: exec
       depends_on: [quality]
-      commands: [{name: ship, run: 'for n in 1 2 3 4 5 6 7 8; do echo line $n; sleep 0.4; done'}]
+      commands: [{name: ship, run: 'echo line 1; until test -e ../../go-ship; do sleep 0.05; done; for n in 2 3 4 5 6 7 8; do echo line $n; sleep 0.1; done'}]
   support:
     - name: mend
       type: exec
-      commands: [{name: mend, run: 'sleep 0.6; touch mended'}]
+      commands: [{name: mend, run: 'until test -e ../../go-mend; do sleep 0.05; done; touch mended'}]
 ";
 
 /// What the script needs, where it is there.
 fn modules() -> Option<PathBuf> {
     let modules = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/node/node_modules");
-    let has = |program: &str| Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
-    if has("node") && has("chromium") && modules.join("playwright-core").exists() && modules.join("axe-core").exists() {
+    let has = |program: &str| {
+        Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+    };
+    if has("node")
+        && has("chromium")
+        && modules.join("playwright-core").exists()
+        && modules.join("axe-core").exists()
+    {
         return Some(modules.canonicalize().unwrap());
     }
-    cliq_testkit::not_run("there is no chromium, node, or target/node with playwright-core and axe-core (./test makes it)");
+    cliq_testkit::not_run(
+        "there is no chromium, node, or target/node with playwright-core and axe-core (./test makes it)",
+    );
     None
 }
 
@@ -64,11 +73,19 @@ fn a_person_at_the_dashboard() {
     let mut said = Vec::new();
     for line in BufReader::new(node.stdout.take().unwrap()).lines().map_while(Result::ok) {
         println!("{line}");
-        if line == "RESTART" {
-            server.kill();
-            server = machine.serve();
-            writeln!(reply, "done").unwrap();
+        match line.split_once(' ').unwrap_or((&line, "")) {
+            ("RESTART", _) => {
+                server.kill();
+                server = machine.serve();
+            }
+            ("GO", phase) => std::fs::write(machine.home.join(format!("go-{phase}")), "").unwrap(),
+            ("WAIT", phase) => std::fs::remove_file(machine.home.join(format!("go-{phase}"))).unwrap(),
+            _ => {
+                said.push(line);
+                continue;
+            }
         }
+        writeln!(reply, "done").unwrap();
         said.push(line);
     }
     assert!(node.wait().unwrap().success(), "{}", said.join("\n"));

@@ -1,6 +1,7 @@
 //! A home of its own with a server, for each test.
 
 use std::cell::Cell;
+use std::fmt::Write;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -104,10 +105,11 @@ impl Machine {
         let mut workflow = "workflow:\n  phases:\n".to_owned();
         for (n, command) in commands.iter().enumerate() {
             let after = if n == 0 { String::new() } else { format!("      depends_on: [p{}]\n", n - 1) };
-            workflow.push_str(&format!(
+            let _ = write!(
+                workflow,
                 "    - name: p{n}\n      type: exec\n{after}      commands: [{{name: c, run: {}}}]\n",
                 json!(command)
-            ));
+            );
         }
         self.team(name, &workflow);
     }
@@ -176,7 +178,6 @@ impl Machine {
         record["token"].as_str().unwrap().clone_into(&mut running.token);
         running
     }
-
 }
 
 impl Drop for Running {
@@ -282,27 +283,38 @@ impl Running {
     }
 
     /// Follows the events of a run by a stream, and gives each frame to `each` until that gives `false` or the stream ends.
-    pub(crate) fn follow(&self, id: &str, last: Option<i64>, mut each: impl FnMut(Frame) -> bool) {
-        let mut request = ureq::get(format!("{}/api/v1/runs/{id}/events", self.url))
-            .header("authorization", self.authorization())
-            .header("accept", "text/event-stream");
-        if let Some(last) = last {
-            request = request.header("last-event-id", last.to_string());
-        }
-        let Ok(response) = request.call() else { return };
-        let mut frame = Frame::default();
-        for line in BufReader::new(response.into_body().into_reader()).lines().map_while(Result::ok) {
-            match line.split_once(": ") {
-                Some(("id", id)) => frame.id = id.parse().ok(),
-                Some(("event", kind)) => kind.clone_into(&mut frame.kind),
-                Some(("data", data)) => data.clone_into(&mut frame.data),
-                _ if line.is_empty() && !frame.kind.is_empty() => {
-                    if !each(std::mem::take(&mut frame)) {
-                        return;
-                    }
-                }
-                _ => {}
-            }
+    pub(crate) fn follow(&self, id: &str, last: Option<i64>, each: impl FnMut(Frame) -> bool) {
+        follow(&self.url, &self.token, id, last, each);
+    }
+}
+
+/// Follows the events of a run of the server at `url`, after the event `last`. The server may not be there.
+pub(crate) fn follow(
+    url: &str,
+    token: &str,
+    id: &str,
+    last: Option<i64>,
+    mut each: impl FnMut(Frame) -> bool,
+) {
+    let mut request = ureq::get(format!("{url}/api/v1/runs/{id}/events"))
+        .header("authorization", format!("Bearer {token}"))
+        .header("accept", "text/event-stream");
+    if let Some(last) = last {
+        request = request.header("last-event-id", last.to_string());
+    }
+    let Ok(response) = request.call() else { return };
+    if response.status() == 204 {
+        each(Frame { kind: "end".to_owned(), ..Frame::default() });
+        return;
+    }
+    let mut frame = Frame::default();
+    for line in BufReader::new(response.into_body().into_reader()).lines().map_while(Result::ok) {
+        match line.split_once(": ") {
+            Some(("id", id)) => frame.id = id.parse().ok(),
+            Some(("event", kind)) => kind.clone_into(&mut frame.kind),
+            Some(("data", data)) => data.clone_into(&mut frame.data),
+            _ if line.is_empty() && !frame.kind.is_empty() && !each(std::mem::take(&mut frame)) => return,
+            _ => {}
         }
     }
 }

@@ -1,5 +1,5 @@
 //! `cliq server` from outside: the built program, real runs, real clients, processes that are killed.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failure here is the failure of a test")]
+#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 mod api;
 mod browser;
@@ -8,6 +8,7 @@ mod generated_client;
 mod machine;
 mod operations;
 mod postgres;
+mod readers;
 mod recovery;
 mod schema;
 mod security;

@@ -1,5 +1,6 @@
 //! The API holds what its description says: schemathesis, which generates requests from the description.
 
+use std::fmt::Write;
 use std::process::Command;
 
 use serde_json::json;
@@ -55,10 +56,11 @@ fn every_answer_is_described() {
     let mut config = String::new();
     for (paths, values) in known {
         let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
-        config.push_str(&format!(
+        let _ = write!(
+            config,
             "[[operations]]\ninclude-path-regex = {paths:?}\nparameters = {{ {} }}\n",
             values.join(", ")
-        ));
+        );
     }
     std::fs::write(machine.path("schemathesis.toml"), config).unwrap();
     let output = Command::new(python)

@@ -12,13 +12,15 @@ use crate::machine::{Machine, Running, wait_for};
 
 /// A token of this scope, and its id.
 fn token(machine: &Machine, scope: &str, more: &[&str]) -> (String, String) {
-    let arguments = [&["server", "token", "create", "--label", scope, "--scope", scope, "--json"], more].concat();
+    let arguments =
+        [&["server", "token", "create", "--label", scope, "--scope", scope, "--json"], more].concat();
     let made: serde_json::Value = serde_json::from_str(&machine.ok(&arguments)).unwrap();
     (made["token"].as_str().unwrap().to_owned(), made["id"].as_str().unwrap().to_owned())
 }
 
 fn with(server: &Running, token: &str, method: &str, path: &str) -> u16 {
-    let headers = [("authorization", format!("Bearer {token}")), ("content-type", "application/json".to_owned())];
+    let headers =
+        [("authorization", format!("Bearer {token}")), ("content-type", "application/json".to_owned())];
     let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
     server.send(method, path, &headers, (method == "POST").then_some("{}")).status
 }
@@ -54,10 +56,20 @@ fn every_route_needs_a_token_of_its_scope() {
             }
             seen += 1;
             assert_eq!(server.send(method, &path, &[], None).status, 401, "{method} {path} without a token");
-            let admin = path.contains("token") || path.contains("sign-in") || (path.contains("instances") && !path.contains("/x") ) || method == "DELETE";
+            let admin = path.contains("token")
+                || path.contains("sign-in")
+                || (path.contains("instances") && !path.contains("/x"))
+                || method == "DELETE";
             let reads = method == "GET" || path.ends_with("/validate");
-            let wanted = if reads && !path.contains("token") { "read" } else if admin { "admin" } else { "run" };
-            let (as_reader, as_runner) = (with(&server, &read, method, &path), with(&server, &run, method, &path));
+            let wanted = if reads && !path.contains("token") {
+                "read"
+            } else if admin {
+                "admin"
+            } else {
+                "run"
+            };
+            let (as_reader, as_runner) =
+                (with(&server, &read, method, &path), with(&server, &run, method, &path));
             assert_eq!(as_reader == 403, wanted != "read", "{method} {path} as a reader: {as_reader}");
             assert_eq!(as_runner == 403, wanted == "admin", "{method} {path} as a runner: {as_runner}");
         }
@@ -87,16 +99,20 @@ fn tokens_expire_and_are_revoked_at_once() {
     let cookie = sign_in(&machine, &server);
     let value = cookie.split_once('=').unwrap().1;
     assert_eq!(with(&server, value, "GET", "/api/v1/runs"), 401);
-    let as_cookie = |value: &str| server.send("GET", "/api/v1/runs", &[("cookie", &format!("cliq_session={value}"))], None).status;
+    let as_cookie = |value: &str| {
+        server.send("GET", "/api/v1/runs", &[("cookie", &format!("cliq_session={value}"))], None).status
+    };
     assert_eq!((as_cookie(value), as_cookie(&kept)), (200, 401));
     server.send("POST", "/signout", &[("cookie", &cookie), ("origin", &server.url)], None).expect(303);
     assert_eq!(as_cookie(value), 401, "signing out ends the session");
     // What is stored is not the token.
-    let bytes = ["cliq.db", "cliq.db-wal"].map(|file| fs::read(machine.home.join(file)).unwrap_or_default()).concat();
+    let bytes =
+        ["cliq.db", "cliq.db-wal"].map(|file| fs::read(machine.home.join(file)).unwrap_or_default()).concat();
     for secret in [&kept, value] {
         assert!(memchr::memmem::find(&bytes, secret.as_bytes()).is_none(), "only hashes are stored");
     }
-    let output = Machine::new().environment("CLIQ_ADMIN_TOKEN", "short").cliq(&["server", "run", "--port", "0"]);
+    let output =
+        Machine::new().environment("CLIQ_ADMIN_TOKEN", "short").cliq(&["server", "run", "--port", "0"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("fewer than 16 characters"));
 }
 
@@ -126,19 +142,44 @@ fn other_sites_can_do_nothing() {
         assert_eq!(post(origin), 403, "{origin:?}");
     }
     // A form of another site: simple content types are no JSON, and its origin is refused in any case.
-    let form = server.send("POST", "/runs/new", &[("cookie", &cookie), ("origin", "http://evil.example"), ("content-type", "application/x-www-form-urlencoded")], Some("team=%40local%2Fquick"));
+    let form = server.send(
+        "POST",
+        "/runs/new",
+        &[
+            ("cookie", &cookie),
+            ("origin", "http://evil.example"),
+            ("content-type", "application/x-www-form-urlencoded"),
+        ],
+        Some("team=%40local%2Fquick"),
+    );
     assert_eq!(form.status, 403);
     // DNS rebinding: the name of another site that leads here.
-    for (host, status) in [("evil.example", 403), ("127.0.0.1.evil.example", 403), ("localhost", 200), ("cliq.example", 200), ("[::1]:80", 200)] {
+    for (host, status) in [
+        ("evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("localhost", 200),
+        ("cliq.example", 200),
+        ("[::1]:80", 200),
+    ] {
         let answer = server.send("GET", "/api/v1/runs", &[("cookie", &cookie), ("host", host)], None);
         assert_eq!(answer.status, status, "{host}");
     }
     // What a page may load.
     let page = server.send("GET", "/", &[("cookie", &cookie)], None).expect(200);
     let policy = page.header("content-security-policy");
-    assert!(policy.contains("default-src 'none'") && policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{policy}");
-    assert!(!page.body.contains("<script>") && !page.body.contains(" style=") && !page.body.contains(" onclick="));
-    assert_eq!((page.header("x-content-type-options"), page.header("x-frame-options"), page.header("cache-control")), ("nosniff", "DENY", "no-store"));
+    assert!(
+        policy.contains("default-src 'none'")
+            && policy.contains("script-src 'self'")
+            && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    assert!(
+        !page.body.contains("<script>") && !page.body.contains(" style=") && !page.body.contains(" onclick=")
+    );
+    assert_eq!(
+        (page.header("x-content-type-options"), page.header("x-frame-options"), page.header("cache-control")),
+        ("nosniff", "DENY", "no-store")
+    );
 }
 
 #[test]
@@ -146,7 +187,10 @@ fn files_and_logs_of_a_run_and_of_nothing_else() {
     let machine = Machine::new();
     machine.chain("quick", &["echo out > out.txt; echo said"]);
     let server = machine.serve();
-    let (one, other) = (server.start_run(&json!({"team": "@local/quick"})), server.start_run(&json!({"team": "@local/quick"})));
+    let (one, other) = (
+        server.start_run(&json!({"team": "@local/quick"})),
+        server.start_run(&json!({"team": "@local/quick"})),
+    );
     server.ended(&one);
     server.ended(&other);
     let root = machine.home.join("workspaces");
@@ -161,14 +205,32 @@ fn files_and_logs_of_a_run_and_of_nothing_else() {
     assert_eq!(file("out.txt").expect(200).body, "out\n");
     assert_eq!(file("out.txt").header("content-disposition"), "attachment");
     for path in [
-        "passwd", "other/secret.txt", "../../../../etc/passwd", "..%2F..%2Fserver.json", "%2Fetc%2Fpasswd", ".cliq/settings.json", ".cliq/../.cliq/settings.json",
-        "fifo", "", ".", "out.txt%00", "other/.cliq/settings.json",
+        "passwd",
+        "other/secret.txt",
+        "../../../../etc/passwd",
+        "..%2F..%2Fserver.json",
+        "%2Fetc%2Fpasswd",
+        ".cliq/settings.json",
+        ".cliq/../.cliq/settings.json",
+        "fifo",
+        "",
+        ".",
+        "out.txt%00",
+        "other/.cliq/settings.json",
     ] {
         let answer = file(path);
         assert_eq!(answer.status, 404, "{path}: {}", answer.body);
     }
     let began = Instant::now();
-    for name in ["..%2F..%2Fjournal.jsonl", "%2E%2E", "p0.9.log", ".hidden", "orchestrator.log%00", "..", "p0.1.log%2F..%2F..%2Fsettings.json"] {
+    for name in [
+        "..%2F..%2Fjournal.jsonl",
+        "%2E%2E",
+        "p0.9.log",
+        ".hidden",
+        "orchestrator.log%00",
+        "..",
+        "p0.1.log%2F..%2F..%2Fsettings.json",
+    ] {
         let status = server.get(&format!("/api/v1/runs/{one}/logs/{name}")).status;
         assert_eq!(status, 404, "{name}");
     }
@@ -183,8 +245,16 @@ fn files_and_logs_of_a_run_and_of_nothing_else() {
     for team in ["/etc", "../x", "@local/../../x", "@local", "./quick"] {
         assert_eq!(server.post("/api/v1/runs", &json!({"team": team})).status, 422, "{team}");
     }
-    for repo in ["file:///etc", "/etc", "ext::sh -c id", "--upload-pack=x", "http://127.0.0.1/x", "https://u:p@host/x"] {
-        let answer = server.post("/api/v1/runs", &json!({"team": "@local/quick", "repos": [repo]})).expect(422);
+    for repo in [
+        "file:///etc",
+        "/etc",
+        "ext::sh -c id",
+        "--upload-pack=x",
+        "http://127.0.0.1/x",
+        "https://u:p@host/x",
+    ] {
+        let answer =
+            server.post("/api/v1/runs", &json!({"team": "@local/quick", "repos": [repo]})).expect(422);
         assert!(!answer.body.contains("u:p@"), "{}", answer.body);
     }
     let id = server.start_run(&json!({"team": "@local/quick", "repos": ["https://localhost/x.git"]}));
@@ -204,19 +274,38 @@ fn what_agents_print_is_shown_harmlessly() {
     let cookie = sign_in(&machine, &server);
     let page = |path: &str| server.send("GET", path, &[("cookie", &cookie)], None).expect(200);
     let logs = server.get(&format!("/api/v1/runs/{id}/logs")).json();
-    let name = logs["logs"].as_array().unwrap().iter().filter_map(|log| log["name"].as_str()).find(|name| name.starts_with("p1.")).unwrap().to_owned();
-    for path in [format!("/runs/{id}"), format!("/runs/{id}/logs/{name}"), format!("/runs/{id}/files?path=x.md"), "/".to_owned()] {
+    let name = logs["logs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|log| log["name"].as_str())
+        .find(|name| name.starts_with("p1."))
+        .unwrap()
+        .to_owned();
+    for path in [
+        format!("/runs/{id}"),
+        format!("/runs/{id}/logs/{name}"),
+        format!("/runs/{id}/files?path=x.md"),
+        "/".to_owned(),
+    ] {
         let answer = page(&path);
         let body = &answer.body;
         for wrong in ["<script>alert", "<img", "href=\"javascript", "src=\"http", "\u{1b}", "\u{7}"] {
-            assert!(!body.contains(wrong), "{path} has {wrong:?}: {}", &body[body.find(wrong).unwrap().saturating_sub(200)..]);
+            assert!(
+                !body.contains(wrong),
+                "{path} has {wrong:?}: {}",
+                &body[body.find(wrong).unwrap().saturating_sub(200)..]
+            );
         }
         assert!(body.len() < 150_000, "{path} has {} bytes", body.len());
     }
     assert!(page(&format!("/runs/{id}/files?path=x.md")).body.contains("&lt;script&gt;alert(3)"));
     // As it is, it is text, and no browser takes it for anything else.
     let raw = server.get(&format!("/api/v1/runs/{id}/logs/{name}"));
-    assert_eq!((raw.header("content-type"), raw.header("x-content-type-options")), ("text/plain; charset=utf-8", "nosniff"));
+    assert_eq!(
+        (raw.header("content-type"), raw.header("x-content-type-options")),
+        ("text/plain; charset=utf-8", "nosniff")
+    );
 }
 
 #[test]
@@ -225,11 +314,46 @@ fn limits_of_size_rate_connections_and_patience() {
     let server = machine.serve();
     let large = format!("{{\"requirement\":\"{}\"}}", "x".repeat(5 << 20));
     let auth = format!("Bearer {}", server.token);
-    assert_eq!(server.send("POST", "/api/v1/runs", &[("authorization", &auth), ("content-type", "application/json")], Some(&large)).status, 413);
-    assert_eq!(server.send("POST", "/api/v1/runs", &[("authorization", &auth), ("content-type", "text/plain")], Some("{}")).status, 415);
-    assert_eq!(server.send("POST", "/api/v1/runs", &[("authorization", &auth), ("content-type", "application/json")], Some("{")).status, 400);
+    assert_eq!(
+        server
+            .send(
+                "POST",
+                "/api/v1/runs",
+                &[("authorization", &auth), ("content-type", "application/json")],
+                Some(&large)
+            )
+            .status,
+        413
+    );
+    assert_eq!(
+        server
+            .send(
+                "POST",
+                "/api/v1/runs",
+                &[("authorization", &auth), ("content-type", "text/plain")],
+                Some("{}")
+            )
+            .status,
+        415
+    );
+    assert_eq!(
+        server
+            .send(
+                "POST",
+                "/api/v1/runs",
+                &[("authorization", &auth), ("content-type", "application/json")],
+                Some("{")
+            )
+            .status,
+        400
+    );
     assert_eq!(server.send("PUT", "/api/v1/runs", &[("authorization", &auth)], Some("{}")).status, 405);
-    assert!(server.send("GET", "/api/v1/runs", &[("authorization", &auth), ("x-long", &"y".repeat(60_000))], None).status >= 400);
+    assert!(
+        server
+            .send("GET", "/api/v1/runs", &[("authorization", &auth), ("x-long", &"y".repeat(60_000))], None)
+            .status
+            >= 400
+    );
     let statuses: Vec<u16> = (0..300).map(|_| server.send("GET", "/healthz", &[], None).status).collect();
     assert!(statuses.contains(&429) && statuses.iter().all(|status| [200, 429].contains(status)));
     std::thread::sleep(Duration::from_secs(2));
@@ -254,7 +378,9 @@ fn limits_of_size_rate_connections_and_patience() {
     let _ = open[4].read_to_end(&mut rest);
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     drop(open);
-    wait_for("the server has places again", || TcpStream::connect(address).ok().filter(|_| server.send("GET", "/healthz", &[], None).status == 200));
+    wait_for("the server has places again", || {
+        TcpStream::connect(address).ok().filter(|_| server.send("GET", "/healthz", &[], None).status == 200)
+    });
 }
 
 #[test]
@@ -262,7 +388,20 @@ fn tls() {
     let machine = Machine::new();
     let (certificate, key) = (machine.path("cert.pem"), machine.path("key.pem"));
     let made = std::process::Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout"])
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+        ])
         .arg(&key)
         .arg("-out")
         .arg(&certificate)
@@ -271,18 +410,31 @@ fn tls() {
         cliq_testkit::not_run("there is no openssl to make a certificate");
         return;
     }
-    let files = ["--tls-cert", certificate.to_str().unwrap(), "--tls-key", key.to_str().unwrap(), "--host", "0.0.0.0"];
+    let files = [
+        "--tls-cert",
+        certificate.to_str().unwrap(),
+        "--tls-key",
+        key.to_str().unwrap(),
+        "--host",
+        "0.0.0.0",
+    ];
     let machine = machine.arguments(&files);
     let server = machine.serve();
     let port = server.url.rsplit(':').next().unwrap().to_owned();
     assert!(server.url.starts_with("https://localhost:"));
     let curl = |url: &str| {
-        std::process::Command::new("curl").args(["-sS", "--cacert", certificate.to_str().unwrap(), url]).output().unwrap()
+        std::process::Command::new("curl")
+            .args(["-sS", "--cacert", certificate.to_str().unwrap(), url])
+            .output()
+            .unwrap()
     };
     assert_eq!(curl(&format!("https://127.0.0.1:{port}/healthz")).stdout, b"ok\n");
     assert!(!curl(&format!("http://127.0.0.1:{port}/healthz")).status.success());
     // A session's cookie is for encrypted connections only.
     let link = machine.ok(&["server", "open"]).trim().replace("localhost", "127.0.0.1");
-    let answer = std::process::Command::new("curl").args(["-sSi", "--cacert", certificate.to_str().unwrap(), &link]).output().unwrap();
+    let answer = std::process::Command::new("curl")
+        .args(["-sSi", "--cacert", certificate.to_str().unwrap(), &link])
+        .output()
+        .unwrap();
     assert!(String::from_utf8_lossy(&answer.stdout).contains("; Secure"));
 }

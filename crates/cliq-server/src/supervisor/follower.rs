@@ -136,7 +136,7 @@ impl Follower<'_> {
     /// Prepares the workspace and starts the orchestrator. `false` where the run is over, or another has changed it.
     async fn start(&mut self) -> bool {
         let (host, run) = (self.shared.options.host.clone(), self.run.clone());
-        let prepared = if run.life.resume {
+        let prepared = if run.life.resume || !workspace::needs_preparation(&run) {
             Ok(())
         } else {
             let prepared = tokio::task::spawn_blocking(move || workspace::prepare(&host, &run)).await;

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_runs::{LifeEvent, RunOrigin};
+use cliq_gateway::GatewayError;
+use cliq_runs::{Change, LifeEvent, RunOrigin};
 use serde_json::json;
 
 use super::follower::{Begin, follow};
-use super::{ChangeError, Shared, event, orchestrator, update};
+use super::{Shared, event, orchestrator};
 
 /// How often the queue is looked at without a reason: a project may have become free.
 const POLL: Duration = Duration::from_secs(1);
@@ -29,7 +30,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn dispatch(shared: &Arc<Shared>) -> Result<(), ChangeError> {
+async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
     let waiting = shared.store.queue(LOOK_AT).await?;
     if waiting.is_empty() {
         return Ok(());
@@ -48,21 +49,16 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), ChangeError> {
         {
             continue;
         }
-        let dispatched = update(shared, &run.id, |change| {
-            change.run.life.step(LifeEvent::Dispatched)?;
-            change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
-            Ok(())
-        })
-        .await;
-        match dispatched {
-            Ok((run, ())) => {
-                free -= 1;
-                busy.insert(run.workspace.clone());
-                follow(shared, run, Begin::Start);
-            }
-            // It was cancelled at this moment.
-            Err(ChangeError::NotAllowed(_) | ChangeError::NoRun) => {}
-            Err(error) => return Err(error),
+        let mut change = Change::of(run);
+        if change.run.life.step(LifeEvent::Dispatched).is_err() {
+            continue;
+        }
+        change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
+        // `None`: it was cancelled at this moment.
+        if let Some(run) = shared.commit(&change).await? {
+            free -= 1;
+            busy.insert(run.workspace.clone());
+            follow(shared, run, Begin::Start);
         }
     }
     Ok(())

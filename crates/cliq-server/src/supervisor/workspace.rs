@@ -9,6 +9,11 @@ use cliq_runs::Run;
 
 use super::repositories::clone;
 
+/// Whether there is anything to prepare.
+pub(super) fn needs_preparation(run: &Run) -> bool {
+    run.has_own_workspace() || run.request.team.is_some() || run.request.requirement.is_some()
+}
+
 /// Prepares the place of a run that begins: init, repositories, team, requirement. What an earlier attempt left is replaced.
 pub(super) fn prepare(host: &Host, run: &Run) -> Result<(), ProjectError> {
     let request = &run.request;

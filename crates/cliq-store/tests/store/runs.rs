@@ -82,6 +82,15 @@ pub(crate) async fn a_run_is_stored_as_it_is(place: &Place) {
     assert_eq!(events.iter().map(|e| (e.id, e.kind.as_str())).collect::<Vec<_>>(), [(2, "a"), (3, "b")]);
     assert_eq!(events[0].data, r#"{"event":"a"}"#);
     assert_eq!(store.run_events(&run.id, 0, 2).await.unwrap().len(), 2);
+    // Any number at once.
+    let kinds: Vec<String> = (0..37).map(|n| format!("k{n}")).collect();
+    let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    assert_eq!(store.change(&change(&run, &kinds)).await.unwrap(), Outcome::Applied);
+    let events = store.run_events(&run.id, 3, 100).await.unwrap();
+    assert_eq!(
+        events.iter().map(|e| (e.id, e.kind.as_str())).collect::<Vec<_>>(),
+        (4..).zip(kinds).collect::<Vec<_>>()
+    );
     store.remove_run(&run.id).await.unwrap();
     assert!(store.run(&run.id).await.unwrap().is_none());
     assert!(store.run_events(&run.id, 0, 10).await.unwrap().is_empty());

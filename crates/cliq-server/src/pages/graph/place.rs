@@ -8,7 +8,7 @@ use rust_sugiyama::from_vertices_and_edges;
 use super::Picture;
 
 /// The size of a box.
-pub(super) const WIDTH: f64 = 168.0;
+pub(super) const WIDTH: f64 = 184.0;
 /// The size of a box.
 pub(super) const HEIGHT: f64 = 52.0;
 /// Between layers, and between boxes of a layer.
