@@ -105,7 +105,7 @@ pub enum Death {
 pub struct Life {
     /// Where it stands.
     pub state: RunState,
-    /// Whether somebody asked to cancel it.
+    /// Whether a caller requested a cancellation.
     pub cancel_requested: bool,
     /// Whether its orchestrator has begun it once: from then on it can only be resumed.
     pub began: bool,

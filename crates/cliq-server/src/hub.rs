@@ -1,4 +1,4 @@
-//! New events of runs, for those who follow them.
+//! New events of runs, for their subscribers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,7 +47,7 @@ struct LiveRun {
     sender: broadcast::Sender<Batch>,
 }
 
-/// The runs that are active, and those who follow them.
+/// The active runs and their subscribers.
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
     runs: Mutex<HashMap<RunId, LiveRun>>,
@@ -63,7 +63,7 @@ impl Hub {
         )
     }
 
-    /// Tells subscribers of stored events.
+    /// Sends stored events to subscribers.
     pub(crate) fn publish(&self, id: &RunId, rows: &[RunEventRow]) {
         let Some(batch) = Batch::new(rows) else { return };
         self.changes.send_modify(|n| *n = n.wrapping_add(1));
@@ -87,12 +87,12 @@ impl Hub {
         self.with(id, |run| run.sender.subscribe())
     }
 
-    /// Hears of any change of any run.
+    /// A receiver that is notified of each change of any run.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// How many follow runs.
+    /// The number of subscribers.
     pub(crate) fn subscribers(&self) -> usize {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         runs.values().map(|run| run.sender.receiver_count()).sum()
@@ -103,7 +103,7 @@ impl Hub {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
-    /// Drops what is kept of runs that nobody follows and that are not active.
+    /// Drops the state of runs that are not active and have no subscribers.
     pub(crate) fn retain(&self, is_active: impl Fn(&RunId) -> bool) {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         runs.retain(|id, run| is_active(id) || run.sender.receiver_count() > 0);

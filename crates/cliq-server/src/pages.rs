@@ -114,7 +114,7 @@ impl<S: Sync> axum::extract::OptionalFromRequestParts<S> for Visitor {
     }
 }
 
-/// A page, or a page that tells of a problem.
+/// A page, or a problem that is shown as a page.
 pub(crate) type Page = Result<Html<String>, PageError>;
 
 /// A problem, shown as a page.

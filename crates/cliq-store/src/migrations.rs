@@ -16,7 +16,7 @@ const SCRIPTS: [(&str, &str); 2] = [
 pub(crate) async fn migrate(connection: &mut Connection) -> Result<i64, sqlx::Error> {
     if connection.is_postgres() {
         let sql = "CREATE TABLE IF NOT EXISTS cliq_format (only_row BIGINT PRIMARY KEY DEFAULT 1 CHECK (only_row = 1), format BIGINT NOT NULL)";
-        // Two that create it at the same moment: one of them hears of a conflict in the catalog.
+        // Two processes may create it at the same moment: one of them gets a conflict in the catalog.
         if format(connection).await.is_err() && connection.run(sql, arguments![]).await.is_err() {
             connection.run(sql, arguments![]).await?;
         }

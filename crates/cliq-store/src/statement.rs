@@ -71,7 +71,7 @@ pub(crate) struct Answer {
     pub(crate) rows: Vec<Row>,
     /// How many rows it changed.
     pub(crate) changed: u64,
-    /// The id of the row that it inserted. SQLite only: PostgreSQL says so in a row.
+    /// The id of the row that it inserted. SQLite only: PostgreSQL returns it as a row.
     pub(crate) inserted: i64,
 }
 

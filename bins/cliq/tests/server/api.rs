@@ -71,7 +71,7 @@ workflow:
     assert_eq!(fs::read_to_string(workspace.join(".cliq/requirement.md")).unwrap(), "Be kind\n");
     assert_eq!(fs::read_to_string(workspace.join("greeting.txt")).unwrap(), "hello the; world\n");
 
-    // A stream of a run that ended, whose client has all of it, tells the client to stop.
+    // A stream of a run that ended, whose client has all of it, answers 204: the client stops.
     let last = run["last_event"].to_string();
     let done = server.send(
         "GET",

@@ -1,4 +1,4 @@
-//! A client in another language, generated from the description by somebody else's generator.
+//! A client in another language, generated from the description by openapi-python-client.
 
 use std::process::Command;
 

@@ -194,7 +194,7 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    /// Whether the server, which was told to stop, ended with success.
+    /// Waits for the end of a server that was sent a signal. Gives whether it succeeded.
     pub(crate) fn ends_well(mut self) -> bool {
         self.child.wait().unwrap().success()
     }

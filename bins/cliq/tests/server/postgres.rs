@@ -30,7 +30,7 @@ fn runs_on_postgresql_and_a_database_that_goes_and_comes_back() {
     assert_eq!(numbers, (1..=numbers.len() as i64).collect::<Vec<_>>());
     assert_eq!(numbers.len() as i64, run["last_event"].as_i64().unwrap());
     assert!(!machine.home.join("cliq.db").exists());
-    // A server that starts while the database is away says so.
+    // A server cannot start while the database is away.
     server.kill();
     database.stop();
     let output = machine.cliq(&["server", "start", "--port", "0"]);

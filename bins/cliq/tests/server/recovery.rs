@@ -48,7 +48,7 @@ fn a_run_whose_orchestrator_dies_is_marked_failed_and_nothing_is_left() {
         assert_eq!(kinds(&events)[events.len() - 2..], ["orchestrator_died", "run_finished"]);
         wait_for("the workspace is removed", || (!workspace.exists()).then_some(()));
         assert_eq!(processes_with(&id), [0_u32; 0], "no process is left");
-        // What is gone says so.
+        // Requests for files that are gone get 410.
         server.get(&format!("/api/v1/runs/{id}/logs")).expect(410);
         server.get(&format!("/api/v1/runs/{id}/timeline")).expect(410);
     }

@@ -131,7 +131,7 @@ fn protect(headers: &mut HeaderMap, id: &str) {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // What depends on who asks is kept by nobody else.
+    // Responses depend on the caller: no cache keeps them.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if let Ok(id) = HeaderValue::from_str(id) {
         headers.insert(REQUEST_ID, id);

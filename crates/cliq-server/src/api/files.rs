@@ -114,7 +114,7 @@ pub(crate) async fn content(
     app.project(&run)?;
     let read = tokio::task::spawn_blocking(move || project_files::read(&run.workspace, &query.path));
     let bytes = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
-    // Whatever it is, a browser saves it: shown, it would be a page of this server.
+    // A browser saves the file. If it were shown, it would be a page of this server.
     let headers =
         [(header::CONTENT_TYPE, "application/octet-stream"), (header::CONTENT_DISPOSITION, "attachment")];
     Ok((headers, bytes))

@@ -175,7 +175,7 @@ pub(crate) async fn summaries(
     app: &App,
     mut filter: RunFilter,
 ) -> Result<(Vec<RunSummary>, Option<String>), Problem> {
-    // One more than wanted tells whether there is a next page.
+    // One more than requested: it shows whether there is a next page.
     let limit = filter.limit as usize;
     filter.limit += 1;
     let mut runs = app.runs.runs(&filter).await?;
@@ -454,7 +454,7 @@ pub(crate) fn check_phase(app: &App, run: &Run, from: &str) -> Result<(), Proble
     Err(Problem::unprocessable(format!("a run of this team can go on from: {names}"), Vec::new()))
 }
 
-/// Tells what happened in a run, why it ended, and what to look at.
+/// The timeline of a run: what happened, why it ended, and which files to read.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/timeline", operation_id = "get_timeline", tag = "runs", params(("id" = String, Path, description = "The run.")),
     responses((status = 200, body = Object, description = "The document of `cliq explain --json`."), Reading))]
 pub(crate) async fn timeline(

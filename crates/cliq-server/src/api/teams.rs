@@ -157,7 +157,7 @@ pub(crate) struct GraphQuery {
 
 /// The teams that are installed or bundled.
 pub(crate) fn summaries(host: &Host) -> Result<Vec<TeamSummary>, Problem> {
-    // A directory that is not there: teams of the server's own directory are nobody's business.
+    // A directory that does not exist: teams of the server's working directory are not listed.
     let found = host.list_teams(camino::Utf8Path::new("/nonexistent"))?;
     Ok(found
         .into_iter()

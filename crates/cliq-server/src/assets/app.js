@@ -12,7 +12,7 @@ async function refresh() {
     const response = await fetch(location.href, { headers: { accept: "text/html" } });
     if (response.redirected && new URL(response.url).pathname === "/signin") { location.reload(); return; }
     if (response.ok) replace(new DOMParser().parseFromString(await response.text(), "text/html"));
-  } catch { /* The stream tells of the connection. */ }
+  } catch { /* The stream reports connection problems. */ }
   busy = false;
   if (again) { again = false; soon(); }
 }

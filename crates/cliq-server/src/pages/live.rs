@@ -1,4 +1,4 @@
-//! A stream that tells pages without a run of their own that something changed.
+//! A stream of notifications for pages that are not about one run.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,19 +9,35 @@ use axum::response::Redirect;
 use cliq_protocol::Budget;
 use cliq_runs::{Run, RunState, Scope};
 use maud::{Markup, PreEscaped, html};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::elements::{ago, count, output, phase_status, size, state, took, usage};
 use super::runs::short;
 use super::text::shown;
 use super::{Page, PageError, Visitor, graph, markdown, show};
-use crate::api::{Form, Path, RunDocument, find_run, list_handoffs, list_logs};
+use crate::api::{Form, Path, Query, RunDocument, find_run, list_handoffs, list_logs};
 use crate::app::App;
 use crate::problem::Problem;
 use crate::supervisor::ChangeError;
 
+/// The most phases, handoffs and logs that are listed at once: a page stays small for teams of thousands.
+const LISTED: usize = 60;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Part {
+    /// Which part of the phases, from 0 on.
+    #[serde(default)]
+    phases: usize,
+}
+
 /// The page of a run.
-pub(super) async fn page(visitor: Visitor, State(app): State<Arc<App>>, Path(id): Path<String>) -> Page {
+pub(super) async fn page(
+    visitor: Visitor,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(part): Query<Part>,
+) -> Page {
     let (run, document) = find_run(&app, &id).await?;
     let has_files = app.project(&run).is_ok();
     let picture = graph::of_run(&app, &run, &document.phases).await;
@@ -40,7 +56,7 @@ pub(super) async fn page(visitor: Visitor, State(app): State<Arc<App>>, Path(id)
                     None => p.empty { "The graph is drawn once the team is assembled, and as long as the workspace is there." },
                 }
             }
-            div #phases.scroll data-live { (phases(&document.phases)) }
+            div #phases.scroll data-live { (phases(&document.phases, &base, part.phases)) }
         }
         @if has_files {
             div.columns {
@@ -119,7 +135,11 @@ fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, has_files: bool
                     @if !names.is_empty() {
                         form.inline method="post" action=(format!("{base}/resume")) {
                             label for="from" { "Run again from" }
-                            select #from name="from" { @for name in names { option { (name) } } }
+                            @if names.len() <= LISTED {
+                                select #from name="from" { @for name in names { option { (name) } } }
+                            } @else {
+                                input #from name="from" required placeholder="phase";
+                            }
                             button type="submit" { "Run" }
                         }
                     }
@@ -129,14 +149,31 @@ fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, has_files: bool
     }
 }
 
-fn phases(phases: &Value) -> Markup {
-    let rows = phases.as_array().map(Vec::as_slice).unwrap_or_default();
+fn phases(phases: &Value, base: &str, part: usize) -> Markup {
+    let mut rows: Vec<&Value> = phases.as_array().into_iter().flatten().collect();
+    if rows.len() > LISTED {
+        // First the phases that need attention, then the others in the order of the file.
+        let order = ["escalated", "stopped", "running", "waiting"];
+        let rank =
+            |phase: &&Value| order.iter().position(|word| phase["status"] == **word).unwrap_or(order.len());
+        rows.sort_by_key(rank);
+    }
+    let parts = rows.len().div_ceil(LISTED);
+    let part = part.min(parts.saturating_sub(1));
+    let link = |part: usize| format!("{base}?phases={part}#phases");
     html! {
         @if rows.is_empty() { p.empty { "No phase has started." } }
         @if !rows.is_empty() {
             table.phases {
                 thead { tr { th { "Phase" } th { "State" } th { "Kind" } th { "Rounds" } th { "Took" } th { "Used" } th { "Last" } } }
-                tbody { @for phase in rows { (row(phase, 0)) } }
+                tbody { @for phase in rows.iter().skip(part * LISTED).take(LISTED) { (row(phase, 0)) } }
+            }
+        }
+        @if parts > 1 {
+            p {
+                "Part " (part + 1) " of " (parts) " of " (rows.len()) " phases "
+                @if part > 0 { a href=(link(part - 1)) { "before" } " " }
+                @if part + 1 < parts { a href=(link(part + 1)) { "after" } }
             }
         }
     }
@@ -181,8 +218,9 @@ fn handoffs(run: &Run, base: &str) -> Markup {
     let all = list_handoffs(run);
     html! {
         @if all.is_empty() { p.empty { "Nothing was handed over yet." } }
+        @if all.len() > LISTED { p.quiet { "The first " (LISTED) " of " (all.len()) "; the API has all." } }
         ul.plain {
-            @for handoff in &all {
+            @for handoff in all.iter().take(LISTED) {
                 li {
                     a href=(format!("{base}/handoffs/{}/{}", handoff.from, handoff.to)) {
                         (handoff.from) " → " (handoff.to)
@@ -195,9 +233,16 @@ fn handoffs(run: &Run, base: &str) -> Markup {
 }
 
 fn logs(run: &Run, base: &str) -> Markup {
+    let mut all = list_logs(run);
+    let count = all.len();
+    // The orchestrator's, and the newest.
+    if count > LISTED {
+        all.drain(1..=count - LISTED);
+    }
     html! {
+        @if count > LISTED { p.quiet { "The newest " (LISTED) " of " (count) "; the API has all." } }
         ul.plain {
-            @for log in list_logs(run) {
+            @for log in &all {
                 li {
                     a href=(format!("{base}/logs/{}", log.name)) { (log.name) }
                     " " span.quiet { (size(log.size)) }

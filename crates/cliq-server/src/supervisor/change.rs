@@ -1,4 +1,4 @@
-//! Changes of runs: load, step, store, tell subscribers.
+//! Changes of runs: load, step, store, publish.
 
 use cliq_gateway::Outcome;
 use cliq_runs::{Change, NewRunEvent, NotAllowed, Run, RunId};
@@ -35,7 +35,7 @@ pub(crate) async fn update<T>(
 }
 
 impl Shared {
-    /// Stores a change and tells subscribers of its events. Gives the run as it is now; `None` where another changed it since.
+    /// Stores a change and sends its events to subscribers. Gives the run as it is now; `None` where another changed it since.
     pub(super) async fn commit(&self, change: &Change) -> Result<Option<Run>, cliq_gateway::GatewayError> {
         if self.store.change(change).await? == Outcome::Stale {
             return Ok(None);

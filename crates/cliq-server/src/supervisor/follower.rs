@@ -290,7 +290,7 @@ impl Follower<'_> {
         let status = self.child.take().map(|mut child| child.try_wait().ok().flatten());
         let refused = status.flatten().and_then(|status| status.code()) == Some(4);
         let was_started_here = status.is_some();
-        // Until the journal says so, it has not begun, or not gone on.
+        // A run begins, or goes on, when its journal records it.
         let has_begun = self.run.life.began && !self.run.life.resume;
         let death = if has_begun {
             Death::Died

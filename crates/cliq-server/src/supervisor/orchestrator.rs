@@ -1,7 +1,7 @@
 //! The process of a run: `cliq run --headless` in the run's project.
 //!
 //! Its standard output is the run's log file, which is locked. The process inherits the lock, and so does a process that is
-//! about to become it: whoever finds the file locked knows that the orchestrator lives, however the server that started it ended.
+//! about to become it: a locked file shows that the orchestrator is alive, even if the server that started it is dead.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom};

@@ -101,7 +101,7 @@ fn clone_one(host: &Host, repository: &Repository<'_>, workspace: &Utf8Path) -> 
     let git = host.environment.find_program("git").ok_or(ProjectError::NoGit)?;
     let log = workspace.join(".cliq").join(format!("clone-{}.log", repository.name));
     let mut child = Command::new(git)
-        // No other transport, whatever the configuration of git says; no redirect to another host.
+        // No other transport, for any configuration of git. No redirect to another host.
         .args([
             "-c",
             "protocol.allow=never",

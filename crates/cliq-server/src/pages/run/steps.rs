@@ -14,7 +14,7 @@ use crate::clock;
 use crate::problem::Problem;
 
 /// The most events that are shown: the newest.
-const SHOWN: i64 = 300;
+const SHOWN: i64 = 200;
 
 /// The timeline, newest last.
 pub(super) async fn of(app: &Arc<App>, run: &Run) -> Result<Markup, Problem> {
