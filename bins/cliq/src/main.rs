@@ -13,10 +13,16 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // What runs in a pane starts with each job: it does not wait for all that a command line may say.
-    let mut own = std::env::args().skip(1);
-    if own.next().as_deref() == Some("pane") {
-        return cliq_orchestrator::run_pane(&own.collect::<Vec<_>>());
+    // A pane starts with each job, and scripts ask for the version: neither needs the table of all arguments.
+    let own: Vec<String> =
+        std::env::args_os().skip(1).filter_map(|argument| argument.into_string().ok()).collect();
+    match own.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["pane", ..] => return cliq_orchestrator::run_pane(&own[1..]),
+        ["--version" | "-V"] if std::env::args_os().len() == 2 => {
+            return ui::line(concat!("cliq ", env!("CARGO_PKG_VERSION")))
+                .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+        }
+        _ => {}
     }
     let args = match args::Cli::try_parse() {
         Ok(args) => args,

@@ -292,8 +292,10 @@ impl Key {
     /// # Errors
     /// There is none.
     pub fn find(path: &str) -> Result<&'static Self, SettingsError> {
-        let matching = |key: &&Self| matches(key.path, path);
-        match KEYS.iter().find(matching) {
+        // Most paths are those of a key without a name of the user's choice.
+        let same = KEYS.iter().find(|key| key.path == path);
+        let matching = |key: &&Self| key.path.contains('*') && matches(key.path, path);
+        match same.or_else(|| KEYS.iter().find(matching)) {
             Some(key) => {
                 // Of these, not every name will do.
                 for (group, names) in [("notifications.", EVENTS), ("roles.", ROLES)] {

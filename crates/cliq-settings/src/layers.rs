@@ -1,5 +1,6 @@
 //! Reading settings: defaults, a person's file, a project's file.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -131,9 +132,16 @@ impl Settings {
     #[must_use]
     pub fn lists_below(&self, group: &str) -> Vec<(String, Vec<String>)> {
         let prefix = format!("{group}.");
-        let entries =
-            self.entries().into_iter().map(|entry| entry.key).filter(|key| key.starts_with(&prefix));
-        entries.map(|key| (key[prefix.len()..].to_owned(), self.list(&key))).collect()
+        self.set_below(&prefix)
+            .into_iter()
+            .map(|key| (key[prefix.len()..].to_owned(), self.list(&key)))
+            .collect()
+    }
+
+    /// The paths with this prefix that a file sets.
+    fn set_below(&self, prefix: &str) -> BTreeSet<String> {
+        let paths = self.layers.iter().flat_map(|(_, values)| leaves(values)).map(|(path, _)| path);
+        paths.filter(|path| path.starts_with(prefix)).collect()
     }
 
     fn value(&self, path: &str) -> Option<Value> {
@@ -168,8 +176,9 @@ impl Settings {
     #[must_use]
     pub fn names_below(&self, group: &str) -> Vec<String> {
         let prefix = format!("{group}.");
-        let entries = self.entries().into_iter().map(|entry| entry.key);
-        let mut names: Vec<String> = entries
+        let paths = self.set_below(&prefix);
+        let mut names: Vec<String> = paths
+            .iter()
             .filter_map(|key| Some(key.strip_prefix(&prefix)?.rsplit_once('.')?.0.to_owned()))
             .collect();
         names.dedup();
