@@ -55,7 +55,7 @@ impl Problem {
     }
 
     pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "forbidden", "The token does not allow this", detail)
+        Self::new(StatusCode::FORBIDDEN, "forbidden", "This is not allowed", detail)
     }
 
     pub(crate) fn not_found(what: impl Into<String>) -> Self {
