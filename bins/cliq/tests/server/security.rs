@@ -223,6 +223,8 @@ fn files_and_logs_of_a_run_and_of_nothing_else() {
     }
     let began = Instant::now();
     for name in [
+        "..%2Fjournal.jsonl",
+        "..%2Fsettings.json",
         "..%2F..%2Fjournal.jsonl",
         "%2E%2E",
         "p0.9.log",
@@ -242,7 +244,8 @@ fn files_and_logs_of_a_run_and_of_nothing_else() {
         assert_eq!(server.get(&format!("/api/v1/runs/{id}/logs")).status, 404, "{id}");
     }
     // A caller chooses no folder of the machine as a team, and no repository on it.
-    for team in ["/etc", "../x", "@local/../../x", "@local", "./quick"] {
+    let folder = machine.home.join("teams/@local/quick");
+    for team in [folder.to_str().unwrap(), "/etc", "../x", "@local/../../x", "@local", "./quick"] {
         assert_eq!(server.post("/api/v1/runs", &json!({"team": team})).status, 422, "{team}");
     }
     for repo in [

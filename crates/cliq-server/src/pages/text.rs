@@ -37,6 +37,7 @@ mod tests {
     fn nothing_steers() {
         assert_eq!(shown(b"\x1b[31mred\x1b[0m \x1b]0;title\x07ok\r\nnext\rlast\x08"), "red ok\nnext\nlast");
         assert_eq!(shown("a\u{202e}b".as_bytes()), "a\u{fffd}b");
+        assert_eq!(shown("a\u{85}b".as_bytes()), "a\u{fffd}b");
         assert_eq!(shown(b"\xff\xfe"), "\u{fffd}\u{fffd}");
         let long = "x".repeat(5000);
         let cut = shown(format!("{long}\ny").as_bytes());
