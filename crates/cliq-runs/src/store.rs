@@ -117,7 +117,7 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     /// The store cannot be read.
     async fn tokens(&self) -> Result<Vec<Token>, GatewayError>;
 
-    /// Removes a token: it is refused from now on. `false` where there is none.
+    /// Removes a token and the sessions that were opened with it: they are refused from now on. `false` where there is none.
     ///
     /// # Errors
     /// The store cannot be written.

@@ -127,6 +127,8 @@ pub struct NewToken {
     pub created_at: String,
     /// When it expires, UTC.
     pub expires_at: Option<String>,
+    /// The id of the token that a session was opened with: it ends with that token.
+    pub parent: Option<String>,
 }
 
 impl NewToken {
@@ -151,6 +153,7 @@ impl NewToken {
             scope,
             created_at: created_at.to_owned(),
             expires_at,
+            parent: None,
         };
         Some((secret, token))
     }

@@ -1,6 +1,6 @@
 //! The server of cliq (SPEC section 15): it starts and follows runs, and offers them over HTTP and in a dashboard.
 //!
-//! [`Server::bind`] prepares everything, [`Server::run`] serves until it is told to stop. A run is a process of its own
+//! [`Server::bind`] prepares everything, [`Server::run`] serves until its stop token is cancelled. A run is a process of its own
 //! (`cliq run --headless`) that outlives the server: a server that starts again follows the runs that go on, from where it was.
 //!
 //! * `supervisor/` starts orchestrators, follows their journals, and makes what they say durable.

@@ -154,7 +154,7 @@ impl Server {
         }
     }
 
-    /// Serves until it is told to stop. New requests are then refused, streams end with a hint to come back, and what is under
+    /// Serves until the stop token is cancelled. New requests are then refused, streams end with a hint to come back, and what is under
     /// way has ten seconds. Runs go on.
     pub async fn run(self) {
         let stopping = self.app.stopping.clone();

@@ -93,17 +93,6 @@ impl SqlStore {
         &self.inner.location
     }
 
-    /// Whether the database answers.
-    ///
-    /// # Errors
-    /// It does not.
-    pub async fn check(&self) -> Result<(), GatewayError> {
-        use crate::connection::Target;
-        let mut held = self.reader().await?;
-        let answer = held.connection().run("SELECT 1 AS one", &[]).await;
-        held.done(answer.map(drop))
-    }
-
     pub(crate) async fn writer(&self) -> Result<Held<'_>, GatewayError> {
         self.hold(&self.inner.writer).await
     }

@@ -7,7 +7,7 @@ use crate::rows::token;
 use crate::statement::arguments;
 
 pub(crate) async fn add(connection: &mut Connection, new: &NewToken) -> Result<(), sqlx::Error> {
-    let sql = "INSERT INTO tokens (id, hash, kind, label, scope, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let sql = "INSERT INTO tokens (id, hash, kind, label, scope, created_at, expires_at, parent) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     let arguments = arguments![
         &new.id,
         &new.hash,
@@ -15,7 +15,8 @@ pub(crate) async fn add(connection: &mut Connection, new: &NewToken) -> Result<(
         &new.label,
         new.scope.as_str(),
         &new.created_at,
-        new.expires_at.as_deref()
+        new.expires_at.as_deref(),
+        new.parent.as_deref()
     ];
     connection.run(sql, arguments).await.map(drop)
 }
@@ -32,8 +33,8 @@ pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<Token>, sqlx
 }
 
 pub(crate) async fn remove(connection: &mut Connection, id: &str) -> Result<bool, sqlx::Error> {
-    let sql = "DELETE FROM tokens WHERE id = $1";
-    Ok(connection.run(sql, arguments![id]).await?.changed == 1)
+    let sql = "DELETE FROM tokens WHERE id = $1 OR parent = $1";
+    Ok(connection.run(sql, arguments![id]).await?.changed > 0)
 }
 
 pub(crate) async fn remove_expired(connection: &mut Connection, now: &str) -> Result<(), sqlx::Error> {

@@ -91,8 +91,15 @@ fn tokens_expire_and_are_revoked_at_once() {
     for good in [&kept, &revoked, &expired, "a-long-random-admin-token"] {
         assert_eq!(with(&server, good, "GET", "/api/v1/runs"), 200);
     }
+    // A browser that signed in with the token.
+    let form = [("origin", server.url.as_str()), ("content-type", "application/x-www-form-urlencoded")];
+    let signed_in = server.send("POST", "/signin", &form, Some(&format!("token={revoked}"))).expect(200);
+    let session = signed_in.header("set-cookie").split(';').next().unwrap().to_owned();
+    let browser = || server.send("GET", "/api/v1/runs", &[("cookie", &session)], None).status;
+    assert_eq!(browser(), 200);
     machine.ok(&["server", "token", "revoke", &id]);
     assert_eq!(with(&server, &revoked, "GET", "/api/v1/runs"), 401);
+    assert_eq!(browser(), 401, "the session ends with its token");
     wait_for("the token expires", || (with(&server, &expired, "GET", "/api/v1/runs") == 401).then_some(()));
     assert_eq!(with(&server, &kept, "GET", "/api/v1/runs"), 200);
     // A session's cookie is no token, and a token is no session.

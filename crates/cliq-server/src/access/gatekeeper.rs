@@ -103,13 +103,21 @@ impl Gatekeeper {
         Ok(valid.map(|token| Caller { token: token.id, label: token.label, scope: token.scope, via }))
     }
 
-    /// Makes a session for a caller's browser. Gives its cookie's value.
+    /// Opens a session for a browser. It ends with `parent`, the token that it is opened with. Gives its cookie's value.
     pub(crate) async fn open_session(
         &self,
         label: &str,
         scope: Scope,
+        parent: Option<&str>,
     ) -> Result<Option<Secret>, GatewayError> {
-        self.make(TokenKind::Session, label, scope, SESSION).await
+        let found = match parent {
+            Some(id) => self.store.token(id).await?,
+            None => None,
+        };
+        let own = clock::after(SESSION);
+        let end =
+            found.and_then(|token| token.expires_at).map_or_else(|| own.clone(), |end| end.min(own.clone()));
+        self.make(TokenKind::Session, label, scope, end, parent).await
     }
 
     /// Makes a token that signs a browser in, once.
@@ -118,7 +126,7 @@ impl Gatekeeper {
         label: &str,
         scope: Scope,
     ) -> Result<Option<Secret>, GatewayError> {
-        self.make(TokenKind::SignIn, label, scope, SIGN_IN).await
+        self.make(TokenKind::SignIn, label, scope, clock::after(SIGN_IN), None).await
     }
 
     async fn make(
@@ -126,12 +134,12 @@ impl Gatekeeper {
         kind: TokenKind,
         label: &str,
         scope: Scope,
-        lifetime: Duration,
+        end: String,
+        parent: Option<&str>,
     ) -> Result<Option<Secret>, GatewayError> {
-        let expires = Some(clock::after(lifetime));
-        let Some((secret, token)) = NewToken::generate(kind, label, scope, &clock::now(), expires) else {
-            return Ok(None);
-        };
+        let made = NewToken::generate(kind, label, scope, &clock::now(), Some(end));
+        let Some((secret, mut token)) = made else { return Ok(None) };
+        token.parent = parent.map(str::to_owned);
         self.store.add_token(&token).await?;
         Ok(Some(secret))
     }

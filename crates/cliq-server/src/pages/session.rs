@@ -29,7 +29,7 @@ pub(super) async fn sign_in_page(
         return Ok(ask(None));
     };
     match app.gatekeeper.use_sign_in(&code).await? {
-        Some((label, scope)) => begin(&app, &label, scope).await,
+        Some((label, scope)) => begin(&app, &label, scope, None).await,
         None => Ok(ask(Some("This link was used before, or has expired."))),
     }
 }
@@ -55,14 +55,17 @@ fn ask(why: Option<&str>) -> Response {
 pub(super) async fn sign_in(State(app): State<Arc<App>>, form: Form) -> Result<Response, PageError> {
     let token = form.get("token").unwrap_or_default();
     match app.gatekeeper.check(token, Via::Token).await? {
-        Some(caller) => begin(&app, &caller.label, caller.scope).await,
+        Some(caller) => {
+            let parent = Some(caller.token.as_str()).filter(|id| !id.is_empty());
+            begin(&app, &caller.label, caller.scope, parent).await
+        }
         None => Ok(ask(Some("This token is not valid."))),
     }
 }
 
 /// Opens a session and leads to the runs.
-async fn begin(app: &App, label: &str, scope: Scope) -> Result<Response, PageError> {
-    let secret = app.gatekeeper.open_session(label, scope).await?;
+async fn begin(app: &App, label: &str, scope: Scope, parent: Option<&str>) -> Result<Response, PageError> {
+    let secret = app.gatekeeper.open_session(label, scope, parent).await?;
     let secret = secret.ok_or_else(|| Problem::unavailable("the system has no random numbers"))?;
     let secure = if app.options.tls.is_some() { "; Secure" } else { "" };
     let age = SESSION.as_secs();

@@ -309,11 +309,12 @@ impl Follower<'_> {
 
     async fn end_lost(&mut self, death: Death, reason: String) -> Next {
         let is_ours = self.run.origin == RunOrigin::Server;
-        if death == Death::Died && is_ours {
-            // Before it is stored as ended: a server that dies in between does it again.
+        let recovery = if is_ours { self.shared.options.recovery } else { Recovery::Fail };
+        let planned = self.run.life.clone().step(LifeEvent::Lost(death, recovery)).unwrap_or_default();
+        if planned.contains(&LifeEffect::EndLeftovers) && is_ours {
+            // Before the step is stored: a server that dies in between does it again.
             self.end_leftovers().await;
         }
-        let recovery = if is_ours { self.shared.options.recovery } else { Recovery::Fail };
         let mut effects = Vec::new();
         let host = &self.shared.options.host;
         let committed = self

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cliq_gateway::GatewayError;
 use cliq_runs::RunId;
 
-use super::{Shared, workspace};
+use super::{Shared, orchestrator, workspace};
 use crate::clock;
 
 /// How often old runs are looked for.
@@ -62,13 +62,17 @@ async fn remove_old(shared: &Shared) -> Result<usize, GatewayError> {
     Ok(removed)
 }
 
-/// Removes workspaces whose run is not in the store: a server died between making the one and storing the other.
+/// Removes workspaces whose run is not in the store and that have not changed for the time of retention. Another database may
+/// have been in use before: its runs may still work.
 async fn remove_abandoned(shared: &Shared) -> Result<(), GatewayError> {
     let entries = shared.options.workspace_root.read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
     for entry in entries {
         let Some(id) = RunId::parse(entry.file_name()) else { continue };
-        if shared.store.run(&id).await?.is_none() {
-            let path = entry.into_path();
+        let changed = entry.metadata().and_then(|meta| meta.modified()).ok();
+        let is_old =
+            changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > shared.options.retention);
+        let path = entry.into_path();
+        if is_old && !orchestrator::is_project_busy(&path) && shared.store.run(&id).await?.is_none() {
             let _ = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
         }
     }

@@ -50,5 +50,6 @@ kind TEXT NOT NULL,
 label TEXT NOT NULL,
 scope TEXT NOT NULL,
 created_at TEXT NOT NULL,
-expires_at TEXT
+expires_at TEXT,
+parent TEXT
 );
