@@ -73,7 +73,7 @@ fn an_agent_that_is_asked_for_its_state_may_answer_with_checkpoint() {
     world.says(Role::Developer, "w1-t1", "what?");
     let job = world.plan.jobs.iter().find(|job| job.id == world.job(Role::Developer, "w1-t1")).unwrap();
     let text = cliq_lifecycle::brief(&world.plan, "p", "plan.md".into(), job);
-    assert!(text.contains("CHECKPOINT: w1-t1"), "it is told how to answer: {text}");
+    assert!(text.contains("CHECKPOINT: w1-t1"), "the brief explains how to answer: {text}");
 }
 
 #[test]

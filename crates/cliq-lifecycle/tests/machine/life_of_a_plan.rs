@@ -22,7 +22,7 @@ fn tables() {
 fn a_plan_from_ready_to_done() {
     let mut world = World::new(Config::default());
     let effects = world.signal("plan_start", "");
-    assert_eq!(effects.emit[0].0, SignalType::PlannerFinished, "it has waves: nobody needs to plan it");
+    assert_eq!(effects.emit[0].0, SignalType::PlannerFinished, "it has waves: no planner is needed");
     assert_eq!(
         (world.plan.state, world.plan.wave),
         (PlanState::Implementing, 1),

@@ -103,7 +103,7 @@ fn holds(world: &World, before: &Plan, choice: &Choice) {
     let mut ids: Vec<u64> = plan.jobs.iter().map(|job| job.id).collect();
     ids.dedup();
     assert_eq!(ids.len(), plan.jobs.len());
-    // Nobody waits in a circle.
+    // No tasks wait for each other in a circle.
     for id in plan.works.keys() {
         let (mut at, mut steps) = (*id, 0);
         while let Some(Stage::Held { by: WaitingFor::File { holder, .. }, .. }) =
@@ -183,7 +183,7 @@ fn goes_well(world: &mut World, mut pending: Vec<(SignalType, Map<String, Value>
                 PlanState::Ready if world.config.auto_implement => {
                     Event::Signal { kind: SignalType::PlanStart, payload: Map::new() }
                 }
-                // What was emitted and lost by the test: whoever emits it again.
+                // What was emitted and lost by the test is emitted again.
                 PlanState::Planning => {
                     Event::Signal { kind: SignalType::PlannerFinished, payload: Map::new() }
                 }

@@ -20,7 +20,7 @@ fn file_conflicts_queue_behind_the_holder() {
     world.complete("w1-t1");
     assert!(matches!(world.stage("w1-t2"), Stage::Running { .. }));
     world.says(Role::Developer, "w1-t2", "FILE CONFLICT: nobody.rs\n");
-    assert!(matches!(world.stage("w1-t2"), Stage::Running { .. }), "nobody has it");
+    assert!(matches!(world.stage("w1-t2"), Stage::Running { .. }), "no task holds it");
 }
 
 const NO_WAIT: &str = "\n\nAssigned To: w1-t1\nI Need To: add a field\nCan Wait: NO\n";
@@ -45,7 +45,7 @@ fn a_change_that_cannot_wait_is_handed_to_the_holder() {
     assert!(brief.why == StartReason::Addition && brief.text.contains("add a field"), "{brief:?}");
     world.complete("w1-t1");
     assert_eq!(*world.stage("w1-t1"), Stage::Complete);
-    // Nobody has the file any more who could change it.
+    // No task that could change the file holds it any more.
     world.says(Role::Developer, "w1-t2", &format!("FILE CONFLICT: a.rs{NO_WAIT}"));
     assert!(matches!(world.stage("w1-t2"), Stage::Held { by: WaitingFor::Person { .. }, .. }));
     assert!(world.plan.questions[0].text.contains("a.rs"));
