@@ -3,6 +3,7 @@
 mod agent;
 mod assemble;
 mod attach;
+mod background;
 mod cancel;
 mod clean;
 mod daemon;

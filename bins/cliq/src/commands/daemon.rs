@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use cliq_fs::{CliqDir, LockError, ProjectLock};
 use cliq_lifecycle::{Daemon, Plans};
 use cliq_project::SettingsPlanAgents;
-use rustix::process::{Pid, Signal};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::background::{log_since, stop_holder};
 use crate::args::DaemonCommand;
 use crate::failure::Failure;
 use crate::gateway::{self, block_on, home};
@@ -115,36 +115,10 @@ fn start() -> Result<ExitCode, Failure> {
     }
 }
 
-fn log_since(log: &camino::Utf8Path, from: u64) -> String {
-    let bytes = cliq_fs::read_limited(log, cliq_fs::DEFAULT_FILE_LIMIT).unwrap_or_default();
-    let from = usize::try_from(from).unwrap_or(0).min(bytes.len());
-    String::from_utf8_lossy(&bytes[from..]).into_owned()
-}
-
 fn stop() -> Result<ExitCode, Failure> {
-    let dir = place()?;
-    let pid = match ProjectLock::holder(&dir)? {
-        None => {
-            ui::line("no daemon is running")?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        Some(None) => {
-            return Err(Failure::failed(
-                "a daemon is running and has not said which process it is; try again",
-            ));
-        }
-        Some(Some(pid)) => pid,
-    };
-    let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let process = process.ok_or_else(|| Failure::failed(format!("{pid} is no process")))?;
-    rustix::process::kill_process(process, Signal::TERM)
-        .map_err(|error| Failure::failed(format!("cannot stop process {pid}: {error}")))?;
-    let deadline = Instant::now() + ENDS;
-    while ProjectLock::holder(&dir)?.flatten() == Some(pid) {
-        if Instant::now() > deadline {
-            return Err(Failure::failed(format!("process {pid} has not ended within {} s", ENDS.as_secs())));
-        }
-        std::thread::sleep(Duration::from_millis(20));
+    if !stop_holder(&place()?, "daemon", ENDS)? {
+        ui::line("no daemon is running")?;
+        return Ok(ExitCode::SUCCESS);
     }
     ui::line("the daemon has stopped; what its agents had not finished is begun anew by the next one")?;
     Ok(ExitCode::SUCCESS)

@@ -5,13 +5,12 @@ use std::io::{Read, Seek, SeekFrom};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use camino::Utf8Path;
 use cliq_fs::ProjectLock;
 use cliq_project::{Check, CheckStatus};
 use cliq_runs::{RunState, RunStore};
-use rustix::process::{Pid, Signal};
 use serde_json::json;
 
+use super::super::background::{log_since, stop_holder};
 use super::record::ServerRecord;
 use super::{held, options_of, place, sign_in_link};
 use crate::args::ServerRunArgs;
@@ -82,12 +81,6 @@ fn link(record: &ServerRecord) -> Result<String, Failure> {
     block_on(async { sign_in_link(gateway::open().await?.as_ref(), &record.url).await })
 }
 
-fn log_since(log: &Utf8Path, from: u64) -> String {
-    let bytes = cliq_fs::read_limited(log, cliq_fs::DEFAULT_FILE_LIMIT).unwrap_or_default();
-    let from = usize::try_from(from).unwrap_or(0).min(bytes.len());
-    String::from_utf8_lossy(&bytes[from..]).into_owned()
-}
-
 /// Prints a new link to the dashboard.
 pub(super) fn open() -> Result<ExitCode, Failure> {
     let record = running()?.ok_or_else(none_runs)?;
@@ -96,29 +89,9 @@ pub(super) fn open() -> Result<ExitCode, Failure> {
 }
 
 pub(super) fn stop() -> Result<ExitCode, Failure> {
-    let dir = place()?;
-    let pid = match ProjectLock::holder(&dir)? {
-        None => {
-            ui::line("no server is running")?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        Some(None) => {
-            return Err(Failure::failed(
-                "a server is running and has not said which process it is; try again",
-            ));
-        }
-        Some(Some(pid)) => pid,
-    };
-    let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let process = process.ok_or_else(|| Failure::failed(format!("{pid} is no process")))?;
-    rustix::process::kill_process(process, Signal::TERM)
-        .map_err(|error| Failure::failed(format!("cannot stop process {pid}: {error}")))?;
-    let deadline = Instant::now() + ENDS;
-    while ProjectLock::holder(&dir)?.flatten() == Some(pid) {
-        if Instant::now() > deadline {
-            return Err(Failure::failed(format!("process {pid} has not ended within {} s", ENDS.as_secs())));
-        }
-        std::thread::sleep(Duration::from_millis(20));
+    if !stop_holder(&place()?, "server", ENDS)? {
+        ui::line("no server is running")?;
+        return Ok(ExitCode::SUCCESS);
     }
     ui::line("the server has stopped; runs go on, and the next server follows them")?;
     Ok(ExitCode::SUCCESS)

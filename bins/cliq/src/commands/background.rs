@@ -1,0 +1,43 @@
+//! What the daemon and the server share as processes in the background.
+
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use cliq_fs::{CliqDir, ProjectLock};
+use rustix::process::{Pid, Signal};
+
+use crate::failure::Failure;
+
+/// What a log has after its first `from` bytes.
+pub(super) fn log_since(log: &Utf8Path, from: u64) -> String {
+    let bytes = cliq_fs::read_limited(log, cliq_fs::DEFAULT_FILE_LIMIT).unwrap_or_default();
+    let from = usize::try_from(from).unwrap_or(0).min(bytes.len());
+    String::from_utf8_lossy(&bytes[from..]).into_owned()
+}
+
+/// Asks the process that holds the lock of a directory to stop, and waits for its end. `false` where none holds it.
+pub(super) fn stop_holder(dir: &CliqDir, what: &str, patience: Duration) -> Result<bool, Failure> {
+    let pid = match ProjectLock::holder(dir)? {
+        None => return Ok(false),
+        Some(None) => {
+            let message = format!("a {what} is running and has not said which process it is; try again");
+            return Err(Failure::failed(message));
+        }
+        Some(Some(pid)) => pid,
+    };
+    let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let process = process.ok_or_else(|| Failure::failed(format!("{pid} is no process")))?;
+    rustix::process::kill_process(process, Signal::TERM)
+        .map_err(|error| Failure::failed(format!("cannot stop process {pid}: {error}")))?;
+    let deadline = Instant::now() + patience;
+    while ProjectLock::holder(dir)?.flatten() == Some(pid) {
+        if Instant::now() > deadline {
+            return Err(Failure::failed(format!(
+                "process {pid} has not ended within {} s",
+                patience.as_secs()
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(true)
+}
