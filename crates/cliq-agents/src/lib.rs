@@ -6,8 +6,6 @@
 //! `slack` and `webhook` deliver notifications.
 
 mod exec;
-#[cfg(feature = "http")]
-mod http;
 mod llm;
 #[cfg(feature = "http")]
 mod notifications;

@@ -12,8 +12,6 @@ mod meter;
 mod open;
 mod prompt;
 mod reply;
-#[cfg(feature = "http")]
-mod sse;
 
 use std::time::{Duration, Instant};
 

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use cliq_http::CallError;
 use cliq_sdk::{Completion, NotifyContext};
 use cliq_settings::{Environment, Settings};
 use ring::hmac;
 use serde_json::{Value, json};
 
 use crate::AnyError;
-use crate::http::{self, Failed};
 
 const TRIES: usize = 4;
 const FIRST_BYTE: Duration = Duration::from_secs(15);
@@ -35,26 +35,26 @@ pub(crate) fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<
         _ => webhook(ctx, &settings, &place("secret"))?,
     };
     let body = serde_json::to_vec(&body)?;
-    let client = http::client(FIRST_BYTE);
+    let client = cliq_http::client(FIRST_BYTE);
     let call = || {
         let mut request = client.post(url.reveal()).header("content-type", "application/json");
         for (name, value) in &headers {
             request = request.header(*name, value);
         }
-        let response = request.send(&body).map_err(|error| Failed {
+        let response = request.send(&body).map_err(|error| CallError {
             message: format!("{agent}:{channel} cannot be reached: {error}"),
-            again: http::is_passing(&error),
+            is_transient: cliq_http::is_transient(&error),
             pause: None,
         })?;
         if response.status().is_success() {
             Ok(())
         } else {
-            Err(http::refusal(&format!("{agent}:{channel}"), response))
+            Err(cliq_http::refusal(&format!("{agent}:{channel}"), response))
         }
     };
     // The address is as good as a key.
     let masked = |text: &str| text.replace(url.reveal(), "********");
-    http::retry(&format!("{agent}:{channel}"), TRIES, call, |said| drop(ctx.progress(masked(said))))
+    cliq_http::retry(&format!("{agent}:{channel}"), TRIES, call, |said| drop(ctx.progress(masked(said))))
         .map_err(|failed| masked(&failed.message))?;
     Ok(ctx.complete())
 }

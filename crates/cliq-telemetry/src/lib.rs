@@ -22,6 +22,7 @@ const CRATES: &[&str] = &[
     "cliq_mcp",
     "cliq_orchestrator",
     "cliq_project",
+    "cliq_http",
     "cliq_server",
 ];
 

@@ -8,18 +8,18 @@ use std::cell::RefCell;
 use std::io::{BufReader, Read};
 use std::time::Duration;
 
+use cliq_http::ureq::http::{Response, StatusCode};
+use cliq_http::ureq::{Agent, Body};
+use cliq_http::{CallError, read_events};
 use cliq_sdk::Usage;
 use cliq_settings::Secret;
 use serde_json::Value;
-use ureq::http::{Response, StatusCode};
-use ureq::{Agent, Body};
 
 use super::catalog::ApiKind;
 use super::display::Display;
 use super::meter::{Meter, line};
-use super::{Conversation, Model, sse};
+use super::{Conversation, Model};
 use crate::AnyError;
-use crate::http::{self, Failed};
 
 /// How often a call is tried.
 const TRIES: usize = 6;
@@ -69,7 +69,7 @@ struct Piece {
 
 impl Api {
     pub(crate) fn new(access: Access) -> Self {
-        Self { access, client: http::client(FIRST_BYTE) }
+        Self { access, client: cliq_http::client(FIRST_BYTE) }
     }
 
     fn call(&self, conversation: &Conversation) -> Call {
@@ -99,16 +99,21 @@ impl Api {
     }
 
     /// Calls once. `usage` gets what the call has used, be it in vain.
-    fn try_once(&self, call: &Call, display: &mut Display<'_>, usage: &mut Usage) -> Result<String, Failed> {
+    fn try_once(
+        &self,
+        call: &Call,
+        display: &mut Display<'_>,
+        usage: &mut Usage,
+    ) -> Result<String, CallError> {
         let mut request = self.client.post(&call.url);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
         }
         let response = request.send_json(&call.body).map_err(|error| {
             let (name, base) = (self.access.name, &self.access.base);
-            Failed {
+            CallError {
                 message: format!("{name} cannot be reached at {base}: {error}"),
-                again: http::is_passing(&error),
+                is_transient: cliq_http::is_transient(&error),
                 pause: None,
             }
         })?;
@@ -133,12 +138,15 @@ impl Api {
             }
             ended |= piece.done;
             if let Some((message, again)) = piece.error {
-                outcome =
-                    Err(Failed { message: format!("{}: {message}", self.access.name), again, pause: None });
+                outcome = Err(CallError {
+                    message: format!("{}: {message}", self.access.name),
+                    is_transient: again,
+                    pause: None,
+                });
             } else if let Some(why) = piece.refused {
-                outcome = Err(Failed::final_one(format!("{} ended its answer: {why}", self.access.name)));
+                outcome = Err(CallError::permanent(format!("{} ended its answer: {why}", self.access.name)));
             } else if piece.cut_off {
-                outcome = Err(Failed::final_one(format!(
+                outcome = Err(CallError::permanent(format!(
                     "the answer of {} was cut off at its longest: raise `agents.{}.max_tokens`",
                     self.access.name, self.access.name
                 )));
@@ -154,12 +162,12 @@ impl Api {
                 take(Piece { done: true, ..Piece::default() });
             })
         } else {
-            sse::read(BufReader::new(body), |data| take(self.piece(data)))
+            read_events(BufReader::new(body), |event| take(self.piece(&event.data)))
         };
         outcome?;
-        let broken = |what: String| Failed {
+        let broken = |what: String| CallError {
             message: format!("the answer of {} broke off: {what}", self.access.name),
-            again: true,
+            is_transient: true,
             pause: None,
         };
         read.map_err(|error| broken(error.to_string()))?;
@@ -180,7 +188,7 @@ impl Api {
     }
 
     /// What a status other than 200 means.
-    fn refusal(&self, response: Response<Body>) -> Failed {
+    fn refusal(&self, response: Response<Body>) -> CallError {
         let name = self.access.name;
         let hint = match response.status().as_u16() {
             401 | 403 => format!(" (check its key: the environment, or `agents.{name}.api_key`)"),
@@ -190,7 +198,7 @@ impl Api {
             ),
             _ => String::new(),
         };
-        let mut failed = http::refusal(name, response);
+        let mut failed = cliq_http::refusal(name, response);
         failed.message.push_str(&hint);
         failed
     }
@@ -209,7 +217,7 @@ impl Model for Api {
         display.act(&format!("asking {}", self.access.model));
         let call = self.call(conversation);
         let display = RefCell::new(display);
-        let result = http::retry(
+        let result = cliq_http::retry(
             self.access.name,
             TRIES,
             || {

@@ -1,4 +1,4 @@
-//! Calls over HTTP, with retries.
+//! Retries.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -7,50 +7,44 @@ use std::time::Duration;
 
 use backon::{BlockingRetryable, ExponentialBuilder};
 use serde_json::Value;
+use ureq::Body;
 use ureq::http::Response;
-use ureq::{Agent, Body};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(20);
 /// What of an error's body is quoted.
 const QUOTED: u64 = 2000;
 
 /// Why a call failed.
-#[derive(Debug)]
-pub(crate) struct Failed {
-    pub(crate) message: String,
-    /// Whether the same may succeed a moment later.
-    pub(crate) again: bool,
-    /// How long the server wants to be left alone.
-    pub(crate) pause: Option<Duration>,
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CallError {
+    /// What happened, for people. Never contains a secret that was not in the response.
+    pub message: String,
+    /// Whether the same call may succeed later.
+    pub is_transient: bool,
+    /// The pause that the server asked for (`Retry-After`).
+    pub pause: Option<Duration>,
 }
 
-impl Failed {
-    pub(crate) fn final_one(message: impl Into<String>) -> Self {
-        Self { message: message.into(), again: false, pause: None }
+impl CallError {
+    /// An error that another try will not mend.
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self { message: message.into(), is_transient: false, pause: None }
     }
 }
 
-/// A client that gives answers of any status, and waits so long for their first byte.
-pub(crate) fn client(first_byte: Duration) -> Agent {
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_connect(Some(CONNECT))
-        .timeout_recv_response(Some(first_byte))
-        .user_agent(concat!("cliq/", env!("CARGO_PKG_VERSION")))
-        .build();
-    config.into()
-}
-
-/// Calls at most `tries` times, with growing pauses between. What the server asks for goes before what we would do.
-pub(crate) fn retry<T>(
+/// Calls at most `tries` times, with growing pauses between. The pause that the server asks for goes before the computed one, up to
+/// a minute. `notice` gets a sentence before each pause.
+///
+/// # Errors
+/// The last try failed, or an earlier one with an error that another try will not mend.
+pub fn retry<T>(
     to: &str,
     tries: usize,
-    mut call: impl FnMut() -> Result<T, Failed>,
+    mut call: impl FnMut() -> Result<T, CallError>,
     mut notice: impl FnMut(&str),
-) -> Result<T, Failed> {
+) -> Result<T, CallError> {
     let backoff = ExponentialBuilder::new()
         .with_min_delay(FIRST_PAUSE)
         .with_max_delay(LONGEST_PAUSE)
@@ -70,7 +64,7 @@ pub(crate) fn retry<T>(
     };
     counted
         .retry(backoff)
-        .when(|failed| failed.again)
+        .when(|failed| failed.is_transient)
         .notify(|failed, pause| {
             wanted.set(failed.pause.map(|pause| pause.min(LONGEST_PAUSE)));
             let seconds = wanted.get().unwrap_or(pause).as_secs_f32().round();
@@ -80,8 +74,9 @@ pub(crate) fn retry<T>(
         .call()
 }
 
-/// What an answer other than 200 means.
-pub(crate) fn refusal(who: &str, response: Response<Body>) -> Failed {
+/// The error for a response whose status is not a success. Reads the start of its body.
+#[must_use]
+pub fn refusal(who: &str, response: Response<Body>) -> CallError {
     let status = response.status();
     let pause = response.headers().get("retry-after").and_then(|v| v.to_str().ok()?.trim().parse().ok());
     let pause = pause.and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
@@ -97,18 +92,7 @@ pub(crate) fn refusal(who: &str, response: Response<Body>) -> Failed {
             .as_str()
     });
     let said = said.unwrap_or(body.trim());
-    let again = matches!(status.as_u16(), 408 | 409 | 425 | 429) || status.is_server_error();
+    let is_transient = matches!(status.as_u16(), 408 | 409 | 425 | 429) || status.is_server_error();
     let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-    Failed { message: format!("{who} answered {status}{said}"), again, pause }
-}
-
-/// Whether an error may be gone a moment later.
-pub(crate) fn is_passing(error: &ureq::Error) -> bool {
-    matches!(
-        error,
-        ureq::Error::Io(_)
-            | ureq::Error::Timeout(_)
-            | ureq::Error::ConnectionFailed
-            | ureq::Error::HostNotFound
-    )
+    CallError { message: format!("{who} answered {status}{said}"), is_transient, pause }
 }

@@ -1,0 +1,195 @@
+//! The guard for addresses that a caller chose (SPEC section 17): no request leaves for a private network.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use url::{Host, Url};
+
+use crate::address::is_public;
+use crate::client::USER_AGENT;
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// The longest address that is taken, in bytes.
+const MAX_URL: usize = 4096;
+
+/// Which addresses callers may choose. By default public ones only.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// Whether private addresses are allowed for every host.
+    pub allow_private: bool,
+    /// Hosts that may have private addresses: `hooks.internal`, or `*.internal` for all below it.
+    pub allowed_hosts: Vec<String>,
+}
+
+/// An address of the right form. Whether its host is public is checked when it is resolved, each time again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallerUrl {
+    url: Url,
+}
+
+/// Why an address is refused. Names the host, never the whole address: its query may be a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GuardError {
+    /// It is no address.
+    #[error("it is no valid http or https address: {0}")]
+    Malformed(String),
+    /// Its scheme is another one.
+    #[error("its scheme is `{0}`: only http and https are allowed")]
+    Scheme(String),
+    /// It contains a user name or password.
+    #[error("it must not contain a user name or a password")]
+    Credentials,
+    /// Its host has no address.
+    #[error("its host {host} has no address: {message}")]
+    Unknown {
+        /// The host.
+        host: String,
+        /// What the resolver said.
+        message: String,
+    },
+    /// Its host has an address that is not public.
+    #[error("its host {host} has an address that is not public")]
+    Private {
+        /// The host.
+        host: String,
+    },
+}
+
+impl CallerUrl {
+    /// The address as text, in its normal form: hosts in lower case, numeric hosts as IP addresses.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// The host, for people.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+}
+
+impl Guard {
+    /// Checks the form of an address: http or https, a host, no credentials. Resolves nothing.
+    ///
+    /// # Errors
+    /// The form is wrong.
+    pub fn parse(&self, text: &str) -> Result<CallerUrl, GuardError> {
+        if text.len() > MAX_URL {
+            return Err(GuardError::Malformed(format!("it has more than {MAX_URL} characters")));
+        }
+        // The parser would drop these silently: what is checked must be what was sent.
+        if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f || byte == b'\\') {
+            return Err(GuardError::Malformed(
+                "it contains blanks, control characters or backslashes".into(),
+            ));
+        }
+        let url = Url::parse(text).map_err(|error| GuardError::Malformed(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(GuardError::Scheme(url.scheme().to_owned()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(GuardError::Credentials);
+        }
+        match url.host() {
+            None => Err(GuardError::Malformed("it has no host".into())),
+            Some(Host::Domain(name)) if name.is_empty() || name.len() > 253 => {
+                Err(GuardError::Malformed("its host is no name".into()))
+            }
+            Some(_) => Ok(CallerUrl { url }),
+        }
+    }
+
+    /// Resolves the host of an address, and checks each of its addresses.
+    ///
+    /// # Errors
+    /// The host is unknown, or has an address that is not allowed.
+    pub fn resolve(&self, url: &CallerUrl) -> Result<Vec<SocketAddr>, GuardError> {
+        let port = url.url.port_or_known_default().unwrap_or(443);
+        let unknown = |message: String| GuardError::Unknown { host: url.host().to_owned(), message };
+        let addresses: Vec<SocketAddr> = match url.url.host() {
+            Some(Host::Ipv4(v4)) => vec![SocketAddr::new(IpAddr::V4(v4), port)],
+            Some(Host::Ipv6(v6)) => vec![SocketAddr::new(IpAddr::V6(v6), port)],
+            Some(Host::Domain(name)) => {
+                (name, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?.collect()
+            }
+            None => Vec::new(),
+        };
+        if addresses.is_empty() {
+            return Err(unknown("none".to_owned()));
+        }
+        self.check(url.host(), addresses.iter().map(SocketAddr::ip))?;
+        Ok(addresses)
+    }
+
+    /// Checks the addresses of a host: all of them must be allowed.
+    ///
+    /// # Errors
+    /// One is not allowed.
+    pub fn check(&self, host: &str, mut addresses: impl Iterator<Item = IpAddr>) -> Result<(), GuardError> {
+        if self.allow_private || self.allows_host(host) || addresses.all(is_public) {
+            return Ok(());
+        }
+        Err(GuardError::Private { host: host.to_owned() })
+    }
+
+    /// Whether a host may have private addresses.
+    #[must_use]
+    pub fn allows_host(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        self.allowed_hosts.iter().any(|allowed| {
+            let allowed = allowed.to_ascii_lowercase();
+            match allowed.strip_prefix("*.") {
+                Some(parent) => {
+                    host.strip_suffix(parent).is_some_and(|head| head.ends_with('.') && head.len() > 1)
+                }
+                None => host == allowed,
+            }
+        })
+    }
+
+    /// A client that connects only to addresses that this guard allows: the address that is checked is the one that is connected
+    /// to. It follows no redirect and uses no proxy. `whole` is the deadline of a call, its response included.
+    #[must_use]
+    pub fn client(&self, whole: Duration) -> Agent {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .timeout_connect(Some(CONNECT.min(whole)))
+            .timeout_global(Some(whole))
+            .user_agent(USER_AGENT)
+            .build();
+        Agent::with_parts(config, DefaultConnector::default(), GuardedResolver { guard: self.clone() })
+    }
+}
+
+/// Resolves a host and refuses it where an address of it is not allowed.
+#[derive(Debug)]
+struct GuardedResolver {
+    guard: Guard,
+}
+
+impl Resolver for GuardedResolver {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let addresses = DefaultResolver::default().resolve(uri, config, timeout)?;
+        let host = uri.host().unwrap_or_default();
+        let checked = self.guard.check(host, addresses.iter().map(SocketAddr::ip));
+        // An error that does not count as transient would hide a name that is mended later: it is one of the caller's choice.
+        checked.map_err(|error| ureq::Error::Other(Box::new(error)))?;
+        Ok(addresses)
+    }
+}

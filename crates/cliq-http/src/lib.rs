@@ -1,0 +1,25 @@
+//! Outgoing HTTP (SPEC sections 17 and 20): every call has a deadline, a bounded number of tries, and an error that names the host
+//! and the status and never a secret.
+//!
+//! [`client`] is for addresses that a person set in settings or team.yml on their own machine. [`Guard::client`] is for addresses
+//! that a caller chose: it connects to public addresses only. Calls block their thread: an asynchronous program makes
+//! them on a thread of its own.
+
+mod address;
+mod client;
+mod guard;
+mod retry;
+mod sse;
+
+pub use address::is_public;
+pub use client::{client, is_transient};
+pub use guard::{CallerUrl, Guard, GuardError};
+pub use retry::{CallError, refusal, retry};
+pub use sse::{SseEvent, read_events};
+
+pub use ureq;
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;
