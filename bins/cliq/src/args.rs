@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cliq_project::LauncherKind;
 
-pub(crate) use server::{ScopeName, ServerCommand, ServerRunArgs, TokenCommand};
+pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, TokenCommand};
 
 /// Runs teams of agents.
 ///

@@ -117,6 +117,9 @@ pub enum RunEvent {
         iteration: u32,
         /// What became of each that was run.
         results: Vec<CommandResult>,
+        /// For a gate: how many evaluations it has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_iterations: Option<u32>,
     },
     /// An agent says how far it is.
     Progress {

@@ -291,6 +291,7 @@ workflow:
                 phase: "g".parse().expect("a name"),
                 iteration: 1,
                 results: Vec::new(),
+                max_iterations: None,
             },
             agent_completed("g", json!({"verdict": "ROUTE:a"})),
             agent_completed("b", json!({})),
@@ -299,6 +300,7 @@ workflow:
                 phase: "g".parse().expect("a name"),
                 iteration: 2,
                 results: Vec::new(),
+                max_iterations: None,
             },
             agent_completed("g", json!({"verdict": "PASS"})),
         ] {

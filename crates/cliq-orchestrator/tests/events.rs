@@ -52,7 +52,12 @@ fn events_are_pinned() {
         RunEvent::AgentStarted { phase: name("dev"), iteration: 2, agent: "x".into(), pid: Some(8) },
         RunEvent::CommandStarted { phase: name("gate"), command: "tests".into() },
         RunEvent::CommandFinished { phase: name("gate"), result: failed.clone() },
-        RunEvent::CommandsFinished { phase: name("gate"), iteration: 1, results: vec![failed] },
+        RunEvent::CommandsFinished {
+            phase: name("gate"),
+            iteration: 1,
+            results: vec![failed],
+            max_iterations: Some(3),
+        },
         RunEvent::Progress { phase: name("dev"), message: "half".into() },
         RunEvent::UsageReported {
             phase: name("dev"),

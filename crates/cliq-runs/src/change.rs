@@ -1,6 +1,7 @@
 //! A change of a run with the events that belong to it.
 
 use crate::run::{Run, RunId};
+use crate::task::{PushRow, TaskRow};
 
 /// An event that is to be stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,13 +34,17 @@ pub struct Change {
     pub run: Run,
     /// Its new events, oldest first. The last has the number `run.last_event`.
     pub events: Vec<NewRunEvent>,
+    /// For a new run that is a task: what belongs to its caller.
+    pub task: Option<TaskRow>,
+    /// For a new task: where its push notifications go.
+    pub push: Option<PushRow>,
 }
 
 impl Change {
     /// A change without events.
     #[must_use]
     pub fn of(run: Run) -> Self {
-        Self { run, events: Vec::new() }
+        Self { run, events: Vec::new(), task: None, push: None }
     }
 
     /// Adds an event.

@@ -2,13 +2,15 @@
 //!
 //! A [`Run`] is a row of the store: what was asked for ([`RunRequest`]), how it stands ([`Life`]), and its events. [`Life::step`]
 //! decides what follows from what happens to a run. A [`Change`] is a new version of a run with the events that belong to it; a
-//! [`RunStore`] makes all of it durable, or nothing. [`Token`] is the right to call the server.
+//! [`RunStore`] makes all of it durable, or nothing. A [`TaskRow`] is what a run has beside it when a
+//! caller of A2A asked for it. [`Token`] is the right to call the server.
 
 mod change;
 mod life;
 mod page;
 mod run;
 mod store;
+mod task;
 mod token;
 
 pub use change::{Change, NewRunEvent, RunEventRow};
@@ -16,6 +18,7 @@ pub use life::{Death, Life, LifeEffect, LifeEvent, MAX_RECOVERIES, NotAllowed, R
 pub use page::{RunCursor, RunFilter};
 pub use run::{Instance, Run, RunId, RunOrigin, RunRequest, RunTotals};
 pub use store::{RunCounts, RunStore};
+pub use task::{PushRow, PushState, StoredTask, TaskFilter, TaskRow, TaskStore};
 pub use token::{NewToken, Scope, Secret, Token, TokenKind};
 
 /// Runs the example of the README as a documentation test.

@@ -61,6 +61,8 @@ pub enum RunOrigin {
     Server,
     /// A person started it in a registered project by `cliq run`. The server follows it.
     Project,
+    /// A caller of A2A asked for it: it is a task.
+    A2a,
 }
 
 impl RunOrigin {
@@ -70,7 +72,20 @@ impl RunOrigin {
         match self {
             Self::Server => "server",
             Self::Project => "project",
+            Self::A2a => "a2a",
         }
+    }
+
+    /// The origin that a word names.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Server, Self::Project, Self::A2a].into_iter().find(|origin| origin.as_str() == text)
+    }
+
+    /// Whether this server starts its orchestrator.
+    #[must_use]
+    pub fn is_ours(self) -> bool {
+        self != Self::Project
     }
 }
 
@@ -94,6 +109,8 @@ pub struct RunRequest {
     pub repos: Vec<String>,
     /// The phase that the run goes on from. Only where it is resumed.
     pub from: Option<String>,
+    /// Whether the workspace of a task stays after the end, until the retention removes it.
+    pub keep_workspace: bool,
 }
 
 /// What a run used, summed over its phases.

@@ -31,7 +31,7 @@ use crate::app::App;
 use crate::problem::{PROBLEM_JSON, Problem};
 pub(crate) use files::{FileEntry, FileKind, entries};
 pub(crate) use handoffs::{list as list_handoffs, read as read_handoff};
-pub(crate) use input::{Form, Path, Query};
+pub(crate) use input::{Form, Path, Query, read_body};
 pub(crate) use instances::{find as find_instance, register as register_instance};
 pub(crate) use logs::{list as list_logs, part as log_part};
 pub(crate) use plans::documents as plan_documents;

@@ -6,9 +6,10 @@ use std::time::Instant;
 use cliq_gateway::Store;
 use cliq_lifecycle::Plans;
 use cliq_project::Project;
-use cliq_runs::{Run, RunId, RunStore};
+use cliq_runs::{Run, RunId, RunStore, TaskStore};
 use tokio_util::sync::CancellationToken;
 
+use crate::a2a::CardCache;
 use crate::access::Gatekeeper;
 use crate::access_log::AccessLog;
 use crate::hub::Hub;
@@ -22,6 +23,7 @@ use crate::supervisor::Supervisor;
 pub(crate) struct App {
     pub(crate) options: ServerOptions,
     pub(crate) runs: Arc<dyn RunStore>,
+    pub(crate) tasks: Arc<dyn TaskStore>,
     pub(crate) signals: Arc<dyn Store>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) supervisor: Supervisor,
@@ -29,6 +31,10 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) access_log: AccessLog,
     pub(crate) started: Instant,
+    /// The address by which callers reach the server.
+    pub(crate) base_url: String,
+    /// The agent card that was made last.
+    pub(crate) card: CardCache,
     /// Cancelled when the server stops: streams end then.
     pub(crate) stopping: CancellationToken,
 }

@@ -11,6 +11,22 @@ use tokio::sync::{broadcast, watch};
 /// How many batches a subscriber may be behind before it is cut off. It goes on from the store then.
 const BACKLOG: usize = 256;
 
+/// A stored event with its form on the wire, made once for all subscribers.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredEvent {
+    /// The event.
+    pub(crate) row: RunEventRow,
+    /// The event as a server-sent event. JSON text has no line breaks.
+    pub(crate) frame: Bytes,
+}
+
+impl StoredEvent {
+    pub(crate) fn new(row: RunEventRow) -> Self {
+        let frame = format!("id: {}\nevent: {}\ndata: {}\n\n", row.id, row.kind, row.data).into();
+        Self { row, frame }
+    }
+}
+
 /// Events that were stored together.
 #[derive(Debug, Clone)]
 pub(crate) struct Batch {
@@ -18,26 +34,22 @@ pub(crate) struct Batch {
     pub(crate) first: i64,
     /// The number of the last event.
     pub(crate) last: i64,
-    /// The events as they go over the wire, made once for all subscribers.
-    pub(crate) frames: Arc<Vec<Bytes>>,
+    events: Arc<Vec<StoredEvent>>,
 }
 
 impl Batch {
     pub(crate) fn new(rows: &[RunEventRow]) -> Option<Self> {
         let (first, last) = (rows.first()?.id, rows.last()?.id);
-        Some(Self { first, last, frames: Arc::new(rows.iter().map(frame).collect()) })
+        Some(Self { first, last, events: Arc::new(rows.iter().cloned().map(StoredEvent::new).collect()) })
     }
 
-    /// The frames of events after number `after`.
-    pub(crate) fn after(&self, after: i64) -> &[Bytes] {
-        let skip = usize::try_from((after + 1 - self.first).max(0)).unwrap_or(usize::MAX);
-        self.frames.get(skip.min(self.frames.len())..).unwrap_or_default()
+    /// The events after number `after`. Nothing is copied where that is all of them.
+    pub(crate) fn after(&self, after: i64) -> Arc<Vec<StoredEvent>> {
+        if after < self.first {
+            return Arc::clone(&self.events);
+        }
+        Arc::new(self.events.iter().filter(|event| event.row.id > after).cloned().collect())
     }
-}
-
-/// An event as it goes over the wire (server-sent events). JSON text has no line breaks.
-pub(crate) fn frame(row: &RunEventRow) -> Bytes {
-    format!("id: {}\nevent: {}\ndata: {}\n\n", row.id, row.kind, row.data).into()
 }
 
 /// What is kept of a run while it is active.
@@ -66,9 +78,14 @@ impl Hub {
     /// Sends stored events to subscribers.
     pub(crate) fn publish(&self, id: &RunId, rows: &[RunEventRow]) {
         let Some(batch) = Batch::new(rows) else { return };
-        self.changes.send_modify(|n| *n = n.wrapping_add(1));
+        self.wake();
         // Without subscribers there is nothing to do.
         let _ = self.with(id, |run| run.sender.clone()).send(batch);
+    }
+
+    /// Wakes those that wait for a change of any run.
+    pub(crate) fn wake(&self) {
+        self.changes.send_modify(|n| *n = n.wrapping_add(1));
     }
 
     /// The state of the run after the events that are published next.
@@ -121,7 +138,7 @@ mod tests {
         for (after, left) in [(0, 3), (3, 3), (4, 2), (6, 0), (9, 0)] {
             assert_eq!(batch.after(after).len(), left, "{after}");
         }
-        assert_eq!(&batch.frames[0][..], b"id: 4\nevent: a\ndata: {}\n\n");
+        assert_eq!(&batch.after(0)[0].frame[..], b"id: 4\nevent: a\ndata: {}\n\n");
         assert!(Batch::new(&[]).is_none());
     }
 }

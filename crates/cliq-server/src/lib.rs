@@ -6,10 +6,12 @@
 //! * `supervisor/` starts orchestrators, follows their journals, and makes what they say durable.
 //! * `hub.rs` gives new events to subscribers.
 //! * `api/` is HTTP for programs, described by OpenAPI; `pages/` is HTML for people.
+//! * `a2a/` makes teams callable by A2A clients.
 //! * `access/` decides who may do what; `listener.rs` limits what a connection may cost.
 //!
 //! The library prints nothing and reads neither the environment nor the home directory by itself.
 
+mod a2a;
 mod access;
 mod access_log;
 mod api;
@@ -24,7 +26,9 @@ mod problem;
 mod project_files;
 mod server;
 mod supervisor;
+mod tail;
 
+pub use a2a::{A2aOptions, agent_card};
 pub use access::SIGN_IN_PATH;
 pub use api::openapi;
 pub use options::{ServerOptions, TlsFiles};

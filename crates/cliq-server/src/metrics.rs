@@ -16,6 +16,8 @@ pub(crate) struct Metrics {
     refused_connections: AtomicU64,
     runs_started: AtomicU64,
     events: AtomicU64,
+    /// Push notifications that were taken, and that were not.
+    pushes: [AtomicU64; 2],
 }
 
 impl Metrics {
@@ -45,6 +47,10 @@ impl Metrics {
         self.events.fetch_add(count as u64, Ordering::Relaxed);
     }
 
+    pub(crate) fn push_attempted(&self, delivered: bool) {
+        self.pushes[usize::from(!delivered)].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The figures as text.
     pub(crate) fn render(&self, runs: &RunCounts, subscribers: usize, up_seconds: u64) -> String {
         let mut out = String::new();
@@ -66,6 +72,12 @@ impl Metrics {
             &one(load(&self.runs_started)),
         );
         family("run_events_total", "counter", "Events that this server stored.", &one(load(&self.events)));
+        let pushes: Vec<_> = ["delivered", "failed"]
+            .iter()
+            .zip(&self.pushes)
+            .map(|(result, n)| (format!("{{result=\"{result}\"}}"), load(n)))
+            .collect();
+        family("push_attempts_total", "counter", "Push notifications of A2A, by result.", &pushes);
         family("event_subscribers", "gauge", "Open streams of events.", &one(subscribers as u64));
         let classes = (1..).zip(&self.responses);
         let responses: Vec<_> =

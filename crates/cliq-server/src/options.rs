@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_project::Host;
-use cliq_runs::Recovery;
+use cliq_runs::{Recovery, Run, RunOrigin};
 use cliq_settings::{Secret, Settings};
+
+use crate::a2a::A2aOptions;
 
 /// The files of a TLS certificate, in PEM.
 #[derive(Debug, Clone)]
@@ -47,6 +49,10 @@ pub struct ServerOptions {
     pub max_connections: usize,
     /// A token with all rights, from `CLIQ_ADMIN_TOKEN`.
     pub admin_token: Option<Secret>,
+    /// Whether callers of A2A get what agents print.
+    pub workflow_streaming: bool,
+    /// What the server is started with as an A2A agent; `None`: it is none.
+    pub a2a: Option<A2aOptions>,
 }
 
 impl ServerOptions {
@@ -73,7 +79,19 @@ impl ServerOptions {
             retention: settings.duration("server.retention").unwrap_or(Duration::from_secs(7 * 86_400)),
             rate_limit: u32::try_from(count("server.rate_limit", 500)).unwrap_or(u32::MAX),
             max_connections: count("server.max_connections", 2000),
+            workflow_streaming: settings.flag("server.workflow_streaming"),
+            a2a: None,
         }
+    }
+
+    /// The name of this cliq for callers of A2A.
+    pub(crate) fn instance_id(&self) -> &str {
+        self.a2a.as_ref().map_or("cliq", |a2a| &a2a.instance_id)
+    }
+
+    /// The name of this cliq where a run is a task of A2A.
+    pub(crate) fn task_instance(&self, run: &Run) -> Option<&str> {
+        (run.origin == RunOrigin::A2a).then(|| self.instance_id())
     }
 
     /// The directory of the server's own files.

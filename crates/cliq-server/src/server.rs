@@ -8,13 +8,14 @@ use std::time::Instant;
 use axum::Router;
 use camino::Utf8PathBuf;
 use cliq_gateway::{GatewayError, Store};
-use cliq_runs::RunStore;
+use cliq_runs::{RunStore, TaskStore};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use crate::a2a::CardCache;
 use crate::access::{AllowedHosts, Gatekeeper, guard};
 use crate::access_log::AccessLog;
 use crate::app::App;
@@ -23,7 +24,7 @@ use crate::listener::{self, Limits};
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, TlsFiles};
 use crate::supervisor::Supervisor;
-use crate::{api, pages};
+use crate::{a2a, api, pages};
 
 /// The fewest characters of `CLIQ_ADMIN_TOKEN`.
 const MIN_ADMIN_TOKEN: usize = 16;
@@ -92,7 +93,7 @@ impl Server {
     /// # Errors
     /// The options are insecure, the address is taken, the certificate is wrong, or the database cannot be read. Nothing goes
     /// on then.
-    pub async fn bind<S: RunStore + Store + 'static>(
+    pub async fn bind<S: RunStore + TaskStore + Store + 'static>(
         options: ServerOptions,
         store: Arc<S>,
         session_token: &str,
@@ -121,9 +122,14 @@ impl Server {
             stopping.clone(),
         )
         .await?;
+        let own = url_of(address, tls.is_some());
+        let public = options.a2a.as_ref().and_then(|a2a| a2a.public_url.clone());
         let app = App {
+            base_url: public.unwrap_or(own),
+            card: CardCache::default(),
             options,
             runs,
+            tasks: store.clone(),
             signals: store,
             hub,
             supervisor,
@@ -145,13 +151,7 @@ impl Server {
     /// Its address as a browser takes it.
     #[must_use]
     pub fn url(&self) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let (ip, port) = (self.address.ip(), self.address.port());
-        match ip {
-            ip if ip.is_unspecified() => format!("{scheme}://localhost:{port}"),
-            std::net::IpAddr::V4(v4) => format!("{scheme}://{v4}:{port}"),
-            std::net::IpAddr::V6(v6) => format!("{scheme}://[{v6}]:{port}"),
-        }
+        url_of(self.address, self.tls.is_some())
     }
 
     /// Serves until the stop token is cancelled. New requests are then refused, streams end with a hint to come back, and what is under
@@ -165,11 +165,24 @@ impl Server {
                 app.gatekeeper.tidy();
             }
         });
+        let pushes = tokio::spawn(a2a::deliver(Arc::clone(&self.app)));
         let limits = Limits { max_connections: self.app.options.max_connections, tls: self.tls };
         let metrics = Arc::clone(&self.app.metrics);
         listener::serve(self.listener, router(&self.app), limits, metrics, stopping).await;
         tidy.abort();
+        // A delivery that is under way has until its deadline, or is repeated by the next server.
+        pushes.abort();
         self.app.supervisor.stop().await;
+    }
+}
+
+fn url_of(address: SocketAddr, tls: bool) -> String {
+    let scheme = if tls { "https" } else { "http" };
+    let port = address.port();
+    match address.ip() {
+        ip if ip.is_unspecified() => format!("{scheme}://localhost:{port}"),
+        std::net::IpAddr::V4(v4) => format!("{scheme}://{v4}:{port}"),
+        std::net::IpAddr::V6(v6) => format!("{scheme}://[{v6}]:{port}"),
     }
 }
 
@@ -198,6 +211,7 @@ fn router(app: &Arc<App>) -> Router {
     Router::new()
         .merge(api::router())
         .merge(pages::router())
+        .merge(a2a::router())
         .fallback(pages::not_found)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(app), guard))
         .with_state(Arc::clone(app))

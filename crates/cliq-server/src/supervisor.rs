@@ -12,6 +12,7 @@ mod orchestrator;
 mod queue;
 mod repositories;
 mod retention;
+mod task;
 mod workspace;
 
 use std::collections::HashMap;
@@ -20,7 +21,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::DirectoryWatch;
 use cliq_gateway::GatewayError;
-use cliq_runs::{Change, LifeEffect, LifeEvent, NotAllowed, Run, RunId, RunState, RunStore};
+use cliq_orchestrator::RunView;
+use cliq_runs::{
+    Change, LifeEffect, LifeEvent, NotAllowed, PushRow, Run, RunId, RunState, RunStore, TaskRow,
+};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -120,6 +124,22 @@ impl Supervisor {
         Ok(run)
     }
 
+    /// Puts a new task into the queue. Nothing happens where its message has made a task before.
+    pub(crate) async fn submit_task(
+        &self,
+        run: Run,
+        task: TaskRow,
+        push: Option<PushRow>,
+    ) -> Result<(), GatewayError> {
+        let mut change = Change::of(run);
+        change.push(event("run_queued", &json!({"run_id": change.run.id, "caller": change.run.caller})));
+        (change.task, change.push) = (Some(task), push);
+        if self.shared.commit(&change).await?.is_some() {
+            self.shared.queue.notify_one();
+        }
+        Ok(())
+    }
+
     /// Cancels a run.
     pub(crate) async fn cancel(&self, id: &RunId, caller: &str) -> Result<Run, ChangeError> {
         let (run, effects) = update(&self.shared, id, |change| {
@@ -132,6 +152,10 @@ impl Supervisor {
                 change.run.ended_at = Some(clock::now());
                 change.run.reason = Some(format!("cancelled by {caller} before it began"));
                 change.push(event("run_finished", &json!({"status": "CANCELLED"})));
+                if let Some(instance_id) = self.shared.options.task_instance(&change.run) {
+                    let (host, view) = (&self.shared.options.host, RunView::empty());
+                    change.push(task::finished(host, instance_id, &change.run, &view, &[]));
+                }
             }
             Ok(effects)
         })

@@ -4,6 +4,7 @@ use cliq_workflow::{nearest, parse_duration};
 use serde_json::Value;
 
 use crate::SettingsError;
+use crate::mesh::Mesh;
 
 /// A setting.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub enum Kind {
     List,
     /// A list of notification channels, `slack:NAME` or `webhook:NAME`.
     Channels,
+    /// A list of meshes. They have secrets: never shown.
+    Meshes,
 }
 
 const fn key(path: &'static str, kind: Kind, default: Option<&'static str>, about: &'static str) -> Key {
@@ -263,6 +266,88 @@ pub static KEYS: &[Key] = &[
         Some("2000"),
         "how many connections the server has open at the same time",
     ),
+    key(
+        "server.workflow_streaming",
+        Kind::Flag,
+        Some("false"),
+        "whether callers of A2A get what agents print while they work",
+    ),
+    key(
+        "server.a2a.agent_type",
+        Kind::Text,
+        Some("cliq_pipeline"),
+        "the kind of agent that a mesh routes to: the same for all your cliqs",
+    ),
+    key(
+        "server.a2a.instance_id",
+        Kind::Text,
+        None,
+        "the name of this cliq, unique among all; without it, one is made and kept in the cliq home",
+    ),
+    key(
+        "server.a2a.workspace_root",
+        Kind::Text,
+        None,
+        "the directory of workspaces of tasks; without it, that of `server.workspace_root`",
+    ),
+    key(
+        "server.a2a.advertise",
+        Kind::List,
+        Some("@cliq"),
+        "which teams callers of A2A may use: `@` (all), `@scope`, `@scope/name`, with `!` before it to leave out",
+    ),
+    key(
+        "server.a2a.enable_builder",
+        Kind::Flag,
+        Some("false"),
+        "whether callers of A2A may build and improve teams",
+    ),
+    key("server.a2a.meshes", Kind::Meshes, None, "meshes that the server can join"),
+    key(
+        "server.a2a.public_url",
+        Kind::Url,
+        None,
+        "the address by which callers reach the server, such as that of a reverse proxy; without it, the one it listens on",
+    ),
+    key(
+        "server.a2a.allow_private_push",
+        Kind::Flag,
+        Some("false"),
+        "whether push notifications may go to private addresses",
+    ),
+    key(
+        "server.a2a.push_hosts",
+        Kind::List,
+        None,
+        "hosts that push notifications may go to although their addresses are private; `*.example.com` for all below",
+    ),
+    key(
+        "server.a2a.repo_hosts",
+        Kind::List,
+        None,
+        "hosts that repositories of tasks may come from, private ones among them; without it, any public host",
+    ),
+    key(
+        "server.a2a.signing_key",
+        Kind::Text,
+        None,
+        "the file of the private key that signs the agent card: elliptic curve P-256, PKCS#8 in PEM",
+    ),
+    key(
+        "strict_input_validation",
+        Kind::Flag,
+        Some("false"),
+        "whether a task with an input that its team does not have is refused",
+    ),
+    key(
+        "builder.provider",
+        Kind::Choice(&["anthropic", "openai", "google"]),
+        None,
+        "whose model builds and improves teams; without it, the first whose key is set",
+    ),
+    key("builder.model", Kind::Text, None, "the model that builds and improves teams"),
+    key("builder.api_key", Kind::Secret, None, "its key, where the environment and `agents.*` have none"),
+    key("builder.base_url", Kind::Url, None, "where its API is; any server that speaks that API will do"),
 ];
 
 /// Events that `notifications.*` knows.
@@ -329,7 +414,7 @@ impl Key {
     /// Whether its value is never shown.
     #[must_use]
     pub fn is_secret(&self) -> bool {
-        matches!(self.kind, Kind::Secret | Kind::SecretUrl)
+        matches!(self.kind, Kind::Secret | Kind::SecretUrl | Kind::Meshes)
     }
 
     /// Reads a value as people write it on a command line.
@@ -346,6 +431,7 @@ impl Key {
             Kind::List if text.trim_start().starts_with('[') => {
                 serde_json::from_str(text).unwrap_or_else(|_| text.into())
             }
+            Kind::Meshes => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
             Kind::List | Kind::Channels => Value::Array(list()),
             _ => text.into(),
         };
@@ -370,6 +456,7 @@ impl Key {
             Kind::Duration => text.is_some_and(|text| parse_duration(text).is_ok()),
             Kind::Url | Kind::SecretUrl => is_url(),
             Kind::List => texts(),
+            Kind::Meshes => Mesh::read(value).is_some(),
             Kind::Channels => {
                 let channel = |item: &Value| {
                     let text = item.as_str().unwrap_or_default();
@@ -400,6 +487,10 @@ impl Kind {
             Self::Duration => "a duration such as \"90s\", \"45m\", \"8h\"".to_owned(),
             Self::Url | Self::SecretUrl => "an address that begins with https:// or http://".to_owned(),
             Self::List => "a list of texts".to_owned(),
+            Self::Meshes => {
+                "a list of objects with name, type (\"savant\"), url, client_id, client_secret and active"
+                    .to_owned()
+            }
             Self::Channels => "a list of channels such as \"slack:NAME\" or \"webhook:NAME\"".to_owned(),
         }
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::SettingsError;
 use crate::keys::{KEYS, Key, parts};
+use crate::mesh::Mesh;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,6 +139,12 @@ impl Settings {
             .collect()
     }
 
+    /// Whether a file sets something in a group such as `server.a2a`.
+    #[must_use]
+    pub fn has_below(&self, group: &str) -> bool {
+        !self.set_below(&format!("{group}.")).is_empty()
+    }
+
     /// The paths with this prefix that a file sets.
     fn set_below(&self, prefix: &str) -> BTreeSet<String> {
         let paths = self.layers.iter().flat_map(|(_, values)| leaves(values)).map(|(path, _)| path);
@@ -195,6 +202,12 @@ impl Settings {
     #[must_use]
     pub fn duration(&self, path: &str) -> Option<Duration> {
         parse_duration(self.value(path)?.as_str()?).ok()
+    }
+
+    /// The meshes of `server.a2a.meshes`.
+    #[must_use]
+    pub fn meshes(&self) -> Vec<Mesh> {
+        self.value("server.a2a.meshes").as_ref().and_then(Mesh::read).unwrap_or_default()
     }
 
     /// A list of texts; empty where it is not set.

@@ -8,11 +8,13 @@ mod edit;
 mod environment;
 mod keys;
 mod layers;
+mod mesh;
 
 pub use edit::{set, unset};
 pub use environment::{Environment, is_executable};
 pub use keys::{KEYS, Key, Kind};
 pub use layers::{Entry, Secret, Settings, Source};
+pub use mesh::Mesh;
 
 use camino::Utf8PathBuf;
 

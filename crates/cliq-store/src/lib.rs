@@ -1,6 +1,6 @@
 //! The database of cliq: the signal queue, plans, runs with their events, registered projects, tokens (SPEC sections 12 and 15).
 //!
-//! [`SqlStore`] implements [`cliq_gateway::Store`] and [`cliq_runs::RunStore`] for SQLite and PostgreSQL with the same statements;
+//! [`SqlStore`] implements [`cliq_gateway::Store`], [`cliq_runs::RunStore`] and [`cliq_runs::TaskStore`] for SQLite and PostgreSQL with the same statements;
 //! the same tests run on both. No other crate knows SQL.
 //!
 //! Each function is one statement or one transaction: all of it happens, or nothing. A commit is on the disk before it is
@@ -12,6 +12,7 @@ mod instances;
 mod location;
 mod migrations;
 mod plans;
+mod pushes;
 mod queue;
 mod reaper;
 mod rows;
@@ -19,6 +20,7 @@ mod run_events;
 mod runs;
 mod statement;
 mod store;
+mod tasks;
 mod time;
 mod tokens;
 

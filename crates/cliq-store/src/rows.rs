@@ -1,7 +1,10 @@
 //! Rows as values.
 
 use cliq_gateway::{PlanEvent, PlanRow, Signal, SignalStatus};
-use cliq_runs::{Instance, Life, Run, RunId, RunOrigin, RunState, RunTotals, Scope, Token, TokenKind};
+use cliq_runs::{
+    Instance, Life, PushRow, PushState, Run, RunId, RunOrigin, RunState, RunTotals, Scope, TaskRow, Token,
+    TokenKind,
+};
 
 use crate::statement::Row;
 
@@ -72,9 +75,7 @@ pub(crate) fn run(row: &Row) -> Result<Run, sqlx::Error> {
         id: word(row, "id", RunId::parse)?,
         instance: row.optional_text("instance")?,
         team: row.text("team")?,
-        origin: word(row, "origin", |text| {
-            [RunOrigin::Server, RunOrigin::Project].into_iter().find(|origin| origin.as_str() == text)
-        })?,
+        origin: word(row, "origin", RunOrigin::parse)?,
         caller: row.text("caller")?,
         request: serde_json::from_str(&request).map_err(|_| unknown("request", &request))?,
         workspace: row.text("workspace")?.into(),
@@ -94,6 +95,37 @@ pub(crate) fn run(row: &Row) -> Result<Run, sqlx::Error> {
         view: serde_json::from_str(&view).unwrap_or_default(),
         journal_lines: row.count("journal_lines")?,
         last_event: row.integer("last_event")?,
+        version: row.integer("version")?,
+    })
+}
+
+/// What a task has beside its run.
+pub(crate) fn task(row: &Row) -> Result<TaskRow, sqlx::Error> {
+    Ok(TaskRow {
+        owner: row.text("owner")?,
+        context_id: row.text("context_id")?,
+        message_id: row.text("message_id")?,
+        messages: row.text("messages")?,
+        updated_at: row.text("updated_at")?,
+    })
+}
+
+pub(crate) fn push(row: &Row) -> Result<PushRow, sqlx::Error> {
+    Ok(PushRow {
+        task_id: word(row, "task_id", RunId::parse)?,
+        id: row.text("id")?,
+        protocol: row.text("protocol")?,
+        url: row.text("url")?,
+        token: row.optional_text("token")?,
+        scheme: row.optional_text("scheme")?,
+        credentials: row.optional_text("credentials")?,
+        event: row.integer("event")?,
+        part: row.integer("part")?,
+        state: word(row, "state", PushState::parse)?,
+        attempts: row.integer("attempts")?,
+        failing_since: row.optional_text("failing_since")?,
+        next_at: row.text("next_at")?,
+        reason: row.optional_text("reason")?,
         version: row.integer("version")?,
     })
 }

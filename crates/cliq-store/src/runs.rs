@@ -3,15 +3,15 @@
 use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_runs::{
-    Change, Instance, NewToken, Run, RunCounts, RunEventRow, RunFilter, RunId, RunState, RunStore, RunTotals,
-    Token,
+    Change, Instance, NewToken, Run, RunCounts, RunEventRow, RunFilter, RunId, RunOrigin, RunState, RunStore,
+    RunTotals, Token,
 };
 
 use crate::connection::{Connection, Target};
 use crate::rows::{run, totals};
 use crate::statement::{Answer, arguments};
 use crate::store::{SqlStore, on};
-use crate::{instances, run_events, tokens};
+use crate::{instances, run_events, tasks, tokens};
 
 /// All columns, with the large one left out: a list does not show it.
 macro_rules! without_view {
@@ -62,6 +62,9 @@ async fn change(connection: &mut Connection, change: &Change) -> Result<Outcome,
     };
     let mut transaction = connection.begin().await?;
     if transaction.run(sql, arguments).await?.changed != 1 {
+        return Ok(Outcome::Stale);
+    }
+    if run.origin == RunOrigin::A2a && !tasks::follow(&mut transaction, change).await? {
         return Ok(Outcome::Stale);
     }
     run_events::add(&mut transaction, change).await?;
@@ -152,6 +155,8 @@ async fn sum(connection: &mut Connection, since: &str) -> Result<Vec<(String, u6
 async fn remove(connection: &mut Connection, id: &RunId) -> Result<(), sqlx::Error> {
     let mut transaction = connection.begin().await?;
     transaction.run("DELETE FROM run_events WHERE run_id = $1", arguments![id.as_str()]).await?;
+    transaction.run("DELETE FROM a2a_push WHERE task_id = $1", arguments![id.as_str()]).await?;
+    transaction.run("DELETE FROM a2a_tasks WHERE id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM runs WHERE id = $1", arguments![id.as_str()]).await?;
     transaction.commit().await
 }

@@ -34,6 +34,9 @@ pub(crate) enum ServerCommand {
         #[arg(short, long)]
         follow: bool,
     },
+    /// What callers of A2A see.
+    #[command(subcommand)]
+    A2a(A2aCommand),
     /// Make, list and revoke tokens of callers.
     #[command(subcommand)]
     Token(TokenCommand),
@@ -56,15 +59,25 @@ pub(crate) struct ServerRunArgs {
     /// Allow plain HTTP beyond this machine: behind a reverse proxy, or in a private network.
     #[arg(long)]
     pub(crate) insecure_http: bool,
-    /// Not in this version.
-    #[arg(long, hide = true)]
+    /// Be an A2A agent: callers with a token may run the teams that `server.a2a.advertise` names.
+    #[arg(long)]
     pub(crate) a2a: bool,
-    /// Not in this version.
-    #[arg(long, hide = true)]
+    /// Join this mesh of `server.a2a.meshes`; may be repeated. Implies --a2a. Without it, those that are `active` are joined.
+    #[arg(long, value_name = "NAME")]
     pub(crate) mesh: Vec<String>,
     /// Leave the terminal: for `cliq server start`.
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum A2aCommand {
+    /// Print the agent card, made of the settings and the teams as they are now.
+    Card {
+        /// The address of the server that the card names. Default: that of the server that runs, else of the settings.
+        #[arg(long)]
+        url: Option<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,5 +1,6 @@
 //! `cliq server`
 
+mod a2a;
 mod background;
 mod record;
 mod token;
@@ -33,6 +34,7 @@ pub(super) fn run(command: &ServerCommand) -> Result<ExitCode, Failure> {
         ServerCommand::Status { json } => background::status(*json),
         ServerCommand::Open => background::open(),
         ServerCommand::Logs { access, follow } => background::logs(*access, *follow),
+        ServerCommand::A2a(command) => a2a::run(command),
         ServerCommand::Token(command) => token::run(command),
     }
 }
@@ -69,9 +71,6 @@ impl From<ServerError> for Failure {
 
 /// The options that arguments and settings give.
 fn options_of(args: &ServerRunArgs) -> Result<ServerOptions, Failure> {
-    if args.a2a || !args.mesh.is_empty() {
-        return Err(Failure::usage("this version of cliq has no A2A yet: leave out --a2a and --mesh"));
-    }
     let home = home()?;
     let settings = Settings::load(Some(&home), None)?;
     let port = match args.port {
@@ -95,6 +94,9 @@ fn options_of(args: &ServerRunArgs) -> Result<ServerOptions, Failure> {
         }
         _ => None,
     };
+    if args.a2a || !args.mesh.is_empty() {
+        options.a2a = Some(a2a::options(&settings, &options.home, &options.workspace_root, &args.mesh)?);
+    }
     options.check()?;
     Ok(options)
 }
@@ -114,6 +116,7 @@ fn work(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     let dir = place()?;
     let _lock = ProjectLock::acquire(&dir).map_err(held)?;
     let options = options_of(args)?;
+    let a2a = a2a::summary(&options)?;
     let location = gateway::location()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -135,6 +138,9 @@ fn work(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
             ServerRecord { pid: std::process::id(), port: server.address().port(), url: server.url(), token };
         let file = record.write(&home()?)?;
         print(&format!("serving {} on {}, process {}", store.location(), record.url, record.pid));
+        if let Some(text) = a2a {
+            print(&text);
+        }
         if !args.detached {
             ui::line(format!("dashboard: {}", sign_in_link(store.as_ref(), &record.url).await?))?;
         }

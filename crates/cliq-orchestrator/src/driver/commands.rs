@@ -25,7 +25,12 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
     let mut runner =
         Runner { shared: &shared, phase: shared.workflow().phase(phase), iteration, left: Vec::new() };
     let event = match runner.run(routed_by).await {
-        Ok(results) => RunEvent::CommandsFinished { phase: runner.phase.name.clone(), iteration, results },
+        Ok(results) => RunEvent::CommandsFinished {
+            phase: runner.phase.name.clone(),
+            iteration,
+            results,
+            max_iterations: runner.phase.kind.is_gate().then_some(runner.phase.max_iterations),
+        },
         Err(CommandFailure::Phase(reason) | CommandFailure::TimedOut(reason)) => RunEvent::WorkFailed {
             phase: runner.phase.name.clone(),
             reason,

@@ -61,6 +61,7 @@ fn unprocessed_of(shared: &Shared, pipeline: &Pipeline, id: PhaseId) -> Result<V
         phase: phase.name.clone(),
         iteration,
         results,
+        max_iterations: None,
     }));
     Ok(events)
 }

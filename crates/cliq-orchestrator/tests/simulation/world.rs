@@ -397,7 +397,7 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 is_final,
             },
             Input::CommandsFinished { phase, results } => {
-                RunEvent::CommandsFinished { phase: name(phase), iteration: 1, results }
+                RunEvent::CommandsFinished { phase: name(phase), iteration: 1, results, max_iterations: None }
             }
             Input::AgentCompleted { phase, result } => {
                 RunEvent::AgentCompleted { phase: name(phase), result }

@@ -1,32 +1,27 @@
 //! The events of a run: a page of them, or a stream that goes on (server-sent events).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use cliq_runs::{Run, RunId};
+use cliq_runs::RunId;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 use utoipa::{IntoParams, ToSchema};
 
 use super::errors::Reading;
 use super::input::{Path, Query};
 use crate::access::Reader;
 use crate::app::App;
-use crate::hub::{Batch, frame};
 use crate::problem::Problem;
+use crate::tail::{Tail, Tailed};
 
-/// The most events of a page, and of one look into the store.
+/// The most events of a page.
 const MAX_PAGE: u32 = 1000;
-/// How often a silent stream shows that it lives.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 /// What a stream begins with: after how many milliseconds a client comes back.
 const RETRY: &[u8] = b"retry: 1000\n\n";
 
@@ -90,11 +85,12 @@ pub(crate) async fn events(
                 Some(number.ok_or_else(|| Problem::bad_request("`Last-Event-ID` is no number of an event"))?)
             }
         };
-        // First the subscription, then the store: no event falls between them.
         let run = app.run(&id).await?;
-        let receiver = app.hub.subscribe(&run.id);
-        let run = app.run(run.id.as_str()).await?;
-        return Ok(stream_of(app, &run, receiver, last.unwrap_or(after)));
+        let after = last.unwrap_or(after);
+        if run.life.state.is_final() && after >= run.last_event {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+        return Ok(stream_of(app, &run.id, after));
     }
     let limit = query.limit.unwrap_or(200);
     if !(1..=MAX_PAGE).contains(&limit) {
@@ -111,25 +107,15 @@ pub(crate) async fn events(
     Ok(axum::Json(page).into_response())
 }
 
-/// A reader of a run's events.
+/// A client that reads a run's events.
 struct Stream {
-    app: Arc<App>,
-    run: RunId,
-    receiver: Receiver<Batch>,
-    /// The number of the last event that was sent.
-    last: i64,
-    /// Whether events in the store may be missing.
-    behind: bool,
+    tail: Tail,
     began: bool,
     ended: bool,
 }
 
-fn stream_of(app: Arc<App>, run: &Run, receiver: Receiver<Batch>, after: i64) -> Response {
-    if run.life.state.is_final() && after >= run.last_event {
-        return StatusCode::NO_CONTENT.into_response();
-    }
-    let state =
-        Stream { app, run: run.id.clone(), receiver, last: after, behind: true, began: false, ended: false };
+fn stream_of(app: Arc<App>, run: &RunId, after: i64) -> Response {
+    let state = Stream { tail: Tail::new(app, run, after), began: false, ended: false };
     let body = Body::from_stream(stream::unfold(state, async |mut state| {
         let bytes = state.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(bytes), state))
@@ -140,76 +126,29 @@ fn stream_of(app: Arc<App>, run: &Run, receiver: Receiver<Batch>, after: i64) ->
 }
 
 impl Stream {
-    /// The next bytes; `None` at the end.
+    /// The next bytes; `None` at the end. Where the store cannot be read the stream breaks, and the client comes back.
     async fn next(&mut self) -> Option<Bytes> {
         if !self.began {
             self.began = true;
             return Some(Bytes::from_static(RETRY));
         }
-        while !self.ended {
-            if self.behind {
-                match self.stored().await {
-                    Some(bytes) if bytes.is_empty() => {}
-                    more => return more,
-                }
-            }
-            let stopping = self.app.stopping.clone();
-            tokio::select! {
-                () = stopping.cancelled() => {
-                    self.ended = true;
-                    return Some(Bytes::from_static(b": the server stops\nretry: 2000\n\n"));
-                }
-                received = self.receiver.recv() => match received {
-                    Ok(batch) if batch.last <= self.last => {}
-                    Ok(batch) if batch.first > self.last + 1 => self.behind = true,
-                    Ok(batch) => {
-                        let bytes = batch.after(self.last).concat().into();
-                        self.last = batch.last;
-                        return Some(bytes);
-                    }
-                    // The client was slower than the run. What it missed is in the store.
-                    Err(RecvError::Lagged(_)) => self.behind = true,
-                    // The run has ended: what is left is in the store.
-                    Err(RecvError::Closed) => self.behind = true,
-                },
-                () = tokio::time::sleep(HEARTBEAT) => {
-                    // A notification may have been missed; another server may own the run.
-                    self.behind = true;
-                    return Some(Bytes::from_static(b": still here\n\n"));
-                }
-            }
+        if self.ended {
+            return None;
         }
-        None
-    }
-
-    /// Events that are stored and were not sent, and the end where there is one. Empty where there are none; `None` where the
-    /// store cannot be read: the client comes back.
-    async fn stored(&mut self) -> Option<Bytes> {
-        let rows = self.app.runs.run_events(&self.run, self.last, MAX_PAGE).await.ok()?;
-        if let Some(last) = rows.last() {
-            self.last = last.id;
-            return Some(rows.iter().map(frame).collect::<Vec<_>>().concat().into());
-        }
-        self.behind = false;
-        let run = self.app.runs.run(&self.run).await.ok()?;
-        match run {
-            Some(run) if !run.life.state.is_final() => {
-                // It was resumed, or the hub has forgotten it: the old subscription may be dead.
-                if self.receiver.is_closed() {
-                    self.receiver = self.app.hub.subscribe(&self.run);
-                    self.behind = true;
-                    tokio::task::yield_now().await;
-                }
-                Some(Bytes::new())
-            }
-            Some(run) if run.last_event > self.last => {
-                self.behind = true;
-                Some(Bytes::new())
-            }
-            _ => {
+        Some(match self.tail.next().await.ok()? {
+            Tailed::Events(events) => match &events[..] {
+                [event] => event.frame.clone(),
+                events => events.iter().map(|event| &event.frame[..]).collect::<Vec<_>>().concat().into(),
+            },
+            Tailed::Idle => Bytes::from_static(b": still here\n\n"),
+            Tailed::Stopping => {
                 self.ended = true;
-                Some(Bytes::from_static(b"event: end\ndata: {}\n\n"))
+                Bytes::from_static(b": the server stops\nretry: 2000\n\n")
             }
-        }
+            Tailed::End => {
+                self.ended = true;
+                Bytes::from_static(b"event: end\ndata: {}\n\n")
+            }
+        })
     }
 }

@@ -88,7 +88,12 @@ fn has_type(request: &Request, expected: &str) -> bool {
 }
 
 async fn read(request: Request<Body>) -> Result<Bytes, Problem> {
-    let body = Limited::new(request.into_body(), MAX_BODY);
+    read_body(request.into_body()).await
+}
+
+/// A whole body of limited size.
+pub(crate) async fn read_body(body: Body) -> Result<Bytes, Problem> {
+    let body = Limited::new(body, MAX_BODY);
     match tokio::time::timeout(BODY, body.collect()).await {
         Err(_) => Err(Problem::timeout()),
         Ok(Ok(collected)) => Ok(collected.to_bytes()),

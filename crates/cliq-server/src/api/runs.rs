@@ -283,7 +283,7 @@ pub(crate) async fn create(app: &Arc<App>, caller: &Caller, new: NewRun) -> Resu
             max_parallel: new.max_parallel,
             budget: Budget { tokens: new.budget_tokens, usd: new.budget_usd },
             repos: new.repos,
-            from: None,
+            ..RunRequest::default()
         },
         workspace,
         id,

@@ -6,8 +6,11 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use cliq_fs::CliqDir;
 use cliq_gateway::GatewayError;
-use cliq_orchestrator::{JournalFollower, JournalUpdate, PipelineStatus, Record, RunEvent, RunView};
+use cliq_orchestrator::{
+    JournalFollower, JournalUpdate, PhaseStatus, PipelineStatus, Record, RunEvent, RunView,
+};
 use cliq_project::{Host, Project, RunStatus};
+use cliq_protocol::PhaseName;
 use cliq_runs::{
     Change, Death, LifeEffect, LifeEvent, NewRunEvent, Recovery, Run, RunOrigin, RunState, RunTotals,
 };
@@ -15,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::process::Child;
 use tokio::sync::Notify;
 
+use super::task::{self, Outputs};
 use super::{Shared, event, orchestrator, workspace};
 use crate::clock;
 
@@ -57,6 +61,8 @@ pub(super) fn follow(shared: &Arc<Shared>, run: Run, begin: Begin) {
             seen: 0,
             view: RunView::empty(),
             child: None,
+            verdicts: Vec::new(),
+            outputs: None,
             shared: &shared,
             waker: &waker,
             dir: None,
@@ -97,10 +103,27 @@ struct Follower<'a> {
     child: Option<Child>,
     /// The directory that is watched.
     dir: Option<Utf8PathBuf>,
+    /// For a task: the verdicts of its gates so far.
+    verdicts: Vec<Value>,
+    /// For a task whose callers get what agents print: how much of it they have.
+    outputs: Option<Outputs>,
+}
+
+/// Something new of a run that is to be stored.
+struct News {
+    /// The line of the journal, from 1; `None` for an event that is not in the journal.
+    line: Option<u64>,
+    /// What the line says about the run.
+    step: Option<(RunEvent, String)>,
+    event: NewRunEvent,
 }
 
 impl Follower<'_> {
     async fn work(&mut self, begin: Begin) {
+        if self.is_task() && self.shared.options.workflow_streaming {
+            let restored = Outputs::restore(self.shared.store.as_ref(), &self.run.id).await;
+            self.outputs = restored.map_err(|error| tracing::warn!(%error, "output is not streamed")).ok();
+        }
         if begin == Begin::Start && !self.start().await {
             return;
         }
@@ -145,6 +168,14 @@ impl Follower<'_> {
                 Err(panic) => Err(format!("its workspace cannot be prepared: {panic}")),
             }
         };
+        if prepared.is_ok() && self.is_task() && !self.run.life.resume {
+            let event = task::prepared(&self.shared.options.host, &self.run);
+            self.commit(|change, _| {
+                change.push(event.clone());
+                Vec::new()
+            })
+            .await;
+        }
         let started = prepared.and_then(|()| {
             orchestrator::start(&self.shared.options.host, &self.run, &self.log)
                 .map_err(|error| format!("its orchestrator cannot be started: {error}"))
@@ -181,7 +212,7 @@ impl Follower<'_> {
     }
 
     /// What is new in the journal: the lines that are not in the store.
-    fn read(&mut self) -> Vec<(u64, Record)> {
+    fn read(&mut self) -> Vec<News> {
         let update = match self.journal.read() {
             Ok(update) => update,
             Err(error) => {
@@ -216,37 +247,95 @@ impl Follower<'_> {
         for record in records {
             self.view.apply(&record);
             self.seen += 1;
-            if self.seen > self.run.journal_lines {
-                news.push((self.seen, record));
+            let is_new = self.seen > self.run.journal_lines;
+            if is_new {
+                self.read_output(ended_work(&record.event), true, &mut news);
+            }
+            let event = if self.is_task() { self.task_event(&record) } else { stored(&record) };
+            if is_new {
+                let step = Some((record.event, record.ts.as_str().to_owned()));
+                news.push(News { line: Some(self.seen), step, event });
             }
         }
+        let at_work = self.view.phases.iter().filter(|phase| phase.status == PhaseStatus::Running);
+        let at_work: Vec<PhaseName> = at_work.map(|phase| phase.name.clone()).collect();
+        at_work.iter().for_each(|phase| self.read_output(Some(phase), false, &mut news));
         self.shared.hub.set_view(&self.run.id, self.view.clone());
         news
     }
 
     /// Stores events of the journal with the state that they lead to. `false` where the server stops before.
-    async fn store(&mut self, news: &[(u64, Record)]) -> bool {
-        let mut document = None;
-        let host = &self.shared.options.host;
-        self.commit(|change, view| {
-            let mut effects = Vec::new();
-            for (line, record) in news {
-                // Another may have stored a part of them.
-                if *line <= change.run.journal_lines {
-                    continue;
+    async fn store(&mut self, news: &[News]) -> bool {
+        let (mut document, mut finished) = (None, None);
+        let (shared, verdicts) = (Arc::clone(self.shared), std::mem::take(&mut self.verdicts));
+        let host = &shared.options.host;
+        let stored = self
+            .commit(|change, view| {
+                let mut effects = Vec::new();
+                for news in news {
+                    // Another may have stored a part of them.
+                    if news.line.is_some_and(|line| line <= change.run.journal_lines) {
+                        continue;
+                    }
+                    change.run.journal_lines = news.line.unwrap_or(change.run.journal_lines);
+                    change.push(news.event.clone());
+                    if let Some((event, ts)) = &news.step {
+                        effects.extend(apply(&mut change.run, event, ts));
+                    }
                 }
-                change.run.journal_lines = *line;
-                change.push(stored(record));
-                effects.extend(apply(&mut change.run, &record.event, record.ts.as_str()));
+                change.run.totals = totals(view);
+                if change.run.life.state.is_final() {
+                    let document = document.get_or_insert_with(|| status_document(host, &change.run, view));
+                    change.run.view.clone_from(document);
+                    if let Some(instance_id) = shared.options.task_instance(&change.run) {
+                        let finished = finished.get_or_insert_with(|| {
+                            task::finished(host, instance_id, &change.run, view, &verdicts)
+                        });
+                        change.push(finished.clone());
+                    }
+                }
+                effects
+            })
+            .await;
+        self.verdicts = verdicts;
+        if stored && self.run.life.state.is_final() {
+            self.leave_workspace().await;
+        }
+        stored
+    }
+
+    fn is_task(&self) -> bool {
+        self.run.origin == RunOrigin::A2a
+    }
+
+    /// A line of the journal for callers of A2A.
+    fn task_event(&mut self, record: &Record) -> NewRunEvent {
+        let event = cliq_project::task_event(record, &self.view);
+        if matches!(record.event, RunEvent::Verdict { .. }) {
+            self.verdicts.push(event.clone());
+        }
+        let kind = event["event"].as_str().unwrap_or("unknown").to_owned();
+        NewRunEvent { ts: record.ts.as_str().to_owned(), kind, data: event.to_string() }
+    }
+
+    /// Adds what a phase's agent printed since.
+    fn read_output(&mut self, phase: Option<&PhaseName>, is_over: bool, news: &mut Vec<News>) {
+        let (Some(outputs), Some(name)) = (&mut self.outputs, phase) else { return };
+        let Ok(dir) = CliqDir::open(&self.run.workspace) else { return };
+        let Some(phase) = self.view.phases.iter().find(|phase| phase.name == *name) else { return };
+        let events = outputs.read(&dir, name, phase.iterations, is_over);
+        news.extend(events.into_iter().map(|event| News { line: None, step: None, event }));
+    }
+
+    /// The workspace of a task goes after its end: what callers get is in the event log. It stays where they asked for it.
+    async fn leave_workspace(&self) {
+        if self.is_task() && !self.run.request.keep_workspace {
+            let path = self.run.workspace.clone();
+            let removed = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
+            if let Ok(Err(error)) = removed {
+                tracing::warn!(run = %self.run.id, %error, "the workspace of a task cannot be removed");
             }
-            change.run.totals = totals(view);
-            if change.run.life.state.is_final() {
-                let document = document.get_or_insert_with(|| status_document(host, &change.run, view));
-                change.run.view.clone_from(document);
-            }
-            effects
-        })
-        .await
+        }
     }
 
     /// Stores a change. Tries until it succeeds or the server stops; gives whether it did. A change may be made several times.
@@ -308,7 +397,7 @@ impl Follower<'_> {
     }
 
     async fn end_lost(&mut self, death: Death, reason: String) -> Next {
-        let is_ours = self.run.origin == RunOrigin::Server;
+        let is_ours = self.run.origin.is_ours();
         let recovery = if is_ours { self.shared.options.recovery } else { Recovery::Fail };
         let planned = self.run.life.clone().step(LifeEvent::Lost(death, recovery)).unwrap_or_default();
         if planned.contains(&LifeEffect::EndLeftovers) && is_ours {
@@ -316,7 +405,8 @@ impl Follower<'_> {
             self.end_leftovers().await;
         }
         let mut effects = Vec::new();
-        let host = &self.shared.options.host;
+        let (shared, verdicts) = (Arc::clone(self.shared), std::mem::take(&mut self.verdicts));
+        let host = &shared.options.host;
         let committed = self
             .commit(|change, view| {
                 effects = change.run.life.step(LifeEvent::Lost(death, recovery)).unwrap_or_default();
@@ -336,10 +426,14 @@ impl Follower<'_> {
                     change.run.view = status_document(host, &change.run, view);
                     let status = if state == RunState::Cancelled { "CANCELLED" } else { "FAILED" };
                     change.push(event("run_finished", &json!({"status": status, "reason": reason})));
+                    if let Some(instance_id) = shared.options.task_instance(&change.run) {
+                        change.push(task::finished(host, instance_id, &change.run, view, &verdicts));
+                    }
                 }
                 Vec::new()
             })
             .await;
+        self.verdicts = verdicts;
         if !committed {
             return Next::End;
         }
@@ -382,6 +476,18 @@ fn is_of(records: &[Record], run: &Run) -> bool {
     records.iter().any(
         |record| matches!(&record.event, RunEvent::RunStarted { run_id, .. } if run_id == run.id.as_str()),
     )
+}
+
+/// The phase whose agent has printed its last with an event.
+fn ended_work(event: &RunEvent) -> Option<&PhaseName> {
+    match event {
+        RunEvent::AgentCompleted { phase, .. }
+        | RunEvent::WorkFailed { phase, .. }
+        | RunEvent::PhaseCompleted { phase }
+        | RunEvent::PhaseEscalated { phase, .. }
+        | RunEvent::PhaseStopped { phase } => Some(phase),
+        _ => None,
+    }
 }
 
 /// An event of the journal as it is stored.

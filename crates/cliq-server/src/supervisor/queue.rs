@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_gateway::GatewayError;
-use cliq_runs::{Change, LifeEvent, RunOrigin};
+use cliq_runs::{Change, LifeEvent};
 use serde_json::json;
 
 use super::follower::{Begin, follow};
@@ -36,7 +36,7 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
         return Ok(());
     }
     let active = shared.store.active().await?;
-    let own = active.iter().filter(|run| run.origin == RunOrigin::Server).count();
+    let own = active.iter().filter(|run| run.origin.is_ours()).count();
     let mut free = shared.options.max_runs.saturating_sub(own);
     let mut busy: HashSet<_> = active.into_iter().map(|run| run.workspace).collect();
     for run in waiting {

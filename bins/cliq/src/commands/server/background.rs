@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::super::background::{log_since, stop_holder};
 use super::record::ServerRecord;
-use super::{held, options_of, place, sign_in_link};
+use super::{a2a, held, options_of, place, sign_in_link};
 use crate::args::ServerRunArgs;
 use crate::failure::Failure;
 use crate::gateway::{self, block_on, home};
@@ -23,7 +23,7 @@ const BEGINS: Duration = Duration::from_secs(20);
 const ENDS: Duration = Duration::from_secs(20);
 
 /// The server that runs, where one does: it holds the lock, and its record is of its process.
-fn running() -> Result<Option<ServerRecord>, Failure> {
+pub(super) fn running() -> Result<Option<ServerRecord>, Failure> {
     let holder = ProjectLock::holder(&place()?)?.flatten();
     Ok(ServerRecord::read(&home()?).filter(|record| Some(record.pid) == holder))
 }
@@ -36,7 +36,7 @@ pub(super) fn start(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     let dir = place()?;
     drop(ProjectLock::acquire(&dir).map_err(held)?);
     // What is wrong with the arguments is said here, and not in a log.
-    options_of(args)?;
+    let summary = a2a::summary(&options_of(args)?)?;
     let log = dir.root().join("server.log");
     let file = OpenOptions::new().create(true).append(true).open(&log)?;
     let begins_at = file.metadata()?.len();
@@ -56,6 +56,12 @@ pub(super) fn start(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     if args.insecure_http {
         command.arg("--insecure-http");
     }
+    if args.a2a {
+        command.arg("--a2a");
+    }
+    for mesh in &args.mesh {
+        command.args(["--mesh", mesh]);
+    }
     let mut child =
         command.current_dir(home()?).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()?;
     let deadline = Instant::now() + BEGINS;
@@ -73,6 +79,9 @@ pub(super) fn start(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     let link = link(&record)?;
     ui::line(format!("the server is running on {}, process {}", paint(ui::BOLD, &record.url), record.pid))?;
     ui::line(format!("dashboard (this link signs in once): {link}"))?;
+    if let Some(summary) = summary {
+        ui::line(summary)?;
+    }
     ui::line(format!("its log is {log}"))?;
     Ok(ExitCode::SUCCESS)
 }

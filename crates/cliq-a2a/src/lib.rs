@@ -1,0 +1,36 @@
+//! The A2A protocol (Agent2Agent), versions 0.3 and 1.0 (SPEC section 17, seed 004). Pure: no server, no clock, no files.
+//!
+//! * `model.rs`: messages, tasks, artifacts, free of any version. `wire/` reads and writes them in the format of a version.
+//! * `call.rs`: what a caller wants, from a method and its parameters. `error.rs`: what it gets instead.
+//! * `card.rs`, `skill.rs`, `advertise.rs`, `signature.rs`: what the agent tells of itself.
+//! * `request.rs`: the pipeline that a message asks for. `updates.rs`: what the events of a run are to a caller.
+
+mod advertise;
+mod call;
+mod card;
+mod error;
+mod model;
+mod request;
+mod signature;
+mod skill;
+mod updates;
+mod version;
+pub mod wire;
+
+pub use advertise::Advertise;
+pub use call::{Call, Listing, SendRequest};
+pub use card::{AgentCard, Provider};
+pub use error::{A2aError, ErrorKind, Violation};
+pub use model::{
+    Artifact, Authentication, Content, Message, Part, PushConfig, Role, Status, StreamItem, Task, TaskState,
+};
+pub use request::{PipelineRequest, TeamInput, check_inputs};
+pub use signature::{SignatureError, SigningKey};
+pub use skill::Skill;
+pub use updates::{EventNumber, TaskContext, Update, updates_of};
+pub use version::Version;
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

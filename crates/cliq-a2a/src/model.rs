@@ -1,0 +1,244 @@
+//! Messages, tasks and artifacts, free of any version.
+
+use serde_json::{Map, Value};
+
+/// A JSON object with details that the protocol does not define.
+pub(crate) type Metadata = Map<String, Value>;
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TaskState {
+    /// It waits for its turn.
+    Submitted,
+    /// Its team works.
+    Working,
+    /// It waits for a message of the caller.
+    InputRequired,
+    /// Every phase is done.
+    Completed,
+    /// It ended with an error, or escalated.
+    Failed,
+    /// It was cancelled.
+    Canceled,
+    /// The agent did not accept it.
+    Rejected,
+    /// It waits for credentials.
+    AuthRequired,
+}
+
+impl TaskState {
+    /// All states.
+    pub const ALL: [Self; 8] = [
+        Self::Submitted,
+        Self::Working,
+        Self::InputRequired,
+        Self::Completed,
+        Self::Failed,
+        Self::Canceled,
+        Self::Rejected,
+        Self::AuthRequired,
+    ];
+
+    /// Whether the task is over: it takes no message and cannot be cancelled.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
+    }
+
+    /// Whether the task waits for its caller.
+    #[must_use]
+    pub fn is_interrupted(self) -> bool {
+        matches!(self, Self::InputRequired | Self::AuthRequired)
+    }
+}
+
+/// The side that a message comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The caller.
+    User,
+    /// The agent.
+    Agent,
+}
+
+/// A piece of content.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The content.
+    pub content: Content,
+    /// Details that the protocol does not define.
+    pub metadata: Option<Metadata>,
+    /// The name of the file, where it is one.
+    pub filename: Option<String>,
+    /// Its media type.
+    pub media_type: Option<String>,
+}
+
+/// What a part is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Text for people.
+    Text(String),
+    /// A JSON value for programs.
+    Data(Value),
+    /// The bytes of a file, in base64.
+    Bytes(String),
+    /// The address of a file.
+    Url(String),
+}
+
+impl Part {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: Content::Text(text.into()), metadata: None, filename: None, media_type: None }
+    }
+
+    /// A JSON value.
+    #[must_use]
+    pub fn data(value: Value) -> Self {
+        Self { content: Content::Data(value), metadata: None, filename: None, media_type: None }
+    }
+}
+
+/// A message of a caller or of the agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Its id, made by the sender.
+    pub message_id: String,
+    /// The conversation that it belongs to.
+    pub context_id: Option<String>,
+    /// The task that it belongs to.
+    pub task_id: Option<String>,
+    /// Who sent it.
+    pub role: Role,
+    /// Its content: at least one part.
+    pub parts: Vec<Part>,
+    /// Details that the protocol does not define.
+    pub metadata: Option<Metadata>,
+    /// Extensions that it uses, by URI.
+    pub extensions: Vec<String>,
+    /// Tasks that it refers to.
+    pub reference_task_ids: Vec<String>,
+}
+
+impl Message {
+    /// Its texts, with an empty line between them; `None` where it has none but blanks.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        let texts: Vec<&str> = self
+            .parts
+            .iter()
+            .filter_map(|part| match &part.content {
+                Content::Text(text) if !text.trim().is_empty() => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+}
+
+/// Something that a task delivers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Artifact {
+    /// Its id, unique within the task.
+    pub artifact_id: String,
+    /// What it is called.
+    pub name: Option<String>,
+    /// What it is.
+    pub description: Option<String>,
+    /// Its content: at least one part.
+    pub parts: Vec<Part>,
+}
+
+/// Where a task stands, and since when.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    /// Where it stands.
+    pub state: TaskState,
+    /// What the agent says to it.
+    pub message: Option<Message>,
+    /// Since when, UTC.
+    pub timestamp: Option<String>,
+}
+
+/// A task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    /// Its id, made by the agent.
+    pub id: String,
+    /// The conversation that it belongs to.
+    pub context_id: String,
+    /// Where it stands.
+    pub status: Status,
+    /// What it delivered; `None` where that was not asked for.
+    pub artifacts: Option<Vec<Artifact>>,
+    /// Messages, oldest first; `None` where they were not asked for.
+    pub history: Option<Vec<Message>>,
+    /// Details that the protocol does not define.
+    pub metadata: Option<Metadata>,
+}
+
+/// Something that a stream or a push notification carries.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StreamItem {
+    /// The task as it is now.
+    Task(Task),
+    /// A message without a task.
+    Message(Message),
+    /// Its state changed, or the agent says something.
+    Status {
+        /// The task.
+        task_id: String,
+        /// Its conversation.
+        context_id: String,
+        /// The new status.
+        status: Status,
+        /// Details that the protocol does not define.
+        metadata: Option<Metadata>,
+    },
+    /// It delivered something.
+    Artifact {
+        /// The task.
+        task_id: String,
+        /// Its conversation.
+        context_id: String,
+        /// What it delivered, whole.
+        artifact: Artifact,
+        /// Details that the protocol does not define.
+        metadata: Option<Metadata>,
+    },
+}
+
+impl StreamItem {
+    /// Whether a stream closes after it: the task is over.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        match self {
+            Self::Status { status, .. } => status.state.is_terminal(),
+            Self::Message(_) => true,
+            Self::Task(_) | Self::Artifact { .. } => false,
+        }
+    }
+}
+
+/// How the agent proves itself to the receiver of push notifications.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authentication {
+    /// The HTTP scheme: `Bearer`, `Basic`.
+    pub scheme: String,
+    /// What follows the scheme in the header `Authorization`.
+    pub credentials: Option<String>,
+}
+
+/// Where push notifications of a task go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushConfig {
+    /// Its id; `None` lets the agent choose.
+    pub id: Option<String>,
+    /// The address that notifications are posted to.
+    pub url: String,
+    /// Sent as `X-A2A-Notification-Token`.
+    pub token: Option<String>,
+    /// How the agent proves itself.
+    pub authentication: Option<Authentication>,
+}

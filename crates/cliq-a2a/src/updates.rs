@@ -1,0 +1,236 @@
+//! The events of a run as updates of a task (seed 004, "Event types").
+//!
+//! A task has no log of its own: its updates follow from the events of its run, each from one event, without anything else. The
+//! same event gives the same updates at any time, to any reader.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use crate::model::{Artifact, Message, Part, Role, Status, StreamItem, TaskState};
+use crate::version::Version;
+use crate::wire::read_artifact;
+
+/// The task that a run is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskContext {
+    /// The task's id, which is the run's.
+    pub task_id: String,
+    /// The conversation.
+    pub context_id: String,
+    /// The name of the team.
+    pub team: String,
+    /// The id of this cliq (`server.a2a.instance_id`).
+    pub instance_id: String,
+}
+
+/// The number of an update: that of the event, and its place among the updates of the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct EventNumber {
+    /// The number of the run's event, from 1.
+    pub event: i64,
+    /// The place, from 0.
+    pub index: u32,
+}
+
+impl fmt::Display for EventNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.event, self.index)
+    }
+}
+
+impl EventNumber {
+    /// Reads a number as a stream gave it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (event, index) = text.split_once('.')?;
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        (digits(event) && digits(index)).then_some(())?;
+        Some(Self { event: event.parse().ok()?, index: index.parse().ok()? })
+    }
+}
+
+/// An update of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Update {
+    /// Its number.
+    pub number: EventNumber,
+    /// What it is to the caller.
+    pub item: StreamItem,
+}
+
+/// An update without number and ids.
+enum Draft {
+    Status { state: TaskState, text: String, data: Option<Value> },
+    Artifact(Artifact),
+}
+
+/// The updates of an event of a run: a line of its journal, or an event of the server (`docs/server.md`).
+#[must_use]
+pub fn updates_of(context: &TaskContext, number: i64, event: &Value) -> Vec<Update> {
+    let ts = event["ts"].as_str().map(str::to_owned);
+    let drafts = drafts(context, event);
+    let update = |(index, draft)| {
+        let number = EventNumber { event: number, index };
+        let metadata = Some(Map::from_iter([("eventId".to_owned(), number.to_string().into())]));
+        let (task_id, context_id) = (context.task_id.clone(), context.context_id.clone());
+        let item = match draft {
+            Draft::Status { state, text, data } => {
+                let message = Message {
+                    // The same each time that the event is read.
+                    message_id: format!("{task_id}.{number}"),
+                    context_id: Some(context_id.clone()),
+                    task_id: Some(task_id.clone()),
+                    role: Role::Agent,
+                    parts: [Part::text(text)].into_iter().chain(data.map(Part::data)).collect(),
+                    metadata: None,
+                    extensions: Vec::new(),
+                    reference_task_ids: Vec::new(),
+                };
+                let status = Status { state, message: Some(message), timestamp: ts.clone() };
+                StreamItem::Status { task_id, context_id, status, metadata }
+            }
+            Draft::Artifact(artifact) => StreamItem::Artifact { task_id, context_id, artifact, metadata },
+        };
+        Update { number, item }
+    };
+    (0..).zip(drafts).map(update).collect()
+}
+
+fn working(text: String, data: Value) -> Draft {
+    Draft::Status { state: TaskState::Working, text, data: Some(data) }
+}
+
+fn drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
+    let text = |name: &str| event[name].as_str().unwrap_or_default();
+    let instance = &context.instance_id;
+    let phase = text("phase");
+    match text("event") {
+        "run_dispatched" => {
+            let text = format!("Pipeline started — team: {}", context.team);
+            vec![Draft::Status { state: TaskState::Working, text, data: None }]
+        }
+        "workspace_prepared" => {
+            let data = json!({"event": "workspace_initialized", "instance_id": instance, "team": context.team,
+                "req_key": event["req_key"]});
+            let mut drafts = vec![working("Workspace initialized".to_owned(), data)];
+            drafts.extend(preflight(&event["tools"]));
+            drafts
+        }
+        "phase_started" => {
+            let data = json!({"event": "on_phase_start", "phase": phase, "phase_type": event["kind"],
+                "instance_id": instance, "iteration": event["iteration"]});
+            vec![working(format!("Running: {phase}"), data)]
+        }
+        "phase_output" => {
+            let lines: Vec<&str> =
+                event["lines"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let data = json!({"event": "phase_output", "phase": phase, "offset": event["offset"], "lines": event["lines"]});
+            vec![working(lines.join("\n"), data)]
+        }
+        "commands_finished" => commands(event, phase),
+        "verdict" => {
+            let gate = text("gate");
+            let outcome = event["verdict"]["outcome"].as_str().unwrap_or_default();
+            let data = json!({"event": "on_gate_verdict", "gate": gate, "iteration": event["iteration"],
+                "max_iterations": event["max_iterations"], "commands": event.get("commands").unwrap_or(&json!([])),
+                "verdict": event["verdict"], "instance_id": instance});
+            vec![working(format!("Gate {gate}: {outcome}"), data)]
+        }
+        "phase_completed" => {
+            let data = json!({"event": "on_phase_complete", "phase": phase, "phase_type": event["phase_type"],
+                "outcome": event.get("outcome").unwrap_or(&json!("done")), "iteration": event["iteration"],
+                "instance_id": instance});
+            vec![working(format!("Phase completed: {phase}"), data)]
+        }
+        "phase_escalated" => {
+            let reason = text("reason");
+            let data =
+                json!({"event": "on_escalate", "phase": phase, "reason": reason, "instance_id": instance});
+            vec![working(format!("Pipeline escalated: {phase}: {reason}"), data)]
+        }
+        "orchestrator_died" if text("state") != "failed" => {
+            let data = json!({"event": "on_interrupted", "reason": text("reason"), "instance_id": instance});
+            vec![working("Pipeline interrupted; it goes on".to_owned(), data)]
+        }
+        "run_resumed" => {
+            vec![working(
+                "Pipeline resumed".to_owned(),
+                json!({"event": "on_resume", "instance_id": instance}),
+            )]
+        }
+        "task_finished" => finished(context, event),
+        _ => Vec::new(),
+    }
+}
+
+/// What the check of programs before the run found.
+fn preflight(tools: &Value) -> Vec<Draft> {
+    let tools: Vec<(&str, bool)> = tools
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|tool| Some((tool["tool"].as_str()?, tool["available"].as_bool()?)))
+        .collect();
+    let names: Vec<&str> = tools.iter().map(|(name, _)| *name).collect();
+    let passed = tools.iter().filter(|(_, available)| *available).count();
+    let verdict = if passed == tools.len() { "PASS" } else { "ESCALATE" };
+    let mut drafts = vec![working(
+        "Preflight started".to_owned(),
+        json!({"type": "cliq:preflight_started", "tools": names}),
+    )];
+    drafts.extend(tools.iter().map(|(tool, available)| {
+        let word = if *available { "available" } else { "not on the PATH" };
+        working(
+            format!("{tool}: {word}"),
+            json!({"type": "cliq:tool_check", "tool": tool, "available": available}),
+        )
+    }));
+    let data = json!({"type": "cliq:preflight_completed", "passed": passed, "total": tools.len(), "verdict": verdict});
+    drafts.push(working(format!("Preflight: {verdict}"), data));
+    drafts
+}
+
+/// The commands of a phase, told when all of them are done.
+fn commands(event: &Value, phase: &str) -> Vec<Draft> {
+    let results = event["results"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut drafts = Vec::new();
+    for result in results {
+        let name = result["name"].as_str().unwrap_or_default();
+        let pass = result["pass"] == true;
+        let started = json!({"type": "cliq:command_started", "command": name, "phase": phase});
+        drafts.push(working(format!("Command started: {name}"), started));
+        let word = if pass { "passed" } else { "failed" };
+        let completed = json!({"type": "cliq:command_completed", "command": name, "pass": pass, "phase": phase,
+            "duration_ms": result["duration_ms"], "exit_code": result["exit_code"]});
+        drafts.push(working(format!("Command {word}: {name}"), completed));
+    }
+    let passed = results.iter().filter(|result| result["pass"] == true).count();
+    let (iteration, limit) = (event["iteration"].as_u64().unwrap_or(1), event["max_iterations"].as_u64());
+    let verdict = match limit {
+        _ if passed == results.len() => "PASS",
+        Some(limit) if iteration < limit => "CONTINUE",
+        _ => "ESCALATE",
+    };
+    let total = results.len();
+    let data = json!({"type": "cliq:commands_summary", "phase": phase, "passed": passed, "total": total, "verdict": verdict});
+    drafts.push(working(format!("Commands of {phase}: {passed} of {total} passed"), data));
+    drafts
+}
+
+/// The end: artifacts first, since a stream closes with the final state.
+fn finished(context: &TaskContext, event: &Value) -> Vec<Draft> {
+    let artifacts = event["artifacts"].as_array().into_iter().flatten();
+    let mut drafts: Vec<Draft> = artifacts
+        .filter_map(|artifact| read_artifact(Version::V1_0, artifact).ok().map(Draft::Artifact))
+        .collect();
+    let reason = event["reason"].as_str().unwrap_or_default();
+    let with = |event_name: &str| json!({"event": event_name, "reason": reason, "phase": event["phase"], "instance_id": context.instance_id});
+    let (state, text, data) = match event["status"].as_str() {
+        Some("completed") => (TaskState::Completed, "Pipeline completed".to_owned(), None),
+        Some("cancelled") => (TaskState::Canceled, "Pipeline cancelled".to_owned(), Some(with("on_cancel"))),
+        _ => (TaskState::Failed, format!("Pipeline failed: {reason}"), Some(with("on_fail"))),
+    };
+    drafts.push(Draft::Status { state, text, data });
+    drafts
+}

@@ -1,0 +1,230 @@
+//! What each call does, for both bindings and versions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cliq_a2a::{A2aError, Call, ErrorKind, EventNumber, Listing, SendRequest, StreamItem, Version, wire};
+use cliq_gateway::GatewayError;
+use cliq_runs::{RunId, Scope, StoredTask, TaskFilter};
+use serde_json::{Value, json};
+
+use super::stream::TaskStream;
+use super::view::{TaskView, listed, states_of, view};
+use super::{A2aCaller, new_task, push};
+use crate::app::App;
+use crate::supervisor::ChangeError;
+use crate::tail::{Tail, Tailed};
+
+/// How long the response to a cancellation waits for the end.
+const CANCEL: Duration = Duration::from_secs(10);
+
+/// What a caller gets.
+pub(super) enum Reply {
+    /// One result.
+    Result(Value),
+    /// A stream of them.
+    Stream(TaskStream),
+}
+
+/// A call with what came around it.
+pub(super) struct Request {
+    pub(super) version: Version,
+    pub(super) call: Call,
+    /// The last update that the caller has (`Last-Event-ID`).
+    pub(super) last_event_id: Option<EventNumber>,
+}
+
+/// A failure of the store.
+pub(super) fn internal(error: GatewayError) -> A2aError {
+    tracing::error!(%error, "the database cannot be used");
+    A2aError::new(ErrorKind::Internal, "the database cannot be used at the moment; try again later")
+}
+
+/// A task of the caller. One of another caller is as one that does not exist.
+pub(super) async fn find(app: &App, owner: &str, id: &str) -> Result<StoredTask, A2aError> {
+    // An id of another form takes the same way to the store, and the same time.
+    let parsed = RunId::parse(id).or_else(|| RunId::parse("00000000-0000-7000-8000-000000000000"));
+    let found = match &parsed {
+        Some(id) => app.tasks.task(owner, id).await.map_err(internal)?,
+        None => None,
+    };
+    found.filter(|found| found.run.id.as_str() == id).ok_or_else(|| A2aError::task_not_found(id))
+}
+
+/// Carries out a call.
+pub(super) async fn execute(app: &Arc<App>, caller: &A2aCaller, request: Request) -> Result<Reply, A2aError> {
+    let Some(options) = &app.options.a2a else {
+        return Err(A2aError::new(ErrorKind::UnsupportedOperation, "this server is no A2A agent"));
+    };
+    let (version, owner) = (request.version, caller.owner());
+    let result = match request.call {
+        Call::Send(send) => {
+            let (stored, _) = new_task::start(app, options, caller, version, &send).await?;
+            let stored = if send.blocking { wait(app, &owner, stored).await? } else { stored };
+            let view = seen(app, &stored, send.history_length).await?;
+            wire::write_send_response(version, &view.task)
+        }
+        Call::Stream(send) => return stream_new(app, caller, version, &send).await,
+        Call::Subscribe { id } => return subscribe(app, &owner, version, &id, request.last_event_id).await,
+        Call::Get { id, history_length } => {
+            let stored = find(app, &owner, &id).await?;
+            wire::write_task(version, &seen(app, &stored, history_length).await?.task)
+        }
+        Call::List(listing) => list(app, owner, version, &listing).await?,
+        Call::Cancel { id } => wire::write_task(version, &cancel(app, caller, &id).await?.task),
+        Call::SetPush { task_id, config } => {
+            let stored = find(app, &owner, &task_id).await?;
+            push::set(app, options, version, &stored, &config).await?
+        }
+        Call::GetPush { task_id, id } => {
+            let stored = find(app, &owner, &task_id).await?;
+            push::get(app, version, &stored, id.as_deref()).await?
+        }
+        Call::ListPush { task_id } => {
+            let stored = find(app, &owner, &task_id).await?;
+            push::list(app, version, &stored).await?
+        }
+        Call::DeletePush { task_id, id } => {
+            let stored = find(app, &owner, &task_id).await?;
+            app.tasks.remove_push(&stored.run.id, &id).await.map_err(internal)?;
+            match version {
+                Version::V0_3 => Value::Null,
+                Version::V1_0 => json!({}),
+            }
+        }
+        Call::ExtendedCard => {
+            let card = app.agent_card().await;
+            card.map_err(|problem| A2aError::new(ErrorKind::Internal, problem.detail))?.value.clone()
+        }
+    };
+    Ok(Reply::Result(result))
+}
+
+/// Whether the caller may make a call.
+pub(super) fn may(caller: &A2aCaller, call: &Call) -> bool {
+    caller.0.scope >= if call.changes() { Scope::Run } else { Scope::Read }
+}
+
+async fn seen(app: &App, stored: &StoredTask, history_length: Option<usize>) -> Result<TaskView, A2aError> {
+    view(app, stored, history_length, true).await.map_err(internal)
+}
+
+/// Waits until a task is over, or the server stops.
+async fn wait(app: &Arc<App>, owner: &str, stored: StoredTask) -> Result<StoredTask, A2aError> {
+    if stored.run.life.state.is_final() {
+        return Ok(stored);
+    }
+    let mut tail = Tail::new(Arc::clone(app), &stored.run.id, stored.run.last_event);
+    loop {
+        match tail.next().await.map_err(internal)? {
+            Tailed::Events(events) if events.iter().any(|event| event.row.kind == "task_finished") => break,
+            Tailed::Events(_) | Tailed::Idle => {}
+            Tailed::Stopping | Tailed::End => break,
+        }
+    }
+    find(app, owner, stored.run.id.as_str()).await
+}
+
+/// A stream that begins with the task, and gives all updates from its beginning on.
+async fn stream_new(
+    app: &Arc<App>,
+    caller: &A2aCaller,
+    version: Version,
+    send: &SendRequest,
+) -> Result<Reply, A2aError> {
+    let options = app.options.a2a.as_ref();
+    let options = options
+        .ok_or_else(|| A2aError::new(ErrorKind::UnsupportedOperation, "this server is no A2A agent"))?;
+    let (stored, is_new) = new_task::start(app, options, caller, version, send).await?;
+    let mut first = seen(app, &stored, send.history_length).await?;
+    let after = if is_new { first.last } else { EventNumber::default() };
+    if !is_new {
+        // A message that came again: the response to the first was lost. The stream tells everything.
+        first.task.artifacts = None;
+    }
+    Ok(Reply::Stream(TaskStream::new(app, version, &stored, StreamItem::Task(first.task), after)))
+}
+
+/// A stream of a task that exists. It begins with the task; then come the updates after the last that the caller has, or after
+/// what the task shows.
+async fn subscribe(
+    app: &Arc<App>,
+    owner: &str,
+    version: Version,
+    id: &str,
+    last: Option<EventNumber>,
+) -> Result<Reply, A2aError> {
+    let stored = find(app, owner, id).await?;
+    let first = seen(app, &stored, None).await?;
+    if stored.run.life.state.is_final() && last.is_none() && version == Version::V1_0 {
+        let message = format!(
+            "the task is {}: get it, or send Last-Event-ID to read its updates",
+            stored.run.life.state.as_str()
+        );
+        return Err(A2aError::new(ErrorKind::UnsupportedOperation, message).with("taskId", id));
+    }
+    let after = last.unwrap_or(first.last);
+    Ok(Reply::Stream(TaskStream::new(app, version, &stored, StreamItem::Task(first.task), after)))
+}
+
+/// Cancels a task, and waits a little for its end.
+async fn cancel(app: &Arc<App>, caller: &A2aCaller, id: &str) -> Result<TaskView, A2aError> {
+    let owner = caller.owner();
+    let stored = find(app, &owner, id).await?;
+    match app.supervisor.cancel(&stored.run.id, &caller.0.label).await {
+        Ok(_) => {}
+        Err(ChangeError::NotAllowed(_)) => {
+            let message = format!("the task is {} and cannot be cancelled", stored.run.life.state.as_str());
+            return Err(A2aError::new(ErrorKind::TaskNotCancelable, message).with("taskId", id));
+        }
+        Err(ChangeError::NoRun) => return Err(A2aError::task_not_found(id)),
+        Err(ChangeError::Store(error)) => return Err(internal(error)),
+    }
+    let stored = find(app, &owner, id).await?;
+    let ended = tokio::time::timeout(CANCEL, wait(app, &owner, stored)).await;
+    let stored = match ended {
+        Ok(stored) => stored?,
+        Err(_) => find(app, &owner, id).await?,
+    };
+    seen(app, &stored, None).await
+}
+
+/// A page of the caller's tasks, last changed first.
+async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> Result<Value, A2aError> {
+    let cursor = listing.page_token.as_deref().map(|token| {
+        let parts = token.split_once('~').and_then(|(time, id)| Some((time.to_owned(), RunId::parse(id)?)));
+        parts.ok_or_else(|| A2aError::wrong("pageToken", "is no token of a page"))
+    });
+    let states = listing.state.map(states_of);
+    let mut filter = TaskFilter {
+        owner,
+        context_id: listing.context_id.clone(),
+        states: states.clone().unwrap_or_default(),
+        after: listing.after.clone(),
+        cursor: cursor.transpose()?,
+        limit: listing.page_size + 1,
+    };
+    // A state that no run has.
+    let (mut found, total) = if states.is_some_and(|states| states.is_empty()) {
+        (Vec::new(), 0)
+    } else {
+        let total = app.tasks.count_tasks(&filter).await.map_err(internal)?;
+        (app.tasks.tasks(&filter).await.map_err(internal)?, total)
+    };
+    filter.limit = listing.page_size;
+    let more = found.len() > filter.limit as usize;
+    found.truncate(filter.limit as usize);
+    let next = found.last().filter(|_| more).map(|last| format!("{}~{}", last.task.updated_at, last.run.id));
+    let mut tasks = Vec::new();
+    for stored in &found {
+        let task = if listing.include_artifacts {
+            view(app, stored, listing.history_length, true).await.map_err(internal)?.task
+        } else {
+            listed(stored, listing.history_length, None)
+        };
+        tasks.push(wire::write_task(version, &task));
+    }
+    Ok(
+        json!({"tasks": tasks, "nextPageToken": next.unwrap_or_default(), "pageSize": listing.page_size, "totalSize": total}),
+    )
+}

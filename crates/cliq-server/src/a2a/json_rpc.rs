@@ -1,0 +1,132 @@
+//! The JSON-RPC binding, for both versions.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use cliq_a2a::{A2aError, Call, ErrorKind, EventNumber, Version};
+use futures_util::stream;
+use serde_json::{Value, json};
+
+use super::A2aCaller;
+use super::agent::{self, Reply, execute, may};
+use super::stream::{Piece, TaskStream};
+use crate::api::read_body;
+use crate::app::App;
+use crate::problem::Problem;
+
+/// The header that names the version, also as a parameter of the address.
+pub(super) const VERSION: &str = "a2a-version";
+
+/// `POST /a2a/jsonrpc`
+pub(super) async fn call(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
+    let (mut parts, body) = request.into_parts();
+    let caller = A2aCaller::from_request_parts(&mut parts, &app).await?;
+    let is_json =
+        parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|given| {
+            let given = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+            given == "application/json" || given == "application/a2a+json"
+        });
+    if !is_json {
+        return Err(Problem::media_type("application/json"));
+    }
+    let bytes = read_body(body).await?;
+    let header = version_of(&parts.headers, parts.uri.query());
+    let last_event_id = last_event_id(&parts.headers);
+    let (id, result) = match parse(&bytes) {
+        Ok((id, method, params)) => match prepare(header.as_deref(), &method, &params, last_event_id) {
+            Ok(request) if !may(&caller, &request.call) => return Err(not_allowed(&caller)),
+            Ok(request) => (id, execute(&app, &caller, request).await),
+            Err(error) => (id, Err(error)),
+        },
+        Err((id, error)) => (id, Err(error)),
+    };
+    Ok(match result {
+        Ok(Reply::Result(result)) => json_response(&json!({"jsonrpc": "2.0", "id": id, "result": result})),
+        Ok(Reply::Stream(stream)) => {
+            event_stream(stream, move |item| json!({"jsonrpc": "2.0", "id": id, "result": item}).to_string())
+        }
+        Err(error) => json_response(&json!({"jsonrpc": "2.0", "id": id, "error": error.to_json_rpc()})),
+    })
+}
+
+fn prepare(
+    header: Option<&str>,
+    method: &str,
+    params: &Value,
+    last_event_id: Result<Option<EventNumber>, A2aError>,
+) -> Result<agent::Request, A2aError> {
+    let version = Version::of_request(header, method)?;
+    let call = Call::parse(version, method, params)?;
+    Ok(agent::Request { version, call, last_event_id: last_event_id? })
+}
+
+/// The token does not allow the call.
+pub(super) fn not_allowed(caller: &A2aCaller) -> Problem {
+    let scope = caller.0.scope.as_str();
+    Problem::forbidden(format!("the token has the scope `{scope}`, and this needs `run`"))
+}
+
+/// The id, the method and the parameters of a request.
+fn parse(bytes: &[u8]) -> Result<(Value, String, Value), (Value, A2aError)> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
+        (Value::Null, A2aError::new(ErrorKind::ParseError, format!("the body is no JSON: {error}")))
+    })?;
+    let invalid = |id: &Value, message: &str| (id.clone(), A2aError::new(ErrorKind::InvalidRequest, message));
+    let Value::Object(mut object) = value else {
+        return Err(invalid(&Value::Null, "a request is an object; lists of requests are not taken"));
+    };
+    let id = object.remove("id").unwrap_or(Value::Null);
+    if !(id.is_null() || id.is_string() || id.is_number()) {
+        return Err(invalid(&Value::Null, "`id` must be a text, a number or null"));
+    }
+    if object.get("jsonrpc").is_none_or(|version| version != "2.0") {
+        return Err(invalid(&id, "`jsonrpc` must be \"2.0\""));
+    }
+    let Some(Value::String(method)) = object.remove("method") else {
+        return Err(invalid(&id, "`method` must be a text"));
+    };
+    Ok((id, method, object.remove("params").unwrap_or(Value::Null)))
+}
+
+/// The version that a request names: in a header, or as a parameter of the address.
+pub(super) fn version_of(headers: &HeaderMap, query: Option<&str>) -> Option<String> {
+    if let Some(value) = headers.get(VERSION) {
+        return Some(value.to_str().unwrap_or("?").to_owned());
+    }
+    let pairs: Vec<(String, String)> = serde_urlencoded::from_str(query?).ok()?;
+    pairs.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(VERSION)).map(|(_, value)| value)
+}
+
+/// The last update that the caller has.
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventNumber>, A2aError> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(None) };
+    let number = value.to_str().ok().and_then(EventNumber::parse);
+    number.map(Some).ok_or_else(|| A2aError::wrong("Last-Event-ID", "is no id of an update of a task"))
+}
+
+fn json_response(value: &Value) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
+}
+
+/// A stream as server-sent events. `wrap` makes the text of an item.
+pub(super) fn event_stream(stream: TaskStream, wrap: impl Fn(Value) -> String + Send + 'static) -> Response {
+    let body =
+        Body::from_stream(stream::unfold((stream, wrap, true), async |(mut stream, wrap, is_first)| {
+            let bytes = match stream.next().await? {
+                Piece::Item(item, number) => {
+                    let id = number.map(|number| format!("id: {number}\n")).unwrap_or_default();
+                    let retry = if is_first { "retry: 1000\n" } else { "" };
+                    format!("{retry}{id}data: {}\n\n", wrap(item)).into()
+                }
+                Piece::Idle => Bytes::from_static(b": still here\n\n"),
+                Piece::Stopping => Bytes::from_static(b": the server stops\n\n"),
+            };
+            Some((Ok::<Bytes, std::convert::Infallible>(bytes), (stream, wrap, false)))
+        }));
+    // A proxy that collects what it passes on would keep updates back.
+    ([("content-type", "text/event-stream"), ("x-accel-buffering", "no")], body).into_response()
+}

@@ -1,0 +1,254 @@
+//! A message becomes a task: what it asks for is checked, all of it, before anything is stored.
+
+use std::sync::Arc;
+
+use cliq_a2a::{
+    A2aError, ErrorKind, PipelineRequest, PushConfig, SendRequest, TeamInput, Version, check_inputs, wire,
+};
+use cliq_http::Guard;
+use cliq_runs::{
+    Life, PushRow, PushState, Run, RunId, RunOrigin, RunRequest, RunTotals, StoredTask, TaskRow,
+};
+use cliq_workflow::ValidatedWorkflow;
+use serde_json::Value;
+
+use super::agent::internal;
+use super::options::A2aOptions;
+use super::{A2aCaller, view};
+use crate::app::App;
+use crate::clock;
+use crate::supervisor::check_repository;
+
+/// What a team is told where a message has no text (seed 004: nospec mode).
+const NO_REQUIREMENT: &str = "No task was given for this run. Do what your role describes, with the inputs of the run, the files of the workspace and the handoffs of other phases.";
+/// The most repositories of a task.
+const MAX_REPOS: usize = 20;
+/// The most tasks that a message may refer to, and the most bytes of each that the team is told.
+const MAX_REFERENCES: usize = 10;
+const MAX_REFERENCE: usize = 4000;
+
+/// The task of a message: a new one, or the one that the same message made before. `true` where it is new.
+pub(super) async fn start(
+    app: &Arc<App>,
+    options: &A2aOptions,
+    caller: &A2aCaller,
+    version: Version,
+    request: &SendRequest,
+) -> Result<(StoredTask, bool), A2aError> {
+    let (owner, message) = (caller.owner(), &request.message);
+    if let Some(found) = app.tasks.task_of_message(&owner, &message.message_id).await.map_err(internal)? {
+        return Ok((found, false));
+    }
+    if let Some(id) = &message.task_id {
+        return Err(follow_up(app, &owner, id, message.context_id.as_deref()).await?);
+    }
+    request.check_content()?;
+    let pipeline = PipelineRequest::read(message)?;
+    let workflow = find_team(app, options, pipeline.skill.as_deref()).await?;
+    let declared: Vec<TeamInput> = workflow
+        .inputs
+        .iter()
+        .map(|input| TeamInput {
+            name: input.name.clone(),
+            description: input.description.clone(),
+            required: input.required && input.default.is_none(),
+        })
+        .collect();
+    let inputs = check_inputs(&workflow.name, &declared, &pipeline.inputs, options.strict_inputs)?;
+    check_repos(&pipeline.repos, &options.repo_hosts)?;
+    let requirement = requirement(app, &owner, request, pipeline.requirement).await?;
+    let id = RunId::generate();
+    let push = match &request.push {
+        Some(config) => Some(push_row(options, version, &id, 0, config).await?),
+        None => None,
+    };
+    let context_id = message.context_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+    let stored = wire::write_message(Version::V1_0, message);
+    let task = TaskRow {
+        owner: owner.clone(),
+        context_id,
+        message_id: message.message_id.clone(),
+        messages: Value::Array(vec![stored]).to_string(),
+        updated_at: String::new(),
+    };
+    let run = Run {
+        instance: None,
+        team: workflow.name.clone(),
+        origin: RunOrigin::A2a,
+        caller: caller.0.label.clone(),
+        request: RunRequest {
+            team: Some(workflow.name),
+            requirement: Some(requirement),
+            inputs,
+            repos: pipeline.repos,
+            keep_workspace: pipeline.keep_workspace,
+            ..RunRequest::default()
+        },
+        workspace: options.workspace_root.join(id.as_str()),
+        id: id.clone(),
+        life: Life::default(),
+        reason: None,
+        phase: None,
+        queued_at: clock::now(),
+        started_at: None,
+        ended_at: None,
+        totals: RunTotals::default(),
+        view: Value::Null,
+        journal_lines: 0,
+        last_event: 0,
+        version: 0,
+    };
+    app.supervisor.submit_task(run, task, push).await.map_err(internal)?;
+    // Where the same message came twice at the same moment, one of them made the task.
+    let found = app.tasks.task_of_message(&owner, &message.message_id).await.map_err(internal)?;
+    let found = found.ok_or_else(|| A2aError::new(ErrorKind::Internal, "the task was removed at once"))?;
+    let is_new = found.run.id == id;
+    Ok((found, is_new))
+}
+
+/// Why a message to an existing task is not taken.
+async fn follow_up(app: &App, owner: &str, id: &str, context_id: Option<&str>) -> Result<A2aError, A2aError> {
+    let found = super::agent::find(app, owner, id).await?;
+    if context_id.is_some_and(|given| given != found.task.context_id) {
+        return Ok(A2aError::wrong("message.contextId", "is not the context of the task"));
+    }
+    let state = found.run.life.state;
+    let message = if state.is_final() {
+        format!(
+            "the task is {} and takes no more messages: send a new one, with its id in referenceTaskIds",
+            state.as_str()
+        )
+    } else {
+        "the task is under way and takes no messages until it asks for input".to_owned()
+    };
+    Ok(A2aError::new(ErrorKind::UnsupportedOperation, message).with("taskId", id))
+}
+
+/// The team that a message names. One that is not offered is as one that does not exist.
+async fn find_team(
+    app: &Arc<App>,
+    options: &A2aOptions,
+    name: Option<&str>,
+) -> Result<ValidatedWorkflow, A2aError> {
+    let card =
+        app.agent_card().await.map_err(|problem| A2aError::new(ErrorKind::Internal, problem.detail))?;
+    let skills =
+        card.value["skills"].as_array().into_iter().flatten().filter_map(|skill| skill["id"].as_str());
+    let offered: Vec<&str> = skills.collect();
+    let list = if offered.is_empty() {
+        "it offers none".to_owned()
+    } else {
+        format!("it offers {}", offered.join(", "))
+    };
+    let Some(name) = name else {
+        return Err(A2aError::wrong(
+            "data.team",
+            format!("is missing: send a data part {{\"team\": \"@scope/name\"}}; {list}"),
+        ));
+    };
+    let refused = || {
+        let shown: String = name.chars().take(100).collect();
+        A2aError::wrong("data.team", format!("{shown:?} is no team that this agent offers; {list}"))
+    };
+    if !options.advertise.includes(name) || !offered.contains(&name) {
+        return Err(refused());
+    }
+    let (host, owned) = (app.options.host.clone(), name.to_owned());
+    let found = tokio::task::spawn_blocking(move || {
+        host.find_team(&owned).ok().and_then(|found| found.folder.check().workflow)
+    });
+    found.await.ok().flatten().ok_or_else(refused)
+}
+
+fn check_repos(repos: &[String], hosts: &[String]) -> Result<(), A2aError> {
+    let allowed = Guard { allow_private: false, allowed_hosts: hosts.to_vec() };
+    let problem = |url: &String| {
+        let host = match check_repository(url) {
+            Ok(host) => host,
+            Err(error) => return Some(error),
+        };
+        (!hosts.is_empty() && !allowed.allows_host(&host))
+            .then(|| format!("repositories of {host} are not allowed (`server.a2a.repo_hosts`)"))
+    };
+    if repos.len() > MAX_REPOS {
+        return Err(A2aError::wrong("data.repos", format!("has more than {MAX_REPOS} repositories")));
+    }
+    match repos.iter().find_map(problem) {
+        Some(error) => Err(A2aError::wrong("data.repos", error)),
+        None => Ok(()),
+    }
+}
+
+/// The requirement of the team: the text of the message, and what became of the tasks that it refers to.
+async fn requirement(
+    app: &App,
+    owner: &str,
+    request: &SendRequest,
+    text: Option<String>,
+) -> Result<String, A2aError> {
+    let mut requirement = text.unwrap_or_else(|| NO_REQUIREMENT.to_owned());
+    let references = &request.message.reference_task_ids;
+    if references.len() > MAX_REFERENCES {
+        let description = format!("has more than {MAX_REFERENCES} tasks");
+        return Err(A2aError::wrong("message.referenceTaskIds", description));
+    }
+    for id in references {
+        let found = super::agent::find(app, owner, id).await?;
+        let asked: String = found
+            .run
+            .request
+            .requirement
+            .as_deref()
+            .unwrap_or_default()
+            .chars()
+            .take(MAX_REFERENCE)
+            .collect();
+        let state = view::state_of(found.run.life.state);
+        let reason = found.run.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        requirement.push_str(&format!(
+            "\n\n## Earlier task {id}\n\nTeam {}, {state:?}{reason}. Its requirement was:\n\n{asked}",
+            found.run.team
+        ));
+    }
+    Ok(requirement)
+}
+
+/// A receiver of push notifications. Its address is resolved now, and again at each delivery.
+pub(super) async fn push_row(
+    options: &A2aOptions,
+    version: Version,
+    task: &RunId,
+    after: i64,
+    config: &PushConfig,
+) -> Result<PushRow, A2aError> {
+    let (guard, text) = (options.push_guard.clone(), config.url.clone());
+    let checked = tokio::task::spawn_blocking(move || {
+        let url = guard.parse(&text)?;
+        guard.resolve(&url)?;
+        Ok::<_, cliq_http::GuardError>(url.as_str().to_owned())
+    });
+    let checked = checked.await.map_err(|error| A2aError::new(ErrorKind::Internal, error.to_string()))?;
+    let url = checked.map_err(|error| {
+        A2aError::wrong("url", format!("{error}: push notifications go to public addresses"))
+    })?;
+    Ok(PushRow {
+        task_id: task.clone(),
+        id: config.id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
+        protocol: version.as_str().to_owned(),
+        url,
+        token: config.token.clone(),
+        scheme: config.authentication.as_ref().map(|authentication| authentication.scheme.clone()),
+        credentials: config
+            .authentication
+            .as_ref()
+            .and_then(|authentication| authentication.credentials.clone()),
+        event: after,
+        part: 0,
+        state: PushState::Active,
+        attempts: 0,
+        failing_since: None,
+        next_at: clock::now(),
+        reason: None,
+        version: 0,
+    })
+}

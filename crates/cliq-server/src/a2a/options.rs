@@ -1,0 +1,96 @@
+//! What the agent is started with: the section `server.a2a` of the settings.
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_a2a::{Advertise, SigningKey};
+use cliq_http::Guard;
+use cliq_settings::{Mesh, Settings};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::pki_types::pem::PemObject;
+
+/// What the agent is started with.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct A2aOptions {
+    /// The kind of agent that a mesh routes to.
+    pub agent_type: String,
+    /// The name of this cliq.
+    pub instance_id: String,
+    /// The directory of workspaces of tasks.
+    pub workspace_root: Utf8PathBuf,
+    /// Which teams are offered.
+    pub advertise: Advertise,
+    /// Whether teams can be built.
+    pub enable_builder: bool,
+    /// Whether unknown inputs are refused.
+    pub strict_inputs: bool,
+    /// Which addresses push notifications may go to.
+    pub push_guard: Guard,
+    /// Hosts that repositories may come from; empty for any public one.
+    pub repo_hosts: Vec<String>,
+    /// The address by which callers reach the server; `None` for the one that it listens on.
+    pub public_url: Option<String>,
+    /// What signs the card.
+    pub signing_key: Option<Arc<SigningKey>>,
+    /// Meshes to join.
+    pub meshes: Vec<Mesh>,
+}
+
+impl A2aOptions {
+    /// The options that the settings give. `meshes` are names to join; without names those that are `active`. `instance_id` names
+    /// this cliq where the settings do not.
+    ///
+    /// # Errors
+    /// A setting cannot be used, or there is no mesh of a name: the message says which, and what to write.
+    pub fn new(
+        settings: &Settings,
+        workspace_root: &Utf8Path,
+        meshes: &[String],
+        instance_id: String,
+    ) -> Result<Self, String> {
+        let text = |key: &str| settings.text(&format!("server.a2a.{key}"));
+        let advertise = Advertise::parse(&settings.list("server.a2a.advertise"))
+            .map_err(|error| format!("the setting `server.a2a.advertise`: {error}"))?;
+        let known = settings.meshes();
+        let chosen = if meshes.is_empty() {
+            known.into_iter().filter(|mesh| mesh.active).collect()
+        } else {
+            meshes.iter().map(|name| find_mesh(&known, name)).collect::<Result<_, _>>()?
+        };
+        let signing_key = text("signing_key").map(|file| read_key(&file)).transpose()?;
+        Ok(Self {
+            agent_type: text("agent_type").unwrap_or_default(),
+            instance_id: text("instance_id").unwrap_or(instance_id),
+            workspace_root: text("workspace_root")
+                .map_or_else(|| workspace_root.to_owned(), Utf8PathBuf::from),
+            advertise,
+            enable_builder: settings.flag("server.a2a.enable_builder"),
+            strict_inputs: settings.flag("strict_input_validation"),
+            push_guard: Guard {
+                allow_private: settings.flag("server.a2a.allow_private_push"),
+                allowed_hosts: settings.list("server.a2a.push_hosts"),
+            },
+            repo_hosts: settings.list("server.a2a.repo_hosts"),
+            public_url: text("public_url").map(|url| url.trim_end_matches('/').to_owned()),
+            signing_key: signing_key.map(Arc::new),
+            meshes: chosen,
+        })
+    }
+}
+
+fn find_mesh(known: &[Mesh], name: &str) -> Result<Mesh, String> {
+    known.iter().find(|mesh| mesh.name == name).cloned().ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|mesh| mesh.name.as_str()).collect();
+        let known = if names.is_empty() { "there are none".to_owned() } else { format!("there are: {}", names.join(", ")) };
+        format!(
+            "the settings have no mesh `{name}` ({known}): add {{\"name\": \"{name}\", \"type\": \"savant\", \"url\": …, \"client_id\": …, \"client_secret\": …}} to `server.a2a.meshes` in settings.json of the cliq home"
+        )
+    })
+}
+
+fn read_key(file: &str) -> Result<SigningKey, String> {
+    let wrong = |error: String| format!("the setting `server.a2a.signing_key`: {file}: {error}");
+    let der = PrivatePkcs8KeyDer::from_pem_file(file).map_err(|error| wrong(error.to_string()))?;
+    SigningKey::from_pkcs8(der.secret_pkcs8_der()).map_err(|error| wrong(error.to_string()))
+}

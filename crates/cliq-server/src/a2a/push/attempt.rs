@@ -1,0 +1,134 @@
+//! What follows from an attempt to deliver. Pure: time comes in as text and durations.
+
+use std::time::Duration;
+
+use cliq_runs::{PushRow, PushState};
+
+/// The pause after the first failure.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// How long deliveries may fail before a receiver is given up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// The receiver has the update.
+    Delivered,
+    /// It has not, and may have it later.
+    Failed(String),
+    /// The receiver says that it wants no more (410).
+    Gone(String),
+}
+
+/// The pause after the `n`th failure in a row, from 1.
+pub(super) fn pause(n: i64) -> Duration {
+    let doublings = u32::try_from((n - 1).clamp(0, 20)).unwrap_or(0);
+    FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE)
+}
+
+/// The receiver after an attempt. `now` is the time, `later` the time after the pause, `is_last` whether the update ended the task,
+/// `has_failed_for` how long deliveries fail.
+pub(super) fn after(
+    mut push: PushRow,
+    attempt: Attempt,
+    is_last: bool,
+    now: &str,
+    later: impl FnOnce(Duration) -> String,
+    has_failed_for: Duration,
+) -> PushRow {
+    match attempt {
+        Attempt::Delivered => {
+            push.part += 1;
+            push.attempts = 0;
+            push.failing_since = None;
+            push.reason = None;
+            if is_last {
+                push.state = PushState::Done;
+            }
+        }
+        Attempt::Failed(reason) => {
+            push.attempts += 1;
+            push.failing_since.get_or_insert_with(|| now.to_owned());
+            push.reason = Some(reason);
+            push.next_at = later(pause(push.attempts));
+            if has_failed_for >= PATIENCE {
+                push.state = PushState::Dead;
+            }
+        }
+        Attempt::Gone(reason) => {
+            push.attempts += 1;
+            push.reason = Some(reason);
+            push.state = PushState::Dead;
+        }
+    }
+    push
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cliq_runs::RunId;
+    use proptest::prelude::*;
+
+    fn push() -> PushRow {
+        PushRow {
+            task_id: RunId::generate(),
+            id: "a".into(),
+            protocol: "1.0".into(),
+            url: "https://h/".into(),
+            token: None,
+            scheme: None,
+            credentials: None,
+            event: 3,
+            part: 0,
+            state: PushState::Active,
+            attempts: 0,
+            failing_since: None,
+            next_at: String::new(),
+            reason: None,
+            version: 1,
+        }
+    }
+
+    #[test]
+    fn pauses_grow_from_a_second_to_five_minutes() {
+        let seconds: Vec<u64> = (1..=11).map(|n| pause(n).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+        assert_eq!(pause(i64::MAX), LONGEST_PAUSE);
+    }
+
+    proptest! {
+        /// A receiver moves on by one update for each success, and never otherwise; it stops only at the end, by 410 or after a day.
+        #[test]
+        fn it_moves_on_by_successes_only(attempts in proptest::collection::vec((0..3_u8, 0..90_000_u64), 1..60)) {
+            let mut push = push();
+            for (kind, failing) in attempts {
+                let before = push.clone();
+                let attempt = match kind {
+                    0 => Attempt::Delivered,
+                    1 => Attempt::Failed("500".into()),
+                    _ => Attempt::Gone("410".into()),
+                };
+                push = after(push, attempt.clone(), false, "now", |pause| pause.as_secs().to_string(), Duration::from_secs(failing));
+                prop_assert_eq!(push.part - before.part, i64::from(attempt == Attempt::Delivered));
+                prop_assert_eq!(push.event, before.event);
+                let dies = match attempt {
+                    Attempt::Delivered => false,
+                    Attempt::Failed(_) => failing >= 86_400,
+                    Attempt::Gone(_) => true,
+                };
+                prop_assert_eq!(push.state == PushState::Dead, dies);
+                prop_assert_eq!(push.reason.is_some(), kind != 0);
+                if push.state != PushState::Active { break; }
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_update_ends_it() {
+        let done = after(push(), Attempt::Delivered, true, "now", |_| String::new(), Duration::ZERO);
+        assert_eq!(done.state, PushState::Done);
+    }
+}

@@ -1,0 +1,190 @@
+//! Posting updates to their receivers.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cliq_a2a::{StreamItem, Task, TaskContext, Update, Version, wire};
+use cliq_gateway::GatewayError;
+use cliq_http::Guard;
+use cliq_http::ureq;
+use cliq_runs::{PushRow, PushState, RunId};
+use tokio::sync::Semaphore;
+
+use super::attempt::{Attempt, after};
+use crate::a2a::view::{context_of, updates};
+use crate::app::App;
+use crate::clock;
+
+/// How often receivers are looked for without a reason: the time of a next try may have come.
+const POLL: Duration = Duration::from_secs(1);
+/// How many deliveries are under way at the same time.
+const AT_ONCE: usize = 32;
+/// How many receivers are looked at together.
+const BATCH: u32 = 256;
+/// How many events of a task are read together.
+const PAGE: u32 = 100;
+/// How long a receiver has to answer.
+const DEADLINE: Duration = Duration::from_secs(15);
+/// What of an answer is quoted as a reason, in bytes.
+const QUOTED: u64 = 200;
+
+/// Receivers that a delivery is under way for.
+type Busy = Arc<Mutex<HashSet<(RunId, String)>>>;
+
+/// Delivers until the server stops.
+pub(crate) async fn deliver(app: Arc<App>) {
+    let Some(options) = &app.options.a2a else { return };
+    let guard = options.push_guard.clone();
+    let (busy, slots) = (Busy::default(), Arc::new(Semaphore::new(AT_ONCE)));
+    let mut changes = app.hub.changes();
+    loop {
+        match app.tasks.due_pushes(&clock::now(), BATCH).await {
+            Ok(due) => {
+                for push in due {
+                    let key = (push.task_id.clone(), push.id.clone());
+                    if !busy.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
+                        continue;
+                    }
+                    let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+                    let (app, busy, guard) = (Arc::clone(&app), Arc::clone(&busy), guard.clone());
+                    tokio::spawn(async move {
+                        if let Err(error) = deliver_to(&app, &guard, push).await {
+                            tracing::error!(%error, "push notifications wait: the database cannot be used");
+                        }
+                        drop(slot);
+                        busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+                    });
+                }
+            }
+            Err(error) => tracing::error!(%error, "push notifications wait: the database cannot be read"),
+        }
+        tokio::select! {
+            () = app.stopping.cancelled() => return,
+            _ = changes.changed() => {}
+            () = tokio::time::sleep(POLL) => {}
+        }
+    }
+}
+
+/// Posts what a receiver has not got, until it has everything or does not take it.
+async fn deliver_to(app: &App, guard: &Guard, mut push: PushRow) -> Result<(), GatewayError> {
+    let (Some(run), Some(task)) =
+        (app.runs.run(&push.task_id).await?, app.tasks.task_of_run(&push.task_id).await?)
+    else {
+        return Ok(());
+    };
+    let context = context_of(app, run.id.as_str(), &run.team, &task.context_id);
+    loop {
+        let rows = app.runs.run_events(&push.task_id, push.event, PAGE).await?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        for row in &rows {
+            let list: Vec<Update> = updates(&context, [row]).collect();
+            let done = usize::try_from(push.part).unwrap_or(usize::MAX);
+            for update in list.iter().skip(done) {
+                if app.stopping.is_cancelled() {
+                    return Ok(());
+                }
+                let attempt = post(guard, &push, &context, update).await;
+                app.metrics.push_attempted(attempt == Attempt::Delivered);
+                push = step(push, attempt, update.item.is_last());
+                if !keep(app, &mut push).await? || push.state != PushState::Active || push.attempts > 0 {
+                    return Ok(());
+                }
+            }
+            (push.event, push.part) = (row.id, 0);
+        }
+        // Events without updates are passed over without a write; here the place is kept.
+        if !keep(app, &mut push).await? {
+            return Ok(());
+        }
+    }
+}
+
+fn step(push: PushRow, attempt: Attempt, is_last: bool) -> PushRow {
+    let now = clock::now();
+    let since = push.failing_since.as_deref().and_then(clock::millis);
+    let failing = since.zip(clock::millis(&now)).and_then(|(since, now)| u64::try_from(now - since).ok());
+    let failing = Duration::from_millis(failing.unwrap_or(0));
+    if let Attempt::Failed(reason) | Attempt::Gone(reason) = &attempt {
+        tracing::info!(task = %push.task_id, receiver = push.id, attempts = push.attempts + 1, reason, "a push notification was not taken");
+    }
+    let push = after(push, attempt, is_last, &now, clock::after, failing);
+    if push.state == PushState::Dead {
+        let reason = push.reason.as_deref().unwrap_or_default();
+        tracing::warn!(task = %push.task_id, receiver = push.id, reason, "a receiver of push notifications is given up");
+    }
+    push
+}
+
+/// Stores how far a receiver is. `false` where it was removed or changed since.
+async fn keep(app: &App, push: &mut PushRow) -> Result<bool, GatewayError> {
+    let stored = app.tasks.put_push(push).await?;
+    push.version += 1;
+    Ok(stored)
+}
+
+/// Posts one update.
+async fn post(guard: &Guard, push: &PushRow, context: &TaskContext, update: &Update) -> Attempt {
+    let (body, content_type) = match Version::parse(&push.protocol) {
+        Ok(Version::V0_3) => {
+            (wire::write_task(Version::V0_3, &snapshot(context, &update.item)), "application/json")
+        }
+        _ => (wire::write_stream_item(Version::V1_0, &update.item), "application/a2a+json"),
+    };
+    let (client, url) = (guard.client(DEADLINE), push.url.clone());
+    let mut headers = vec![("content-type", content_type.to_owned())];
+    headers.extend(push.token.clone().map(|token| ("x-a2a-notification-token", token)));
+    headers.extend(push.scheme.as_ref().map(|scheme| {
+        let credentials = push.credentials.as_deref().unwrap_or_default();
+        ("authorization", format!("{scheme} {credentials}").trim().to_owned())
+    }));
+    let sent = tokio::task::spawn_blocking(move || send(&client, &url, &headers, &body.to_string()));
+    sent.await.unwrap_or_else(|error| Attempt::Failed(error.to_string()))
+}
+
+fn send(client: &ureq::Agent, url: &str, headers: &[(&str, String)], body: &str) -> Attempt {
+    let mut request = client.post(url);
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    match request.send(body) {
+        Err(error) => Attempt::Failed(format!("it cannot be reached: {error}")),
+        Ok(response) if response.status().is_success() => Attempt::Delivered,
+        Ok(response) => {
+            let status = response.status();
+            let mut said = Vec::new();
+            let _ = response.into_body().into_reader().take(QUOTED).read_to_end(&mut said);
+            let said: String = String::from_utf8_lossy(&said).chars().filter(|c| !c.is_control()).collect();
+            let reason = format!("it answered {status} {said}").trim().to_owned();
+            if status.as_u16() == 410 { Attempt::Gone(reason) } else { Attempt::Failed(reason) }
+        }
+    }
+}
+
+/// An update as a task: what 0.3 posts.
+fn snapshot(context: &TaskContext, item: &StreamItem) -> Task {
+    let (status, artifacts, metadata) = match item {
+        StreamItem::Task(task) => return task.clone(),
+        StreamItem::Status { status, metadata, .. } => (status.clone(), None, metadata.clone()),
+        StreamItem::Artifact { artifact, metadata, .. } => {
+            (working(), Some(vec![artifact.clone()]), metadata.clone())
+        }
+        StreamItem::Message(_) => (working(), None, None),
+    };
+    Task {
+        id: context.task_id.clone(),
+        context_id: context.context_id.clone(),
+        status,
+        artifacts,
+        history: None,
+        metadata,
+    }
+}
+
+fn working() -> cliq_a2a::Status {
+    cliq_a2a::Status { state: cliq_a2a::TaskState::Working, message: None, timestamp: None }
+}

@@ -1,0 +1,85 @@
+//! The updates of a task as they happen.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use cliq_a2a::{EventNumber, StreamItem, TaskContext, Version, wire};
+use cliq_runs::StoredTask;
+use serde_json::Value;
+
+use super::view::{context_of, updates};
+use crate::app::App;
+use crate::tail::{Tail, Tailed};
+
+/// A piece of a stream.
+pub(super) enum Piece {
+    /// An item, with its number where it is an update.
+    Item(Value, Option<EventNumber>),
+    /// The stream is silent, and lives.
+    Idle,
+    /// The server stops: the client comes back.
+    Stopping,
+}
+
+/// A stream of a task: first the task, then each update once, in order, until the task is over.
+pub(super) struct TaskStream {
+    version: Version,
+    context: TaskContext,
+    tail: Tail,
+    /// The last update that was given.
+    last: EventNumber,
+    /// What is to be given next.
+    ready: VecDeque<(Value, Option<EventNumber>)>,
+    ended: bool,
+}
+
+impl TaskStream {
+    /// A stream that begins with `first` and goes on after update `after`.
+    pub(super) fn new(
+        app: &Arc<App>,
+        version: Version,
+        stored: &StoredTask,
+        first: StreamItem,
+        after: EventNumber,
+    ) -> Self {
+        let context = context_of(app, stored.run.id.as_str(), &stored.run.team, &stored.task.context_id);
+        // The event of the last update may have more of them.
+        let from = if after.index == u32::MAX { after.event } else { (after.event - 1).max(0) };
+        let tail = Tail::new(Arc::clone(app), &stored.run.id, from);
+        let ready = VecDeque::from([(wire::write_stream_item(version, &first), None)]);
+        Self { version, context, tail, last: after, ready, ended: false }
+    }
+
+    /// The next piece; `None` at the end. Where the store cannot be read the stream breaks, and the client comes back.
+    pub(super) async fn next(&mut self) -> Option<Piece> {
+        loop {
+            if let Some((item, number)) = self.ready.pop_front() {
+                return Some(Piece::Item(item, number));
+            }
+            if self.ended {
+                return None;
+            }
+            match self.tail.next().await.ok()? {
+                Tailed::Events(events) => {
+                    for update in updates(&self.context, events.iter().map(|event| &event.row)) {
+                        if update.number <= self.last {
+                            continue;
+                        }
+                        self.last = update.number;
+                        let item = wire::write_stream_item(self.version, &update.item);
+                        self.ready.push_back((item, Some(update.number)));
+                        if update.item.is_last() {
+                            self.ended = true;
+                        }
+                    }
+                }
+                Tailed::Idle => return Some(Piece::Idle),
+                Tailed::Stopping => {
+                    self.ended = true;
+                    return Some(Piece::Stopping);
+                }
+                Tailed::End => self.ended = true,
+            }
+        }
+    }
+}

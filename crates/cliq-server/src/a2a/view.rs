@@ -1,0 +1,122 @@
+//! A run as a task.
+
+use cliq_a2a::{
+    Artifact, EventNumber, Message, Status, StreamItem, Task, TaskContext, TaskState, Update, Version,
+    updates_of, wire,
+};
+use cliq_gateway::GatewayError;
+use cliq_runs::{RunEventRow, RunState, StoredTask};
+use serde_json::Value;
+
+use crate::app::App;
+
+/// How many of the last events are looked at for what the agent said last.
+const LAST_EVENTS: i64 = 20;
+
+/// Where a run stands, for its caller. A person is needed for a run that escalated: for the caller it failed.
+pub(super) fn state_of(state: RunState) -> TaskState {
+    match state {
+        RunState::Queued => TaskState::Submitted,
+        RunState::Starting | RunState::Running => TaskState::Working,
+        RunState::Completed => TaskState::Completed,
+        RunState::Escalated | RunState::Failed => TaskState::Failed,
+        RunState::Cancelled => TaskState::Canceled,
+    }
+}
+
+/// The states of runs that are this state for a caller.
+pub(super) fn states_of(state: TaskState) -> Vec<RunState> {
+    RunState::ALL.into_iter().filter(|run| state_of(*run) == state).collect()
+}
+
+/// What the updates of a task need to know of it.
+pub(crate) fn context_of(app: &App, id: &str, team: &str, context_id: &str) -> TaskContext {
+    TaskContext {
+        task_id: id.to_owned(),
+        context_id: context_id.to_owned(),
+        team: team.to_owned(),
+        instance_id: app.options.instance_id().to_owned(),
+    }
+}
+
+/// The updates of stored events.
+pub(crate) fn updates<'a>(
+    context: &'a TaskContext,
+    rows: impl IntoIterator<Item = &'a RunEventRow> + 'a,
+) -> impl Iterator<Item = Update> + 'a {
+    rows.into_iter().flat_map(|row| {
+        let event: Value = serde_json::from_str(&row.data).unwrap_or_default();
+        updates_of(context, row.id, &event)
+    })
+}
+
+/// A task as it is now.
+pub(super) struct TaskView {
+    pub(super) task: Task,
+    /// The number of the last update that it contains: a stream goes on after it.
+    pub(super) last: EventNumber,
+}
+
+/// The task with what the agent said last, and its artifacts where they are wanted.
+pub(super) async fn view(
+    app: &App,
+    stored: &StoredTask,
+    history_length: Option<usize>,
+    with_artifacts: bool,
+) -> Result<TaskView, GatewayError> {
+    let after = (stored.run.last_event - LAST_EVENTS).max(0);
+    let rows = app.runs.run_events(&stored.run.id, after, u32::MAX).await?;
+    // Events that were stored since belong to a later state.
+    let rows: Vec<RunEventRow> = rows.into_iter().filter(|row| row.id <= stored.run.last_event).collect();
+    let context = context_of(app, stored.run.id.as_str(), &stored.run.team, &stored.task.context_id);
+    let (mut said, mut artifacts) = (None, Vec::new());
+    for update in updates(&context, &rows) {
+        match update.item {
+            StreamItem::Status { status, .. } => said = status.message,
+            StreamItem::Artifact { artifact, .. } => artifacts.push(artifact),
+            StreamItem::Task(_) | StreamItem::Message(_) => {}
+        }
+    }
+    let last = EventNumber { event: stored.run.last_event, index: u32::MAX };
+    Ok(TaskView { task: task(stored, said, history_length, with_artifacts.then_some(artifacts)), last })
+}
+
+/// The task in a list: without what the agent said.
+pub(super) fn listed(
+    stored: &StoredTask,
+    history_length: Option<usize>,
+    artifacts: Option<Vec<Artifact>>,
+) -> Task {
+    task(stored, None, history_length, artifacts)
+}
+
+fn task(
+    stored: &StoredTask,
+    said: Option<Message>,
+    history_length: Option<usize>,
+    artifacts: Option<Vec<Artifact>>,
+) -> Task {
+    let run = &stored.run;
+    let list: Value = serde_json::from_str(&stored.task.messages).unwrap_or_default();
+    let mut messages = wire::read_messages(Version::V1_0, &list);
+    for message in &mut messages {
+        message.task_id = Some(run.id.to_string());
+        message.context_id = Some(stored.task.context_id.clone());
+    }
+    if let Some(most) = history_length {
+        messages.drain(..messages.len().saturating_sub(most));
+    }
+    let metadata = serde_json::Map::from_iter([("team".to_owned(), Value::from(run.team.as_str()))]);
+    Task {
+        id: run.id.to_string(),
+        context_id: stored.task.context_id.clone(),
+        status: Status {
+            state: state_of(run.life.state),
+            message: said,
+            timestamp: Some(stored.task.updated_at.clone()),
+        },
+        artifacts,
+        history: (history_length != Some(0)).then_some(messages),
+        metadata: Some(metadata),
+    }
+}

@@ -1,0 +1,168 @@
+//! Tasks of A2A: what a run has beside it when a caller of A2A asked for it.
+
+use async_trait::async_trait;
+use cliq_gateway::GatewayError;
+use cliq_runs::{Change, PushRow, RunId, StoredTask, TaskFilter, TaskRow, TaskStore};
+
+use crate::connection::{Connection, Target, Tx};
+use crate::pushes;
+use crate::rows::{run, task};
+use crate::statement::{Row, arguments};
+use crate::store::{SqlStore, on};
+
+/// A task with all columns of its run.
+macro_rules! with_run {
+    ($rest:literal) => {
+        concat!(
+            "SELECT t.owner, t.context_id, t.message_id, t.messages, t.updated_at, r.* FROM a2a_tasks t JOIN runs r ON r.id = t.id ",
+            $rest
+        )
+    };
+}
+
+/// The same without the large one: a list does not show it.
+macro_rules! listed {
+    ($rest:literal) => {
+        concat!(
+            "SELECT t.owner, t.context_id, t.message_id, t.messages, t.updated_at, r.id, r.instance, r.team, r.origin, r.caller, ",
+            "r.request, r.workspace, r.state, r.cancel_requested, r.began, r.resume, r.recoveries, r.reason, r.phase, r.queued_at, ",
+            "r.started_at, r.ended_at, r.tokens_in, r.tokens_out, r.cost_usd, 'null' AS view, r.journal_lines, r.last_event, ",
+            "r.version FROM a2a_tasks t JOIN runs r ON r.id = t.id ",
+            $rest
+        )
+    };
+}
+
+/// Stores a new task, or the change of its run. `false` where its message has made a task before.
+pub(crate) async fn follow(transaction: &mut Tx<'_>, change: &Change) -> Result<bool, sqlx::Error> {
+    let run = &change.run;
+    let (id, state) = (run.id.as_str(), run.life.state.as_str());
+    let changed_at = change.events.last().map(|event| event.ts.as_str());
+    let Some(task) = &change.task else {
+        let sql = "UPDATE a2a_tasks SET task_state = $2, updated_at = COALESCE($3, updated_at) WHERE id = $1";
+        transaction.run(sql, arguments![id, state, changed_at]).await?;
+        return Ok(true);
+    };
+    let sql = "INSERT INTO a2a_tasks (id, owner, context_id, message_id, messages, task_state, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
+    let updated_at = changed_at.unwrap_or(&run.queued_at);
+    let arguments =
+        arguments![id, &task.owner, &task.context_id, &task.message_id, &task.messages, state, updated_at];
+    if transaction.run(sql, arguments).await?.changed != 1 {
+        return Ok(false);
+    }
+    if let Some(push) = &change.push {
+        pushes::insert(transaction, push).await?;
+    }
+    Ok(true)
+}
+
+fn stored(row: &Row) -> Result<StoredTask, sqlx::Error> {
+    Ok(StoredTask { task: task(row)?, run: run(row)? })
+}
+
+async fn find(connection: &mut Connection, owner: &str, id: &str) -> Result<Option<StoredTask>, sqlx::Error> {
+    let sql = with_run!("WHERE t.id = $1 AND t.owner = $2");
+    connection.run(sql, arguments![id, owner]).await?.rows.first().map(stored).transpose()
+}
+
+async fn find_by_message(
+    connection: &mut Connection,
+    owner: &str,
+    message_id: &str,
+) -> Result<Option<StoredTask>, sqlx::Error> {
+    let sql = with_run!("WHERE t.owner = $1 AND t.message_id = $2");
+    connection.run(sql, arguments![owner, message_id]).await?.rows.first().map(stored).transpose()
+}
+
+async fn find_row(connection: &mut Connection, id: &RunId) -> Result<Option<TaskRow>, sqlx::Error> {
+    let sql = "SELECT * FROM a2a_tasks WHERE id = $1";
+    connection.run(sql, arguments![id.as_str()]).await?.rows.first().map(task).transpose()
+}
+
+/// The states of a filter as one text, `,queued,running,`, so that any number of them is one argument.
+fn states(filter: &TaskFilter) -> String {
+    filter.states.iter().fold(String::from(","), |text, state| text + state.as_str() + ",")
+}
+
+async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<StoredTask>, sqlx::Error> {
+    let states = states(filter);
+    let (time, id) = filter.cursor.as_ref().map(|(time, id)| (time.as_str(), id.as_str())).unzip();
+    let arguments = arguments![
+        &filter.owner,
+        &states,
+        filter.after.as_deref(),
+        time,
+        id,
+        i64::from(filter.limit),
+        filter.context_id.as_deref()
+    ];
+    let sql = match (filter.context_id.is_some(), connection.is_postgres()) {
+        (false, false) => listed!(
+            "WHERE t.owner = $1 AND ($7 IS NULL) AND ($2 = ',' OR instr($2, ',' || t.task_state || ',') > 0) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $6"
+        ),
+        (true, false) => listed!(
+            "WHERE t.owner = $1 AND t.context_id = $7 AND ($2 = ',' OR instr($2, ',' || t.task_state || ',') > 0) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $6"
+        ),
+        (false, true) => listed!(
+            "WHERE t.owner = $1 AND (CAST($7 AS TEXT) IS NULL) AND ($2 = ',' OR strpos($2, ',' || t.task_state || ',') > 0) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $6"
+        ),
+        (true, true) => listed!(
+            "WHERE t.owner = $1 AND t.context_id = $7 AND ($2 = ',' OR strpos($2, ',' || t.task_state || ',') > 0) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $6"
+        ),
+    };
+    connection.run(sql, arguments).await?.rows.iter().map(stored).collect()
+}
+
+async fn count(connection: &mut Connection, filter: &TaskFilter) -> Result<u64, sqlx::Error> {
+    let states = states(filter);
+    let arguments = arguments![&filter.owner, &states, filter.after.as_deref(), filter.context_id.as_deref()];
+    let sql = if connection.is_postgres() {
+        "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND ($2 = ',' OR strpos($2, ',' || task_state || ',') > 0) AND ($3 IS NULL OR updated_at > $3) AND ($4 IS NULL OR context_id = $4)"
+    } else {
+        "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND ($2 = ',' OR instr($2, ',' || task_state || ',') > 0) AND ($3 IS NULL OR updated_at > $3) AND ($4 IS NULL OR context_id = $4)"
+    };
+    connection.run(sql, arguments).await?.rows.first().map_or(Ok(0), |row| row.count("number"))
+}
+
+#[async_trait]
+impl TaskStore for SqlStore {
+    async fn task(&self, owner: &str, id: &RunId) -> Result<Option<StoredTask>, GatewayError> {
+        on!(self.reader(), connection => find(connection, owner, id.as_str()).await)
+    }
+
+    async fn task_of_message(
+        &self,
+        owner: &str,
+        message_id: &str,
+    ) -> Result<Option<StoredTask>, GatewayError> {
+        on!(self.reader(), connection => find_by_message(connection, owner, message_id).await)
+    }
+
+    async fn task_of_run(&self, id: &RunId) -> Result<Option<TaskRow>, GatewayError> {
+        on!(self.reader(), connection => find_row(connection, id).await)
+    }
+
+    async fn tasks(&self, filter: &TaskFilter) -> Result<Vec<StoredTask>, GatewayError> {
+        on!(self.reader(), connection => list(connection, filter).await)
+    }
+
+    async fn count_tasks(&self, filter: &TaskFilter) -> Result<u64, GatewayError> {
+        on!(self.reader(), connection => count(connection, filter).await)
+    }
+
+    async fn put_push(&self, push: &PushRow) -> Result<bool, GatewayError> {
+        on!(self.writer(), connection => pushes::put(connection, push).await)
+    }
+
+    async fn pushes(&self, task_id: &RunId) -> Result<Vec<PushRow>, GatewayError> {
+        on!(self.reader(), connection => pushes::list(connection, task_id).await)
+    }
+
+    async fn remove_push(&self, task_id: &RunId, id: &str) -> Result<(), GatewayError> {
+        on!(self.writer(), connection => pushes::remove(connection, task_id, id).await)
+    }
+
+    async fn due_pushes(&self, now: &str, limit: u32) -> Result<Vec<PushRow>, GatewayError> {
+        on!(self.reader(), connection => pushes::due(connection, now, limit).await)
+    }
+}
