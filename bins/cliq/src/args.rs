@@ -437,6 +437,9 @@ pub(crate) struct RunArgs {
     /// The id of the run, a UUID: for `cliq server`.
     #[arg(long, value_name = "ID", hide = true, value_parser = run_id)]
     pub(crate) run_id: Option<String>,
+    /// Write `.cliq/signals/_a2a_events`; the name of this cliq: for `cliq server`.
+    #[arg(long, value_name = "INSTANCE", hide = true)]
+    pub(crate) a2a_events: Option<String>,
 }
 
 fn run_id(text: &str) -> Result<String, String> {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use crate::version::Version;
 
 /// The kinds of errors (section 5.4 of A2A 1.0, section 8 of 0.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -193,14 +195,23 @@ impl A2aError {
         data
     }
 
-    /// The error object of JSON-RPC.
+    /// The error object of JSON-RPC. Its `data` is a list in 1.0; clients of 0.3 read an object: its parts in one.
     #[must_use]
-    pub fn to_json_rpc(&self) -> Value {
+    pub fn to_json_rpc(&self, version: Version) -> Value {
         let mut error = json!({"code": self.kind.code(), "message": self.message});
         let data = self.data();
-        if !data.is_empty() {
-            error["data"] = Value::Array(data);
+        if data.is_empty() {
+            return error;
         }
+        error["data"] = match version {
+            Version::V1_0 => Value::Array(data),
+            Version::V0_3 => {
+                let parts = data.into_iter().filter_map(|part| part.as_object().cloned());
+                let mut object: Map<String, Value> = parts.flatten().collect();
+                object.remove("@type");
+                Value::Object(object)
+            }
+        };
         error
     }
 

@@ -9,6 +9,7 @@
 
 mod agent;
 mod card;
+mod events_file;
 mod http_json;
 mod json_rpc;
 mod new_task;
@@ -31,6 +32,7 @@ use crate::problem::Problem;
 
 pub(crate) use card::CardCache;
 pub use card::agent_card;
+pub use events_file::TaskEventsFile;
 pub use options::A2aOptions;
 pub(crate) use push::deliver;
 

@@ -9,6 +9,7 @@ mod input;
 mod instances;
 mod logs;
 mod plans;
+mod pushes;
 mod runs;
 mod signals;
 mod teams;
@@ -89,6 +90,7 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(logs::log))
         .routes(routes!(handoffs::handoffs))
         .routes(routes!(handoffs::handoff))
+        .routes(routes!(pushes::list))
         .routes(routes!(files::files))
         .routes(routes!(files::content))
         .routes(routes!(instances::list, instances::register_project))

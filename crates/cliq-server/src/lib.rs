@@ -28,7 +28,7 @@ mod server;
 mod supervisor;
 mod tail;
 
-pub use a2a::{A2aOptions, agent_card};
+pub use a2a::{A2aOptions, TaskEventsFile, agent_card};
 pub use access::SIGN_IN_PATH;
 pub use api::openapi;
 pub use options::{ServerOptions, TlsFiles};

@@ -23,7 +23,7 @@ use cliq_fs::DirectoryWatch;
 use cliq_gateway::GatewayError;
 use cliq_orchestrator::RunView;
 use cliq_runs::{
-    Change, LifeEffect, LifeEvent, NotAllowed, PushRow, Run, RunId, RunState, RunStore, TaskRow,
+    Change, LifeEffect, LifeEvent, NotAllowed, PushRow, Run, RunId, RunOrigin, RunState, RunStore, TaskRow,
 };
 use serde_json::json;
 use tokio::sync::Notify;
@@ -68,6 +68,8 @@ pub(crate) struct Shared {
 pub(crate) enum ChangeError {
     #[error("there is no such run")]
     NoRun,
+    #[error("a task of A2A that is over stays over: its caller sends a new message")]
+    TaskIsOver,
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
     #[error(transparent)]
@@ -179,6 +181,9 @@ impl Supervisor {
         from: Option<String>,
         budget: cliq_protocol::Budget,
     ) -> Result<Run, ChangeError> {
+        if self.shared.store.run(id).await?.is_some_and(|run| run.origin == RunOrigin::A2a) {
+            return Err(ChangeError::TaskIsOver);
+        }
         let (run, ()) = update(&self.shared, id, |change| {
             let is_complete = change.run.life.state == RunState::Completed;
             if is_complete && from.is_none() {

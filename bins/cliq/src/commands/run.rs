@@ -6,6 +6,7 @@ use cliq_fs::ProjectLock;
 use cliq_orchestrator::{PipelineStatus, Record, Run, RunPlan, RunView, StartError};
 use cliq_project::{LauncherKind, Project, Rerun, RunOptions, RunStart, rerun_rule};
 use cliq_protocol::{Budget, PhaseKind};
+use cliq_server::TaskEventsFile;
 use cliq_workflow::ValidatedWorkflow;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -59,7 +60,14 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         ui::hint("`cliq attach` in another terminal shows the panes");
     }
     let mut progress = Progress::new(args.json, args.headless);
-    let view = execute(plan, &start, |record, view| progress.show(record, view))?;
+    let mut told = args.a2a_events.as_ref().map(|id| TaskEventsFile::open(dir, id)).transpose()?;
+    let view = execute(plan, &start, |record, view| {
+        // The file is a copy for others: a run does not end because it cannot be written.
+        if told.as_mut().is_some_and(|told| told.write(record, view).is_err()) {
+            told = None;
+        }
+        progress.show(record, view)
+    })?;
     if !args.json {
         summary::show(&view, &project)?;
     }

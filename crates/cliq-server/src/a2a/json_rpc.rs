@@ -36,12 +36,18 @@ pub(super) async fn call(State(app): State<Arc<App>>, request: Request) -> Resul
     let bytes = read_body(body).await?;
     let header = version_of(&parts.headers, parts.uri.query());
     let last_event_id = last_event_id(&parts.headers);
-    let (id, result) = match parse(&bytes) {
-        Ok((id, method, params)) => match prepare(header.as_deref(), &method, &params, last_event_id) {
-            Ok(request) if !may(&caller, &request.call) => return Err(not_allowed(&caller)),
-            Ok(request) => (id, execute(&app, &caller, request).await),
-            Err(error) => (id, Err(error)),
-        },
+    let (mut version, parsed) = (Version::V0_3, parse(&bytes));
+    let (id, result) = match parsed {
+        Ok((id, method, params)) => {
+            let spoken = Version::of_request(header.as_deref(), &method);
+            // An error about a version that is not spoken is written in the newest.
+            version = spoken.as_ref().copied().unwrap_or(Version::V1_0);
+            match spoken.and_then(|version| prepare(version, &method, &params, last_event_id)) {
+                Ok(request) if !may(&caller, &request.call) => return Err(not_allowed(&caller)),
+                Ok(request) => (id, execute(&app, &caller, request).await),
+                Err(error) => (id, Err(error)),
+            }
+        }
         Err((id, error)) => (id, Err(error)),
     };
     Ok(match result {
@@ -49,17 +55,18 @@ pub(super) async fn call(State(app): State<Arc<App>>, request: Request) -> Resul
         Ok(Reply::Stream(stream)) => {
             event_stream(stream, move |item| json!({"jsonrpc": "2.0", "id": id, "result": item}).to_string())
         }
-        Err(error) => json_response(&json!({"jsonrpc": "2.0", "id": id, "error": error.to_json_rpc()})),
+        Err(error) => {
+            json_response(&json!({"jsonrpc": "2.0", "id": id, "error": error.to_json_rpc(version)}))
+        }
     })
 }
 
 fn prepare(
-    header: Option<&str>,
+    version: Version,
     method: &str,
     params: &Value,
     last_event_id: Result<Option<EventNumber>, A2aError>,
 ) -> Result<agent::Request, A2aError> {
-    let version = Version::of_request(header, method)?;
     let call = Call::parse(version, method, params)?;
     Ok(agent::Request { version, call, last_event_id: last_event_id? })
 }

@@ -222,20 +222,16 @@ pub(super) async fn push_row(
     config: &PushConfig,
 ) -> Result<PushRow, A2aError> {
     let (guard, text) = (options.push_guard.clone(), config.url.clone());
-    let checked = tokio::task::spawn_blocking(move || {
-        let url = guard.parse(&text)?;
-        guard.resolve(&url)?;
-        Ok::<_, cliq_http::GuardError>(url.as_str().to_owned())
-    });
+    let checked = tokio::task::spawn_blocking(move || guard.resolve(&guard.parse(&text)?).map(drop));
     let checked = checked.await.map_err(|error| A2aError::new(ErrorKind::Internal, error.to_string()))?;
-    let url = checked.map_err(|error| {
+    checked.map_err(|error| {
         A2aError::wrong("url", format!("{error}: push notifications go to public addresses"))
     })?;
     Ok(PushRow {
         task_id: task.clone(),
         id: config.id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
         protocol: version.as_str().to_owned(),
-        url,
+        url: config.url.clone(),
         token: config.token.clone(),
         scheme: config.authentication.as_ref().map(|authentication| authentication.scheme.clone()),
         credentials: config

@@ -400,6 +400,7 @@ pub(crate) async fn get(
 fn refused(error: ChangeError, wish: &str) -> Problem {
     match error {
         ChangeError::NoRun => Problem::not_found("there is no run of this id"),
+        ChangeError::TaskIsOver => Problem::conflict(error.to_string()),
         ChangeError::NotAllowed(why) => Problem::conflict(format!("{why}, and cannot be {wish}")),
         ChangeError::Store(error) => error.into(),
     }

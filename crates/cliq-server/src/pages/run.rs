@@ -256,6 +256,7 @@ fn refused(error: ChangeError, wish: &str) -> PageError {
     match error {
         ChangeError::NoRun => Problem::not_found("there is no run of this id").into(),
         ChangeError::NotAllowed(why) => Problem::conflict(format!("{why}, and cannot be {wish}")).into(),
+        ChangeError::TaskIsOver => Problem::conflict(error.to_string()).into(),
         ChangeError::Store(error) => error.into(),
     }
 }

@@ -177,7 +177,8 @@ impl Follower<'_> {
             .await;
         }
         let started = prepared.and_then(|()| {
-            orchestrator::start(&self.shared.options.host, &self.run, &self.log)
+            let options = &self.shared.options;
+            orchestrator::start(&options.host, &self.run, &self.log, options.task_instance(&self.run))
                 .map_err(|error| format!("its orchestrator cannot be started: {error}"))
         });
         match started {

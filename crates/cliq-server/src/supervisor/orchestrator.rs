@@ -17,7 +17,14 @@ use tokio::process::{Child, Command};
 const TAIL: u64 = 4096;
 
 /// Starts the orchestrator of a run. It does not end with the server.
-pub(super) fn start(host: &Host, run: &Run, log: &Utf8Path) -> std::io::Result<Child> {
+///
+/// `task_instance` is the name of this cliq for a run that is a task of A2A.
+pub(super) fn start(
+    host: &Host,
+    run: &Run,
+    log: &Utf8Path,
+    task_instance: Option<&str>,
+) -> std::io::Result<Child> {
     if let Some(dir) = log.parent() {
         std::fs::create_dir_all(dir)?;
     }
@@ -30,6 +37,9 @@ pub(super) fn start(host: &Host, run: &Run, log: &Utf8Path) -> std::io::Result<C
     let request = &run.request;
     let mut command = Command::new(&host.program);
     command.args(["-C", run.workspace.as_str(), "run", "--headless", "--run-id", run.id.as_str()]);
+    if let Some(instance_id) = task_instance {
+        command.args(["--a2a-events", instance_id]);
+    }
     if run.life.resume {
         command.arg("--resume");
         if let Some(from) = &request.from {

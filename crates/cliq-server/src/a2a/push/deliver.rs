@@ -135,7 +135,12 @@ async fn post(guard: &Guard, push: &PushRow, context: &TaskContext, update: &Upd
         }
         _ => (wire::write_stream_item(Version::V1_0, &update.item), "application/a2a+json"),
     };
-    let (client, url) = (guard.client(DEADLINE), push.url.clone());
+    // In its normal form: what is resolved and checked is what is connected to.
+    let url = match guard.parse(&push.url) {
+        Ok(url) => url.as_str().to_owned(),
+        Err(error) => return Attempt::Failed(error.to_string()),
+    };
+    let client = guard.client(DEADLINE);
     let mut headers = vec![("content-type", content_type.to_owned())];
     headers.extend(push.token.clone().map(|token| ("x-a2a-notification-token", token)));
     headers.extend(push.scheme.as_ref().map(|scheme| {

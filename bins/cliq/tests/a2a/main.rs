@@ -1,0 +1,14 @@
+//! The server as an A2A agent: clients that others wrote, both versions of the protocol, streams that break, push notifications.
+#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
+
+mod agent;
+mod card;
+mod clients;
+#[path = "../server/machine.rs"]
+#[expect(dead_code, reason = "the tests of the server use more of it")]
+mod machine;
+mod owners;
+mod protocol;
+mod push;
+mod streams;
+mod tasks;

@@ -1,0 +1,280 @@
+//! Tasks from their message to their artifacts: what a team gets, what a caller gets, what is left behind.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::agent::{Caller, follow, is_last, machine, machine_with, message};
+use crate::machine::wait_for;
+
+/// The data parts of the updates of a task, from its beginning on.
+fn updates(caller: &Caller<'_>, id: &str) -> Vec<Value> {
+    let mut all = Vec::new();
+    follow(&caller.server.url, &caller.token, id, Some("0.0"), |(_, item)| {
+        all.push(item.clone());
+        !is_last(&item)
+    });
+    all
+}
+
+fn data(updates: &[Value]) -> Vec<Value> {
+    let parts = updates.iter().map(|update| &update["statusUpdate"]["status"]["message"]["parts"][1]["data"]);
+    parts.filter(|data| !data.is_null()).cloned().collect()
+}
+
+#[test]
+fn a_gate_that_sends_back() {
+    let machine = machine();
+    machine.team(
+        "loop",
+        r#"description: A loop
+tools: [sh, no-such-tool-at-all]
+workflow:
+  phases:
+    - {name: build, type: exec, commands: [{name: b, run: "true"}]}
+"#,
+    );
+    machine.team(
+        "gated",
+        r#"description: A gate
+tools: [sh]
+workflow:
+  phases:
+    - {name: build, type: exec, commands: [{name: b, run: "echo x >> n"}]}
+    - name: check
+      type: gate
+      agent: rules
+      depends_on: [build]
+      max_iterations: 3
+      commands: [{name: twice, run: "test $(wc -l < n) -ge 2"}]
+      rules: {twice: {route: build}}
+"#,
+    );
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let id = caller.start("m1", "@local/gated");
+    let task = caller.ended(&id);
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    let updates = updates(&caller, &id);
+    let data = data(&updates);
+    let of = |key: &str, value: &str| -> Vec<&Value> { data.iter().filter(|d| d[key] == value).collect() };
+    // Preflight
+    assert_eq!(of("type", "cliq:preflight_started")[0]["tools"], json!(["sh"]));
+    assert_eq!(
+        *of("type", "cliq:tool_check")[0],
+        json!({"type": "cliq:tool_check", "tool": "sh", "available": true})
+    );
+    let done = of("type", "cliq:preflight_completed")[0];
+    assert_eq!(
+        *done,
+        json!({"type": "cliq:preflight_completed", "passed": 1, "total": 1, "verdict": "PASS"})
+    );
+    // Workspace, phases, commands, verdicts
+    let workspace = of("event", "workspace_initialized")[0];
+    assert_eq!(
+        (&workspace["instance_id"], &workspace["team"]),
+        (&json!("cliq-test"), &json!("@local/gated"))
+    );
+    assert_eq!(of("event", "on_phase_start").len(), 4);
+    let verdicts = of("event", "on_gate_verdict");
+    assert_eq!(verdicts.len(), 2);
+    assert_eq!((&verdicts[0]["verdict"]["outcome"], &verdicts[0]["iteration"]), (&json!("ROUTE"), &json!(1)));
+    assert_eq!(verdicts[0]["commands"][0]["name"], "twice");
+    assert_eq!(
+        (&verdicts[1]["verdict"]["outcome"], &verdicts[1]["max_iterations"]),
+        (&json!("PASS"), &json!(3))
+    );
+    let summaries: Vec<&Value> =
+        of("type", "cliq:commands_summary").into_iter().filter(|d| d["phase"] == "check").collect();
+    assert_eq!(summaries[0]["verdict"], "CONTINUE");
+    assert_eq!((&summaries[1]["verdict"], &summaries[1]["passed"]), (&json!("PASS"), &json!(1)));
+    let command = of("type", "cliq:command_completed")[0];
+    assert_eq!(
+        (&command["command"], &command["pass"], &command["exit_code"]),
+        (&json!("b"), &json!(true), &json!(0))
+    );
+    let completed = of("event", "on_phase_complete");
+    assert_eq!(completed.last().unwrap()["phase_type"], "gate");
+    // The result comes before the end of the stream.
+    let result = &task["artifacts"][0]["parts"][0]["data"];
+    assert_eq!(result["gate_verdicts"].as_array().unwrap().len(), 2, "{result}");
+    assert!(result["orchestrator_log"].as_str().unwrap().contains("check"));
+    assert!(updates[updates.len() - 2]["artifactUpdate"].is_object());
+    // A program that is missing: the pipeline does not start.
+    let id = caller.start("m2", "@local/loop");
+    let task = caller.ended(&id);
+    assert_eq!(task["status"]["state"], "TASK_STATE_FAILED");
+    assert!(task["status"]["message"].to_string().contains("no-such-tool-at-all"), "{task}");
+    let data = self::data(&self::updates(&caller, &id));
+    assert!(data.iter().any(|d| d["type"] == "cliq:preflight_completed" && d["verdict"] == "ESCALATE"));
+    assert!(!data.iter().any(|d| d["event"] == "on_phase_start"));
+}
+
+#[test]
+fn an_escalation_is_a_failure_with_its_reason() {
+    let machine = machine();
+    machine.chain("fails", &["exit 7"]);
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let id = caller.start("m1", "@local/fails");
+    let task = caller.ended(&id);
+    assert_eq!(task["status"]["state"], "TASK_STATE_FAILED");
+    let result = &task["artifacts"][0]["parts"][0]["data"];
+    assert_eq!(
+        (&result["status"], &result["escalation"]["phase"]),
+        (&json!("failed"), &json!("p0")),
+        "{result}"
+    );
+    let data = data(&updates(&caller, &id));
+    let escalated = data.iter().find(|d| d["event"] == "on_escalate").unwrap();
+    assert!(escalated["reason"].as_str().unwrap().contains("exit status 7"), "{escalated}");
+    // The run cannot be taken up again: a task that is over stays over.
+    let answer = server.post(&format!("/api/v1/runs/{id}/resume"), &json!({}));
+    assert!(answer.expect(409).body.contains("task"));
+}
+
+#[test]
+fn the_team_gets_text_and_inputs_and_the_workspace_goes() {
+    let machine = machine();
+    machine.team(
+        "echo",
+        r#"inputs: [{name: word, default: none}]
+outputs: [{name: out}]
+workflow:
+  phases:
+    - {name: a, type: exec, commands: [{name: c, run: "mkdir out; cp .cliq/requirement.md out/requirement.txt; echo $(inputs.word) > out/word.txt"}]}
+"#,
+    );
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let send = |id: &str, parts: Value| {
+        let message = json!({"messageId": id, "role": "ROLE_USER", "parts": parts});
+        caller.ok("SendMessage", &json!({"message": message}))["task"].clone()
+    };
+    let task = send(
+        "m1",
+        json!([{"text": "Build \u{1f980}"}, {"data": {"team": "@local/echo", "inputs": {"word": "hello"}}}]),
+    );
+    let parts = &task["artifacts"][0]["parts"];
+    let names: Vec<&str> =
+        parts.as_array().unwrap().iter().map(|part| part["filename"].as_str().unwrap()).collect();
+    assert_eq!(names, ["requirement.txt", "word.txt"], "{task}");
+    assert_eq!((&parts[0]["raw"], &parts[1]["raw"]), (&json!("QnVpbGQg8J+mgAo="), &json!("aGVsbG8K")));
+    let workspaces = machine.home.join("workspaces");
+    let workspace = workspaces.join(task["id"].as_str().unwrap());
+    wait_for("the workspace goes", || (!workspace.exists()).then_some(()));
+    // Without a text the team works on its own; the workspace stays where that was asked for.
+    let task = send("m2", json!([{"data": {"team": "@local/echo", "keep_workspace": true}}]));
+    let workspace = workspaces.join(task["id"].as_str().unwrap());
+    let requirement = fs::read_to_string(workspace.join(".cliq/requirement.md")).unwrap();
+    assert!(requirement.starts_with("No task was given"), "{requirement}");
+    // What the run's process tells callers, as a file (seed 004).
+    let events = fs::read_to_string(workspace.join(".cliq/signals/_a2a_events")).unwrap();
+    let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(
+        events.iter().any(|event| event["event"] == "on_phase_complete" && event["phase"] == "a"),
+        "{events:?}"
+    );
+    assert!(events.iter().any(|event| event["type"] == "cliq:commands_summary"));
+}
+
+#[test]
+fn messages_contexts_and_references() {
+    let machine = machine();
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let mut first = message("m1", "@local/steps");
+    first["contextId"] = "talk".into();
+    let params = json!({"message": first, "configuration": {"returnImmediately": true}});
+    let task = caller.ok("SendMessage", &params)["task"].clone();
+    let id = task["id"].as_str().unwrap();
+    assert!(
+        ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"].contains(&task["status"]["state"].as_str().unwrap())
+    );
+    // The same message gives the same task, whatever else the request says.
+    assert_eq!(caller.ok("SendMessage", &params)["task"]["id"], id);
+    let again: Vec<_> = std::thread::scope(|scope| {
+        let sent: Vec<_> = (0..8).map(|_| scope.spawn(|| caller.start("m2", "@local/steps"))).collect();
+        sent.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(again.windows(2).all(|pair| pair[0] == pair[1]), "{again:?}");
+    // A message to the task.
+    let mut more = message("m3", "@local/steps");
+    more["taskId"] = id.into();
+    let refused = caller.error("SendMessage", &json!({"message": more}));
+    assert_eq!(refused["code"], -32004, "{refused}");
+    more["contextId"] = "other".into();
+    assert_eq!(caller.error("SendMessage", &json!({"message": more}))["code"], -32602);
+    caller.ended(id);
+    more["contextId"] = "talk".into();
+    let refused = caller.error("SendMessage", &json!({"message": more}));
+    assert!(refused["code"] == -32004 && refused.to_string().contains("referenceTaskIds"), "{refused}");
+    // A task that refers to another, in the same conversation.
+    let mut next = message("m4", "@local/steps");
+    (next["contextId"], next["referenceTaskIds"]) = ("talk".into(), json!([id]));
+    let task = caller.ok("SendMessage", &json!({"message": next}))["task"].clone();
+    let run = server.run(task["id"].as_str().unwrap());
+    assert!(run["requirement"].as_str().unwrap().contains(&format!("Earlier task {id}")), "{run}");
+    let list = caller.ok("ListTasks", &json!({"contextId": "talk"}));
+    let ids: Vec<&Value> = list["tasks"].as_array().unwrap().iter().map(|task| &task["id"]).collect();
+    assert_eq!(ids, [&task["id"], &json!(id)], "last changed first");
+}
+
+#[test]
+fn a_cancellation_at_any_moment() {
+    let machine = machine_with(&json!({}));
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    for pause in [0, 1, 3, 6, 10, 20, 40, 80, 150] {
+        let id = caller.start(&format!("m{pause}"), "@local/slow");
+        std::thread::sleep(std::time::Duration::from_millis(pause));
+        let task = caller.ok("CancelTask", &json!({"id": id}));
+        assert_eq!(task["status"]["state"], "TASK_STATE_CANCELED", "after {pause} ms: {task}");
+        let result = &task["artifacts"][0]["parts"][0]["data"];
+        assert_eq!(result["status"], "cancelled", "{task}");
+        let data = data(&updates(&caller, &id));
+        assert_eq!(data.iter().filter(|d| d["event"] == "on_cancel").count(), 1, "{data:?}");
+    }
+    assert_eq!(crate::machine::processes_with("sleep 60 #nosuch").len(), 0);
+}
+
+#[test]
+fn what_agents_print_comes_with_offsets() {
+    let machine = machine();
+    let mut settings: Value =
+        serde_json::from_slice(&fs::read(machine.home.join("settings.json")).unwrap()).unwrap();
+    settings["server"]["workflow_streaming"] = true.into();
+    fs::write(machine.home.join("settings.json"), settings.to_string()).unwrap();
+    let agent = machine.home.join("teams/@local/talks/agents/talker");
+    machine.team(
+        "talks",
+        "agents: [{name: talker, entry: agents/talker/run}]\nworkflow:\n  phases:\n    - {name: a, type: standard, agent: talker}\n",
+    );
+    fs::create_dir_all(&agent).unwrap();
+    fs::write(machine.home.join("teams/@local/talks/roles/a.md"), "Talk.").unwrap();
+    let script = r#"#!/usr/bin/env python3
+import json, os, sys, time
+message = json.load(sys.stdin)
+print("\x1b[31mred\x1b[0m \x07 line", flush=True)
+time.sleep(0.7)
+for n in range(5000): print(f"line {n}")
+print("no newline at the end", end="", flush=True)
+"#;
+    fs::write(agent.join("run"), script).unwrap();
+    let mut permissions = fs::metadata(agent.join("run")).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
+    fs::set_permissions(agent.join("run"), permissions).unwrap();
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let id = caller.start("m1", "@local/talks");
+    caller.ended(&id);
+    let outputs: Vec<Value> =
+        data(&updates(&caller, &id)).into_iter().filter(|d| d["event"] == "phase_output").collect();
+    let lines: Vec<&str> =
+        outputs.iter().flat_map(|d| d["lines"].as_array().unwrap()).filter_map(Value::as_str).collect();
+    assert_eq!(lines[0], "red  line");
+    assert_eq!(lines.iter().filter(|line| line.starts_with("line ")).count(), 5000);
+    assert_eq!(*lines.last().unwrap(), "no newline at the end");
+    let offsets: Vec<u64> = outputs.iter().map(|d| d["offset"].as_u64().unwrap()).collect();
+    assert!(offsets[0] == 0 && offsets.windows(2).all(|pair| pair[0] < pair[1]), "{offsets:?}");
+}
