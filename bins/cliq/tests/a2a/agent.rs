@@ -67,7 +67,10 @@ impl<'a> Caller<'a> {
         body: Option<&str>,
     ) -> Answer {
         let authorization = format!("Bearer {}", self.token);
-        let mut all = vec![("authorization", authorization.as_str()), ("content-type", "application/json")];
+        let mut all = vec![("authorization", authorization.as_str())];
+        if !headers.iter().any(|(name, _)| *name == "content-type") {
+            all.push(("content-type", "application/json"));
+        }
         all.extend(headers);
         self.server.send(method, path, &all, body)
     }

@@ -82,7 +82,7 @@ fn messages_that_ask_for_nothing_that_can_be_done() {
     let machine = machine_with(&json!({"advertise": ["@", "!@local/slow"]}));
     machine.team(
         "typed",
-        "inputs:\n  - {name: branch, description: The branch, required: true}\n  - {name: count, required: true}\n  - {name: note, default: none}\nworkflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: c, run: 'true'}]}\n",
+        "inputs:\n  - {name: branch, description: The branch, required: true}\n  - {name: count, required: true}\n  - {name: note, default: none}\nworkflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: c, run: echo $(inputs.branch) $(inputs.count) $(inputs.note)}]}\n",
     );
     let server = machine.serve();
     let caller = Caller::new(&machine, &server);

@@ -47,7 +47,7 @@ workflow:
       depends_on: [build]
       max_iterations: 3
       commands: [{name: twice, run: "test $(wc -l < n) -ge 2"}]
-      rules: {twice: {route: build}}
+      rules: {twice: build}
 "#,
     );
     let server = machine.serve();
@@ -248,7 +248,7 @@ fn what_agents_print_comes_with_offsets() {
     let agent = machine.home.join("teams/@local/talks/agents/talker");
     machine.team(
         "talks",
-        "agents: [{name: talker, entry: agents/talker/run}]\nworkflow:\n  phases:\n    - {name: a, type: standard, agent: talker}\n",
+        "agents:\n  talker: {entry: agents/talker/run}\nworkflow:\n  phases:\n    - {name: a, type: standard, agent: talker}\n",
     );
     fs::create_dir_all(&agent).unwrap();
     fs::write(machine.home.join("teams/@local/talks/roles/a.md"), "Talk.").unwrap();
