@@ -3,12 +3,16 @@
 //!
 //! `rules` is a gate that needs no model; `exec` runs a phase's commands, for dispatchers other than the orchestrator;
 //! the model agents ask a language model, over a vendor's HTTP API (feature `http`) or by a vendor's command line;
-//! `slack` and `webhook` deliver notifications.
+//! `slack` and `webhook` deliver notifications; `a2a` has a phase done by a remote A2A agent; `builder` makes teams with a model.
 
+#[cfg(feature = "http")]
+mod builder;
 mod exec;
 mod llm;
 #[cfg(feature = "http")]
 mod notifications;
+#[cfg(feature = "http")]
+mod remote;
 mod rules;
 
 use std::sync::Arc;
@@ -25,6 +29,8 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Names of the agents that this version can run.
 pub const NAMES: &[&str] = &[
+    "a2a",
+    "builder",
     "exec",
     "rules",
     "slack",
@@ -45,6 +51,10 @@ pub fn agent(environment: Environment) -> Agent {
     Agent::new()
         .standard(move |ctx| match ctx.phase().agent.as_str() {
             "exec" => exec::run(ctx),
+            #[cfg(feature = "http")]
+            "a2a" => remote::run(ctx, &environment),
+            #[cfg(feature = "http")]
+            "builder" => builder::run(ctx, &environment),
             name if ModelAgent::find(name).is_some() => llm::standard(ctx, &environment),
             _ => Err(unknown(ctx)),
         })

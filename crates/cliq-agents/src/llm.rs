@@ -5,6 +5,8 @@
 
 #[cfg(feature = "http")]
 mod api;
+#[cfg(feature = "http")]
+mod builder;
 mod catalog;
 mod cli;
 mod display;
@@ -20,10 +22,12 @@ use cliq_settings::Environment;
 use serde_json::{Value, json};
 
 use crate::AnyError;
+pub(crate) use builder::Builder;
 pub use catalog::{MODEL_AGENTS, ModelAgent, Usable, usable};
 use display::Display;
 use meter::Meter;
-use reply::Reply;
+pub(crate) use prompt::opening;
+pub(crate) use reply::Reply;
 
 /// The minimum time between two progress messages about the output.
 const PROGRESS_EVERY: Duration = Duration::from_millis(700);

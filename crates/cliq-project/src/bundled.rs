@@ -50,6 +50,13 @@ const CODE: BundledTeam = BundledTeam {
     ),
 };
 
+/// Teams of one phase that the agent `builder` does, for callers of A2A. They are found by name, and not listed.
+pub(crate) const HIDDEN: &[BundledTeam] = &[
+    BundledTeam { name: "@builder/build-team", files: files!("teams/builder/build-team": "team.yml") },
+    BundledTeam { name: "@builder/improve-role", files: files!("teams/builder/improve-role": "team.yml") },
+    BundledTeam { name: "@builder/validate-team", files: files!("teams/builder/validate-team": "team.yml") },
+];
+
 /// The files of a new team; `@local/new-team` stands for its name.
 pub(crate) const NEW_TEAM: &[(&str, &str)] =
     files!("new-team": "team.yml", "roles/developer.md", "roles/fixer.md", "agents/worker.sh");

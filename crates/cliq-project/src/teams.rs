@@ -5,7 +5,7 @@ use cliq_workflow::TeamFolder;
 use serde::Serialize;
 
 use crate::agents::installed_names;
-use crate::bundled::{BUNDLED, write_files};
+use crate::bundled::{BUNDLED, HIDDEN, write_files};
 use crate::error::InvalidTeam;
 use crate::{Host, ProjectError};
 
@@ -86,7 +86,7 @@ impl Host {
         if let Some(dir) = installed.filter(|dir| dir.is_dir()) {
             return self.load_team(&dir);
         }
-        if let Some(bundled) = BUNDLED.iter().find(|team| team.name == reference) {
+        if let Some(bundled) = BUNDLED.iter().chain(HIDDEN).find(|team| team.name == reference) {
             let temporary = tempfile::tempdir()?;
             let dir = Utf8Path::from_path(temporary.path())
                 .ok_or_else(|| ProjectError::NotUtf8("the temporary directory".to_owned()))?;

@@ -8,10 +8,12 @@
 //! * `card.rs`: the agent card. `push/`: push notifications. `mesh.rs`: joining meshes. `builder/`: teams made by a model.
 
 mod agent;
+mod builder;
 mod card;
 mod events_file;
 mod http_json;
 mod json_rpc;
+mod mesh;
 mod new_task;
 mod options;
 mod push;
@@ -33,6 +35,7 @@ use crate::problem::Problem;
 pub(crate) use card::CardCache;
 pub use card::agent_card;
 pub use events_file::TaskEventsFile;
+pub(crate) use mesh::{MeshStatus, Meshes, join};
 pub use options::A2aOptions;
 pub(crate) use push::deliver;
 

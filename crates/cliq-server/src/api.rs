@@ -8,6 +8,7 @@ mod health;
 mod input;
 mod instances;
 mod logs;
+mod meshes;
 mod plans;
 mod pushes;
 mod runs;
@@ -107,6 +108,7 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(signals::emit))
         .routes(routes!(signals::get))
         .routes(routes!(signals::retry))
+        .routes(routes!(meshes::list))
         .routes(routes!(usage::usage))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))

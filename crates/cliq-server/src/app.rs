@@ -9,7 +9,7 @@ use cliq_project::Project;
 use cliq_runs::{Run, RunId, RunStore, TaskStore};
 use tokio_util::sync::CancellationToken;
 
-use crate::a2a::CardCache;
+use crate::a2a::{CardCache, Meshes};
 use crate::access::Gatekeeper;
 use crate::access_log::AccessLog;
 use crate::hub::Hub;
@@ -35,6 +35,7 @@ pub(crate) struct App {
     pub(crate) base_url: String,
     /// The agent card that was made last.
     pub(crate) card: CardCache,
+    pub(crate) meshes: Meshes,
     /// Cancelled when the server stops: streams end then.
     pub(crate) stopping: CancellationToken,
 }

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::a2a::CardCache;
+use crate::a2a::{CardCache, Meshes};
 use crate::access::{AllowedHosts, Gatekeeper, guard};
 use crate::access_log::AccessLog;
 use crate::app::App;
@@ -127,6 +127,7 @@ impl Server {
         let app = App {
             base_url: public.unwrap_or(own),
             card: CardCache::default(),
+            meshes: Meshes::default(),
             options,
             runs,
             tasks: store.clone(),
@@ -166,12 +167,14 @@ impl Server {
             }
         });
         let pushes = tokio::spawn(a2a::deliver(Arc::clone(&self.app)));
+        let meshes = tokio::spawn(a2a::join(Arc::clone(&self.app)));
         let limits = Limits { max_connections: self.app.options.max_connections, tls: self.tls };
         let metrics = Arc::clone(&self.app.metrics);
         listener::serve(self.listener, router(&self.app), limits, metrics, stopping).await;
         tidy.abort();
         // A delivery that is under way has until its deadline, or is repeated by the next server.
         pushes.abort();
+        let _ = meshes.await;
         self.app.supervisor.stop().await;
     }
 }

@@ -13,6 +13,8 @@ pub const BUILT_IN: &[&str] = &[
     "openai-api",
     "claude-api",
     "gemini-api",
+    "a2a",
+    "builder",
     "exec",
     "rules",
     "hug",

@@ -102,6 +102,7 @@ pub(crate) static PHASE: &[Field] = &[
     may("agent", Type::Text, "Who works: an agent of `agents`, an installed one or a built-in one."),
     may("role", Type::Text, "The role file is `roles/<role>.md` instead of `roles/<phase>.md`."),
     may("model", Type::Text, "The model, for agents that have several."),
+    may("config", Type::TextMap, "Settings of the agent for this phase, such as `url` for `agent: a2a`."),
     may("action", Type::Text, "What a connector does, such as `get_issue`."),
     may("commands", Type::Objects(COMMAND), "Shell commands. On gate, hug and exec phases."),
     may(

@@ -104,6 +104,8 @@ pub struct Phase {
     pub role: String,
     /// The model.
     pub model: Option<String>,
+    /// Settings of the agent for this phase.
+    pub config: BTreeMap<String, String>,
     /// What a connector does.
     pub action: Option<String>,
     /// Its commands.
@@ -218,9 +220,9 @@ impl ValidatedWorkflow {
     #[must_use]
     pub(crate) fn needs_role(kind: PhaseKind, agent: Option<&str>) -> bool {
         match kind {
-            PhaseKind::Standard | PhaseKind::Gate => {
-                !agent.is_some_and(|agent| crate::agents::is_connector(agent) || agent == "rules")
-            }
+            PhaseKind::Standard | PhaseKind::Gate => !agent.is_some_and(|agent| {
+                crate::agents::is_connector(agent) || matches!(agent, "rules" | "a2a" | "builder")
+            }),
             PhaseKind::Hug | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team => false,
         }
     }

@@ -83,6 +83,10 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
             Some(serde_json::Value::Array(items)) => items,
             _ => Vec::new(),
         };
+        let text_map = |name: &str| -> BTreeMap<String, String> {
+            let entries = raw.record.map(name);
+            entries.iter().filter_map(|e| Some((e.key.clone(), e.value.scalar()?))).collect()
+        };
         let mut published = json_list("targets");
         published.extend(json_list("target_entries"));
         phases.push(Phase {
@@ -97,6 +101,7 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
             },
             role: raw.record.text("role").unwrap_or_else(|| raw.name.clone()).value,
             model: raw.record.text("model").map(|m| m.value),
+            config: text_map("config"),
             action: raw.record.text("action").map(|a| a.value),
             commands: raw.commands.iter().map(command).collect(),
             max_iterations: if kind.is_gate() { iterations.unwrap_or(3) } else { 1 },
@@ -106,12 +111,7 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
             sources: json_list("sources"),
             targets: published,
             team: raw.record.text("team").map(|t| t.value),
-            inputs: raw
-                .record
-                .map("inputs")
-                .iter()
-                .filter_map(|e| Some((e.key.clone(), e.value.scalar()?)))
-                .collect::<BTreeMap<_, _>>(),
+            inputs: text_map("inputs"),
             timeout: raw.timeout,
             budget: raw.budget,
             notify: notify(raw),

@@ -2,13 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 mod agent;
+mod builder;
 mod card;
 mod clients;
 #[path = "../server/machine.rs"]
 #[expect(dead_code, reason = "the tests of the server use more of it")]
 mod machine;
+mod mesh;
 mod owners;
 mod protocol;
 mod push;
+mod remote;
 mod streams;
 mod tasks;

@@ -96,7 +96,8 @@ fn how_to_decide(targets: &[PhaseName]) -> String {
     text
 }
 
-fn opening(ctx: &PhaseContext) -> Result<String, AnyError> {
+/// Who the agent is, what is to be done, and what others handed on.
+pub(crate) fn opening(ctx: &PhaseContext) -> Result<String, AnyError> {
     let mut text = format!("You are the {} agent.\n\n", ctx.phase().name);
     section(&mut text, "Role", ctx.role()?);
     section(&mut text, "Requirements", ctx.requirement()?);

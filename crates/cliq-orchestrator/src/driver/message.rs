@@ -84,7 +84,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
             sources: phase.sources.clone(),
             targets: phase.targets.clone(),
             env: shared.plan.agents.get(&activation.agent).map(|a| a.needs_env.clone()).unwrap_or_default(),
-            config: config(phase, &name),
+            config: config(shared, phase, &name),
         },
         requirement_file: requirement.exists().then_some(requirement),
         task_board_file: board.exists().then_some(board),
@@ -108,14 +108,17 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
     })
 }
 
-/// Why a team phase cannot start: an input whose template has no value.
+/// Why a phase cannot start: an input of its team, or a setting of its agent, whose template has no value.
 pub(super) fn unresolved_input(shared: &Shared, phase: &Phase) -> Option<String> {
     let values = shared.values(phase);
-    let broken = |(key, text): (&String, &String)| {
+    let broken = |what: &str, (key, text): (&String, &String)| {
         let error = resolve_text(text, &values).err()?;
-        Some(format!("input `{key}`: {}", unresolved(&error)))
+        Some(format!("{what} `{key}`: {}", unresolved(&error)))
     };
-    phase.inputs.iter().find_map(broken)
+    let mut inputs = phase.inputs.iter();
+    inputs
+        .find_map(|entry| broken("input", entry))
+        .or_else(|| phase.config.iter().find_map(|entry| broken("config", entry)))
 }
 
 /// What a team phase gives its team.
@@ -186,8 +189,13 @@ fn command(command: &Command) -> Value {
     value
 }
 
-fn config<'a>(phase: &Phase, name: &dyn Fn(PhaseId) -> &'a PhaseName) -> Object {
+fn config<'a>(shared: &Shared, phase: &Phase, name: &dyn Fn(PhaseId) -> &'a PhaseName) -> Object {
     let mut config = Object::new();
+    if !phase.config.is_empty() {
+        let values = shared.values(phase);
+        let resolve = |text: &String| resolve_text(text, &values).unwrap_or_else(|_| text.clone());
+        config.extend(phase.config.iter().map(|(key, text)| (key.clone(), resolve(text).into())));
+    }
     if !phase.rules.is_empty() {
         let rules = phase.rules.iter().map(|(command, rule)| {
             let target = match rule {

@@ -13,6 +13,7 @@ use cliq_project::Host;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
+use super::builder;
 use super::options::A2aOptions;
 use crate::app::App;
 use crate::problem::Problem;
@@ -38,6 +39,9 @@ pub(crate) struct CardCache(Mutex<Option<(Instant, Arc<CardDocument>)>>);
 #[must_use]
 pub fn agent_card(host: &Host, options: &A2aOptions, base_url: &str) -> Value {
     let mut skills = team_skills(host, options);
+    if options.enable_builder {
+        skills.extend(builder::skills());
+    }
     skills.sort_by(|a, b| a.id.cmp(&b.id));
     let card = AgentCard {
         name: format!("cliq ({})", options.instance_id),

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::agent::internal;
 use super::options::A2aOptions;
-use super::{A2aCaller, view};
+use super::{A2aCaller, builder, view};
 use crate::app::App;
 use crate::clock;
 use crate::supervisor::check_repository;
@@ -44,7 +44,17 @@ pub(super) async fn start(
     }
     request.check_content()?;
     let pipeline = PipelineRequest::read(message)?;
-    let workflow = find_team(app, options, pipeline.skill.as_deref()).await?;
+    let mut pipeline = pipeline;
+    let capability = if options.enable_builder { builder::prepare(&pipeline).transpose()? } else { None };
+    let workflow = match capability {
+        Some((team, parameters)) => {
+            pipeline.requirement = Some(parameters);
+            load(app, team)
+                .await
+                .ok_or_else(|| A2aError::new(ErrorKind::Internal, "the capability is not there"))?
+        }
+        None => find_team(app, options, pipeline.skill.as_deref()).await?,
+    };
     let declared: Vec<TeamInput> = workflow
         .inputs
         .iter()
@@ -153,11 +163,14 @@ async fn find_team(
     if !options.advertise.includes(name) || !offered.contains(&name) {
         return Err(refused());
     }
-    let (host, owned) = (app.options.host.clone(), name.to_owned());
-    let found = tokio::task::spawn_blocking(move || {
-        host.find_team(&owned).ok().and_then(|found| found.folder.check().workflow)
-    });
-    found.await.ok().flatten().ok_or_else(refused)
+    load(app, name).await.ok_or_else(refused)
+}
+
+/// A team without errors.
+async fn load(app: &App, name: &str) -> Option<ValidatedWorkflow> {
+    let (host, name) = (app.options.host.clone(), name.to_owned());
+    let load = move || host.find_team(&name).ok().and_then(|found| found.folder.check().workflow);
+    tokio::task::spawn_blocking(load).await.ok().flatten()
 }
 
 fn check_repos(repos: &[String], hosts: &[String]) -> Result<(), A2aError> {

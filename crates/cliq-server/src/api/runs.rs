@@ -310,7 +310,8 @@ fn find_workflow(
     match (reference, instance) {
         (Some(name), _) => {
             // A path would let a caller choose any folder of the machine.
-            if !name.starts_with('@') || name.contains("..") {
+            // Capabilities of the A2A agent are for its callers, where they are enabled.
+            if !name.starts_with('@') || name.contains("..") || name.starts_with("@builder/") {
                 return Err(Problem::unprocessable(
                     format!("`{name}` is no team: write @scope/name"),
                     Vec::new(),

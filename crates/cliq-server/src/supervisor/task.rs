@@ -178,8 +178,8 @@ fn log_tail(path: &Utf8Path) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The outputs that the team declares: a file or directory of this name in the workspace or among a phase's files, or a field of
-/// this name in the data of a handoff.
+/// The outputs that the team declares. `NAME` is a file or directory of this name in the workspace or among a phase's files; else
+/// the content of `NAME.json`; else a field of this name in the data of a handoff.
 fn outputs(host: &Host, run: &Run) -> Vec<Artifact> {
     let Ok(workflow) = Project::open(&run.workspace, host.clone()).and_then(|project| project.workflow())
     else {
@@ -191,6 +191,9 @@ fn outputs(host: &Host, run: &Run) -> Vec<Artifact> {
         let mut parts = Vec::new();
         for file in files(run, &output.name) {
             parts.push(file_part(&run.workspace, &file, &mut left));
+        }
+        if parts.is_empty() {
+            parts.extend(json_file(run, &output.name).map(Part::data));
         }
         if parts.is_empty() {
             parts.extend(handoff_field(run, &output.name).map(Part::data));
@@ -266,6 +269,13 @@ fn file_part(workspace: &Utf8Path, place: &str, left: &mut u64) -> Part {
         filename: Some(name),
         media_type: Some(media_type.to_owned()),
     }
+}
+
+/// The content of the file `NAME.json`, for an output that is declared as `NAME`.
+fn json_file(run: &Run, name: &str) -> Option<Value> {
+    let [place] = &files(run, &format!("{name}.json"))[..] else { return None };
+    let found = project_files::locate(&run.workspace, place).ok()?;
+    serde_json::from_slice(&cliq_fs::read_limited(&found, MAX_FILE).ok()?).ok()
 }
 
 /// A field of the data of a handoff. Where several have it, that of the channel that was written last counts.

@@ -28,6 +28,7 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
             }
         }
         check_needs(phase, kind, problems);
+        check_remote(phase, problems);
         check_commands(phase, kind, problems);
         check_sources(phase, problems);
         check_targets(phase, kind, problems);
@@ -52,6 +53,7 @@ fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'sta
         "action" => (connector, "connector phases"),
         "team" | "inputs" => (kind == Team, "team phases"),
         "budget" => (matches!(kind, Standard | Gate | Team), "phases that an agent works in"),
+        "config" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "model" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "role" => {
             (matches!(kind, Standard | Gate | Hug | Team) && !connector, "phases that an agent works in")
@@ -116,6 +118,28 @@ fn check_needs(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagnos
             }
         }
         PhaseKind::Standard => {}
+    }
+}
+
+/// What `agent: a2a` needs to know of its remote agent (SPEC section 17).
+fn check_remote(phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) {
+    if phase.agent.as_ref().is_none_or(|agent| agent.value != "a2a") {
+        return;
+    }
+    let entries = phase.record.map("config");
+    let url = entries.iter().find(|entry| entry.key == "url").and_then(|entry| entry.value.scalar());
+    let is_address =
+        |url: &String| url.starts_with("https://") || url.starts_with("http://") || url.starts_with("$(");
+    if !url.as_ref().is_some_and(is_address) {
+        let message = format!("{} has no address of its remote agent", phase.title());
+        let help = "write `config: {url: https://…}`, with `token_env` for the variable that has the token";
+        problems.push(Diagnostic::error("a2a-without-url", phase.name.span, message, help));
+    }
+    let known = |key: &str| matches!(key, "url" | "token_env" | "skill") || key.starts_with("inputs.");
+    for entry in entries.iter().filter(|entry| !known(&entry.key)) {
+        let message = format!("`config.{}` is nothing that `agent: a2a` knows", entry.key);
+        let help = "it knows url, token_env, skill and inputs.NAME";
+        problems.push(Diagnostic::error("unknown-config", entry.value.span, message, help));
     }
 }
 

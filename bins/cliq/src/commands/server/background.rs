@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cliq_fs::ProjectLock;
 use cliq_project::{Check, CheckStatus};
 use cliq_runs::{RunState, RunStore};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::background::{log_since, stop_holder};
 use super::record::ServerRecord;
@@ -21,6 +21,8 @@ use crate::ui::{self, paint};
 /// How long a server may take to begin, and how long to end.
 const BEGINS: Duration = Duration::from_secs(20);
 const ENDS: Duration = Duration::from_secs(20);
+/// How long it may take to answer.
+const ANSWER: Duration = Duration::from_secs(3);
 
 /// The server that runs, where one does: it holds the lock, and its record is of its process.
 pub(super) fn running() -> Result<Option<ServerRecord>, Failure> {
@@ -106,6 +108,16 @@ pub(super) fn stop() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What a running server says of its meshes. Empty where it does not answer.
+fn meshes(record: &ServerRecord) -> Vec<Value> {
+    let call = || -> Option<Value> {
+        let request = cliq_http::client(ANSWER).get(format!("{}/api/v1/meshes", record.url));
+        let response = request.header("authorization", format!("Bearer {}", record.token)).call().ok()?;
+        response.into_body().read_json().ok()
+    };
+    call().and_then(|mut answer| answer["meshes"].as_array_mut().map(std::mem::take)).unwrap_or_default()
+}
+
 pub(super) fn status(as_json: bool) -> Result<ExitCode, Failure> {
     let (record, log) = (running()?, place()?.root().join("server.log"));
     let counts = block_on(async { Ok(gateway::open().await?.counts().await?) })?;
@@ -118,10 +130,12 @@ pub(super) fn status(as_json: bool) -> Result<ExitCode, Failure> {
             "pid": record.as_ref().map(|record| record.pid),
             "url": record.as_ref().map(|record| &record.url),
             "log": log,
+            "meshes": record.as_ref().map(meshes).unwrap_or_default(),
             "runs": runs,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let meshes = record.as_ref().map(meshes).unwrap_or_default();
     match record {
         None => ui::line("no server is running: `cliq server start` starts one")?,
         Some(record) => ui::line(format!(
@@ -130,6 +144,18 @@ pub(super) fn status(as_json: bool) -> Result<ExitCode, Failure> {
             record.url,
             record.pid
         ))?,
+    }
+    for mesh in meshes {
+        let text = |key: &str| mesh[key].as_str().map(ui::plain).unwrap_or_default();
+        let colour = if text("state") == "joined" { ui::GREEN } else { ui::YELLOW };
+        let reason = text("reason");
+        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        ui::line(format!(
+            "mesh {} is {} since {}{reason}",
+            text("name"),
+            paint(colour, text("state")),
+            text("since")
+        ))?;
     }
     let active = count(RunState::Starting) + count(RunState::Running);
     ui::line(format!("{active} runs at work, {} in the queue", count(RunState::Queued)))?;

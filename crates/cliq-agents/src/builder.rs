@@ -1,0 +1,191 @@
+//! `builder`: teams made by a language model (seed 004, "System Capabilities"). The name of the phase is the capability; its
+//! parameters are the requirement, as JSON.
+//!
+//! What a model returns is data: it is validated, the model is asked once to mend what does not validate, and nothing broken is
+//! installed. `validate_team` needs no model.
+
+mod definition;
+mod install;
+mod prompts;
+
+use cliq_sdk::{Completion, Handoff, StandardContext};
+use cliq_settings::Environment;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::AnyError;
+use crate::llm::{Builder, Reply};
+use definition::{Definition, is_role_name, is_team_name};
+
+/// The longest text of a parameter, in bytes.
+const MAX_TEXT: usize = 256 << 10;
+/// The shortest role that is worth keeping, in characters (UPSTREAM 1.10).
+const MIN_ROLE: usize = 50;
+
+/// Parameters of `build_team`.
+#[derive(Deserialize)]
+struct BuildTeam {
+    intent: String,
+    #[serde(default)]
+    auto_install: bool,
+}
+
+/// Parameters of `improve_role`.
+#[derive(Deserialize)]
+struct ImproveRole {
+    role_name: String,
+    role_content: String,
+    team_name: String,
+    #[serde(default)]
+    instruction: Option<String>,
+}
+
+/// Parameters of `validate_team`.
+#[derive(Deserialize)]
+struct ValidateTeam {
+    team_json: Value,
+}
+
+pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
+    let text = ctx.requirement()?.unwrap_or_default();
+    let parameters: Value =
+        serde_json::from_str(&text).map_err(|error| format!("the parameters are no JSON: {error}"))?;
+    let result = match ctx.phase().name.as_str() {
+        "build_team" => build_team(ctx, environment, read(parameters)?)?,
+        "improve_role" => improve_role(ctx, environment, &read(parameters)?)?,
+        "validate_team" => validate_team(&read::<ValidateTeam>(parameters)?.team_json)?,
+        other => {
+            return Err(format!(
+                "there is no capability `{other}`: there are build_team, improve_role, validate_team"
+            )
+            .into());
+        }
+    };
+    let file = ctx.files_dir().join(format!("{}.json", ctx.phase().name));
+    std::fs::create_dir_all(ctx.files_dir())?;
+    std::fs::write(&file, format!("{result:#}\n"))
+        .map_err(|error| format!("cannot write {file}: {error}"))?;
+    ctx.send(&Handoff::text(format!("The result is in {file}.")))?;
+    Ok(ctx.complete(json!({"file": file})))
+}
+
+/// Reads parameters; what is missing or wrong is named.
+fn read<T: serde::de::DeserializeOwned>(parameters: Value) -> Result<T, AnyError> {
+    Ok(serde_json::from_value(parameters).map_err(|error| format!("the parameters are wrong: {error}"))?)
+}
+
+fn check_text(name: &str, text: &str) -> Result<(), AnyError> {
+    if text.trim().is_empty() || text.len() > MAX_TEXT {
+        return Err(format!("`{name}` must be a text of at most {MAX_TEXT} bytes").into());
+    }
+    Ok(())
+}
+
+fn build_team(
+    ctx: &StandardContext,
+    environment: &Environment,
+    parameters: BuildTeam,
+) -> Result<Value, AnyError> {
+    check_text("intent", &parameters.intent)?;
+    let mut builder = Builder::open(ctx, environment)?;
+    let definition = builder.ask(prompts::build_team(&parameters.intent), |reply| {
+        Definition::read(reply.data.ok_or_else(|| vec!["there is no fenced block of JSON".to_owned()])?)?
+            .checked()
+    })?;
+    let mut result = definition.document();
+    result["installed"] = false.into();
+    if parameters.auto_install {
+        let home = environment.cliq_home().ok_or("there is no cliq home to install the team in")?;
+        result["installed"] = true.into();
+        result["path"] = install::install(&home, &definition)?.as_str().into();
+    }
+    Ok(result)
+}
+
+fn improve_role(
+    ctx: &StandardContext,
+    environment: &Environment,
+    parameters: &ImproveRole,
+) -> Result<Value, AnyError> {
+    if !is_role_name(&parameters.role_name) {
+        return Err("`role_name` must be the name of a role: letters, digits, `-`, `_`".into());
+    }
+    if !is_team_name(&parameters.team_name) {
+        return Err("`team_name` must be the name of a team: @scope/name".into());
+    }
+    check_text("role_content", &parameters.role_content)?;
+    let instruction = parameters.instruction.as_deref();
+    if let Some(text) = instruction {
+        check_text("instruction", text)?;
+    }
+    let mut builder = Builder::open(ctx, environment)?;
+    let question = prompts::improve_role(
+        &parameters.team_name,
+        &parameters.role_name,
+        &parameters.role_content,
+        instruction,
+    );
+    let content = builder.ask(question, |reply| {
+        let content = reply.data.as_ref().and_then(|data| data.get("role_content")).and_then(Value::as_str);
+        let content = content.ok_or_else(|| vec!["the JSON has no text `role_content`".to_owned()])?;
+        if content.trim().chars().count() < MIN_ROLE || content.len() > MAX_TEXT {
+            return Err(vec![format!(
+                "`role_content` must have from {MIN_ROLE} characters to {MAX_TEXT} bytes"
+            )]);
+        }
+        Ok(content.to_owned())
+    })?;
+    Ok(json!({"team_name": parameters.team_name, "role_name": parameters.role_name, "role_content": content}))
+}
+
+/// Whether a team definition is right: `{valid, errors, warnings}`.
+fn validate_team(team: &Value) -> Result<Value, AnyError> {
+    let team = match team {
+        Value::String(text) => {
+            serde_json::from_str(text).map_err(|error| format!("`team_json` is no JSON: {error}"))?
+        }
+        other => other.clone(),
+    };
+    let Value::Object(object) = team else { return Err("`team_json` must be an object".into()) };
+    let (errors, warnings) = match Definition::read(as_definition(object)) {
+        Ok(definition) => definition.problems(),
+        Err(errors) => (errors, Vec::new()),
+    };
+    Ok(json!({"valid": errors.is_empty(), "errors": errors, "warnings": warnings}))
+}
+
+/// A definition may have its team.yml as a text, or be the team itself with `roles` beside.
+fn as_definition(mut object: Map<String, Value>) -> Map<String, Value> {
+    if object.contains_key("team_yml") {
+        return object;
+    }
+    let roles = object.remove("roles").unwrap_or_else(|| json!([]));
+    // JSON is a subset of YAML.
+    let text = Value::Object(object).to_string();
+    Map::from_iter([("team_yml".to_owned(), text.into()), ("roles".to_owned(), roles)])
+}
+
+impl Builder<'_> {
+    /// Asks, and checks the reply. A reply that is wrong is given back once with what is wrong.
+    fn ask<T>(
+        &mut self,
+        question: String,
+        check: impl Fn(Reply) -> Result<T, Vec<String>>,
+    ) -> Result<T, AnyError> {
+        let reply = self.first(question)?;
+        match check(reply) {
+            Ok(value) => Ok(value),
+            Err(problems) => {
+                let list = problems.join("\n- ");
+                let reply = self.again(prompts::mend(&list))?;
+                check(reply).map_err(|problems| {
+                    format!(
+                        "the model was asked twice, and what it returned is not valid: {}",
+                        problems.join("; ")
+                    )
+                    .into()
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A team as a model returns it: the text of team.yml, and its roles.
+
+use cliq_workflow::{Checked, EntryFile, Severity, TeamFiles, ValidatedWorkflow};
+use serde_json::{Map, Value, json};
+
+/// The most roles, and the most bytes of a text.
+const MAX_ROLES: usize = 64;
+const MAX_TEXT: usize = 256 << 10;
+
+/// A role: its name, without directory and ending, and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Role {
+    pub(super) name: String,
+    pub(super) content: String,
+}
+
+/// A team as a model returns it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Definition {
+    pub(super) team_yml: String,
+    pub(super) roles: Vec<Role>,
+}
+
+/// A definition without errors.
+#[derive(Debug)]
+pub(super) struct CheckedDefinition {
+    pub(super) definition: Definition,
+    pub(super) workflow: ValidatedWorkflow,
+    warnings: Vec<String>,
+}
+
+/// Whether a text is the name of a role, and so of a file in its folder.
+pub(super) fn is_role_name(name: &str) -> bool {
+    is_segment(name)
+}
+
+/// Whether a text is the name of a team: `@scope/name`.
+pub(super) fn is_team_name(name: &str) -> bool {
+    let parts = name.strip_prefix('@').and_then(|rest| rest.split_once('/'));
+    parts.is_some_and(|(scope, name)| is_segment(scope) && is_segment(name))
+}
+
+/// A name that is one directory entry: letters, digits, `-`, `_`.
+fn is_segment(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+impl Definition {
+    /// Reads a definition: `{"team_yml": text, "roles": [{"name", "content"}]}`.
+    pub(super) fn read(data: Map<String, Value>) -> Result<Self, Vec<String>> {
+        let mut wrong = Vec::new();
+        let team_yml = data.get("team_yml").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if team_yml.trim().is_empty() || team_yml.len() > MAX_TEXT {
+            wrong.push(format!("`team_yml` must be a text of at most {MAX_TEXT} bytes"));
+        }
+        let empty = Vec::new();
+        let list = data.get("roles").map_or(Some(&empty), Value::as_array);
+        let Some(list) = list.filter(|list| list.len() <= MAX_ROLES) else {
+            wrong.push(format!("`roles` must be a list of at most {MAX_ROLES} objects"));
+            return Err(wrong);
+        };
+        let mut roles: Vec<Role> = Vec::new();
+        for (n, role) in list.iter().enumerate() {
+            let text = |key: &str| role.get(key).and_then(Value::as_str).unwrap_or_default();
+            let (name, content) = (text("name"), text("content"));
+            if !is_role_name(name) {
+                wrong.push(format!(
+                    "roles[{n}].name must be a name of letters, digits, `-`, `_`: it becomes a file"
+                ));
+            } else if roles.iter().any(|known| known.name == name) {
+                wrong.push(format!("roles[{n}].name: there are two roles {name}"));
+            }
+            if content.trim().is_empty() || content.len() > MAX_TEXT {
+                wrong.push(format!("roles[{n}].content must be a text of at most {MAX_TEXT} bytes"));
+            }
+            roles.push(Role { name: name.to_owned(), content: content.to_owned() });
+        }
+        if wrong.is_empty() { Ok(Self { team_yml, roles }) } else { Err(wrong) }
+    }
+
+    fn check(&self) -> Checked {
+        cliq_workflow::check(&self.team_yml, self)
+    }
+
+    /// Errors and warnings of the team.
+    pub(super) fn problems(&self) -> (Vec<String>, Vec<String>) {
+        problems(&self.check())
+    }
+
+    /// The definition with its workflow, as a team that may be installed: it is of the scope @local, and brings no programs.
+    pub(super) fn checked(self) -> Result<CheckedDefinition, Vec<String>> {
+        let checked = self.check();
+        let (errors, warnings) = problems(&checked);
+        let Some(workflow) = checked.workflow.filter(|_| errors.is_empty()) else { return Err(errors) };
+        if !is_team_name(&workflow.name) || !workflow.name.starts_with("@local/") {
+            return Err(vec![format!("`name` must be @local/NAME, and is {:?}", workflow.name)]);
+        }
+        if !workflow.agents.is_empty() {
+            return Err(vec!["`agents` must be left out: the team has no programs of its own".to_owned()]);
+        }
+        Ok(CheckedDefinition { definition: self, workflow, warnings })
+    }
+}
+
+fn problems(checked: &Checked) -> (Vec<String>, Vec<String>) {
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    for problem in &checked.diagnostics {
+        let text = format!("line {}: {} ({})", problem.span.line, problem.message, problem.help);
+        if problem.severity == Severity::Error { errors.push(text) } else { warnings.push(text) }
+    }
+    (errors, warnings)
+}
+
+impl CheckedDefinition {
+    /// The team for a caller: its text and what it means.
+    pub(super) fn document(&self) -> Value {
+        let workflow = &self.workflow;
+        let names = |ids: &[cliq_workflow::PhaseId]| -> Vec<&str> {
+            ids.iter().map(|id| workflow.phase(*id).name.as_str()).collect()
+        };
+        let phases: Vec<Value> = workflow
+            .phases()
+            .map(|(_, phase)| {
+                let commands: Vec<Value> =
+                    phase.commands.iter().map(|command| json!({"name": command.name, "run": command.run})).collect();
+                json!({"name": phase.name, "type": phase.kind, "support": phase.support, "agent": phase.agent,
+                    "depends_on": names(&phase.depends_on), "route_to": names(&phase.route_targets), "commands": commands})
+            })
+            .collect();
+        let inputs: Vec<Value> = workflow
+            .inputs
+            .iter()
+            .map(|input| json!({"name": input.name, "description": input.description, "required": input.required}))
+            .collect();
+        let roles: Vec<Value> = self
+            .definition
+            .roles
+            .iter()
+            .map(|role| json!({"name": role.name, "content": role.content}))
+            .collect();
+        json!({"name": workflow.name, "description": workflow.description, "use_when": workflow.use_when,
+            "not_for": workflow.not_for, "tags": workflow.tags, "inputs": inputs, "phases": phases, "roles": roles,
+            "team_yml": self.definition.team_yml, "warnings": self.warnings})
+    }
+}
+
+impl TeamFiles for Definition {
+    fn has_role(&self, name: &str) -> bool {
+        self.roles.iter().any(|role| role.name == name)
+    }
+    fn role_names(&self) -> Vec<String> {
+        self.roles.iter().map(|role| role.name.clone()).collect()
+    }
+    fn role_texts(&self) -> Vec<String> {
+        self.roles.iter().map(|role| role.content.clone()).collect()
+    }
+    fn entry(&self, _: &camino::Utf8Path) -> EntryFile {
+        EntryFile::Missing
+    }
+    fn installed_agents(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(team_yml: &str, roles: &Value) -> Result<CheckedDefinition, Vec<String>> {
+        let Value::Object(data) = json!({"team_yml": team_yml, "roles": roles}) else { unreachable!() };
+        Definition::read(data)?.checked()
+    }
+
+    #[test]
+    fn only_teams_that_can_run_and_stay_in_their_folder() {
+        let role = json!([{"name": "a", "content": "Do it."}]);
+        let team = |name: &str, rest: &str| {
+            format!(
+                "name: \"{name}\"\n{rest}workflow:\n  phases:\n    - {{name: a, type: standard, agent: claude-api}}\n"
+            )
+        };
+        assert!(read(&team("@local/x", ""), &role).is_ok());
+        for (yml, roles) in [
+            (team("@cliq/x", ""), role.clone()),
+            (team("@local/../x", ""), role.clone()),
+            (team("../x", ""), role.clone()),
+            (team("@local/x", "agents:\n  p: {entry: ../../bin/sh}\n"), role.clone()),
+            (team("@local/x", ""), json!([])),
+            (team("@local/x", ""), json!([{"name": "../a", "content": "x"}])),
+            (team("@local/x", ""), json!([{"name": "a/b", "content": "x"}])),
+            (team("@local/x", ""), json!([{"name": "a", "content": ""}])),
+            (team("@local/x", ""), json!([{"name": "a", "content": "x"}, {"name": "a", "content": "y"}])),
+            (team("@local/x", ""), json!({})),
+            ("workflow: [".to_owned(), role.clone()),
+            (String::new(), role.clone()),
+        ] {
+            assert!(read(&yml, &roles).is_err(), "{yml} {roles}");
+        }
+    }
+}

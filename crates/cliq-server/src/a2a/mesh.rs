@@ -1,0 +1,162 @@
+//! Joining meshes (seed 004, "Mesh Integration"): token, registration, registration again before the token expires, leave at a
+//! clean stop. A mesh that fails never stops the server.
+
+mod client;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cliq_settings::Mesh;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::clock;
+use client::{MeshClient, Token};
+
+/// The pauses after failures: the first, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
+/// How often the server registers again, at least: a mesh may forget it, and the card may have changed.
+const HEARTBEAT: Duration = Duration::from_secs(300);
+/// The shortest time between two registrations, however short the life of a token is.
+const SHORTEST: Duration = Duration::from_millis(200);
+/// How long leaving may take.
+const LEAVE: Duration = Duration::from_secs(5);
+
+/// Whether a mesh was joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MeshState {
+    /// The first registration is under way.
+    Joining,
+    /// The mesh knows this server.
+    Joined,
+    /// The last attempt failed; another follows.
+    Failing,
+}
+
+/// A mesh as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct MeshStatus {
+    /// Its name in the settings.
+    pub(crate) name: String,
+    /// Whether it was joined.
+    pub(crate) state: MeshState,
+    /// Since when, UTC.
+    pub(crate) since: String,
+    /// When the server registers again, UTC.
+    pub(crate) next: Option<String>,
+    /// Why the last attempt failed.
+    pub(crate) reason: Option<String>,
+}
+
+/// The meshes of this server.
+#[derive(Debug, Default)]
+pub(crate) struct Meshes(Mutex<Vec<MeshStatus>>);
+
+impl Meshes {
+    /// All of them, in the order of the settings.
+    pub(crate) fn list(&self) -> Vec<MeshStatus> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, name: &str, state: MeshState, next: Option<Duration>, reason: Option<String>) {
+        let mut meshes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock::now();
+        let next = next.map(clock::after);
+        match meshes.iter_mut().find(|mesh| mesh.name == name) {
+            Some(mesh) => {
+                if mesh.state != state {
+                    (mesh.state, mesh.since) = (state, now);
+                }
+                (mesh.next, mesh.reason) = (next, reason);
+            }
+            None => meshes.push(MeshStatus { name: name.to_owned(), state, since: now, next, reason }),
+        }
+    }
+}
+
+/// Keeps the server registered with its meshes until it stops, and leaves them then.
+pub(crate) async fn join(app: Arc<App>) {
+    let Some(options) = &app.options.a2a else { return };
+    let mut members = JoinSet::new();
+    for mesh in options.meshes.clone() {
+        app.meshes.set(&mesh.name, MeshState::Joining, None, None);
+        members.spawn(stay(Arc::clone(&app), mesh));
+    }
+    members.join_all().await;
+}
+
+async fn stay(app: Arc<App>, mesh: Mesh) {
+    let name = mesh.name.clone();
+    let client = Arc::new(MeshClient::new(mesh));
+    let (mut token, mut failures, mut is_new): (Option<Token>, u32, bool) = (None, 0, true);
+    loop {
+        let pause = match register(&app, &client, &mut token).await {
+            Ok(pause) => {
+                if failures > 0 || is_new {
+                    tracing::info!(mesh = %name, "joined");
+                }
+                (failures, is_new) = (0, false);
+                app.meshes.set(&name, MeshState::Joined, Some(pause), None);
+                pause
+            }
+            Err(reason) => {
+                // The token may be the reason.
+                token = None;
+                let pause = PAUSES.0.saturating_mul(1 << failures.min(12)).min(PAUSES.1);
+                failures += 1;
+                tracing::warn!(mesh = %name, reason, "the mesh was not joined; it is tried again");
+                app.meshes.set(&name, MeshState::Failing, Some(pause), Some(reason));
+                pause
+            }
+        };
+        tokio::select! {
+            () = app.stopping.cancelled() => break,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+    if let Some(token) = token {
+        let identity = identity(&app);
+        let leave = tokio::task::spawn_blocking(move || client.deregister(&token, &identity));
+        match tokio::time::timeout(LEAVE, leave).await {
+            Ok(Ok(Ok(()))) => tracing::info!(mesh = %name, "left"),
+            Ok(Ok(Err(reason))) => tracing::warn!(mesh = %name, reason, "the mesh was not left"),
+            _ => tracing::warn!(mesh = %name, "the mesh was not left in time"),
+        }
+    }
+}
+
+/// Registers once. Gives how long the registration is good for.
+async fn register(
+    app: &Arc<App>,
+    client: &Arc<MeshClient>,
+    token: &mut Option<Token>,
+) -> Result<Duration, String> {
+    let card = app.agent_card().await.map_err(|problem| problem.detail)?;
+    let mut body = identity(app);
+    body["agent_card"] = card.value.clone();
+    let (client, kept) = (Arc::clone(client), token.take());
+    let done = tokio::task::spawn_blocking(move || {
+        let token = match kept.filter(|token| !token.is_worn()) {
+            Some(token) => token,
+            None => client.token()?,
+        };
+        client.register(&token, &body)?;
+        Ok::<_, String>(token)
+    });
+    let new = done.await.map_err(|error| error.to_string())??;
+    // Well before the token expires.
+    let pause = new.left().map_or(HEARTBEAT, |left| left.mul_f64(0.6)).min(HEARTBEAT);
+    *token = Some(new);
+    Ok(pause.max(SHORTEST))
+}
+
+fn identity(app: &App) -> Value {
+    let options = app.options.a2a.as_ref();
+    let agent_type = options.map(|options| options.agent_type.as_str()).unwrap_or_default();
+    json!({"agent_type": agent_type, "instance_id": app.options.instance_id(),
+        "agent_card_url": format!("{}{}", app.base_url, cliq_a2a::AgentCard::PATH)})
+}
