@@ -51,7 +51,7 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     let parameters: Value =
         serde_json::from_str(&text).map_err(|error| format!("the parameters are no JSON: {error}"))?;
     let result = match ctx.phase().name.as_str() {
-        "build_team" => build_team(ctx, environment, read(parameters)?)?,
+        "build_team" => build_team(ctx, environment, &read(parameters)?)?,
         "improve_role" => improve_role(ctx, environment, &read(parameters)?)?,
         "validate_team" => validate_team(&read::<ValidateTeam>(parameters)?.team_json)?,
         other => {
@@ -84,13 +84,13 @@ fn check_text(name: &str, text: &str) -> Result<(), AnyError> {
 fn build_team(
     ctx: &StandardContext,
     environment: &Environment,
-    parameters: BuildTeam,
+    parameters: &BuildTeam,
 ) -> Result<Value, AnyError> {
     check_text("intent", &parameters.intent)?;
     let mut builder = Builder::open(ctx, environment)?;
     let definition = builder.ask(prompts::build_team(&parameters.intent), |reply| {
-        Definition::read(reply.data.ok_or_else(|| vec!["there is no fenced block of JSON".to_owned()])?)?
-            .checked()
+        let data = reply.data.ok_or_else(|| vec!["there is no fenced block of JSON".to_owned()])?;
+        Definition::read(&data)?.checked()
     })?;
     let mut result = definition.document();
     result["installed"] = false.into();
@@ -147,7 +147,7 @@ fn validate_team(team: &Value) -> Result<Value, AnyError> {
         other => other.clone(),
     };
     let Value::Object(object) = team else { return Err("`team_json` must be an object".into()) };
-    let (errors, warnings) = match Definition::read(as_definition(object)) {
+    let (errors, warnings) = match Definition::read(&as_definition(object)) {
         Ok(definition) => definition.problems(),
         Err(errors) => (errors, Vec::new()),
     };

@@ -70,7 +70,7 @@ impl Config {
 
 /// News of the remote task.
 enum News {
-    Item(StreamItem),
+    Item(Box<StreamItem>),
     /// No more come: the task is over, or it cannot be followed.
     End(Result<(), CallError>),
 }
@@ -109,14 +109,14 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
             return Err("cancelled; the remote task was asked to stop".into());
         }
         match news.recv_timeout(TICK) {
-            Ok(News::Item(item)) => take(ctx, item, &mut task, &mut collector)?,
+            Ok(News::Item(item)) => take(ctx, *item, &mut task, &mut collector)?,
             Ok(News::End(Ok(()))) | Err(RecvTimeoutError::Disconnected) => break,
             Ok(News::End(Err(error))) => return Err(error.message.into()),
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
     attempt.end();
-    finish(ctx, &client, task, collector)
+    finish(ctx, &client, task.as_ref(), collector)
 }
 
 /// One attempt at the phase's work, kept in a file until the remote task is over: a phase whose process died goes on with the task
@@ -200,12 +200,12 @@ fn println(text: &str) {
 fn finish(
     ctx: &StandardContext,
     client: &Client,
-    task: Option<Task>,
+    task: Option<&Task>,
     collector: Collector,
 ) -> Result<Completion, AnyError> {
-    let said = task.as_ref().and_then(|task| task.status.message.as_ref()).and_then(cliq_a2a::Message::text);
+    let said = task.and_then(|task| task.status.message.as_ref()).and_then(cliq_a2a::Message::text);
     let said = said.unwrap_or_default();
-    let state = task.as_ref().map_or(TaskState::Completed, |task| task.status.state);
+    let state = task.map_or(TaskState::Completed, |task| task.status.state);
     let agent = client.agent();
     match state {
         TaskState::Completed => {}
@@ -217,7 +217,7 @@ fn finish(
             return Err(format!("{agent} failed. {said}").into());
         }
     }
-    let id = task.as_ref().map(|task| task.id.clone());
+    let id = task.map(|task| task.id.clone());
     let (text, files) = collector.into_handoff(&said);
     let data = json!({"agent": agent, "task_id": id, "artifacts": files});
     ctx.send(&Handoff::text(text).with_data(data.clone()))?;
@@ -255,7 +255,7 @@ fn follow(session: &Session, message: &Value, sender: &Sender<News>) -> Result<(
                                 }
                                 last = event.id.clone().or_else(|| last.take());
                                 over |= item.is_last();
-                                sender.send(News::Item(item)).is_ok() && !over
+                                sender.send(News::Item(Box::new(item))).is_ok() && !over
                             }
                             Err(error) => {
                                 failed = Some(error);
@@ -272,7 +272,7 @@ fn follow(session: &Session, message: &Value, sender: &Sender<News>) -> Result<(
                 let id = task_id.as_deref().unwrap_or_default();
                 let item = StreamItem::Task(session.get(id)?);
                 over = true;
-                let _ = sender.send(News::Item(item));
+                let _ = sender.send(News::Item(Box::new(item)));
             }
             Err(error) => failed = Some(error),
         }
@@ -299,7 +299,7 @@ fn poll(session: &Session, message: &Value, sender: &Sender<News>) -> Result<(),
             _ => true,
         };
         let id = if let StreamItem::Task(task) = &item { task.id.clone() } else { String::new() };
-        if sender.send(News::Item(item)).is_err() || over {
+        if sender.send(News::Item(Box::new(item))).is_err() || over {
             return Ok(());
         }
         item = loop {

@@ -15,6 +15,8 @@ mod processes;
 mod queue;
 #[path = "store/runs.rs"]
 mod runs;
+#[path = "store/tasks.rs"]
+mod tasks;
 
 /// Runs each test on SQLite, and all of them on one PostgreSQL server, each in a database of its own.
 macro_rules! on_both {
@@ -49,6 +51,9 @@ on_both! {
     runs::a_project_is_registered_once,
     runs::a_revoked_token_is_gone,
     runs::usage_is_summed_by_team,
+    tasks::a_message_makes_one_task_of_its_owner,
+    tasks::tasks_are_listed_last_changed_first,
+    tasks::receivers_are_due_while_events_are_left,
     migrations::opening_again_changes_nothing,
     processes::each_signal_is_processed_exactly_once,
 }

@@ -60,7 +60,7 @@ fn with_model(url: &str) -> Machine {
     machine
 }
 
-fn call(caller: &Caller<'_>, id: &str, data: Value) -> Value {
+fn call(caller: &Caller<'_>, id: &str, data: &Value) -> Value {
     let message = json!({"messageId": id, "role": "ROLE_USER", "parts": [{"data": data}]});
     caller.ok("SendMessage", &json!({"message": message}))["task"].clone()
 }
@@ -83,8 +83,11 @@ fn a_team_is_built_mended_installed_and_runs() {
     let machine = with_model(&url);
     let server = machine.serve();
     let caller = Caller::new(&machine, &server);
-    let task =
-        call(&caller, "m1", json!({"skill": "build_team", "intent": "Write a report", "auto_install": true}));
+    let task = call(
+        &caller,
+        "m1",
+        &json!({"skill": "build_team", "intent": "Write a report", "auto_install": true}),
+    );
     let built = result(&task);
     assert_eq!((&built["name"], &built["installed"]), (&json!("@local/reports"), &json!(true)), "{built}");
     assert_eq!(built["phases"][1]["commands"][0]["name"], "there");
@@ -135,7 +138,7 @@ fn nothing_broken_is_installed() {
         let machine = with_model(&url);
         let server = machine.serve();
         let caller = Caller::new(&machine, &server);
-        let task = call(&caller, "m1", json!({"skill": "build_team", "intent": "x", "auto_install": true}));
+        let task = call(&caller, "m1", &json!({"skill": "build_team", "intent": "x", "auto_install": true}));
         assert_eq!(task["status"]["state"], "TASK_STATE_FAILED", "{n}: {task}");
         let names: Vec<_> = std::fs::read_dir(machine.home.join("teams/@local"))
             .unwrap()
@@ -150,7 +153,7 @@ fn nothing_broken_is_installed() {
     let server = machine.serve();
     let caller = Caller::new(&machine, &server);
     let before = std::fs::read(machine.home.join("teams/@local/steps/team.yml")).unwrap();
-    let task = call(&caller, "m1", json!({"skill": "build_team", "intent": "x", "auto_install": true}));
+    let task = call(&caller, "m1", &json!({"skill": "build_team", "intent": "x", "auto_install": true}));
     assert!(task["status"].to_string().contains("exists"), "{task}");
     assert_eq!(std::fs::read(machine.home.join("teams/@local/steps/team.yml")).unwrap(), before);
 }
@@ -165,7 +168,7 @@ fn a_role_is_improved() {
     let server = machine.serve();
     let caller = Caller::new(&machine, &server);
     let data = json!({"skill": "improve_role", "role_name": "writer", "role_content": "Write.", "team_name": "@local/reports", "instruction": "Be precise"});
-    let task = call(&caller, "m1", data);
+    let task = call(&caller, "m1", &data);
     assert_eq!(result(&task)["role_content"], better);
     assert!(asked.lock().unwrap()[0].to_string().contains("Be precise"));
     for (n, (key, value)) in
@@ -173,7 +176,7 @@ fn a_role_is_improved() {
     {
         let mut data = json!({"skill": "improve_role", "role_name": "writer", "role_content": "Write.", "team_name": "@local/r"});
         data[key] = value.into();
-        let task = call(&caller, &format!("w{n}"), data);
+        let task = call(&caller, &format!("w{n}"), &data);
         assert_eq!(task["status"]["state"], "TASK_STATE_FAILED", "{key}: {value}");
     }
 }
@@ -184,11 +187,11 @@ fn a_team_is_validated_without_a_model() {
     let server = machine.serve();
     let caller = Caller::new(&machine, &server);
     let good = json!({"name": "@local/x", "workflow": {"phases": [{"name": "a", "type": "exec", "commands": [{"name": "c", "run": "true"}]}]}});
-    let task = call(&caller, "m1", json!({"skill": "validate_team", "team_json": good.to_string()}));
+    let task = call(&caller, "m1", &json!({"skill": "validate_team", "team_json": good.to_string()}));
     assert_eq!(*result(&task), json!({"valid": true, "errors": [], "warnings": []}));
     let mut bad = good;
     bad["workflow"]["phases"][0]["depends_on"] = json!(["nosuch"]);
-    let task = call(&caller, "m2", json!({"skill": "validate_team", "team_json": bad}));
+    let task = call(&caller, "m2", &json!({"skill": "validate_team", "team_json": bad}));
     let found = result(&task);
     assert_eq!(found["valid"], false);
     assert!(found["errors"].to_string().contains("nosuch"), "{found}");

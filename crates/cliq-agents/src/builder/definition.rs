@@ -48,7 +48,7 @@ fn is_segment(text: &str) -> bool {
 
 impl Definition {
     /// Reads a definition: `{"team_yml": text, "roles": [{"name", "content"}]}`.
-    pub(super) fn read(data: Map<String, Value>) -> Result<Self, Vec<String>> {
+    pub(super) fn read(data: &Map<String, Value>) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         let team_yml = data.get("team_yml").and_then(Value::as_str).unwrap_or_default().to_owned();
         if team_yml.trim().is_empty() || team_yml.len() > MAX_TEXT {
@@ -169,7 +169,7 @@ mod tests {
 
     fn read(team_yml: &str, roles: &Value) -> Result<CheckedDefinition, Vec<String>> {
         let Value::Object(data) = json!({"team_yml": team_yml, "roles": roles}) else { unreachable!() };
-        Definition::read(data)?.checked()
+        Definition::read(&data)?.checked()
     }
 
     #[test]

@@ -113,7 +113,8 @@ impl Collector {
         let names: Vec<String> =
             files.filter_map(|file| file["file"].as_str()).map(|file| format!("- {file}")).collect();
         if !names.is_empty() {
-            text.push_str(&format!("\n\nFiles:\n{}", names.join("\n")));
+            text.push_str("\n\nFiles:\n");
+            text.push_str(&names.join("\n"));
         }
         (text, self.kept.into_iter().map(|(_, artifact)| artifact).collect())
     }

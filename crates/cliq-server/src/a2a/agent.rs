@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_a2a::{A2aError, Call, ErrorKind, EventNumber, Listing, SendRequest, StreamItem, Version, wire};
+use cliq_a2a::{A2aError, Call, ErrorKind, EventNumber, Listing, SendRequest, Version, wire};
 use cliq_gateway::GatewayError;
 use cliq_runs::{RunId, Scope, StoredTask, TaskFilter};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(super) struct Request {
 }
 
 /// A failure of the store.
-pub(super) fn internal(error: GatewayError) -> A2aError {
+pub(super) fn internal(error: &GatewayError) -> A2aError {
     tracing::error!(%error, "the database cannot be used");
     A2aError::new(ErrorKind::Internal, "the database cannot be used at the moment; try again later")
 }
@@ -45,7 +45,7 @@ pub(super) async fn find(app: &App, owner: &str, id: &str) -> Result<StoredTask,
     // An id of another form takes the same way to the store, and the same time.
     let parsed = RunId::parse(id).or_else(|| RunId::parse("00000000-0000-7000-8000-000000000000"));
     let found = match &parsed {
-        Some(id) => app.tasks.task(owner, id).await.map_err(internal)?,
+        Some(id) => app.tasks.task(owner, id).await.map_err(|error| internal(&error))?,
         None => None,
     };
     found.filter(|found| found.run.id.as_str() == id).ok_or_else(|| A2aError::task_not_found(id))
@@ -86,7 +86,7 @@ pub(super) async fn execute(app: &Arc<App>, caller: &A2aCaller, request: Request
         }
         Call::DeletePush { task_id, id } => {
             let stored = find(app, &owner, &task_id).await?;
-            app.tasks.remove_push(&stored.run.id, &id).await.map_err(internal)?;
+            app.tasks.remove_push(&stored.run.id, &id).await.map_err(|error| internal(&error))?;
             match version {
                 Version::V0_3 => Value::Null,
                 Version::V1_0 => json!({}),
@@ -106,7 +106,7 @@ pub(super) fn may(caller: &A2aCaller, call: &Call) -> bool {
 }
 
 async fn seen(app: &App, stored: &StoredTask, history_length: Option<usize>) -> Result<TaskView, A2aError> {
-    view(app, stored, history_length, true).await.map_err(internal)
+    view(app, stored, history_length, true).await.map_err(|error| internal(&error))
 }
 
 /// Waits until a task is over, or the server stops.
@@ -116,7 +116,7 @@ async fn wait(app: &Arc<App>, owner: &str, stored: StoredTask) -> Result<StoredT
     }
     let mut tail = Tail::new(Arc::clone(app), &stored.run.id, stored.run.last_event);
     loop {
-        match tail.next().await.map_err(internal)? {
+        match tail.next().await.map_err(|error| internal(&error))? {
             Tailed::Events(events) if events.iter().any(|event| event.row.kind == "task_finished") => break,
             Tailed::Events(_) | Tailed::Idle => {}
             Tailed::Stopping | Tailed::End => break,
@@ -142,7 +142,7 @@ async fn stream_new(
         // A message that came again: the response to the first was lost. The stream tells everything.
         first.task.artifacts = None;
     }
-    Ok(Reply::Stream(TaskStream::new(app, version, &stored, StreamItem::Task(first.task), after)))
+    Ok(Reply::Stream(TaskStream::new(app, version, &stored, first.task, after)))
 }
 
 /// A stream of a task that exists. It begins with the task; then come the updates after the last that the caller has, or after
@@ -164,7 +164,7 @@ async fn subscribe(
         return Err(A2aError::new(ErrorKind::UnsupportedOperation, message).with("taskId", id));
     }
     let after = last.unwrap_or(first.last);
-    Ok(Reply::Stream(TaskStream::new(app, version, &stored, StreamItem::Task(first.task), after)))
+    Ok(Reply::Stream(TaskStream::new(app, version, &stored, first.task, after)))
 }
 
 /// Cancels a task, and waits a little for its end.
@@ -178,7 +178,7 @@ async fn cancel(app: &Arc<App>, caller: &A2aCaller, id: &str) -> Result<TaskView
             return Err(A2aError::new(ErrorKind::TaskNotCancelable, message).with("taskId", id));
         }
         Err(ChangeError::NoRun) => return Err(A2aError::task_not_found(id)),
-        Err(ChangeError::Store(error)) => return Err(internal(error)),
+        Err(ChangeError::Store(error)) => return Err(internal(&error)),
     }
     let stored = find(app, &owner, id).await?;
     let ended = tokio::time::timeout(CANCEL, wait(app, &owner, stored)).await;
@@ -208,8 +208,8 @@ async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> 
     let (mut found, total) = if states.is_some_and(|states| states.is_empty()) {
         (Vec::new(), 0)
     } else {
-        let total = app.tasks.count_tasks(&filter).await.map_err(internal)?;
-        (app.tasks.tasks(&filter).await.map_err(internal)?, total)
+        let total = app.tasks.count_tasks(&filter).await.map_err(|error| internal(&error))?;
+        (app.tasks.tasks(&filter).await.map_err(|error| internal(&error))?, total)
     };
     filter.limit = listing.page_size;
     let more = found.len() > filter.limit as usize;
@@ -218,7 +218,7 @@ async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> 
     let mut tasks = Vec::new();
     for stored in &found {
         let task = if listing.include_artifacts {
-            view(app, stored, listing.history_length, true).await.map_err(internal)?.task
+            view(app, stored, listing.history_length, true).await.map_err(|error| internal(&error))?.task
         } else {
             listed(stored, listing.history_length, None)
         };

@@ -67,8 +67,9 @@ pub(super) fn skills() -> Vec<Skill> {
             list(true)
         );
         if !list(false).is_empty() {
-            description
-                .push_str(&format!(" Optional parameters (provide as a JSON data part): {}.", list(false)));
+            let optional = list(false);
+            description =
+                format!("{description} Optional parameters (provide as a JSON data part): {optional}.");
         }
         Skill {
             id: capability.id.to_owned(),

@@ -1,5 +1,6 @@
 //! A message becomes a task: what it asks for is checked, all of it, before anything is stored.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use cliq_a2a::{
@@ -36,7 +37,9 @@ pub(super) async fn start(
     request: &SendRequest,
 ) -> Result<(StoredTask, bool), A2aError> {
     let (owner, message) = (caller.owner(), &request.message);
-    if let Some(found) = app.tasks.task_of_message(&owner, &message.message_id).await.map_err(internal)? {
+    if let Some(found) =
+        app.tasks.task_of_message(&owner, &message.message_id).await.map_err(|error| internal(&error))?
+    {
         return Ok((found, false));
     }
     if let Some(id) = &message.task_id {
@@ -108,9 +111,10 @@ pub(super) async fn start(
         last_event: 0,
         version: 0,
     };
-    app.supervisor.submit_task(run, task, push).await.map_err(internal)?;
+    app.supervisor.submit_task(run, task, push).await.map_err(|error| internal(&error))?;
     // Where the same message came twice at the same moment, one of them made the task.
-    let found = app.tasks.task_of_message(&owner, &message.message_id).await.map_err(internal)?;
+    let found =
+        app.tasks.task_of_message(&owner, &message.message_id).await.map_err(|error| internal(&error))?;
     let found = found.ok_or_else(|| A2aError::new(ErrorKind::Internal, "the task was removed at once"))?;
     let is_new = found.run.id == id;
     Ok((found, is_new))
@@ -218,10 +222,11 @@ async fn requirement(
             .collect();
         let state = view::state_of(found.run.life.state);
         let reason = found.run.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        requirement.push_str(&format!(
+        let _ = write!(
+            requirement,
             "\n\n## Earlier task {id}\n\nTeam {}, {state:?}{reason}. Its requirement was:\n\n{asked}",
             found.run.team
-        ));
+        );
     }
     Ok(requirement)
 }

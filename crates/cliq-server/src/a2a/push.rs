@@ -28,7 +28,7 @@ pub(super) async fn set(
     stored: &StoredTask,
     config: &PushConfig,
 ) -> Result<Value, A2aError> {
-    let known = app.tasks.pushes(&stored.run.id).await.map_err(internal)?;
+    let known = app.tasks.pushes(&stored.run.id).await.map_err(|error| internal(&error))?;
     // In 0.3 a task has one receiver as long as nobody names several.
     let mut config = config.clone();
     if version == Version::V0_3 && config.id.is_none() {
@@ -43,7 +43,7 @@ pub(super) async fn set(
     if stored.run.life.state.is_final() {
         push.state = PushState::Done;
     }
-    app.tasks.put_push(&push).await.map_err(internal)?;
+    app.tasks.put_push(&push).await.map_err(|error| internal(&error))?;
     app.hub.wake();
     Ok(wire::write_push(version, stored.run.id.as_str(), &config_of(&push)))
 }
@@ -55,7 +55,7 @@ pub(super) async fn get(
     stored: &StoredTask,
     id: Option<&str>,
 ) -> Result<Value, A2aError> {
-    let known = app.tasks.pushes(&stored.run.id).await.map_err(internal)?;
+    let known = app.tasks.pushes(&stored.run.id).await.map_err(|error| internal(&error))?;
     let found = known.iter().find(|push| id.is_none_or(|id| push.id == id)).ok_or_else(|| {
         A2aError::new(ErrorKind::TaskNotFound, "the task has no such receiver of push notifications")
             .with("taskId", stored.run.id.as_str())
@@ -65,7 +65,7 @@ pub(super) async fn get(
 
 /// All receivers of a task.
 pub(super) async fn list(app: &App, version: Version, stored: &StoredTask) -> Result<Value, A2aError> {
-    let known = app.tasks.pushes(&stored.run.id).await.map_err(internal)?;
+    let known = app.tasks.pushes(&stored.run.id).await.map_err(|error| internal(&error))?;
     let id = stored.run.id.as_str();
     let list: Vec<Value> = known.iter().map(|push| wire::write_push(version, id, &config_of(push))).collect();
     Ok(match version {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cliq_a2a::{EventNumber, StreamItem, TaskContext, Version, wire};
+use cliq_a2a::{EventNumber, StreamItem, Task, TaskContext, Version, wire};
 use cliq_runs::StoredTask;
 use serde_json::Value;
 
@@ -39,14 +39,14 @@ impl TaskStream {
         app: &Arc<App>,
         version: Version,
         stored: &StoredTask,
-        first: StreamItem,
+        first: Task,
         after: EventNumber,
     ) -> Self {
         let context = context_of(app, stored.run.id.as_str(), &stored.run.team, &stored.task.context_id);
         // The event of the last update may have more of them.
         let from = if after.index == u32::MAX { after.event } else { (after.event - 1).max(0) };
         let tail = Tail::new(Arc::clone(app), &stored.run.id, from);
-        let ready = VecDeque::from([(wire::write_stream_item(version, &first), None)]);
+        let ready = VecDeque::from([(wire::write_stream_item(version, &StreamItem::Task(first)), None)]);
         Self { version, context, tail, last: after, ready, ended: false }
     }
 

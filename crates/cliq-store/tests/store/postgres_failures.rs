@@ -61,8 +61,8 @@ async fn each_fault_has_its_own_error() {
 
     server.sql(&url, "UPDATE cliq_format SET format = 7");
     let error = SqlStore::open(&place.location()).await.unwrap_err();
-    assert!(matches!(error, GatewayError::Newer { found: 7, known: 2, .. }), "{error}");
-    server.sql(&url, "UPDATE cliq_format SET format = 2");
+    assert!(matches!(error, GatewayError::Newer { found: 7, known: cliq_store::FORMAT, .. }), "{error}");
+    server.sql(&url, "UPDATE cliq_format SET format = 3");
 
     let missing = url.replace("/test0", "/nowhere");
     let error = SqlStore::open(&Location::choose(Some(&missing), "".into()).unwrap()).await.unwrap_err();

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::place::Place;
 
-fn new_run(team: &str, queued_at: &str) -> Run {
+pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
     Run {
         id: RunId::generate(),
         instance: None,

@@ -69,7 +69,8 @@ pub(super) fn summary(options: &ServerOptions) -> Result<Option<String>, Failure
     }
     if !a2a.meshes.is_empty() {
         let names: Vec<&str> = a2a.meshes.iter().map(|mesh| mesh.name.as_str()).collect();
-        text.push_str(&format!(", meshes: {}", names.join(", ")));
+        text.push_str(", meshes: ");
+        text.push_str(&names.join(", "));
     }
     Ok(Some(text))
 }
