@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     tasks: TaskTracker,
     /// Woken when a run may have got a place.
     queue: Notify,
+    /// Held while places are given away.
+    places: tokio::sync::Mutex<()>,
     /// Followers by run.
     followers: Mutex<HashMap<RunId, Arc<Notify>>>,
     /// Followers by the directory whose files tell of news.
@@ -99,6 +101,7 @@ impl Supervisor {
             stopping,
             tasks: TaskTracker::new(),
             queue: Notify::new(),
+            places: tokio::sync::Mutex::default(),
             followers: Mutex::default(),
             wakers,
             watch,
@@ -114,19 +117,16 @@ impl Supervisor {
         Ok(Self { shared })
     }
 
-    /// Puts a new run into the queue.
+    /// Puts a new run into the queue; it begins at once where a place is free.
     pub(crate) async fn submit(&self, run: Run) -> Result<Run, GatewayError> {
         let mut change = Change::of(run);
         change.push(event("run_queued", &json!({"run_id": change.run.id, "caller": change.run.caller})));
-        let _ = self.shared.store.change(&change).await?;
-        let mut run = change.run.clone();
-        run.version += 1;
-        self.shared.hub.publish(&run.id, &change.rows());
-        self.shared.queue.notify_one();
-        Ok(run)
+        let fallback = change.run.clone();
+        // `None` cannot be: nothing else has the id.
+        Ok(queue::enqueue(&self.shared, change).await?.unwrap_or(fallback))
     }
 
-    /// Puts a new task into the queue. Nothing happens where its message has made a task before.
+    /// The same for a new task. Nothing happens where its message has made a task before.
     pub(crate) async fn submit_task(
         &self,
         run: Run,
@@ -136,10 +136,7 @@ impl Supervisor {
         let mut change = Change::of(run);
         change.push(event("run_queued", &json!({"run_id": change.run.id, "caller": change.run.caller})));
         (change.task, change.push) = (Some(task), push);
-        if self.shared.commit(&change).await?.is_some() {
-            self.shared.queue.notify_one();
-        }
-        Ok(())
+        queue::enqueue(&self.shared, change).await.map(drop)
     }
 
     /// Cancels a run.

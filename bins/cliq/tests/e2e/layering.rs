@@ -72,6 +72,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-sdk",
             "cliq-settings",
             "cliq-markers",
+            "cliq-http",
             "cliq-gateway",
             "cliq-runs",
             "cliq-store",

@@ -125,7 +125,7 @@ fn the_commands_around_a_server() {
     // What is wrong is said by name.
     for (arguments, code, text) in [
         (vec!["--host", "0.0.0.0", "--port", "0"], 2, "--insecure-http"),
-        (vec!["--a2a"], 2, "no A2A yet"),
+        (vec!["--mesh", "prod", "--port", "0"], 2, "server.a2a.meshes"),
         (
             vec!["--tls-cert", "/nowhere", "--tls-key", "/nowhere", "--port", "0"],
             2,

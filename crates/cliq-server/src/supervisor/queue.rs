@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_gateway::GatewayError;
-use cliq_runs::{Change, LifeEvent};
+use cliq_runs::{Change, LifeEvent, Run};
 use serde_json::json;
 
 use super::follower::{Begin, follow};
@@ -30,7 +30,37 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
+/// Stores a new run. Where a place is free and no other run waits, it gets the place in the same transaction. `None` where nothing was
+/// stored: the message of a task has made a task before.
+pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<Option<Run>, GatewayError> {
+    let _places = shared.places.lock().await;
+    let begins = has_place(shared, &change.run).await? && change.run.life.step(LifeEvent::Dispatched).is_ok();
+    if begins {
+        change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
+    }
+    let Some(run) = shared.commit(&change).await? else { return Ok(None) };
+    if begins {
+        follow(shared, run.clone(), Begin::Start);
+    } else {
+        shared.queue.notify_one();
+    }
+    Ok(Some(run))
+}
+
+/// Whether a new run can begin at once.
+async fn has_place(shared: &Shared, run: &Run) -> Result<bool, GatewayError> {
+    if shared.stopping.is_cancelled() || !shared.store.queue(1).await?.is_empty() {
+        return Ok(false);
+    }
+    let active = shared.store.active().await?;
+    let own = active.iter().filter(|run| run.origin.is_ours()).count();
+    let is_busy = active.iter().any(|other| other.workspace == run.workspace)
+        || orchestrator::is_project_busy(&run.workspace);
+    Ok(own < shared.options.max_runs && !is_busy)
+}
+
 async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
+    let _places = shared.places.lock().await;
     let waiting = shared.store.queue(LOOK_AT).await?;
     if waiting.is_empty() {
         return Ok(());

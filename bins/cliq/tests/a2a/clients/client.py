@@ -148,7 +148,8 @@ async def main():
         except TaskNotFoundError:
             pass
         for _ in range(200):
-            if RECEIVED and "cancel" in json.dumps(RECEIVED[-1][2]).lower():
+            # The artifact comes before the last state.
+            if RECEIVED and '"state": "' in (text := json.dumps(RECEIVED[-1][2])) and text.lower().count('canceled"'):
                 break
             await asyncio.sleep(0.05)
         assert RECEIVED and all(r[:2] == ("hush", "Bearer secret") for r in RECEIVED), RECEIVED
