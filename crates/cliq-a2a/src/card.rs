@@ -14,7 +14,7 @@ pub struct Provider {
     pub url: String,
 }
 
-/// What the agent tells of itself.
+/// The description that the agent publishes of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCard {
     /// Its name.

@@ -2,7 +2,7 @@
 //!
 //! * `model.rs`: messages, tasks, artifacts, free of any version. `wire/` reads and writes them in the format of a version.
 //! * `call.rs`: what a caller wants, from a method and its parameters. `error.rs`: what it gets instead.
-//! * `card.rs`, `skill.rs`, `advertise.rs`, `signature.rs`: what the agent tells of itself.
+//! * `card.rs`, `skill.rs`, `advertise.rs`, `signature.rs`: the description that the agent publishes of itself.
 //! * `request.rs`: the pipeline that a message asks for. `updates.rs`: what the events of a run are to a caller.
 
 mod advertise;

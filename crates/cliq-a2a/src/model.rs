@@ -103,7 +103,7 @@ impl Part {
 /// A message of a caller or of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Its id, made by the sender.
+    /// Its id, made by the sender. Empty where a caller of 0.3 made none.
     pub message_id: String,
     /// The conversation that it belongs to.
     pub context_id: Option<String>,

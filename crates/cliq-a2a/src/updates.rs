@@ -191,7 +191,7 @@ fn preflight(tools: &Value) -> Vec<Draft> {
     drafts
 }
 
-/// The commands of a phase, told when all of them are done.
+/// The commands of a phase, reported when all of them are done.
 fn commands(event: &Value, phase: &str) -> Vec<Draft> {
     let results = event["results"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut drafts = Vec::new();

@@ -98,7 +98,7 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     let mut collector = Collector::new(ctx.files_dir());
     loop {
         if cancelled.load(Ordering::Relaxed) {
-            // Who ends what a dead run left does not cancel it: the next run goes on with the task.
+            // The run died, and the next one ends what it left: it goes on with the remote task.
             if std::os::unix::process::parent_id() != parent {
                 return Err("the run is gone; the remote task goes on".into());
             }
@@ -267,7 +267,7 @@ fn follow(session: &Session, message: &Value, sender: &Sender<News>) -> Result<(
                     failed.get_or_insert(session.broken(&error.to_string()));
                 }
             }
-            // It ended while nobody followed it.
+            // The task ended while the stream was broken.
             Err(error) if task_id.is_some() && !error.is_transient => {
                 let id = task_id.as_deref().unwrap_or_default();
                 let item = StreamItem::Task(session.get(id)?);

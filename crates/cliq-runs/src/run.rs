@@ -166,6 +166,37 @@ pub struct Run {
 }
 
 impl Run {
+    /// A run that is asked for and not stored yet, in a workspace of its own.
+    #[must_use]
+    pub fn new(
+        id: RunId,
+        team: String,
+        origin: RunOrigin,
+        workspace: Utf8PathBuf,
+        queued_at: String,
+    ) -> Self {
+        Self {
+            id,
+            instance: None,
+            team,
+            origin,
+            caller: String::new(),
+            request: RunRequest::default(),
+            workspace,
+            life: Life::default(),
+            reason: None,
+            phase: None,
+            queued_at,
+            started_at: None,
+            ended_at: None,
+            totals: RunTotals::default(),
+            view: serde_json::Value::Null,
+            journal_lines: 0,
+            last_event: 0,
+            version: 0,
+        }
+    }
+
     /// Whether its workspace was made for it.
     #[must_use]
     pub fn has_own_workspace(&self) -> bool {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use cliq_http::Guard;
 use cliq_project::Host;
 use cliq_runs::{Recovery, Run, RunOrigin};
 use cliq_settings::{Secret, Settings};
@@ -92,6 +93,13 @@ impl ServerOptions {
     /// The name of this cliq where a run is a task of A2A.
     pub(crate) fn task_instance(&self, run: &Run) -> Option<&str> {
         (run.origin == RunOrigin::A2a).then(|| self.instance_id())
+    }
+
+    /// Which hosts the repositories of a run may come from although their addresses are private.
+    pub(crate) fn repository_guard(&self, run: &Run) -> Guard {
+        let hosts =
+            self.a2a.as_ref().filter(|_| run.origin == RunOrigin::A2a).map(|a2a| a2a.repo_hosts.clone());
+        Guard { allow_private: false, allowed_hosts: hosts.unwrap_or_default() }
     }
 
     /// The directory of the server's own files.

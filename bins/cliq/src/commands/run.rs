@@ -60,11 +60,11 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         ui::hint("`cliq attach` in another terminal shows the panes");
     }
     let mut progress = Progress::new(args.json, args.headless);
-    let mut told = args.a2a_events.as_ref().map(|id| TaskEventsFile::open(dir, id)).transpose()?;
+    let mut events_file = args.a2a_events.as_ref().map(|id| TaskEventsFile::open(dir, id)).transpose()?;
     let view = execute(plan, &start, |record, view| {
         // The file is a copy for others: a run does not end because it cannot be written.
-        if told.as_mut().is_some_and(|told| told.write(record, view).is_err()) {
-            told = None;
+        if events_file.as_mut().is_some_and(|file| file.write(record, view).is_err()) {
+            events_file = None;
         }
         progress.show(record, view)
     })?;

@@ -13,5 +13,6 @@ mod owners;
 mod protocol;
 mod push;
 mod remote;
+mod repositories;
 mod streams;
 mod tasks;

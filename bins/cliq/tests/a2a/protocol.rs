@@ -208,3 +208,45 @@ fn the_binding_http_json() {
     caller.send("DELETE", "/a2a/rest/tasks", &version, None).expect(405);
     caller.send("POST", "/a2a/rest/message:send", &version, Some("{")).expect(400);
 }
+
+/// The requests of seed 004, to the letter but for the names of teams: they have no `messageId`.
+#[test]
+fn the_requests_of_the_seed() {
+    let machine = machine();
+    machine.team(
+        "feature",
+        "inputs: [{name: target_branch, description: Branch name for the feature}]\nworkflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: c, run: echo $(inputs.target_branch)}]}\n",
+    );
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let post =
+        |body: &Value| caller.send("POST", "/a2a/jsonrpc", &[], Some(&body.to_string())).expect(200).json();
+    let request = |method: &str, parts: Value| json!({"jsonrpc": "2.0", "method": method, "id": "req-1", "params": {"message": {"role": "user", "parts": parts}}});
+    let text = json!({"kind": "text", "text": "Write a blog post about the future of AI coordination"});
+    let sent =
+        post(&request("message/send", json!([text, {"kind": "data", "data": {"team": "@local/steps"}}])));
+    assert_eq!((&sent["id"], &sent["result"]["kind"]), (&json!("req-1"), &json!("task")), "{sent}");
+    // It is acknowledged as submitted, and its inputs are checked.
+    assert_eq!(sent["result"]["status"]["state"], "submitted", "{sent}");
+    let data = json!({"team": "@local/feature", "inputs": {"target_branch": "feature/login"}});
+    let other = post(&request("message/send", json!([text, {"kind": "data", "data": data}])));
+    assert_ne!(sent["result"]["id"], other["result"]["id"]);
+    let missing =
+        post(&request("message/send", json!([text, {"kind": "data", "data": {"team": "@local/feature"}}])));
+    assert!(missing["error"]["message"].as_str().unwrap().contains("target_branch"), "{missing}");
+    // The older name of the stream.
+    let body =
+        request("message/sendSubscribe", json!([text, {"kind": "data", "data": {"team": "@local/steps"}}]));
+    let answer = caller.send("POST", "/a2a/jsonrpc", &[], Some(&body.to_string())).expect(200);
+    assert!(answer.header("content-type").starts_with("text/event-stream"));
+    let items: Vec<Value> = answer
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone())
+        .collect();
+    assert_eq!(items[1]["status"]["message"]["parts"][0]["text"], "Pipeline started — team: @local/steps");
+    let last = items.last().unwrap();
+    assert_eq!((&last["status"]["state"], &last["final"]), (&json!("completed"), &json!(true)));
+    assert_eq!(last["status"]["message"]["parts"][0]["text"], "Pipeline completed");
+}

@@ -19,7 +19,7 @@ const MAX_NAME: usize = 100;
 pub(super) struct Collector {
     dir: Utf8PathBuf,
     names: BTreeSet<String>,
-    /// What is told of each artifact, by its id.
+    /// The entry of each artifact in the handoff, by its id.
     kept: Vec<(String, Value)>,
     texts: Vec<(String, String)>,
     answer: String,

@@ -9,7 +9,7 @@ use cliq_runs::{RunId, Scope, StoredTask, TaskFilter};
 use serde_json::{Value, json};
 
 use super::stream::TaskStream;
-use super::view::{TaskView, listed, states_of, view};
+use super::view::{TaskView, accepted, listed, states_of, view};
 use super::{A2aCaller, new_task, push};
 use crate::app::App;
 use crate::supervisor::ChangeError;
@@ -59,10 +59,16 @@ pub(super) async fn execute(app: &Arc<App>, caller: &A2aCaller, request: Request
     let (version, owner) = (request.version, caller.owner());
     let result = match request.call {
         Call::Send(send) => {
-            let (stored, _) = new_task::start(app, options, caller, version, &send).await?;
-            let stored = if send.blocking { wait(app, &owner, stored).await? } else { stored };
-            let view = seen(app, &stored, send.history_length).await?;
-            wire::write_send_response(version, &view.task)
+            let (stored, is_new) = new_task::start(app, options, caller, version, &send).await?;
+            let task = if send.blocking {
+                let stored = wait(app, &owner, stored).await?;
+                seen(app, &stored, send.history_length).await?.task
+            } else if is_new {
+                accepted(&stored, send.history_length).task
+            } else {
+                seen(app, &stored, send.history_length).await?.task
+            };
+            wire::write_send_response(version, &task)
         }
         Call::Stream(send) => return stream_new(app, caller, version, &send).await,
         Call::Subscribe { id } => return subscribe(app, &owner, version, &id, request.last_event_id).await,
@@ -136,13 +142,15 @@ async fn stream_new(
     let options = options
         .ok_or_else(|| A2aError::new(ErrorKind::UnsupportedOperation, "this server is no A2A agent"))?;
     let (stored, is_new) = new_task::start(app, options, caller, version, send).await?;
-    let mut first = seen(app, &stored, send.history_length).await?;
-    let after = if is_new { first.last } else { EventNumber::default() };
-    if !is_new {
-        // A message that came again: the response to the first was lost. The stream tells everything.
-        first.task.artifacts = None;
-    }
-    Ok(Reply::Stream(TaskStream::new(app, version, &stored, first.task, after)))
+    // A message that came again: the response to the first was lost. The stream has all updates then, too.
+    let first = if is_new {
+        accepted(&stored, send.history_length).task
+    } else {
+        let mut task = seen(app, &stored, send.history_length).await?.task;
+        task.artifacts = None;
+        task
+    };
+    Ok(Reply::Stream(TaskStream::new(app, version, &stored, first, EventNumber::default())))
 }
 
 /// A stream of a task that exists. It begins with the task; then come the updates after the last that the caller has, or after

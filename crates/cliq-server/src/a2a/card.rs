@@ -119,7 +119,7 @@ impl App {
     }
 }
 
-/// The card, for everybody.
+/// The card. Needs no token.
 pub(super) async fn card(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Problem> {
     let card = app.agent_card().await?;
     let cache = format!("public, max-age={MAX_AGE}");
@@ -136,7 +136,7 @@ pub(super) async fn card(State(app): State<Arc<App>>, headers: HeaderMap) -> Res
     Ok((own, [(header::CONTENT_TYPE, "application/json")], card.text.clone()).into_response())
 }
 
-/// The public key that the card is signed with, for everybody.
+/// The public key that the card is signed with. Needs no token.
 pub(super) async fn keys(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let key = app.options.a2a.as_ref().and_then(|options| options.signing_key.as_ref());
     let key = key.ok_or_else(|| Problem::not_found("the agent card is not signed"))?;

@@ -7,9 +7,7 @@ use cliq_a2a::{
     A2aError, ErrorKind, PipelineRequest, PushConfig, SendRequest, TeamInput, Version, check_inputs, wire,
 };
 use cliq_http::Guard;
-use cliq_runs::{
-    Life, PushRow, PushState, Run, RunId, RunOrigin, RunRequest, RunTotals, StoredTask, TaskRow,
-};
+use cliq_runs::{PushRow, PushState, Run, RunId, RunOrigin, RunRequest, StoredTask, TaskRow};
 use cliq_workflow::ValidatedWorkflow;
 use serde_json::Value;
 
@@ -20,11 +18,11 @@ use crate::app::App;
 use crate::clock;
 use crate::supervisor::check_repository;
 
-/// What a team is told where a message has no text (seed 004: nospec mode).
+/// The requirement where a message has no text (seed 004: nospec mode).
 const NO_REQUIREMENT: &str = "No task was given for this run. Do what your role describes, with the inputs of the run, the files of the workspace and the handoffs of other phases.";
 /// The most repositories of a task.
 const MAX_REPOS: usize = 20;
-/// The most tasks that a message may refer to, and the most bytes of each that the team is told.
+/// The most tasks that a message may refer to, and the most characters of the requirement of each that are passed on.
 const MAX_REFERENCES: usize = 10;
 const MAX_REFERENCE: usize = 4000;
 
@@ -36,7 +34,10 @@ pub(super) async fn start(
     version: Version,
     request: &SendRequest,
 ) -> Result<(StoredTask, bool), A2aError> {
-    let (owner, message) = (caller.owner(), &request.message);
+    let (owner, mut message) = (caller.owner(), request.message.clone());
+    if message.message_id.is_empty() {
+        message.message_id = uuid::Uuid::now_v7().to_string();
+    }
     if let Some(found) =
         app.tasks.task_of_message(&owner, &message.message_id).await.map_err(|error| internal(&error))?
     {
@@ -46,8 +47,7 @@ pub(super) async fn start(
         return Err(follow_up(app, &owner, id, message.context_id.as_deref()).await?);
     }
     request.check_content()?;
-    let pipeline = PipelineRequest::read(message)?;
-    let mut pipeline = pipeline;
+    let mut pipeline = PipelineRequest::read(&message)?;
     let capability = if options.enable_builder { builder::prepare(&pipeline).transpose()? } else { None };
     let workflow = match capability {
         Some((team, parameters)) => {
@@ -75,41 +75,23 @@ pub(super) async fn start(
         Some(config) => Some(push_row(options, version, &id, 0, config).await?),
         None => None,
     };
-    let context_id = message.context_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-    let stored = wire::write_message(Version::V1_0, message);
+    let workspace = options.workspace_root.join(id.as_str());
+    let mut run = Run::new(id.clone(), workflow.name.clone(), RunOrigin::A2a, workspace, clock::now());
+    run.caller.clone_from(&caller.0.label);
+    run.request = RunRequest {
+        team: Some(workflow.name),
+        requirement: Some(requirement),
+        inputs,
+        repos: pipeline.repos,
+        keep_workspace: pipeline.keep_workspace,
+        ..RunRequest::default()
+    };
     let task = TaskRow {
         owner: owner.clone(),
-        context_id,
+        context_id: message.context_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
         message_id: message.message_id.clone(),
-        messages: Value::Array(vec![stored]).to_string(),
+        messages: Value::Array(vec![wire::write_message(Version::V1_0, &message)]).to_string(),
         updated_at: String::new(),
-    };
-    let run = Run {
-        instance: None,
-        team: workflow.name.clone(),
-        origin: RunOrigin::A2a,
-        caller: caller.0.label.clone(),
-        request: RunRequest {
-            team: Some(workflow.name),
-            requirement: Some(requirement),
-            inputs,
-            repos: pipeline.repos,
-            keep_workspace: pipeline.keep_workspace,
-            ..RunRequest::default()
-        },
-        workspace: options.workspace_root.join(id.as_str()),
-        id: id.clone(),
-        life: Life::default(),
-        reason: None,
-        phase: None,
-        queued_at: clock::now(),
-        started_at: None,
-        ended_at: None,
-        totals: RunTotals::default(),
-        view: Value::Null,
-        journal_lines: 0,
-        last_event: 0,
-        version: 0,
     };
     app.supervisor.submit_task(run, task, push).await.map_err(|error| internal(&error))?;
     // Where the same message came twice at the same moment, one of them made the task.

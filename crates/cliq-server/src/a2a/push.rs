@@ -29,7 +29,7 @@ pub(super) async fn set(
     config: &PushConfig,
 ) -> Result<Value, A2aError> {
     let known = app.tasks.pushes(&stored.run.id).await.map_err(|error| internal(&error))?;
-    // In 0.3 a task has one receiver as long as nobody names several.
+    // In 0.3 a task has one receiver unless their ids differ.
     let mut config = config.clone();
     if version == Version::V0_3 && config.id.is_none() {
         config.id = Some(stored.run.id.to_string());

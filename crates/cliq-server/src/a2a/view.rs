@@ -81,6 +81,14 @@ pub(super) async fn view(
     Ok(TaskView { task: task(stored, said, history_length, with_artifacts.then_some(artifacts)), last })
 }
 
+/// A new task as it was accepted, before its first update (seed 004: `submitted`).
+pub(super) fn accepted(stored: &StoredTask, history_length: Option<usize>) -> TaskView {
+    let mut task = task(stored, None, history_length, Some(Vec::new()));
+    task.status.state = TaskState::Submitted;
+    task.status.timestamp = Some(stored.run.queued_at.clone());
+    TaskView { task, last: EventNumber::default() }
+}
+
 /// The task in a list: without what the agent said.
 pub(super) fn listed(
     stored: &StoredTask,

@@ -8,7 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use cliq_project::{Project, ProjectError};
 use cliq_protocol::Budget;
-use cliq_runs::{Life, Run, RunCursor, RunFilter, RunId, RunOrigin, RunRequest, RunState, RunTotals};
+use cliq_runs::{Run, RunCursor, RunFilter, RunId, RunOrigin, RunRequest, RunState, RunTotals};
 use cliq_workflow::ValidatedWorkflow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -270,34 +270,18 @@ pub(crate) async fn create(app: &Arc<App>, caller: &Caller, new: NewRun) -> Resu
         Some(instance) => instance.path.clone(),
         None => app.options.workspace_root.join(id.as_str()),
     };
-    let run = Run {
-        team: workflow.name,
-        instance: instance.map(|instance| instance.id),
-        origin: RunOrigin::Server,
-        caller: caller.label.clone(),
-        request: RunRequest {
-            team: new.team,
-            requirement: new.requirement,
-            inputs: new.inputs,
-            agent: new.agent,
-            max_parallel: new.max_parallel,
-            budget: Budget { tokens: new.budget_tokens, usd: new.budget_usd },
-            repos: new.repos,
-            ..RunRequest::default()
-        },
-        workspace,
-        id,
-        life: Life::default(),
-        reason: None,
-        phase: None,
-        queued_at: clock::now(),
-        started_at: None,
-        ended_at: None,
-        totals: RunTotals::default(),
-        view: Value::Null,
-        journal_lines: 0,
-        last_event: 0,
-        version: 0,
+    let mut run = Run::new(id, workflow.name, RunOrigin::Server, workspace, clock::now());
+    run.instance = instance.map(|instance| instance.id);
+    run.caller.clone_from(&caller.label);
+    run.request = RunRequest {
+        team: new.team,
+        requirement: new.requirement,
+        inputs: new.inputs,
+        agent: new.agent,
+        max_parallel: new.max_parallel,
+        budget: Budget { tokens: new.budget_tokens, usd: new.budget_usd },
+        repos: new.repos,
+        ..RunRequest::default()
     };
     Ok(app.supervisor.submit(run).await?)
 }

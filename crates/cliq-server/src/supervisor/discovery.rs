@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_orchestrator::Journal;
-use cliq_runs::{Change, Instance, Life, LifeEvent, Run, RunId, RunOrigin, RunRequest, RunTotals};
+use cliq_runs::{Change, Instance, Life, LifeEvent, Run, RunId, RunOrigin};
 
 use super::Shared;
 use super::follower::{Begin, follow};
@@ -98,24 +98,9 @@ fn found_run(instance: &Instance, id: RunId, team: String) -> Run {
     // It has begun without the server.
     let _ = life.step(LifeEvent::Dispatched);
     let _ = life.step(LifeEvent::Began);
-    Run {
-        id,
-        instance: Some(instance.id.clone()),
-        team,
-        origin: RunOrigin::Project,
-        caller: "cliq run".to_owned(),
-        request: RunRequest::default(),
-        workspace: instance.path.clone(),
-        life,
-        reason: None,
-        phase: None,
-        queued_at: clock::now(),
-        started_at: None,
-        ended_at: None,
-        totals: RunTotals::default(),
-        view: serde_json::Value::Null,
-        journal_lines: 0,
-        last_event: 0,
-        version: 0,
-    }
+    let mut run = Run::new(id, team, RunOrigin::Project, instance.path.clone(), clock::now());
+    run.instance = Some(instance.id.clone());
+    "cliq run".clone_into(&mut run.caller);
+    run.life = life;
+    run
 }

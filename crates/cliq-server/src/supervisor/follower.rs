@@ -159,10 +159,11 @@ impl Follower<'_> {
     /// Prepares the workspace and starts the orchestrator. `false` where the run is over, or another has changed it.
     async fn start(&mut self) -> bool {
         let (host, run) = (self.shared.options.host.clone(), self.run.clone());
+        let guard = self.shared.options.repository_guard(&run);
         let prepared = if run.life.resume || !workspace::needs_preparation(&run) {
             Ok(())
         } else {
-            let prepared = tokio::task::spawn_blocking(move || workspace::prepare(&host, &run)).await;
+            let prepared = tokio::task::spawn_blocking(move || workspace::prepare(&host, &guard, &run)).await;
             match prepared {
                 Ok(prepared) => prepared.map_err(|error| error.to_string()),
                 Err(panic) => Err(format!("its workspace cannot be prepared: {panic}")),

@@ -1,11 +1,12 @@
 //! Repositories that a caller wants in a fresh workspace (SPEC section 17: https and ssh, public hosts, no credentials in logs).
 
 use std::collections::BTreeSet;
-use std::net::ToSocketAddrs;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
+use cliq_http::Guard;
 use cliq_project::{Host, ProjectError};
 
 /// How long a clone may take.
@@ -15,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 struct Repository<'a> {
     url: &'a str,
     host: &'a str,
+    port: u16,
     /// The directory that it is cloned into.
     name: &'a str,
 }
@@ -35,7 +37,9 @@ fn parse(url: &str) -> Result<Repository<'_>, String> {
     if user.is_some_and(|user| user.contains(':') || url.starts_with("https://")) {
         return Err("the address of a repository must not contain a password or token".to_owned());
     }
-    let host = host.split(':').next().unwrap_or_default();
+    let (host, port) =
+        host.split_once(':').unwrap_or((host, if url.starts_with("ssh://") { "22" } else { "443" }));
+    let port = port.parse().map_err(|_| "the port of the address is no number")?;
     let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./~+".contains(&b));
     if host.is_empty() || host.starts_with('-') || !plain(host) || !plain(path) || path.contains("..") {
         return Err(format!("{host:?} and its path are no address of a repository"));
@@ -45,17 +49,28 @@ fn parse(url: &str) -> Result<Repository<'_>, String> {
     if name.is_empty() || name.starts_with('.') || name.starts_with('-') {
         return Err("the address of a repository has no name at its end".to_owned());
     }
-    Ok(Repository { url, host, name })
+    Ok(Repository { url, host, port, name })
 }
 
-/// Whether every address of a host is public.
-fn is_public(host: &str) -> Result<bool, String> {
-    let addresses = (host, 443).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
-    Ok(addresses.map(|address| address.ip()).all(cliq_http::is_public))
+/// The address that git is to connect to: one of the host's, all of which are allowed.
+fn address_of(guard: &Guard, repository: &Repository<'_>) -> Result<IpAddr, String> {
+    let unknown = |error: std::io::Error| format!("{}: {error}", repository.host);
+    let addresses: Vec<IpAddr> = (repository.host, repository.port)
+        .to_socket_addrs()
+        .map_err(unknown)?
+        .map(|address| address.ip())
+        .collect();
+    guard.check(repository.host, addresses.iter().copied()).map_err(|error| error.to_string())?;
+    addresses.first().copied().ok_or_else(|| format!("{} has no address", repository.host))
 }
 
-/// Clones repositories, a directory each.
-pub(super) fn clone(host: &Host, repos: &[String], workspace: &Utf8Path) -> Result<(), ProjectError> {
+/// Clones repositories, a directory each. `guard` says which hosts may have private addresses.
+pub(super) fn clone(
+    host: &Host,
+    guard: &Guard,
+    repos: &[String],
+    workspace: &Utf8Path,
+) -> Result<(), ProjectError> {
     let mut names = BTreeSet::new();
     for url in repos {
         let failed = |message: String| ProjectError::GitFailed { url: url.clone(), message };
@@ -63,15 +78,25 @@ pub(super) fn clone(host: &Host, repos: &[String], workspace: &Utf8Path) -> Resu
         if !names.insert(repository.name) {
             return Err(failed(format!("two repositories are named {}", repository.name)));
         }
-        if !is_public(repository.host).map_err(failed)? {
-            return Err(failed("its host has an address that is not public".to_owned()));
-        }
-        clone_one(host, &repository, workspace)?;
+        let address = address_of(guard, &repository).map_err(failed)?;
+        clone_one(host, &repository, address, workspace)?;
     }
     Ok(())
 }
 
-fn clone_one(host: &Host, repository: &Repository<'_>, workspace: &Utf8Path) -> Result<(), ProjectError> {
+fn clone_one(
+    host: &Host,
+    repository: &Repository<'_>,
+    address: IpAddr,
+    workspace: &Utf8Path,
+) -> Result<(), ProjectError> {
+    // What was checked is what is connected to, whatever the name means a moment later.
+    let (name, port) = (repository.host, repository.port);
+    let resolved = match address {
+        IpAddr::V4(v4) => format!("http.curloptResolve={name}:{port}:{v4}"),
+        IpAddr::V6(v6) => format!("http.curloptResolve={name}:{port}:[{v6}]"),
+    };
+    let ssh = format!("ssh -oBatchMode=yes -oHostName={address} -oHostKeyAlias={name}");
     let git = host.environment.find_program("git").ok_or(ProjectError::NoGit)?;
     let log = workspace.join(".cliq").join(format!("clone-{}.log", repository.name));
     let mut child = Command::new(git)
@@ -84,11 +109,11 @@ fn clone_one(host: &Host, repository: &Repository<'_>, workspace: &Utf8Path) -> 
             "-c",
             "protocol.ssh.allow=always",
         ])
-        .args(["-c", "http.followRedirects=false"])
+        .args(["-c", "http.followRedirects=false", "-c", "http.proxy=", "-c", &resolved])
         .args(["clone", "--quiet", "--depth", "1", "--no-recurse-submodules", "--", repository.url])
         .arg(workspace.join(repository.name))
         .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
+        .env("GIT_SSH_COMMAND", ssh)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(std::fs::File::create(&log)?)

@@ -4,6 +4,7 @@ use std::fs;
 
 use camino::Utf8Path;
 use cliq_fs::IoContext;
+use cliq_http::Guard;
 use cliq_project::{Host, Project, ProjectError};
 use cliq_runs::Run;
 
@@ -15,13 +16,15 @@ pub(super) fn needs_preparation(run: &Run) -> bool {
 }
 
 /// Prepares the place of a run that begins: init, repositories, team, requirement. What an earlier attempt left is replaced.
-pub(super) fn prepare(host: &Host, run: &Run) -> Result<(), ProjectError> {
+///
+/// `guard` says which hosts of repositories may have private addresses.
+pub(super) fn prepare(host: &Host, guard: &Guard, run: &Run) -> Result<(), ProjectError> {
     let request = &run.request;
     let project = if run.has_own_workspace() {
         remove(&run.workspace)?;
         fs::create_dir_all(&run.workspace).at("create", &run.workspace)?;
         let project = Project::init_for_run(&run.workspace, host.clone())?;
-        clone(host, &request.repos, &run.workspace)?;
+        clone(host, guard, &request.repos, &run.workspace)?;
         project
     } else {
         Project::open(&run.workspace, host.clone())?

@@ -70,7 +70,7 @@ impl MeshClient {
         self.post("/agents/register", Some(token), body).map(drop)
     }
 
-    /// Tells the mesh to forget this server.
+    /// Removes this server from the mesh.
     pub(super) fn deregister(&self, token: &Token, body: &Value) -> Result<(), String> {
         self.post("/agents/deregister", Some(token), body).map(drop)
     }
