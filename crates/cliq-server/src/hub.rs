@@ -1,9 +1,10 @@
 //! New events of runs, for their subscribers.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
+use cliq_a2a::EventNumber;
 use cliq_orchestrator::RunView;
 use cliq_runs::{RunEventRow, RunId};
 use tokio::sync::{broadcast, watch};
@@ -18,12 +19,24 @@ pub(crate) struct StoredEvent {
     pub(crate) row: RunEventRow,
     /// The event as a server-sent event. JSON text has no line breaks.
     pub(crate) frame: Bytes,
+    /// Its updates for callers of A2A, in each version of the protocol. Made when the first stream needs them.
+    pub(crate) updates: [OnceLock<Arc<[TaskUpdate]>>; 2],
+}
+
+/// An update of a task, written in a version of A2A.
+#[derive(Debug)]
+pub(crate) struct TaskUpdate {
+    pub(crate) number: EventNumber,
+    /// The item of the stream as JSON.
+    pub(crate) json: Arc<str>,
+    /// Whether the task is over with it.
+    pub(crate) is_last: bool,
 }
 
 impl StoredEvent {
     pub(crate) fn new(row: RunEventRow) -> Self {
         let frame = format!("id: {}\nevent: {}\ndata: {}\n\n", row.id, row.kind, row.data).into();
-        Self { row, frame }
+        Self { row, frame, updates: Default::default() }
     }
 }
 

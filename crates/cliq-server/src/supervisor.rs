@@ -1,13 +1,14 @@
 //! The run supervisor (SPEC section 15): it starts orchestrators as processes that outlive the server, follows their journals,
 //! and stores what they say, each event once.
 //!
-//! `queue.rs` gives free places to runs that wait; `follower.rs` is with one run until it ends; `orchestrator.rs` is the process;
-//! `workspace.rs` prepares where it works; `discovery.rs` finds runs that people start in registered projects; `retention.rs`
-//! removes what is old. Decisions are in [`cliq_runs::Life`].
+//! `queue.rs` gives free places to runs that wait; `follower.rs` is with one run until it ends, and `journal.rs` reads its journal;
+//! `orchestrator.rs` is the process; `workspace.rs` prepares where it works; `task.rs` is what callers of A2A get beside the
+//! journal; `discovery.rs` finds runs that people start in registered projects; `retention.rs` removes what is old. Decisions are in [`cliq_runs::Life`].
 
 mod change;
 mod discovery;
 mod follower;
+mod journal;
 mod orchestrator;
 mod queue;
 mod repositories;
@@ -35,7 +36,7 @@ use crate::hub::Hub;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use change::{event, update};
-pub(crate) use follower::status_document;
+pub(crate) use journal::status_document;
 pub(crate) use repositories::check_repository;
 
 /// The run supervisor. Clones are the same one.

@@ -5,20 +5,31 @@ use cliq_runs::{Change, RunEventRow, RunId};
 use crate::connection::{Connection, Target, Tx};
 use crate::statement::{Argument, Row, arguments};
 
-const INSERT: &str = "INSERT INTO run_events (run_id, id, ts, kind, data) VALUES ($1, $2, $3, $4, $5)";
-/// The same for [`TOGETHER`] events: each statement costs two changes of threads, or a turn to the server.
-const INSERT_TOGETHER: &str = "INSERT INTO run_events (run_id, id, ts, kind, data) VALUES ($1, $2, $3, $4, $5), ($1, $6, $7, $8, $9), ($1, $10, $11, $12, $13), ($1, $14, $15, $16, $17), ($1, $18, $19, $20, $21), ($1, $22, $23, $24, $25), ($1, $26, $27, $28, $29), ($1, $30, $31, $32, $33)";
-const TOGETHER: usize = 8;
+/// Statements that insert several events at once, the largest number first: each statement costs two changes of threads, or a turn to
+/// the server.
+const INSERTS: [(usize, &str); 4] = [
+    (
+        8,
+        "INSERT INTO run_events (run_id, id, ts, kind, data) VALUES ($1, $2, $3, $4, $5), ($1, $6, $7, $8, $9), ($1, $10, $11, $12, $13), ($1, $14, $15, $16, $17), ($1, $18, $19, $20, $21), ($1, $22, $23, $24, $25), ($1, $26, $27, $28, $29), ($1, $30, $31, $32, $33)",
+    ),
+    (
+        4,
+        "INSERT INTO run_events (run_id, id, ts, kind, data) VALUES ($1, $2, $3, $4, $5), ($1, $6, $7, $8, $9), ($1, $10, $11, $12, $13), ($1, $14, $15, $16, $17)",
+    ),
+    (
+        2,
+        "INSERT INTO run_events (run_id, id, ts, kind, data) VALUES ($1, $2, $3, $4, $5), ($1, $6, $7, $8, $9)",
+    ),
+    (1, "INSERT INTO run_events (run_id, id, ts, kind, data) VALUES ($1, $2, $3, $4, $5)"),
+];
 
 pub(crate) async fn add(transaction: &mut Tx<'_>, change: &Change) -> Result<(), sqlx::Error> {
     let rows = change.rows();
-    for rows in rows.chunks(TOGETHER) {
-        if rows.len() == TOGETHER {
-            insert(transaction, INSERT_TOGETHER, change.id(), rows).await?;
-        } else {
-            for row in rows {
-                insert(transaction, INSERT, change.id(), std::slice::from_ref(row)).await?;
-            }
+    let mut left = &rows[..];
+    for (together, sql) in INSERTS {
+        while let Some((now, rest)) = left.split_at_checked(together) {
+            insert(transaction, sql, change.id(), now).await?;
+            left = rest;
         }
     }
     Ok(())

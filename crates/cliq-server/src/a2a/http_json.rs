@@ -139,7 +139,7 @@ async fn answer(
     };
     Ok(match result {
         Ok(Reply::Result(result)) => ([(header::CONTENT_TYPE, JSON)], result.to_string()).into_response(),
-        Ok(Reply::Stream(stream)) => event_stream(stream, |item| item.to_string()),
+        Ok(Reply::Stream(stream)) => event_stream(stream, str::to_owned),
         Err(error) => error_response(&error),
     })
 }

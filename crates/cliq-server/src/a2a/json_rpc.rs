@@ -53,7 +53,8 @@ pub(super) async fn call(State(app): State<Arc<App>>, request: Request) -> Resul
     Ok(match result {
         Ok(Reply::Result(result)) => json_response(&json!({"jsonrpc": "2.0", "id": id, "result": result})),
         Ok(Reply::Stream(stream)) => {
-            event_stream(stream, move |item| json!({"jsonrpc": "2.0", "id": id, "result": item}).to_string())
+            let id = id.to_string();
+            event_stream(stream, move |item| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{item}}}"#))
         }
         Err(error) => {
             json_response(&json!({"jsonrpc": "2.0", "id": id, "error": error.to_json_rpc(version)}))
@@ -120,14 +121,14 @@ fn json_response(value: &Value) -> Response {
 }
 
 /// A stream as server-sent events. `wrap` makes the text of an item.
-pub(super) fn event_stream(stream: TaskStream, wrap: impl Fn(Value) -> String + Send + 'static) -> Response {
+pub(super) fn event_stream(stream: TaskStream, wrap: impl Fn(&str) -> String + Send + 'static) -> Response {
     let body =
         Body::from_stream(stream::unfold((stream, wrap, true), async |(mut stream, wrap, is_first)| {
             let bytes = match stream.next().await? {
                 Piece::Item(item, number) => {
                     let id = number.map(|number| format!("id: {number}\n")).unwrap_or_default();
                     let retry = if is_first { "retry: 1000\n" } else { "" };
-                    format!("{retry}{id}data: {}\n\n", wrap(item)).into()
+                    format!("{retry}{id}data: {}\n\n", wrap(&item)).into()
                 }
                 Piece::Idle => Bytes::from_static(b": still here\n\n"),
                 Piece::Stopping => Bytes::from_static(b": the server stops\n\n"),

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use cliq_a2a::{EventNumber, StreamItem, Task, TaskContext, Version, wire};
 use cliq_runs::StoredTask;
-use serde_json::Value;
 
 use super::view::{context_of, updates};
 use crate::app::App;
+use crate::hub::{StoredEvent, TaskUpdate};
 use crate::tail::{Tail, Tailed};
 
 /// A piece of a stream.
 pub(super) enum Piece {
-    /// An item, with its number where it is an update.
-    Item(Value, Option<EventNumber>),
+    /// An item as JSON, with its number where it is an update.
+    Item(Arc<str>, Option<EventNumber>),
     /// The stream is silent, and lives.
     Idle,
     /// The server stops: the client comes back.
@@ -29,7 +29,7 @@ pub(super) struct TaskStream {
     /// The last update that was given.
     last: EventNumber,
     /// What is to be given next.
-    ready: VecDeque<(Value, Option<EventNumber>)>,
+    ready: VecDeque<(Arc<str>, Option<EventNumber>)>,
     ended: bool,
 }
 
@@ -46,7 +46,8 @@ impl TaskStream {
         // The event of the last update may have more of them.
         let from = if after.index == u32::MAX { after.event } else { (after.event - 1).max(0) };
         let tail = Tail::new(Arc::clone(app), &stored.run.id, from);
-        let ready = VecDeque::from([(wire::write_stream_item(version, &StreamItem::Task(first)), None)]);
+        let first = wire::write_stream_item(version, &StreamItem::Task(first)).to_string();
+        let ready = VecDeque::from([(first.into(), None)]);
         Self { version, context, tail, last: after, ready, ended: false }
     }
 
@@ -61,15 +62,13 @@ impl TaskStream {
             }
             match self.tail.next().await.ok()? {
                 Tailed::Events(events) => {
-                    for update in updates(&self.context, events.iter().map(|event| &event.row)) {
-                        if update.number <= self.last {
-                            continue;
-                        }
-                        self.last = update.number;
-                        let item = wire::write_stream_item(self.version, &update.item);
-                        self.ready.push_back((item, Some(update.number)));
-                        if update.item.is_last() {
-                            self.ended = true;
+                    for event in events.iter() {
+                        for update in written(event, self.version, &self.context).iter() {
+                            if update.number > self.last {
+                                self.last = update.number;
+                                self.ready.push_back((Arc::clone(&update.json), Some(update.number)));
+                                self.ended |= update.is_last;
+                            }
                         }
                     }
                 }
@@ -82,4 +81,21 @@ impl TaskStream {
             }
         }
     }
+}
+
+/// The updates of an event in a version, written once for all streams of the task.
+fn written(event: &StoredEvent, version: Version, context: &TaskContext) -> Arc<[TaskUpdate]> {
+    let place = match version {
+        Version::V0_3 => 0,
+        Version::V1_0 => 1,
+    };
+    let write = || {
+        let list = updates(context, [&event.row]).map(|update| TaskUpdate {
+            number: update.number,
+            json: wire::write_stream_item(version, &update.item).to_string().into(),
+            is_last: update.item.is_last(),
+        });
+        list.collect()
+    };
+    Arc::clone(event.updates[place].get_or_init(write))
 }
