@@ -1,5 +1,6 @@
 //! The JSON-RPC binding, for both versions.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -125,10 +126,14 @@ pub(super) fn event_stream(stream: TaskStream, wrap: impl Fn(&str) -> String + S
     let body =
         Body::from_stream(stream::unfold((stream, wrap, true), async |(mut stream, wrap, is_first)| {
             let bytes = match stream.next().await? {
-                Piece::Item(item, number) => {
-                    let id = number.map(|number| format!("id: {number}\n")).unwrap_or_default();
-                    let retry = if is_first { "retry: 1000\n" } else { "" };
-                    format!("{retry}{id}data: {}\n\n", wrap(&item)).into()
+                // What happened together is sent together.
+                Piece::Items(items) => {
+                    let mut text = if is_first { "retry: 1000\n".to_owned() } else { String::new() };
+                    for (item, number) in items {
+                        let id = number.map(|number| format!("id: {number}\n")).unwrap_or_default();
+                        let _ = write!(text, "{id}data: {}\n\n", wrap(&item));
+                    }
+                    text.into()
                 }
                 Piece::Idle => Bytes::from_static(b": still here\n\n"),
                 Piece::Stopping => Bytes::from_static(b": the server stops\n\n"),

@@ -1,6 +1,5 @@
 //! The updates of a task as they happen.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use cliq_a2a::{EventNumber, StreamItem, Task, TaskContext, Version, wire};
@@ -11,10 +10,13 @@ use crate::app::App;
 use crate::hub::{StoredEvent, TaskUpdate};
 use crate::tail::{Tail, Tailed};
 
+/// An item as JSON, with its number where it is an update.
+pub(super) type Item = (Arc<str>, Option<EventNumber>);
+
 /// A piece of a stream.
 pub(super) enum Piece {
-    /// An item as JSON, with its number where it is an update.
-    Item(Arc<str>, Option<EventNumber>),
+    /// Items as JSON, each with its number where it is an update.
+    Items(Vec<Item>),
     /// The stream is silent, and lives.
     Idle,
     /// The server stops: the client comes back.
@@ -29,7 +31,7 @@ pub(super) struct TaskStream {
     /// The last update that was given.
     last: EventNumber,
     /// What is to be given next.
-    ready: VecDeque<(Arc<str>, Option<EventNumber>)>,
+    ready: Vec<Item>,
     ended: bool,
 }
 
@@ -47,15 +49,15 @@ impl TaskStream {
         let from = if after.index == u32::MAX { after.event } else { (after.event - 1).max(0) };
         let tail = Tail::new(Arc::clone(app), &stored.run.id, from);
         let first = wire::write_stream_item(version, &StreamItem::Task(first)).to_string();
-        let ready = VecDeque::from([(first.into(), None)]);
+        let ready = vec![(first.into(), None)];
         Self { version, context, tail, last: after, ready, ended: false }
     }
 
     /// The next piece; `None` at the end. Where the store cannot be read the stream breaks, and the client comes back.
     pub(super) async fn next(&mut self) -> Option<Piece> {
         loop {
-            if let Some((item, number)) = self.ready.pop_front() {
-                return Some(Piece::Item(item, number));
+            if !self.ready.is_empty() {
+                return Some(Piece::Items(std::mem::take(&mut self.ready)));
             }
             if self.ended {
                 return None;
@@ -66,7 +68,7 @@ impl TaskStream {
                         for update in written(event, self.version, &self.context).iter() {
                             if update.number > self.last {
                                 self.last = update.number;
-                                self.ready.push_back((Arc::clone(&update.json), Some(update.number)));
+                                self.ready.push((Arc::clone(&update.json), Some(update.number)));
                                 self.ended |= update.is_last;
                             }
                         }
