@@ -79,49 +79,58 @@ async fn find_row(connection: &mut Connection, id: &RunId) -> Result<Option<Task
     connection.run(sql, arguments![id.as_str()]).await?.rows.first().map(task).transpose()
 }
 
-/// The states of a filter as one text, `,queued,running,`, so that any number of them is one argument.
-fn states(filter: &TaskFilter) -> String {
-    filter.states.iter().fold(String::from(","), |text, state| text + state.as_str() + ",")
+/// The states of a filter as two arguments: a state of a task is one or two states of runs. `None` where all are wanted.
+fn states(filter: &TaskFilter) -> Option<(&'static str, &'static str)> {
+    let first = filter.states.first()?.as_str();
+    Some((first, filter.states.get(1).map_or(first, |state| state.as_str())))
 }
 
 async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<StoredTask>, sqlx::Error> {
-    let states = states(filter);
+    let (owner, limit, after) = (&filter.owner, i64::from(filter.limit), filter.after.as_deref());
     let (time, id) = filter.cursor.as_ref().map(|(time, id)| (time.as_str(), id.as_str())).unzip();
-    let arguments = arguments![
-        &filter.owner,
-        &states,
-        filter.after.as_deref(),
-        time,
-        id,
-        i64::from(filter.limit),
-        filter.context_id.as_deref()
-    ];
-    let sql = match (filter.context_id.is_some(), connection.is_postgres()) {
-        (false, false) => listed!(
-            "WHERE t.owner = $1 AND ($7 IS NULL) AND ($2 = ',' OR instr($2, ',' || t.task_state || ',') > 0) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $6"
-        ),
-        (true, false) => listed!(
-            "WHERE t.owner = $1 AND t.context_id = $7 AND ($2 = ',' OR instr($2, ',' || t.task_state || ',') > 0) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $6"
-        ),
-        (false, true) => listed!(
-            "WHERE t.owner = $1 AND (CAST($7 AS TEXT) IS NULL) AND ($2 = ',' OR strpos($2, ',' || t.task_state || ',') > 0) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $6"
-        ),
-        (true, true) => listed!(
-            "WHERE t.owner = $1 AND t.context_id = $7 AND ($2 = ',' OR strpos($2, ',' || t.task_state || ',') > 0) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $6"
-        ),
+    // One statement for each index: a condition that may be absent would keep the database from using it.
+    let answer = match (filter.context_id.as_deref(), states(filter)) {
+        (None, None) => {
+            let sql = listed!(
+                "WHERE t.owner = $1 AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $2"
+            );
+            connection.run(sql, arguments![owner, limit, after, time, id]).await?
+        }
+        (None, Some((a, b))) => {
+            let sql = listed!(
+                "WHERE t.owner = $1 AND t.task_state IN ($6, $7) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $2"
+            );
+            connection.run(sql, arguments![owner, limit, after, time, id, a, b]).await?
+        }
+        (Some(context), None) => {
+            let sql = listed!(
+                "WHERE t.owner = $1 AND t.context_id = $6 AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $2"
+            );
+            connection.run(sql, arguments![owner, limit, after, time, id, context]).await?
+        }
+        (Some(context), Some((a, b))) => {
+            let sql = listed!(
+                "WHERE t.owner = $1 AND t.context_id = $6 AND t.task_state IN ($7, $8) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $2"
+            );
+            connection.run(sql, arguments![owner, limit, after, time, id, context, a, b]).await?
+        }
     };
-    connection.run(sql, arguments).await?.rows.iter().map(stored).collect()
+    answer.rows.iter().map(stored).collect()
 }
 
 async fn count(connection: &mut Connection, filter: &TaskFilter) -> Result<u64, sqlx::Error> {
-    let states = states(filter);
-    let arguments = arguments![&filter.owner, &states, filter.after.as_deref(), filter.context_id.as_deref()];
-    let sql = if connection.is_postgres() {
-        "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND ($2 = ',' OR strpos($2, ',' || task_state || ',') > 0) AND ($3 IS NULL OR updated_at > $3) AND ($4 IS NULL OR context_id = $4)"
-    } else {
-        "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND ($2 = ',' OR instr($2, ',' || task_state || ',') > 0) AND ($3 IS NULL OR updated_at > $3) AND ($4 IS NULL OR context_id = $4)"
+    let (owner, after, context) = (&filter.owner, filter.after.as_deref(), filter.context_id.as_deref());
+    let answer = match states(filter) {
+        None => {
+            let sql = "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND ($2 IS NULL OR updated_at > $2) AND ($3 IS NULL OR context_id = $3)";
+            connection.run(sql, arguments![owner, after, context]).await?
+        }
+        Some((a, b)) => {
+            let sql = "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND task_state IN ($4, $5) AND ($2 IS NULL OR updated_at > $2) AND ($3 IS NULL OR context_id = $3)";
+            connection.run(sql, arguments![owner, after, context, a, b]).await?
+        }
     };
-    connection.run(sql, arguments).await?.rows.first().map_or(Ok(0), |row| row.count("number"))
+    answer.rows.first().map_or(Ok(0), |row| row.count("number"))
 }
 
 #[async_trait]
