@@ -64,7 +64,7 @@ pub(super) async fn execute(app: &Arc<App>, caller: &A2aCaller, request: Request
                 let stored = wait(app, &owner, stored).await?;
                 seen(app, &stored, send.history_length).await?.task
             } else if is_new {
-                accepted(&stored, send.history_length).task
+                accepted(&stored, send.history_length)
             } else {
                 seen(app, &stored, send.history_length).await?.task
             };
@@ -144,7 +144,7 @@ async fn stream_new(
     let (stored, is_new) = new_task::start(app, options, caller, version, send).await?;
     // A message that came again: the response to the first was lost. The stream has all updates then, too.
     let first = if is_new {
-        accepted(&stored, send.history_length).task
+        accepted(&stored, send.history_length)
     } else {
         let mut task = seen(app, &stored, send.history_length).await?.task;
         task.artifacts = None;
@@ -225,10 +225,12 @@ async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> 
     let next = found.last().filter(|_| more).map(|last| format!("{}~{}", last.task.updated_at, last.run.id));
     let mut tasks = Vec::new();
     for stored in &found {
+        // A message may be large: a list has them only where they are asked for.
+        let history_length = Some(listing.history_length.unwrap_or(0));
         let task = if listing.include_artifacts {
-            view(app, stored, listing.history_length, true).await.map_err(|error| internal(&error))?.task
+            view(app, stored, history_length, true).await.map_err(|error| internal(&error))?.task
         } else {
-            listed(stored, listing.history_length, None)
+            listed(stored, history_length, None)
         };
         tasks.push(wire::write_task(version, &task));
     }

@@ -82,11 +82,11 @@ pub(super) async fn view(
 }
 
 /// A new task as it was accepted, before its first update (seed 004: `submitted`).
-pub(super) fn accepted(stored: &StoredTask, history_length: Option<usize>) -> TaskView {
+pub(super) fn accepted(stored: &StoredTask, history_length: Option<usize>) -> Task {
     let mut task = task(stored, None, history_length, Some(Vec::new()));
     task.status.state = TaskState::Submitted;
     task.status.timestamp = Some(stored.run.queued_at.clone());
-    TaskView { task, last: EventNumber::default() }
+    task
 }
 
 /// The task in a list: without what the agent said.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Redirect;
 use cliq_protocol::Budget;
-use cliq_runs::{Run, RunState, Scope};
+use cliq_runs::{Run, RunOrigin, RunState, Scope};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -128,7 +128,8 @@ fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, has_files: bool
                         button.danger type="submit" disabled[run.life.cancel_requested] { "Cancel" }
                     }
                 }
-                @if is_final && has_files {
+                // A task of A2A is over for its caller.
+                @if is_final && has_files && run.origin != RunOrigin::A2a {
                     @if run.life.state != RunState::Completed {
                         form method="post" action=(format!("{base}/resume")) { button.primary type="submit" { "Resume" } }
                     }
