@@ -138,7 +138,7 @@ fn an_orchestrator_that_cannot_write_its_files_has_failed() {
   phases:
     - name: vandal
       type: exec
-      commands: [{name: t, run: 'rm -r \"$CLIQ_DIR/signals\"; echo > \"$CLIQ_DIR/signals\"'}]
+      commands: [{name: t, run: 'while ! test -e \"$CLIQ_DIR/signals/beside.jsonl\"; do sleep 0.01; done; rm -r \"$CLIQ_DIR/signals\"; echo > \"$CLIQ_DIR/signals\"'}]
     - name: beside
       type: exec
       commands: [{name: t, run: 'sleep 1000'}]
