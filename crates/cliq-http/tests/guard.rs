@@ -164,6 +164,17 @@ fn hosts_can_be_allowed() {
     assert!(resolve("http://127.0.0.2:8080/").is_err());
 }
 
+/// A name that has a public address beside a private one, as an attacker's name server gives it, is refused in any order.
+#[test]
+fn every_address_of_a_host_counts() {
+    let guard = Guard::default();
+    let addresses = |list: [&str; 2]| list.map(|text| text.parse().expect("an address")).into_iter();
+    assert!(guard.check("h", addresses(["1.1.1.1", "2606:4700::1111"])).is_ok());
+    for list in [["1.1.1.1", "127.0.0.1"], ["169.254.169.254", "1.1.1.1"], ["1.1.1.1", "::ffff:10.0.0.1"]] {
+        assert!(guard.check("h", addresses(list)).is_err(), "{list:?}");
+    }
+}
+
 #[test]
 fn errors_do_not_show_the_query() {
     let guard = Guard::default();

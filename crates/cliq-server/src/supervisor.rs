@@ -17,6 +17,7 @@ mod task;
 mod workspace;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     queue: Notify,
     /// Held while places are given away.
     places: tokio::sync::Mutex<()>,
+    /// Whether runs may wait for a place: a new one then takes its turn. Spares a look into the store where none waits.
+    may_wait: AtomicBool,
     /// Followers by run.
     followers: Mutex<HashMap<RunId, Arc<Notify>>>,
     /// Followers by the directory whose files tell of news.
@@ -103,6 +106,7 @@ impl Supervisor {
             tasks: TaskTracker::new(),
             queue: Notify::new(),
             places: tokio::sync::Mutex::default(),
+            may_wait: AtomicBool::new(true),
             followers: Mutex::default(),
             wakers,
             watch,
@@ -201,7 +205,7 @@ impl Supervisor {
             Ok(())
         })
         .await?;
-        self.shared.queue.notify_one();
+        self.shared.has_waiting();
         Ok(run)
     }
 
@@ -220,6 +224,12 @@ impl Supervisor {
 }
 
 impl Shared {
+    /// A run waits for a place.
+    fn has_waiting(&self) {
+        self.may_wait.store(true, Ordering::SeqCst);
+        self.queue.notify_one();
+    }
+
     /// Wakes `waker` when files of a directory change.
     fn watch(&self, dir: &Utf8Path, waker: &Arc<Notify>) {
         let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);

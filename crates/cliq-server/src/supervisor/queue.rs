@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cliq_gateway::GatewayError;
@@ -42,14 +43,14 @@ pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<
     if begins {
         follow(shared, run.clone(), Begin::Start);
     } else {
-        shared.queue.notify_one();
+        shared.has_waiting();
     }
     Ok(Some(run))
 }
 
 /// Whether a new run can begin at once.
 async fn has_place(shared: &Shared, run: &Run) -> Result<bool, GatewayError> {
-    if shared.stopping.is_cancelled() || !shared.store.queue(1).await?.is_empty() {
+    if shared.stopping.is_cancelled() || shared.may_wait.load(Ordering::SeqCst) {
         return Ok(false);
     }
     let active = shared.store.active().await?;
@@ -62,6 +63,8 @@ async fn has_place(shared: &Shared, run: &Run) -> Result<bool, GatewayError> {
 async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
     let _places = shared.places.lock().await;
     let waiting = shared.store.queue(LOOK_AT).await?;
+    // The lock is held: no new run comes in between. One that is resumed or given back at this moment is found by the next look.
+    shared.may_wait.store(!waiting.is_empty(), Ordering::SeqCst);
     if waiting.is_empty() {
         return Ok(());
     }
