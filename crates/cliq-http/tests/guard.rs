@@ -107,7 +107,7 @@ const HOSTILE: &[&str] = &[
 
 #[test]
 fn hostile_addresses_are_refused_and_never_connected_to() {
-    // Whatever connects here has passed the guard.
+    // A connection here means that the guard let an address pass.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("nonblocking");
     let guard = Guard::default();

@@ -105,7 +105,7 @@ except InvalidSignaturesError:
 print("ok")
 "#;
 
-/// The signature is checked by the official Python SDK, and a text over all fields by openssl's peer: PyJWT.
+/// The signature is checked by the official Python SDK, which must also refuse a changed card.
 #[test]
 fn its_signature_holds() {
     let python = target("venv/bin/python");

@@ -1,4 +1,4 @@
-//! Push notifications: each update at least once, first deliveries in order, whatever the receiver and the server do.
+//! Push notifications: each update at least once, first deliveries in order, also when the receiver fails or the server is killed.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -90,7 +90,7 @@ fn clone_one(
     address: IpAddr,
     workspace: &Utf8Path,
 ) -> Result<(), ProjectError> {
-    // What was checked is what is connected to, whatever the name means a moment later.
+    // What was checked is what is connected to, also when the name resolves differently a moment later.
     let (name, port) = (repository.host, repository.port);
     let resolved = match address {
         IpAddr::V4(v4) => format!("http.curloptResolve={name}:{port}:{v4}"),
