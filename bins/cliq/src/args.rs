@@ -1,11 +1,13 @@
 //! The command line.
 
+mod review;
 mod server;
 
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cliq_project::LauncherKind;
 
+pub(crate) use review::{AnswerArgs, ReviewCommand, ReviewIdArg};
 pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, TokenCommand};
 
 /// Runs teams of agents.
@@ -106,6 +108,9 @@ pub(crate) enum Command {
     /// The server: runs over HTTP, a dashboard.
     #[command(subcommand)]
     Server(ServerCommand),
+    /// Answer reviews: what waits for a person.
+    #[command(subcommand)]
+    Review(ReviewCommand),
     /// Serve signals, plans and runs to agents, as an MCP server on standard input and output.
     #[cfg(feature = "mcp")]
     Mcp,
@@ -548,6 +553,9 @@ pub(crate) enum AgentCommand {
         #[arg(long)]
         agent: Option<String>,
     },
+    /// Make the review of a human gate, whose dispatch message is on standard input, and wait for it.
+    #[command(hide = true)]
+    Review,
     /// List the agents that can work here.
     List,
 }

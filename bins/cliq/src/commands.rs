@@ -21,6 +21,7 @@ mod markers;
 mod mcp;
 mod plan;
 mod req;
+mod review;
 mod run;
 mod server;
 mod settings;
@@ -34,6 +35,11 @@ use clap::CommandFactory;
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
+
+/// The address of the server that runs on this machine, where one does.
+pub(crate) fn server_url() -> Result<Option<String>, Failure> {
+    server::url()
+}
 
 /// Carries out a command.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
@@ -69,6 +75,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Plan(command) => plan::run(&command),
         Command::Daemon(command) => daemon::run(&command),
         Command::Server(command) => server::run(&command),
+        Command::Review(command) => review::run(&command),
         #[cfg(feature = "mcp")]
         Command::Mcp => mcp::run(),
         Command::Markers(args) => markers::run(&args),

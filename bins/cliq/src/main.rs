@@ -6,6 +6,7 @@ mod failure;
 mod gateway;
 mod project;
 mod render;
+mod reviews;
 mod ui;
 
 use std::process::ExitCode;

@@ -53,6 +53,16 @@ pub(crate) fn is_watched() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Asks for a line.
+pub(crate) fn ask(question: &str) -> io::Result<String> {
+    write!(anstream::stderr(), "{question} ")?;
+    let mut text = String::new();
+    if io::stdin().read_line(&mut text)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(text.trim().to_owned())
+}
+
 /// Whether a person can be asked.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()

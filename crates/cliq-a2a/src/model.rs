@@ -210,6 +210,12 @@ pub enum StreamItem {
 }
 
 impl StreamItem {
+    /// Whether the task waits for its caller: in 0.3 this update is marked as final, and the stream closes after it.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        matches!(self, Self::Status { status, .. } if status.state.is_interrupted())
+    }
+
     /// Whether a stream closes after it: the task is over.
     #[must_use]
     pub fn is_last(&self) -> bool {

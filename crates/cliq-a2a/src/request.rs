@@ -36,11 +36,11 @@ pub struct TeamInput {
 }
 
 impl PipelineRequest {
-    /// Reads a message: texts are the requirement, data parts name team, repositories and inputs.
+    /// All data parts of a message in one object.
     ///
     /// # Errors
-    /// Names each field of a data part that has the wrong type.
-    pub fn read(message: &Message) -> Result<Self, A2aError> {
+    /// One of them is no object.
+    pub fn data_of(message: &Message) -> Result<Map<String, Value>, A2aError> {
         let mut data = Map::new();
         for (n, part) in message.parts.iter().enumerate() {
             match &part.content {
@@ -51,6 +51,15 @@ impl PipelineRequest {
                 _ => {}
             }
         }
+        Ok(data)
+    }
+
+    /// Reads a message: texts are the requirement, data parts name team, repositories and inputs.
+    ///
+    /// # Errors
+    /// Names each field of a data part that has the wrong type.
+    pub fn read(message: &Message) -> Result<Self, A2aError> {
+        let data = Self::data_of(message)?;
         let mut wrong = Vec::new();
         let mut note = |field: &str, description: &str| {
             wrong.push(Violation { field: format!("data.{field}"), description: description.to_owned() });

@@ -101,7 +101,22 @@ fn working(text: String, data: Value) -> Draft {
     Draft::Status { state: TaskState::Working, text, data: Some(data) }
 }
 
+/// The updates of an event; while a review waits, the state is that the caller's input is required.
 fn drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
+    let mut drafts = working_drafts(context, event);
+    if event["input_required"] == true {
+        for draft in &mut drafts {
+            if let Draft::Status { state, .. } = draft
+                && *state == TaskState::Working
+            {
+                *state = TaskState::InputRequired;
+            }
+        }
+    }
+    drafts
+}
+
+fn working_drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
     let text = |name: &str| event[name].as_str().unwrap_or_default();
     let instance = &context.instance_id;
     let phase = text("phase");
@@ -148,6 +163,20 @@ fn drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
             let data =
                 json!({"event": "on_escalate", "phase": phase, "reason": reason, "instance_id": instance});
             vec![working(format!("Pipeline escalated: {phase}: {reason}"), data)]
+        }
+        "review_waits" => {
+            let review = &event["review"];
+            let names: Vec<&str> =
+                review["reviewers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let data = json!({"event": "hug_review", "phase": phase, "iteration": event["iteration"], "review": review["id"],
+                "reviewers": names, "since": review["since"], "until": review["until"],
+                "route_targets": review.get("route_targets").unwrap_or(&json!([])),
+                "inputs": review.get("inputs").unwrap_or(&json!([])), "instance_id": instance});
+            let text = format!(
+                "Review needed: {phase}, by {}. Answer with data {{\"verdict\": \"approve\" | \"request-changes\" | \"reject\"}}",
+                names.join(", ")
+            );
+            vec![Draft::Status { state: TaskState::InputRequired, text, data: Some(data) }]
         }
         "orchestrator_died" if text("state") != "failed" => {
             let data = json!({"event": "on_interrupted", "reason": text("reason"), "instance_id": instance});

@@ -3,7 +3,7 @@
 //!
 //! `rules` is a gate that needs no model; `exec` runs a phase's commands, for dispatchers other than the orchestrator;
 //! the model agents ask a language model, over a vendor's HTTP API (feature `http`) or by a vendor's command line;
-//! `slack` and `webhook` deliver notifications; `a2a` has a phase done by a remote A2A agent; `builder` makes teams with a model.
+//! `slack`, `email` and `webhook` deliver notifications; `a2a` has a phase done by a remote A2A agent; `builder` makes teams with a model.
 
 #[cfg(feature = "http")]
 mod builder;
@@ -31,6 +31,7 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 pub const NAMES: &[&str] = &[
     "a2a",
     "builder",
+    "email",
     "exec",
     "rules",
     "slack",

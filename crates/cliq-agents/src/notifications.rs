@@ -1,4 +1,9 @@
-//! `slack` and `webhook`: agents that deliver notifications (SPEC section 9).
+//! `slack`, `email` and `webhook`: agents that deliver notifications (SPEC sections 9 and 16).
+
+#[cfg(feature = "email")]
+mod email;
+mod slack;
+mod words;
 
 use std::time::Duration;
 
@@ -18,6 +23,8 @@ pub(crate) fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<
     let settings = crate::settings_of(ctx.cliq_dir(), environment)?;
     let channel = details.channel.as_deref().unwrap_or("default");
     let (agent, url_key) = match details.agent.as_str() {
+        #[cfg(feature = "email")]
+        "email" => return email::deliver(ctx, &settings),
         "slack" => ("slack", "webhook_url"),
         "webhook" => ("webhook", "url"),
         other => {
@@ -31,7 +38,7 @@ pub(crate) fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<
         format!("there is no channel `{channel}`: `cliq settings set -g {} -` makes it one", place(url_key))
     })?;
     let (body, headers) = match agent {
-        "slack" => (json!({"text": sentence(&details.event, &details.payload)}), Vec::new()),
+        "slack" => (slack::message(&details.event, &details.payload), Vec::new()),
         _ => webhook(ctx, &settings, &place("secret"))?,
     };
     let body = serde_json::to_vec(&body)?;
@@ -73,49 +80,4 @@ fn webhook(ctx: &NotifyContext, settings: &Settings, secret: &str) -> Result<(Va
         headers.push(("x-cliq-signature-256", format!("sha256={hex}")));
     }
     Ok((body, headers))
-}
-
-/// The event in words.
-fn sentence(event: &str, payload: &Value) -> String {
-    let text = |key: &str| payload.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let team = text("team").unwrap_or("cliq");
-    let phase = text("phase").map(|phase| format!(" `{phase}`")).unwrap_or_default();
-    let what = match event {
-        "on_start" => "the run has started".to_owned(),
-        "on_phase_start" => format!("phase{phase} has started"),
-        "on_phase_complete" => format!("phase{phase} is done"),
-        "on_complete" if phase.is_empty() => "the run is complete".to_owned(),
-        "on_complete" => format!("phase{phase} is done"),
-        "on_escalate" => format!(
-            "a person is needed{}",
-            text("phase").map(|p| format!(", in phase `{p}`")).unwrap_or_default()
-        ),
-        "on_fail" => format!("phase{phase} has failed"),
-        "on_cancel" => "the run was cancelled".to_owned(),
-        other => format!("{other}{phase}"),
-    };
-    let mut line = format!("*{team}*: {what}");
-    for key in ["message", "reason"] {
-        if let Some(more) = text(key) {
-            line.push_str("\n> ");
-            line.push_str(&more.replace('\n', "\n> "));
-        }
-    }
-    line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_are_described_in_words() {
-        let payload = json!({"team": "@a/b", "phase": "dev", "reason": "it\nfails"});
-        assert_eq!(
-            sentence("on_escalate", &payload),
-            "*@a/b*: a person is needed, in phase `dev`\n> it\n> fails"
-        );
-        assert_eq!(sentence("on_complete", &json!({})), "*cliq*: the run is complete");
-        assert_eq!(sentence("help", &json!({"team": "t", "message": "look"})), "*t*: help\n> look");
-    }
 }

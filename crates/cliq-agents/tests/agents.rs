@@ -73,7 +73,7 @@ fn an_agent_that_is_not_there_is_an_error_that_names_those_that_are() {
     let error = end["error"].as_str().expect("a text");
     assert!(
         error.starts_with(
-            "this version of cliq has no built-in agent `jira` for phases of type `gate`; it has: a2a, builder, exec"
+            "this version of cliq has no built-in agent `jira` for phases of type `gate`; it has: a2a, builder, email, exec"
         ),
         "{error}"
     );

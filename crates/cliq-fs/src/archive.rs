@@ -37,8 +37,23 @@ pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
             restore_instructions(dir, &to)?;
         }
     }
+    put_reviews_aside(dir, target.file_name().unwrap_or("unknown"))?;
     dir.ensure_layout()?;
     prune(&dir.history())
+}
+
+/// Records of reviews stay for good: they go to `.cliq/reviews/<run_id>/`.
+fn put_reviews_aside(dir: &CliqDir, run: &str) -> Result<(), FsError> {
+    let Ok(entries) = dir.reviews().read_dir_utf8() else { return Ok(()) };
+    let target = dir.reviews().join(run);
+    for entry in entries {
+        let entry = entry.at("read", &dir.reviews())?;
+        if entry.file_type().at("look at", entry.path())?.is_file() {
+            fs::create_dir_all(&target).at("create", &target)?;
+            fs::rename(entry.path(), target.join(entry.file_name())).at("move", entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn restore_instructions(dir: &CliqDir, archived: &Utf8Path) -> Result<(), FsError> {

@@ -176,6 +176,18 @@ impl CliqDir {
         self.root.join("messages")
     }
 
+    /// The claim and the outcome of a notification with an id.
+    #[must_use]
+    pub fn notice_file(&self, id: &str) -> Utf8PathBuf {
+        self.messages().join(format!("_notice-{id}.json"))
+    }
+
+    /// Records of the reviews of the run (SPEC section 16). Those of earlier runs are in directories below it.
+    #[must_use]
+    pub fn reviews(&self) -> Utf8PathBuf {
+        self.root.join("reviews")
+    }
+
     /// Role files as assembled.
     #[must_use]
     pub fn roles(&self) -> Utf8PathBuf {

@@ -223,8 +223,9 @@ proptest! {
         for pick in picks {
             let body = match pick {
                 0 => ChannelBody::Ok,
-                1 => ChannelBody::Progress { message: Some("x".into()), usage: None },
+                1 => ChannelBody::Progress { message: Some("x".into()), usage: None, review: None },
                 2 => ChannelBody::Notify(NotifyRequest {
+                    id: None,
                     agent: "slack".into(), channel: None, event: "e".into(), payload: None, extra: Object::new() }),
                 3 => ChannelBody::Complete { result: None },
                 _ => ChannelBody::Error { error: "e".into(), usage: None },

@@ -36,6 +36,7 @@ use crate::journal::{Journal, JournalWriter};
 use crate::plan::{Durability, RunPlan};
 use crate::view::RunView;
 use agent::AgentRun;
+pub use commands::repositories;
 use message::Activation;
 pub(crate) use recovery::put_earlier_run_aside;
 use shared::{Message, Shared, Wakers};
@@ -78,6 +79,8 @@ pub(crate) enum Opening {
 const CONTROL_POLL: Duration = Duration::from_millis(250);
 /// How long the team of a team phase may take where the phase says nothing.
 const TEAM_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long the agent of a human gate may take. `review.timeout` is at most ten years.
+const REVIEW_LIMIT: Duration = Duration::from_secs(3651 * 24 * 3600);
 /// How long deliveries may still take when the run is over.
 const LAST_NOTIFICATIONS: Duration = Duration::from_secs(10);
 /// As [`LAST_NOTIFICATIONS`], after a request to cancel.
@@ -215,6 +218,10 @@ impl Driver {
                 Some(message) = self.inbox.recv() => self.received(message),
                 () = self.cancel.cancelled(), if !cancelled => {
                     cancelled = true;
+                    // Agents that are asked to end see why (seed 000).
+                    if let Err(error) = write_status(self.shared.dir(), PipelineStatus::Cancelled) {
+                        self.cannot_record(&error);
+                    }
                     self.happened(RunEvent::CancelRequested { by: "a signal".to_owned() });
                 }
                 () = control.notified() => look = true,
@@ -510,7 +517,14 @@ impl Driver {
         let gate = match self.pipeline.gate(id) {
             Some(gate) => {
                 let context = gate_files::write_context(shared.dir(), shared.workflow(), id, gate)?;
-                Some(message::gate_dispatch(gate, context, rejected))
+                let review = match message::review(&shared, phase) {
+                    Ok(review) => review.map(|review| (review, self.pipeline.evaluation(id))),
+                    Err(reason) => {
+                        shared.send(work_failed(phase, reason));
+                        return Ok(());
+                    }
+                };
+                Some(message::gate_dispatch(gate, context, rejected, review))
             }
             None => None,
         };
@@ -527,6 +541,8 @@ impl Driver {
         let usual = match phase.kind {
             // Its own phases have limits of their own.
             PhaseKind::Team => TEAM_TIMEOUT,
+            // The review has a deadline of its own, which ends it with a verdict.
+            PhaseKind::Hug => REVIEW_LIMIT,
             _ if gate.is_some() => timing.gate_agent_timeout,
             _ => timing.phase_timeout,
         };
@@ -543,7 +559,7 @@ impl Driver {
             message_file: shared.dir().messages().join(format!("{}.{iteration}.json", phase.name)),
             log: shared.dir().phase_log(&phase.name, iteration),
             phase: phase.name.clone(),
-            limit: phase.timeout.unwrap_or(usual),
+            limit: if phase.kind == PhaseKind::Hug { usual } else { phase.timeout.unwrap_or(usual) },
             agent,
             iteration,
             kill_grace,

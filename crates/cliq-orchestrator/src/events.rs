@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use cliq_fs::PipelineStatus;
-use cliq_protocol::{Budget, CommandResult, Outcome, PhaseKind, PhaseName, Timestamp, Usage, Verdict};
+use cliq_protocol::{
+    Budget, CommandResult, Outcome, PhaseKind, PhaseName, Timestamp, Usage, Verdict, WaitingReview,
+};
 use cliq_workflow::ValidatedWorkflow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -137,6 +139,15 @@ pub enum RunEvent {
         /// Whether the report came with the terminal message.
         #[serde(rename = "final")]
         is_final: bool,
+    },
+    /// A phase waits for a person's review, or for fewer people than before (SPEC section 16).
+    ReviewWaits {
+        /// The phase.
+        phase: PhaseName,
+        /// As in `PhaseStarted`.
+        iteration: u32,
+        /// The review.
+        review: WaitingReview,
     },
     /// A notification was asked for.
     NotifyRequested {
@@ -429,6 +440,13 @@ impl RunEvent {
                 format!("{phase}: {} of {} commands passed", results.len() - failed, results.len())
             }
             Self::Progress { phase, message } => format!("{phase}: {message}"),
+            Self::ReviewWaits { phase, review, .. } => {
+                let (who, until) = (review.reviewers.join(", "), review.until.as_str());
+                format!(
+                    "{phase}: waits for a review by {who}, until {until} (`cliq review show {}`)",
+                    review.id
+                )
+            }
             Self::UsageReported { phase, usage, .. } => {
                 let cost = usage.cost_usd.map(|cost| format!(", {cost:.4} USD")).unwrap_or_default();
                 format!("{phase}: {} tokens in, {} out so far{cost}", usage.tokens_in, usage.tokens_out)
@@ -475,6 +493,7 @@ impl RunEvent {
             | Self::CommandsFinished { phase, .. }
             | Self::Progress { phase, .. }
             | Self::UsageReported { phase, .. }
+            | Self::ReviewWaits { phase, .. }
             | Self::AgentCompleted { phase, .. }
             | Self::WorkFailed { phase, .. }
             | Self::Verdict { gate: phase, .. }

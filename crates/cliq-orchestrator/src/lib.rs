@@ -27,6 +27,7 @@ mod view;
 
 pub use agents::{AgentCommand, Agents};
 pub use dead_run::end_dead_run;
+pub use driver::repositories;
 pub use engine::{Amount, Effect, Input, Limits, PhaseState, Pipeline, Report};
 pub use events::{JOURNAL_VERSION, Record, RecordedBudgets, RunEvent};
 pub use journal::{Journal, JournalError, JournalFollower, JournalUpdate};

@@ -56,6 +56,8 @@ pub enum Durability {
 
 /// The agent of team phases: it runs the whole team of `.cliq/teams/<phase>/`.
 const TEAM_AGENT: &str = "team";
+/// The agent of human gates: it makes a review and waits for its decision.
+const REVIEW_AGENT: &str = "hug";
 
 /// What a run is part of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +159,8 @@ impl RunPlan {
         match phase.kind {
             PhaseKind::Standard | PhaseKind::Gate => phase.agent.as_deref().or(self.default_agent.as_deref()),
             PhaseKind::Team => Some(TEAM_AGENT),
-            PhaseKind::Hug | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push => None,
+            PhaseKind::Hug => Some(REVIEW_AGENT),
+            PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push => None,
         }
     }
 
@@ -194,7 +197,7 @@ impl RunPlan {
 
     fn check_phase(&self, phase: &Phase, has_env: &dyn Fn(&str) -> bool, problems: &mut Vec<String>) {
         let name = &phase.name;
-        if matches!(phase.kind, PhaseKind::Hug | PhaseKind::Pull | PhaseKind::Push) {
+        if matches!(phase.kind, PhaseKind::Pull | PhaseKind::Push) {
             problems.push(format!(
                 "phase `{name}` is of type `{}`, which this version of cliq validates but cannot run yet: remove the phase or wait for a version that can",
                 phase.kind

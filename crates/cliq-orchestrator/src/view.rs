@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use cliq_fs::PipelineStatus;
-use cliq_protocol::{CommandResult, PhaseKind, PhaseName, Verdict};
+use cliq_protocol::{CommandResult, PhaseKind, PhaseName, Verdict, WaitingReview};
 use cliq_workflow::ValidatedWorkflow;
 use serde::Serialize;
 
 use crate::events::{Record, RunEvent};
+use crate::journal::Journal;
 use crate::usage::UsageSummary;
 
 /// Where a phase stands, for people.
@@ -88,6 +89,9 @@ pub struct PhaseView {
     /// The usage of its agents; `None` where none was reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSummary>,
+    /// The review that it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<WaitingReview>,
     /// The usage of its earlier activations.
     #[serde(skip)]
     settled_usage: UsageSummary,
@@ -146,6 +150,14 @@ impl RunView {
         }
     }
 
+    /// The run of a journal.
+    #[must_use]
+    pub fn of(journal: &Journal) -> Self {
+        let mut view = Self::empty();
+        journal.records.iter().for_each(|record| view.apply(record));
+        view
+    }
+
     /// A phase.
     #[must_use]
     pub fn find(&self, name: &PhaseName) -> Option<&PhaseView> {
@@ -190,6 +202,7 @@ impl RunView {
                 self.ended_ms = None;
                 for phase in &mut self.phases {
                     phase.running_since_ms = None;
+                    phase.review = None;
                     match phase.status {
                         PhaseStatus::Running | PhaseStatus::Escalated | PhaseStatus::Stopped => {
                             phase.status = PhaseStatus::Pending;
@@ -239,11 +252,13 @@ impl PhaseView {
             output_tail: None,
             log_file: None,
             usage: None,
+            review: None,
             settled_usage: UsageSummary::default(),
         }
     }
 
     fn rest(&mut self, now: Option<i64>) {
+        self.review = None;
         if let Some(since) = self.running_since_ms.take() {
             self.duration_ms += now.map_or(0, |now| (now - since).max(0));
         }
@@ -268,8 +283,14 @@ impl PhaseView {
                 self.usage = Some(summary);
             }
             RunEvent::Progress { message, .. } => self.message = Some(message.clone()),
+            RunEvent::ReviewWaits { review, .. } => {
+                self.message = Some(format!("waits for a review by {}", review.reviewers.join(", ")));
+                self.review = Some(review.clone());
+            }
+            RunEvent::AgentCompleted { .. } => self.review = None,
             RunEvent::CommandsFinished { results, .. } => self.commands.clone_from(results),
             RunEvent::WorkFailed { output_tail, log_file, .. } => {
+                self.review = None;
                 self.output_tail.clone_from(output_tail);
                 self.log_file.clone_from(log_file);
             }

@@ -84,6 +84,7 @@ fn agents(host: &Host, workflow: Option<&ValidatedWorkflow>, settings: &Settings
         };
     }
     agents = agents.with("team", host.cliq(&["agent", "team"]));
+    agents = agents.with("hug", host.cliq(&["agent", "review"]));
     for (name, command) in installed(host) {
         agents = agents.with(name, command);
     }

@@ -27,6 +27,7 @@ mod project;
 mod registry;
 mod requirement;
 mod rerun_rules;
+mod reviews;
 mod run_plan;
 mod status;
 mod task_events;
@@ -51,6 +52,10 @@ pub use plan_agents::{SettingsPlanAgents, plan_config};
 pub use plan_commands::PlanCommandError;
 pub use project::Project;
 pub use rerun_rules::{Rerun, rerun_rule};
+pub use reviews::{
+    KeptReview, PageAddress, RecordCheck, ReviewBackend, ServerReviews, check_record, kept_review,
+    kept_reviews, review_agent, settle, settled_notices,
+};
 pub use run_plan::{RunOptions, timing};
 pub use status::{PhaseRow, RunState, RunStatus};
 pub use task_events::task_event;

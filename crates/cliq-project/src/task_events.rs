@@ -5,7 +5,7 @@ use cliq_protocol::PhaseName;
 use serde_json::{Value, json};
 
 /// A line of the journal as a JSON object. A verdict gets the commands that it was based on, a completed phase its kind, iteration
-/// and outcome. `view` is the run after the event.
+/// and outcome. An event of a run that waits for a review says so (`input_required`). `view` is the run after the event.
 #[must_use]
 pub fn task_event(record: &Record, view: &RunView) -> Value {
     let mut event: Value = serde_json::from_slice(&record.encode()).unwrap_or_default();
@@ -22,6 +22,10 @@ pub fn task_event(record: &Record, view: &RunView) -> Value {
             }
         }
         _ => {}
+    }
+    // For the caller the whole task waits, even while other phases work.
+    if view.phases.iter().any(|phase| phase.review.is_some()) {
+        event["input_required"] = true.into();
     }
     event
 }

@@ -54,6 +54,10 @@ fn run_team(
     plan.budget = within(plan.budget, ctx.team().map(|team| team.budget).unwrap_or_default(), &earlier);
     let reporter = ctx.reporter().clone();
     let view = execute(plan, &start, &mut |record, view| {
+        if let RunEvent::ReviewWaits { review, .. } = &record.event {
+            // As for progress: the end of the phase would fail too.
+            let _ = reporter.review(record.event.describe(), review);
+        }
         report(&reporter, record);
         if matches!(record.event, RunEvent::UsageReported { .. })
             && let Some(usage) = view.usage()

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fields::Fields;
+use crate::review::WaitingReview;
 use crate::{DecodeError, FieldError, Object, Timestamp, Usage, VERSION};
 
 /// What an agent was dispatched for. Channel messages echo it.
@@ -58,6 +59,8 @@ pub enum ChannelBody {
         message: Option<String>,
         /// The usage of this activation so far (SPEC section 14).
         usage: Option<Box<Usage>>,
+        /// The review that the agent waits for (SPEC section 16).
+        review: Option<Box<WaitingReview>>,
     },
     /// A request to deliver a notification.
     Notify(NotifyRequest),
@@ -78,6 +81,8 @@ pub enum ChannelBody {
 /// The `result` of a notify message: who is to deliver what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NotifyRequest {
+    /// The id of the notification, where the agent gives it one: it is delivered at most once in a run. Letters, digits and `-`.
+    pub id: Option<String>,
     /// The agent that delivers, such as `slack`.
     pub agent: String,
     /// Where to, in that agent's terms.
@@ -138,7 +143,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<S
 impl From<MessageFields> for ChannelMessage {
     fn from(usual: MessageFields) -> Self {
         let StatusField::Progress = usual.status;
-        let body = ChannelBody::Progress { message: usual.message, usage: None };
+        let body = ChannelBody::Progress { message: usual.message, usage: None, review: None };
         Self { ts: Timestamp::from_text(usual.ts), dispatch: usual.dispatch, body, extra: Object::new() }
     }
 }
@@ -181,9 +186,11 @@ impl ChannelMessage {
             Some("ok") => ChannelBody::Ok,
             Some("progress") => {
                 let usage = fields.take("usage").map(|usage| Usage::read(usage, "usage")).transpose()?;
+                let review = fields.take("review").map(WaitingReview::read).transpose()?;
                 ChannelBody::Progress {
                     message: fields.optional_text("message")?,
                     usage: usage.map(Box::new),
+                    review: review.map(Box::new),
                 }
             }
             Some("notify") => {
@@ -212,12 +219,15 @@ impl ChannelMessage {
         map.insert("status".into(), self.body.status().into());
         match &self.body {
             ChannelBody::Ok => {}
-            ChannelBody::Progress { message, usage } => {
+            ChannelBody::Progress { message, usage, review } => {
                 if let Some(message) = message {
                     map.insert("message".into(), message.as_str().into());
                 }
                 if let Some(usage) = usage {
                     map.insert("usage".into(), usage.to_value());
+                }
+                if let Some(review) = review {
+                    map.insert("review".into(), review.to_value());
                 }
             }
             ChannelBody::Notify(request) => {
@@ -270,6 +280,7 @@ impl NotifyRequest {
     fn read(value: Value) -> Result<Self, FieldError> {
         let mut fields = Fields::new(value, "result")?;
         Ok(Self {
+            id: fields.optional_text("id")?,
             agent: fields.text("agent")?,
             channel: fields.optional_text("channel")?,
             event: fields.text("event")?,
@@ -280,6 +291,9 @@ impl NotifyRequest {
 
     fn to_value(&self) -> Value {
         let mut map = self.extra.clone();
+        if let Some(id) = &self.id {
+            map.insert("id".into(), id.as_str().into());
+        }
         map.insert("agent".into(), self.agent.as_str().into());
         if let Some(channel) = &self.channel {
             map.insert("channel".into(), channel.as_str().into());

@@ -13,13 +13,17 @@
 
 mod channel;
 mod check;
+mod duration;
 mod envelope;
 mod error;
 mod fields;
+mod form;
 mod kind;
 mod message;
 mod name;
 mod order;
+mod review;
+mod reviewers;
 mod stream;
 mod time;
 mod usage;
@@ -27,8 +31,10 @@ mod verdict;
 
 pub use channel::{ChannelBody, ChannelMessage, DispatchType, NotifyRequest};
 pub use check::{CommandResult, HistoryEntry};
+pub use duration::{format_duration, parse_duration};
 pub use envelope::{Body, Envelope, GateData};
 pub use error::{DecodeError, FieldError};
+pub use form::{Form, FormField, FormFieldType};
 pub use kind::{EnvelopeType, PhaseKind};
 pub use message::{
     AgentMessage, Dispatch, GateDispatch, Incoming, NotifyDetails, NotifyDispatch, Outgoing, PhaseDispatch,
@@ -36,6 +42,8 @@ pub use message::{
 };
 pub use name::{MAX_PHASE_NAME_LEN, NameError, PhaseName};
 pub use order::{ChannelOrder, OrderState, OrderViolation};
+pub use review::{REVIEW_TIMEOUT, ReviewSpec, WaitingReview};
+pub use reviewers::{MAX_REVIEWER_LEN, Policy, Reviewers};
 pub use stream::{Line, LineFault, MAX_LINE_BYTES, StreamDecoder};
 pub use time::Timestamp;
 pub use usage::{Budget, Price, Usage};

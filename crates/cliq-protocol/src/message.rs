@@ -152,7 +152,11 @@ pub struct GateDispatch {
     /// Why the last answer to this very evaluation was no valid verdict, where that happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
-    /// The `review` block of a human gate.
+    /// Which evaluation of the phase this is in the whole run, from 1: unlike `iteration`, it does not begin again where the phase does.
+    /// Only for human gates: a review belongs to one evaluation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<u32>,
+    /// The `review` block of a human gate, with its templates replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Value>,
 }

@@ -3,8 +3,8 @@
 
 use cliq_protocol::{
     AgentMessage, Body, ChannelBody, ChannelMessage, ChannelOrder, CommandResult, DispatchType, Envelope,
-    GateData, Line, NotifyRequest, Object, OrderState, Outcome, PhaseName, StreamDecoder, Timestamp, Usage,
-    Verdict,
+    Form, GateData, Line, NotifyRequest, Object, OrderState, Outcome, PhaseName, StreamDecoder, Timestamp,
+    Usage, Verdict, WaitingReview,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -89,14 +89,41 @@ fn usage() -> impl Strategy<Value = Usage> {
     )
 }
 
+fn waiting() -> impl Strategy<Value = WaitingReview> {
+    let times =
+        (".*", ".*").prop_map(|(since, until)| (Timestamp::from_text(since), Timestamp::from_text(until)));
+    let form = prop_oneof![
+        Just(Form::default()),
+        ".*".prop_map(|label| {
+            let field =
+                serde_json::json!([{"name": "a", "label": label, "type": "boolean", "default": true}]);
+            Form::from_value(field, "inputs").expect("a form")
+        }),
+    ];
+    (".*", vec(".*", 0..3), times, option::of(".*"), vec(phase_name(), 0..3), form).prop_map(
+        |(id, reviewers, (since, until), page, route_targets, inputs)| WaitingReview {
+            id,
+            reviewers,
+            since,
+            until,
+            page,
+            route_targets,
+            inputs,
+        },
+    )
+}
+
 fn body() -> impl Strategy<Value = ChannelBody> {
     prop_oneof![
         Just(ChannelBody::Ok),
-        (option::of(".*"), option::of(usage()))
-            .prop_map(|(message, usage)| ChannelBody::Progress { message, usage: usage.map(Box::new) }),
-        (".*", option::of(".*"), ".*", option::of(value()), extra()).prop_map(
-            |(agent, channel, event, payload, extra)| {
-                ChannelBody::Notify(NotifyRequest { agent, channel, event, payload, extra })
+        (option::of(".*"), option::of(usage()), option::of(waiting())).prop_map(
+            |(message, usage, review)| {
+                ChannelBody::Progress { message, usage: usage.map(Box::new), review: review.map(Box::new) }
+            }
+        ),
+        (option::of(".*"), ".*", option::of(".*"), ".*", option::of(value()), extra()).prop_map(
+            |(id, agent, channel, event, payload, extra)| {
+                ChannelBody::Notify(NotifyRequest { id, agent, channel, event, payload, extra })
             }
         ),
         option::of(value()).prop_map(|result| ChannelBody::Complete { result }),

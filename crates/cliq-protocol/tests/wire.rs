@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use cliq_protocol::{
-    AgentMessage, ChannelBody, ChannelMessage, CommandResult, DispatchType, Envelope, GateData,
-    NotifyRequest, PhaseName, StreamDecoder, Timestamp, Usage, Verdict,
+    AgentMessage, ChannelBody, ChannelMessage, CommandResult, DispatchType, Envelope, Form, GateData,
+    NotifyRequest, PhaseName, ReviewSpec, StreamDecoder, Timestamp, Usage, Verdict, WaitingReview,
 };
 use serde_json::{Value, json};
 
@@ -110,10 +110,20 @@ fn written_formats_are_pinned() {
         cost_usd: Some(0.0081),
         ..Usage::default()
     };
+    let waiting = WaitingReview {
+        id: "0123456789abcdef0123456789abcdef".into(),
+        reviewers: vec!["ann".into()],
+        since: Timestamp::from_unix_millis(0),
+        until: Timestamp::from_unix_millis(86_400_000),
+        page: Some("http://localhost:4100/reviews/0123456789abcdef0123456789abcdef".into()),
+        route_targets: vec![name("developer")],
+        inputs: Form::from_value(json!([{"name": "version", "required": true}]), "inputs").unwrap(),
+    };
     let bodies = [
         ChannelBody::Ok,
-        ChannelBody::Progress { message: Some("half\nway".into()), usage: None },
+        ChannelBody::Progress { message: Some("half\nway".into()), usage: None, review: None },
         ChannelBody::Notify(NotifyRequest {
+            id: None,
             agent: "slack".into(),
             channel: Some("elan".into()),
             event: "hug_review".into(),
@@ -121,8 +131,21 @@ fn written_formats_are_pinned() {
             extra: Default::default(),
         }),
         ChannelBody::Complete { result: Some(json!({"verdict": Verdict::pass("green").to_value()})) },
-        ChannelBody::Progress { message: None, usage: Some(Box::new(usage.clone())) },
+        ChannelBody::Progress { message: None, usage: Some(Box::new(usage.clone())), review: None },
         ChannelBody::Error { error: "no model".into(), usage: None },
+        ChannelBody::Progress {
+            message: Some("waits for ann".into()),
+            usage: None,
+            review: Some(Box::new(waiting)),
+        },
+        ChannelBody::Notify(NotifyRequest {
+            id: Some("n-1".into()),
+            agent: "webhook".into(),
+            channel: None,
+            event: "hug_reminder".into(),
+            payload: None,
+            extra: Default::default(),
+        }),
         ChannelBody::Error { error: "no verdict".into(), usage: Some(Box::new(usage)) },
     ];
     let ts = Timestamp::from_unix_millis(1_780_034_654_222);
@@ -183,4 +206,44 @@ fn phase_names_are_path_segments() {
     for bad in ["", "-a", "a-", "_a", "a_", "A", "a--b", "a b", "a/b", "..", "ü", "a\n", &"x".repeat(65)] {
         assert!(PhaseName::parse(bad).is_err(), "{bad:?}");
     }
+}
+
+#[test]
+fn review_blocks() {
+    let read = |block: serde_json::Value| ReviewSpec::from_value(block).map(|spec| spec.to_value());
+    insta::assert_json_snapshot!(
+        "review_block",
+        read(json!({
+            "reviewer": ["ann", {"policy": "all", "members": ["bob", {"members": ["cleo", "dan"]}]}, "eve"],
+            "artifacts": "docs/*.md", "timeout": "48h", "remind_every": "90m",
+            "inputs": [
+                {"name": "version", "label": "Version", "required": true, "help": "As in the tag."},
+                {"name": "count", "type": "number", "default": "3"},
+                {"name": "sure", "type": "boolean", "default": "yes"},
+                {"name": "channel", "choices": ["stable", "beta"], "default": "beta"},
+                {"name": "notes", "type": "textarea"},
+            ],
+        }))
+        .unwrap()
+    );
+    assert_eq!(read(json!({"reviewer": "ann"})).unwrap(), json!({"reviewer": "ann", "timeout": "1d"}));
+    let wrong = [
+        json!({}),
+        json!({"reviewer": []}),
+        json!({"reviewer": " "}),
+        json!({"reviewer": 7}),
+        json!({"reviewer": {"policy": "most", "members": ["a"]}}),
+        json!({"reviewer": {"policy": "any"}}),
+        json!({"reviewer": {"members": ["a"], "channels": []}}),
+        json!({"reviewer": "a", "timeout": "soon"}),
+        json!({"reviewer": "a", "artifacts": [1]}),
+        json!({"reviewer": "a", "inputs": [{"name": "Big"}]}),
+        json!({"reviewer": "a", "inputs": [{"name": "a"}, {"name": "a"}]}),
+        json!({"reviewer": "a", "inputs": [{"name": "a", "type": "select"}]}),
+        json!({"reviewer": "a", "inputs": [{"name": "a", "type": "number", "default": "x"}]}),
+        json!({"reviewer": "a", "inputs": [{"name": "a", "kind": "text"}]}),
+        json!({"reviewer": "a", "who": "b"}),
+    ];
+    let said: Vec<String> = wrong.into_iter().map(|block| read(block).unwrap_err().to_string()).collect();
+    insta::assert_snapshot!("review_block_errors", said.join("\n"));
 }

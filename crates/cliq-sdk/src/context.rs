@@ -7,11 +7,11 @@ use std::ops::Deref;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, read_handoff, read_if_exists, write_handoff, write_handoffs};
 use cliq_protocol::{
-    AgentMessage, Body, CommandResult, Envelope, EnvelopeType, GateData, GateDispatch, HistoryEntry,
-    NotifyDetails, NotifyRequest, Object, Outcome, PhaseDispatch, PhaseInfo, PhaseName, TeamDispatch, Usage,
-    Verdict,
+    AgentMessage, Body, CommandResult, Envelope, EnvelopeType, FieldError, GateData, GateDispatch,
+    HistoryEntry, NotifyDetails, NotifyRequest, Object, Outcome, PhaseDispatch, PhaseInfo, PhaseName,
+    ReviewSpec, TeamDispatch, Usage, Verdict,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{Completion, Handoff, Received, Reporter, SdkError};
 
@@ -176,6 +176,7 @@ impl PhaseContext {
         payload: Value,
     ) -> Result<(), SdkError> {
         self.reporter.notify(NotifyRequest {
+            id: None,
             agent: agent.to_owned(),
             channel: channel.map(str::to_owned),
             event: event.to_owned(),
@@ -316,15 +317,23 @@ impl GateContext {
         self.gate().and_then(|gate| gate.rejected.as_deref())
     }
 
+    /// The `review` block of a human gate, and the number of this evaluation in the whole run.
+    ///
+    /// # Errors
+    /// The message has none, or it cannot be read.
+    pub fn review(&self) -> Result<(ReviewSpec, u32), FieldError> {
+        let gate = self.gate();
+        let block = gate.and_then(|gate| gate.review.clone()).unwrap_or_default();
+        let evaluation = gate.and_then(|gate| gate.evaluation).unwrap_or_else(|| self.iteration());
+        Ok((ReviewSpec::from_value(block)?, evaluation))
+    }
+
     /// PASS. The verdict goes to every phase that waits for the gate.
     ///
     /// # Errors
     /// A channel cannot be written.
     pub fn pass(&self, reason: impl Into<String>) -> Result<Completion, SdkError> {
-        let verdict = Verdict::pass(reason);
-        let channels = self.dispatch.outgoing.iter().map(|channel| channel.dir.as_path());
-        write_handoffs(channels, &self.gate_envelope(verdict.clone()))?;
-        Ok(completion(&verdict))
+        self.decide(&Verdict::pass(reason))
     }
 
     /// ROUTE: `target` works again. The verdict goes to it.
@@ -336,16 +345,12 @@ impl GateContext {
             let known = names(self.route_targets().iter());
             return Err(SdkError::RouteTarget { target: target.to_owned(), known });
         };
-        let verdict = Verdict::route(target.clone(), reason);
-        let channels = self.message.cliq_dir.join("channels");
-        let channel = channels.join(format!("{}--{target}", self.dispatch.phase.name));
-        write_handoff(&channel, &self.gate_envelope(verdict.clone()))?;
-        Ok(completion(&verdict))
+        self.decide(&Verdict::route(target.clone(), reason))
     }
 
     /// ESCALATE: a person is needed.
     pub fn escalate(&self, reason: impl Into<String>) -> Completion {
-        completion(&Verdict::escalate(reason))
+        completion(&Verdict::escalate(reason), &Object::new())
     }
 
     /// Renders any verdict.
@@ -353,28 +358,50 @@ impl GateContext {
     /// # Errors
     /// As for [`Self::pass`] and [`Self::route`].
     pub fn decide(&self, verdict: &Verdict) -> Result<Completion, SdkError> {
-        let reason = verdict.reason.clone().unwrap_or_default();
-        match &verdict.outcome {
-            Outcome::Pass => self.pass(reason),
-            Outcome::Route(target) => self.route(target.as_str(), reason),
-            Outcome::Escalate => Ok(self.escalate(reason)),
-        }
+        self.decide_with(verdict, &Object::new())
     }
 
-    fn gate_envelope(&self, verdict: Verdict) -> Envelope {
+    /// Renders a verdict with more data: fields beside `verdict` in the handoff, and in the result.
+    ///
+    /// # Errors
+    /// As for [`Self::pass`] and [`Self::route`].
+    pub fn decide_with(&self, verdict: &Verdict, data: &Object) -> Result<Completion, SdkError> {
+        let envelope = self.gate_envelope(verdict.clone(), data.clone());
+        match &verdict.outcome {
+            Outcome::Pass => {
+                let channels = self.dispatch.outgoing.iter().map(|channel| channel.dir.as_path());
+                write_handoffs(channels, &envelope)?;
+            }
+            Outcome::Route(target) => {
+                if !self.route_targets().contains(target) {
+                    let known = names(self.route_targets().iter());
+                    return Err(SdkError::RouteTarget { target: target.to_string(), known });
+                }
+                let channels = self.message.cliq_dir.join("channels");
+                let channel = channels.join(format!("{}--{target}", self.dispatch.phase.name));
+                write_handoff(&channel, &envelope)?;
+            }
+            Outcome::Escalate => {}
+        }
+        Ok(completion(verdict, data))
+    }
+
+    fn gate_envelope(&self, verdict: Verdict, extra: Object) -> Envelope {
         let data = GateData {
             verdict,
             checks: self.checks().to_vec(),
             iteration: self.iteration(),
             max_iterations: self.max_iterations(),
-            extra: Object::new(),
+            extra,
         };
         Envelope::gate(self.dispatch.phase.name.clone(), self.dispatch.phase.agent.clone(), data)
     }
 }
 
-fn completion(verdict: &Verdict) -> Completion {
-    Completion::new(Some(json!({ "verdict": verdict.to_value() })))
+fn completion(verdict: &Verdict, data: &Object) -> Completion {
+    let mut result = data.clone();
+    result.insert("verdict".to_owned(), verdict.to_value());
+    Completion::new(Some(Value::Object(result)))
 }
 
 /// For an agent that delivers a notification.

@@ -4,7 +4,9 @@ use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cliq_fs::{FsError, HandoffError, SignalWriteError, SignalWriter};
-use cliq_protocol::{AgentMessage, ChannelBody, DecodeError, NotifyRequest, OrderState, Usage};
+use cliq_protocol::{
+    AgentMessage, ChannelBody, DecodeError, NotifyRequest, OrderState, Usage, WaitingReview,
+};
 use serde_json::Value;
 
 /// What can go wrong in an agent, apart from its work.
@@ -60,7 +62,7 @@ impl Reporter {
     /// # Errors
     /// The agent has completed already, or the channel cannot be written.
     pub fn progress(&self, message: impl Into<String>) -> Result<(), SdkError> {
-        self.write(ChannelBody::Progress { message: Some(message.into()), usage: None })
+        self.write(ChannelBody::Progress { message: Some(message.into()), usage: None, review: None })
     }
 
     /// Reports the usage of language models of this activation so far. A later report replaces an earlier one. The
@@ -69,7 +71,20 @@ impl Reporter {
     /// # Errors
     /// The agent has completed already, or the channel cannot be written.
     pub fn usage(&self, usage: &Usage) -> Result<(), SdkError> {
-        self.write(ChannelBody::Progress { message: None, usage: Some(Box::new(usage.clone())) })
+        self.write(ChannelBody::Progress {
+            message: None,
+            usage: Some(Box::new(usage.clone())),
+            review: None,
+        })
+    }
+
+    /// Reports the review that the agent waits for, and again when fewer people are waited for.
+    ///
+    /// # Errors
+    /// The agent has completed already, or the channel cannot be written.
+    pub fn review(&self, message: impl Into<String>, review: &WaitingReview) -> Result<(), SdkError> {
+        let (message, review) = (Some(message.into()), Some(Box::new(review.clone())));
+        self.write(ChannelBody::Progress { message, usage: None, review })
     }
 
     /// Asks the orchestrator to deliver a notification.

@@ -212,6 +212,7 @@ proptest! {
                 0 => drop(reporter.progress("p")),
                 1 => drop(session.reporter().progress("q")),
                 _ => drop(reporter.notify(NotifyRequest {
+                    id: None,
                     agent: "slack".into(), channel: None, event: "e".into(), payload: None, extra: Object::new() })),
             }
         }

@@ -11,6 +11,7 @@ mod agent;
 mod builder;
 mod card;
 mod events_file;
+mod follow_up;
 mod http_json;
 mod json_rpc;
 mod mesh;

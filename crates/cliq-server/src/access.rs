@@ -7,7 +7,7 @@ mod host;
 
 pub(crate) use caller::{Admin, Caller, Reader, Runner, Via};
 pub(crate) use gatekeeper::{Gatekeeper, SESSION};
-pub(crate) use guard::guard;
+pub(crate) use guard::{guard, header_text, is_own_origin, protect};
 pub(crate) use host::AllowedHosts;
 
 /// The path of the link that signs a browser in: `?code=` has a token that works once.

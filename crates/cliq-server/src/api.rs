@@ -11,6 +11,7 @@ mod logs;
 mod meshes;
 mod plans;
 mod pushes;
+mod reviews;
 mod runs;
 mod signals;
 mod teams;
@@ -60,6 +61,7 @@ pub(crate) const MAX_BODY: usize = 4 << 20;
         (name = "runs", description = "Start, follow and steer runs."),
         (name = "instances", description = "Registered projects."),
         (name = "teams", description = "Teams that can run."),
+        (name = "reviews", description = "What waits for a person, and the decision."),
         (name = "plans", description = "Plans, which outlive a run, and signals to them."),
         (name = "server", description = "Tokens, usage, health.")
     )
@@ -108,6 +110,11 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(signals::emit))
         .routes(routes!(signals::get))
         .routes(routes!(signals::retry))
+        .routes(routes!(reviews::list))
+        .routes(routes!(reviews::get, reviews::create))
+        .routes(routes!(reviews::content))
+        .routes(routes!(reviews::decide))
+        .routes(routes!(reviews::update))
         .routes(routes!(meshes::list))
         .routes(routes!(usage::usage))
         .routes(routes!(tokens::list, tokens::create))
@@ -129,7 +136,8 @@ fn complete(mut openapi: OpenApi) -> OpenApi {
     let components = openapi.components.get_or_insert_default();
     components.schemas.insert("Problem".to_owned(), <Problem as PartialSchema>::schema());
     let items = openapi.paths.paths.values_mut();
-    let operations = items.flat_map(|item| [&mut item.get, &mut item.post, &mut item.delete]).flatten();
+    let operations =
+        items.flat_map(|item| [&mut item.get, &mut item.post, &mut item.put, &mut item.delete]).flatten();
     for (status, response) in operations.flat_map(|operation| &mut operation.responses.responses) {
         if let RefOr::T(response) = response
             && response.description.is_empty()

@@ -6,6 +6,7 @@ use std::time::Instant;
 use cliq_gateway::Store;
 use cliq_lifecycle::Plans;
 use cliq_project::Project;
+use cliq_review::StoredReviews;
 use cliq_runs::{Run, RunId, RunStore, TaskStore};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +26,7 @@ pub(crate) struct App {
     pub(crate) runs: Arc<dyn RunStore>,
     pub(crate) tasks: Arc<dyn TaskStore>,
     pub(crate) signals: Arc<dyn Store>,
+    pub(crate) reviews: Arc<StoredReviews>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) supervisor: Supervisor,
     pub(crate) gatekeeper: Gatekeeper,

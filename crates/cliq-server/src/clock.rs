@@ -24,3 +24,8 @@ pub(crate) fn millis(text: &str) -> Option<i64> {
 fn stamp(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
+
+/// Now, for reviews.
+pub(crate) fn review_time() -> cliq_review::Time {
+    cliq_review::Time::from_millis(cliq_fs::now_millis())
+}

@@ -7,6 +7,7 @@
 //! * `hub.rs` gives new events to subscribers.
 //! * `api/` is HTTP for programs, described by OpenAPI; `pages/` is HTML for people.
 //! * `a2a/` makes teams callable by A2A clients.
+//! * `review_pages.rs` serves one review for a run that has no server.
 //! * `access/` decides who may do what; `listener.rs` limits what a connection may cost.
 //!
 //! The library prints nothing and reads neither the environment nor the home directory by itself.
@@ -24,6 +25,7 @@ mod options;
 mod pages;
 mod problem;
 mod project_files;
+mod review_pages;
 mod server;
 mod supervisor;
 mod tail;
@@ -32,6 +34,7 @@ pub use a2a::{A2aOptions, TaskEventsFile, agent_card};
 pub use access::SIGN_IN_PATH;
 pub use api::openapi;
 pub use options::{ServerOptions, TlsFiles};
+pub use review_pages::ReviewPages;
 pub use server::{Server, ServerError};
 
 /// Runs the example of the README as a documentation test.

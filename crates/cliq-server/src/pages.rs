@@ -14,6 +14,7 @@ mod markdown;
 mod new_run;
 mod plans;
 mod projects;
+mod review;
 mod run;
 mod runs;
 mod session;
@@ -37,6 +38,7 @@ use crate::access::{Caller, SIGN_IN_PATH};
 use crate::app::App;
 use crate::problem::Problem;
 pub(crate) use graph::{graph_of_run, graph_of_team};
+pub(crate) use review::{ReviewSite, assets_router, find as find_review, link_router};
 
 /// The routes of the dashboard.
 pub(crate) fn router() -> Router<Arc<App>> {
@@ -49,6 +51,8 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/runs/{id}/logs/{name}", get(log::page))
         .route("/runs/{id}/handoffs/{from}/{to}", get(handoff::page))
         .route("/runs/{id}/files", get(workspace::page))
+        .route("/reviews", get(review::list))
+        .route("/reviews/{id}", get(review::page).post(review::answer))
         .route("/teams", get(teams::list))
         .route("/teams/{scope}/{name}", get(teams::page))
         .route("/plans", get(plans::list))

@@ -25,11 +25,13 @@ pub(crate) fn locate(workspace: &Utf8Path, relative: &str) -> Result<Utf8PathBuf
     if is_hidden(within) { Err(missing()) } else { Ok(found) }
 }
 
-/// Whether a path in the workspace may have secrets: settings of the project.
+/// Whether a path in the workspace may have secrets: settings of the project; messages to agents and their signals, in which links of
+/// reviewers are.
 fn is_hidden(path: &Utf8Path) -> bool {
     let mut parts = path.components().map(|part| part.as_str());
     let in_cliq = parts.any(|part| part == CliqDir::NAME);
-    in_cliq && path.file_name().is_some_and(|name| name.starts_with("settings"))
+    let is_channel = |part: &str| matches!(part, "messages" | "signals");
+    in_cliq && (path.file_name().is_some_and(|name| name.starts_with("settings")) || parts.any(is_channel))
 }
 
 /// Reads a regular file of the workspace.

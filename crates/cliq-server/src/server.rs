@@ -8,6 +8,7 @@ use std::time::Instant;
 use axum::Router;
 use camino::Utf8PathBuf;
 use cliq_gateway::{GatewayError, Store};
+use cliq_review::{ReviewStore, StoredReviews};
 use cliq_runs::{RunStore, TaskStore};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -26,6 +27,8 @@ use crate::options::{ServerOptions, TlsFiles};
 use crate::supervisor::Supervisor;
 use crate::{a2a, api, pages};
 
+/// How long reviews that are over are kept at least. Their records stay in their projects.
+const REVIEWS: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
 /// The fewest characters of `CLIQ_ADMIN_TOKEN`.
 const MIN_ADMIN_TOKEN: usize = 16;
 
@@ -93,7 +96,7 @@ impl Server {
     /// # Errors
     /// The options are insecure, the address is taken, the certificate is wrong, or the database cannot be read. Nothing goes
     /// on then.
-    pub async fn bind<S: RunStore + TaskStore + Store + 'static>(
+    pub async fn bind<S: RunStore + TaskStore + Store + ReviewStore + 'static>(
         options: ServerOptions,
         store: Arc<S>,
         session_token: &str,
@@ -131,6 +134,7 @@ impl Server {
             options,
             runs,
             tasks: store.clone(),
+            reviews: Arc::new(StoredReviews::new(store.clone(), crate::clock::review_time)),
             signals: store,
             hub,
             supervisor,
@@ -164,6 +168,12 @@ impl Server {
             loop {
                 tokio::time::sleep(std::time::Duration::from_secs(60)).await;
                 app.gatekeeper.tidy();
+                let age = app.options.retention.max(REVIEWS);
+                let before = crate::clock::review_time().millis()
+                    - i64::try_from(age.as_millis()).unwrap_or(i64::MAX / 2);
+                if let Err(error) = app.reviews.remove_before(cliq_review::Time::from_millis(before)).await {
+                    tracing::error!(%error, "old reviews cannot be removed; it is tried again");
+                }
             }
         });
         let pushes = tokio::spawn(a2a::deliver(Arc::clone(&self.app)));
@@ -214,6 +224,7 @@ fn router(app: &Arc<App>) -> Router {
     Router::new()
         .merge(api::router())
         .merge(pages::router())
+        .merge(pages::link_router(pages::ReviewSite { reviews: app.reviews.clone(), only: None }))
         .merge(a2a::router())
         .fallback(pages::not_found)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(app), guard))

@@ -1,5 +1,6 @@
 //! Every key there is.
 
+use cliq_review::Directory;
 use cliq_workflow::{nearest, parse_duration};
 use serde_json::Value;
 
@@ -44,10 +45,12 @@ pub enum Kind {
     SecretUrl,
     /// A list of texts.
     List,
-    /// A list of notification channels, `slack:NAME` or `webhook:NAME`.
+    /// A list of notification channels, `slack:NAME`, `email:ADDRESS` or `webhook:NAME`.
     Channels,
     /// A list of meshes. They have secrets: never shown.
     Meshes,
+    /// A list of people and groups who review.
+    Reviewers,
 }
 
 const fn key(path: &'static str, kind: Kind, default: Option<&'static str>, about: &'static str) -> Key {
@@ -328,6 +331,42 @@ pub static KEYS: &[Key] = &[
         "hosts that repositories of tasks may come from, private ones among them; without it, any public host",
     ),
     key(
+        "hug.reviewers",
+        Kind::Reviewers,
+        None,
+        "people who review, and how each is reached: a list of {name, channels}, and of groups {name, members, policy}",
+    ),
+    key(
+        "hug.server_url",
+        Kind::Url,
+        None,
+        "the cliq server that has the reviews of human gates; without it, the local server or the run itself",
+    ),
+    key("hug.token", Kind::Secret, None, "a token of that server, with the scope `run`"),
+    key(
+        "hug.public_url",
+        Kind::Url,
+        None,
+        "the address by which reviewers reach the local server, such as that of a reverse proxy; without it, the one it listens on",
+    ),
+    key("agents.email.host", Kind::Text, None, "the server that mail is given to (SMTP)"),
+    key("agents.email.port", Kind::Count, None, "its port; without it, 587 with STARTTLS and 465 with TLS"),
+    key(
+        "agents.email.security",
+        Kind::Choice(&["starttls", "tls", "none"]),
+        Some("starttls"),
+        "how the connection to it is protected; `none` only for a server on this machine",
+    ),
+    key("agents.email.username", Kind::Text, None, "the user name at that server, if it asks for one"),
+    key("agents.email.password", Kind::Secret, None, "the password of that user"),
+    key("agents.email.from", Kind::Text, None, "the sender of mails, such as `cliq <cliq@example.com>`"),
+    key(
+        "agents.email.ca_file",
+        Kind::Text,
+        None,
+        "a file with certificates (PEM) that are trusted for that server, beside the usual ones",
+    ),
+    key(
         "server.a2a.signing_key",
         Kind::Text,
         None,
@@ -431,7 +470,7 @@ impl Key {
             Kind::List if text.trim_start().starts_with('[') => {
                 serde_json::from_str(text).unwrap_or_else(|_| text.into())
             }
-            Kind::Meshes => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+            Kind::Meshes | Kind::Reviewers => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
             Kind::List | Kind::Channels => Value::Array(list()),
             _ => text.into(),
         };
@@ -457,11 +496,12 @@ impl Key {
             Kind::Url | Kind::SecretUrl => is_url(),
             Kind::List => texts(),
             Kind::Meshes => Mesh::read(value).is_some(),
+            Kind::Reviewers => Directory::from_value(value).is_ok(),
             Kind::Channels => {
                 let channel = |item: &Value| {
                     let text = item.as_str().unwrap_or_default();
                     let (kind, name) = text.split_once(':').unwrap_or((text, "default"));
-                    matches!(kind, "slack" | "webhook") && !name.is_empty()
+                    matches!(kind, "slack" | "webhook" | "email") && !name.is_empty()
                 };
                 value.as_array().is_some_and(|items| items.iter().all(channel))
             }
@@ -491,7 +531,10 @@ impl Kind {
                 "a list of objects with name, type (\"savant\"), url, client_id, client_secret and active"
                     .to_owned()
             }
-            Self::Channels => "a list of channels such as \"slack:NAME\" or \"webhook:NAME\"".to_owned(),
+            Self::Reviewers => {
+                "a list of {\"name\", \"channels\": [\"slack:NAME\", \"email:ADDRESS\"]} and of groups {\"name\", \"members\", \"policy\": \"any\" or \"all\"}, each name once, no group within itself".to_owned()
+            }
+            Self::Channels => "a list of channels such as \"slack:NAME\", \"email:ADDRESS\" or \"webhook:NAME\"".to_owned(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_review::Directory;
 use cliq_workflow::parse_duration;
 use serde_json::{Map, Value};
 
@@ -208,6 +209,13 @@ impl Settings {
     #[must_use]
     pub fn meshes(&self) -> Vec<Mesh> {
         self.value("server.a2a.meshes").as_ref().and_then(Mesh::read).unwrap_or_default()
+    }
+
+    /// The people and groups of `hug.reviewers`.
+    #[must_use]
+    pub fn reviewers(&self) -> Directory {
+        let value = self.value("hug.reviewers");
+        value.as_ref().and_then(|value| Directory::from_value(value).ok()).unwrap_or_default()
     }
 
     /// A list of texts; empty where it is not set.

@@ -1,6 +1,6 @@
-//! The database of cliq: the signal queue, plans, runs with their events, registered projects, tokens (SPEC sections 12 and 15).
+//! The database of cliq: the signal queue, plans, runs with their events, registered projects, tokens, reviews (SPEC sections 12, 15 and 16).
 //!
-//! [`SqlStore`] implements [`cliq_gateway::Store`], [`cliq_runs::RunStore`] and [`cliq_runs::TaskStore`] for SQLite and PostgreSQL with the same statements;
+//! [`SqlStore`] implements [`cliq_gateway::Store`], [`cliq_runs::RunStore`], [`cliq_runs::TaskStore`] and [`cliq_review::ReviewStore`] for SQLite and PostgreSQL with the same statements;
 //! the same tests run on both. No other crate knows SQL.
 //!
 //! Each function is one statement or one transaction: all of it happens, or nothing. A commit is on the disk before it is
@@ -15,6 +15,7 @@ mod plans;
 mod pushes;
 mod queue;
 mod reaper;
+mod reviews;
 mod rows;
 mod run_events;
 mod runs;

@@ -13,6 +13,8 @@ mod postgres_failures;
 mod processes;
 #[path = "store/queue.rs"]
 mod queue;
+#[path = "store/reviews.rs"]
+mod reviews;
 #[path = "store/runs.rs"]
 mod runs;
 #[path = "store/tasks.rs"]
@@ -54,6 +56,9 @@ on_both! {
     tasks::a_message_makes_one_task_of_its_owner,
     tasks::tasks_are_listed_last_changed_first,
     tasks::receivers_are_due_while_events_are_left,
+    reviews::a_review_is_stored_as_it_is,
+    reviews::of_two_answers_at_the_same_moment_one_counts,
+    reviews::lists_and_removal,
     migrations::opening_again_changes_nothing,
     processes::each_signal_is_processed_exactly_once,
 }

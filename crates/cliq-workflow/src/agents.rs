@@ -22,6 +22,7 @@ pub const BUILT_IN: &[&str] = &[
     "slack",
     "webhook",
     "email",
+    "email",
     "curl",
     "s3",
     "gdrive",

@@ -162,11 +162,19 @@ pub(crate) static COMMAND: &[Field] = &[
 ];
 
 pub(crate) static REVIEW: &[Field] = &[
-    must("reviewer", Type::TextOrTexts, "Who reviews: a name or a list."),
-    may("artifacts", Type::Texts, "Files or globs to show."),
-    may("timeout", Type::Duration, "How long to wait. Default 24h."),
-    may("remind_every", Type::Duration, "How often to remind."),
-    may("inputs", Type::Any, "Fields that the reviewer fills in."),
+    must(
+        "reviewer",
+        Type::Any,
+        "Who reviews: a name, a list of which one has to approve, or a group `{policy: any | all, members}`.",
+    ),
+    may("artifacts", Type::TextOrTexts, "Files, directories or globs to show."),
+    may("timeout", Type::Duration, "How long to wait, from the making of the review. Default 24h."),
+    may("remind_every", Type::Duration, "How often to remind reviewers who have not answered."),
+    may(
+        "inputs",
+        Type::Any,
+        "Fields that the reviewer fills in: a list of `{name, label, type, required, default, choices, help}`.",
+    ),
 ];
 
 pub(crate) static SOURCE: &[Field] = &[

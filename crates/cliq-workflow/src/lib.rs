@@ -12,7 +12,6 @@
 
 mod agents;
 mod diagnostic;
-mod duration;
 mod fields;
 mod folder;
 mod graph;
@@ -28,8 +27,8 @@ mod validate;
 mod yaml;
 
 pub use agents::{BUILT_IN, CONNECTORS, is_connector};
+pub use cliq_protocol::parse_duration;
 pub use diagnostic::{Diagnostic, Severity, Span, count_by_severity, nearest};
-pub use duration::parse_duration;
 pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder, link_that_leaves};
 pub use model::{Agent, Command, Input, Notify, Output, Phase, PhaseId, Rule, Scope, ValidatedWorkflow};
 pub use resolve::{ResolveError, Script, Values, resolve_script, resolve_text};

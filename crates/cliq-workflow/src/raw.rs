@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cliq_protocol::{Budget, PhaseKind};
+use cliq_protocol::{Budget, PhaseKind, ReviewSpec};
 use serde_json::Value;
 
 use crate::agents::is_connector;
@@ -170,7 +170,7 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
     let kind = lower(written, agent.as_ref(), record.key("type"), problems);
     let commands = record.list("commands").iter().filter_map(|node| read_command(node, problems)).collect();
     if let Some(review) = record.node("review") {
-        Record::read(review, fields::REVIEW, "`review`", problems);
+        check_review(review, problems);
     }
     for node in record.list("sources") {
         Record::read(node, fields::SOURCE, "a source", problems);
@@ -189,6 +189,22 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
         agent,
         commands,
     })
+}
+
+/// Checks a review block: each field by the table, and then what the table cannot say.
+fn check_review(node: &Node, problems: &mut Vec<Diagnostic>) {
+    let before = problems.len();
+    let Some(record) = Record::read(node, fields::REVIEW, "`review`", problems) else { return };
+    if problems.len() > before {
+        return;
+    }
+    let Err(error) = ReviewSpec::from_value(node.to_json()) else { return };
+    // `review.inputs[0].type` is in the field `inputs`.
+    let name = error.field.split(['.', '[']).nth(1).unwrap_or_default();
+    let span = record.node(name).map_or(record.span, |node| node.span);
+    let message = format!("`{}` is wrong: expected {}, found {}", error.field, error.expected, error.found);
+    let help = "docs/reviews.md describes the review block";
+    problems.push(Diagnostic::error("invalid-review", span, message, help));
 }
 
 fn kind_of(text: &str) -> Option<PhaseKind> {

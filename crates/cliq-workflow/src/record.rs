@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use crate::diagnostic::{Diagnostic, Span, did_you_mean};
-use crate::duration::parse_duration;
 use crate::fields::{Field, Type};
 use crate::yaml::{Entry, Kind, Node};
+use cliq_protocol::parse_duration;
 
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,19 +4,22 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cliq_agents::Usable;
-use cliq_project::{Environment, Execute, Project, ProjectError, Settings, team_phase_agent};
+use cliq_project::{Environment, Execute, Project, ProjectError, Settings, review_agent, team_phase_agent};
 use cliq_sdk::conformance::{self, Options, Role};
 
 use crate::args::{AgentCommand, CheckRole};
 use crate::failure::Failure;
-use crate::project;
 use crate::render::progress::Progress;
 use crate::ui::{self, DIM, GREEN, RED, YELLOW, paint};
+use crate::{project, reviews};
 
 pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
     match command {
         AgentCommand::Handle => Ok(cliq_agents::agent(Environment::of_process()).run()),
         AgentCommand::Team { agent } => Ok(team_phase(agent)),
+        AgentCommand::Review => {
+            Ok(review_agent(project::host(), std::sync::Arc::new(reviews::Backend::default())).run())
+        }
         AgentCommand::List => list(),
         AgentCommand::Check { role, timeout, json, command } => {
             let role = match role {

@@ -59,6 +59,14 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if launcher == LauncherKind::Tmux && project.host().own_pane(dir).is_none() && !args.json {
         ui::hint("`cliq attach` in another terminal shows the panes");
     }
+    if start == RunStart::Fresh
+        && let Some(home) = &project.host().home
+    {
+        block_on(async {
+            crate::reviews::cancel_left_over(home, dir.workspace()).await;
+            Ok(())
+        })?;
+    }
     let mut progress = Progress::new(args.json, args.headless);
     let mut events_file = args.a2a_events.as_ref().map(|id| TaskEventsFile::open(dir, id)).transpose()?;
     let view = execute(plan, &start, |record, view| {

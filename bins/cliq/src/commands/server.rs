@@ -24,7 +24,7 @@ use crate::project;
 use crate::ui::{self, paint};
 use record::ServerRecord;
 
-pub(super) use background::checks;
+pub(super) use background::{checks, url};
 
 pub(super) fn run(command: &ServerCommand) -> Result<ExitCode, Failure> {
     match command {

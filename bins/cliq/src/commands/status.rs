@@ -7,11 +7,12 @@ use std::time::Duration;
 use cliq_fs::{ProjectLock, now_millis};
 use cliq_orchestrator::{JournalFollower, JournalUpdate, RunView};
 use cliq_project::{Project, RunState, RunStatus};
+use cliq_protocol::PhaseKind;
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::render::{summary, usage};
-use crate::{project, ui};
+use crate::{project, reviews, ui};
 
 /// How often a followed run is looked at.
 const STEP: Duration = Duration::from_millis(500);
@@ -73,6 +74,13 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
         state.as_str()
     );
     out.push_str(&summary::table(view, project, now - now % 1000));
+    for row in (RunStatus { view, project }).rows() {
+        let waiting = row.phase.review.as_ref().filter(|_| state == RunState::Running);
+        // The phase around a team's has it too.
+        let Some(review) = waiting.filter(|_| row.phase.kind == PhaseKind::Hug) else { continue };
+        let lines = reviews::lines(project.host().home.as_deref(), review).join("\n  ");
+        let _ = writeln!(out, "{} {lines}", ui::paint(ui::YELLOW, format!("{}:", row.phase.name)));
+    }
     if let Some(usage) = view.usage() {
         let _ = writeln!(out, "usage: {}", usage::sentence(&usage));
     }

@@ -8,14 +8,18 @@ use cliq_orchestrator::{Record, RunEvent, RunView};
 use cliq_protocol::{Outcome, PhaseName};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::reviews;
 use crate::ui::{self, DIM, GREEN, RED, YELLOW, paint};
 
 /// How a run is shown.
 pub(crate) enum Progress {
     /// One JSON object per line.
     Json,
-    /// One plain line per event.
-    Plain,
+    /// One plain line per event. Without links of reviewers where the output is kept as a log.
+    Plain {
+        /// Whether nobody looks on.
+        headless: bool,
+    },
     /// Finished lines above, phases at work below, with the time they take.
     LiveDisplay(LiveDisplay),
 }
@@ -31,7 +35,7 @@ impl Progress {
         if json {
             Self::Json
         } else if plain || !io::stdout().is_terminal() {
-            Self::Plain
+            Self::Plain { headless: plain }
         } else {
             let area = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
             Self::LiveDisplay(LiveDisplay { area, bars: HashMap::new() })
@@ -42,7 +46,7 @@ impl Progress {
     pub(crate) fn show(&mut self, record: &Record, view: &RunView) -> io::Result<()> {
         match self {
             Self::Json => ui::raw(&record.encode()),
-            Self::Plain => match line(record, view) {
+            Self::Plain { headless } => match line(record, view, !*headless) {
                 Some(line) => ui::line(line),
                 None => Ok(()),
             },
@@ -92,7 +96,7 @@ impl LiveDisplay {
             record.event,
             RunEvent::PhaseStarted { .. } | RunEvent::Progress { .. } | RunEvent::AgentStarted { .. }
         );
-        match line(record, view).filter(|_| !passing) {
+        match line(record, view, true).filter(|_| !passing) {
             // The display writes by itself: whether colour is wanted is asked here.
             Some(line) => match anstream::AutoStream::choice(&io::stdout()) {
                 anstream::ColorChoice::Never => {
@@ -113,7 +117,7 @@ impl LiveDisplay {
 }
 
 /// The event as a line for people; `None` for what only programs care about.
-fn line(record: &Record, view: &RunView) -> Option<String> {
+fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
     let took = |phase: &PhaseName| {
         let millis = view.find(phase).map_or(0, |p| p.duration_ms);
         paint(DIM, format!("({})", ui::duration(millis)))
@@ -141,6 +145,11 @@ fn line(record: &Record, view: &RunView) -> Option<String> {
         | RunEvent::Draining { .. }
         | RunEvent::CancelRequested { .. } => {
             format!("{} {text}", paint(YELLOW, "!"))
+        }
+        RunEvent::ReviewWaits { phase, review, .. } if with_links => {
+            let home = crate::project::host().home;
+            let lines = reviews::lines(home.as_deref(), review).join("\n    ");
+            format!("{} {phase}: {lines}", paint(YELLOW, "◆"))
         }
         RunEvent::OrchestratorFailed { .. } => format!("{} {text}", paint(RED, "✗")),
         // The summary says it.

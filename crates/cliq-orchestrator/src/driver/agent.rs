@@ -213,7 +213,12 @@ impl AgentRun {
     ) -> Result<Option<Result<Option<serde_json::Value>, String>>, String> {
         let terminal = follower.read(
             |body| match body {
-                ChannelBody::Progress { message, usage } => {
+                ChannelBody::Progress { message, usage, review } => {
+                    if let Some(review) = review {
+                        let (phase, iteration) = (self.phase.clone(), self.iteration);
+                        // It says what the message says.
+                        return self.shared.send(RunEvent::ReviewWaits { phase, iteration, review: *review });
+                    }
                     if let Some(usage) = usage {
                         self.report(*usage, false);
                     } else if message.is_none() {

@@ -326,7 +326,8 @@ fn exec_data(results: &[CommandResult]) -> Object {
 
 /// The git repositories of a workspace: itself where it is one, else those directly in it. A workspace without any
 /// counts as one (seed 003).
-fn repositories(workspace: &Utf8Path) -> Vec<Utf8PathBuf> {
+#[must_use]
+pub fn repositories(workspace: &Utf8Path) -> Vec<Utf8PathBuf> {
     let is_repo = |dir: &Utf8Path| dir.join(".git").exists();
     if is_repo(workspace) {
         return vec![workspace.to_owned()];

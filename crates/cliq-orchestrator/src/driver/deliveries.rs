@@ -1,11 +1,15 @@
 //! Delivering notifications: fire and forget, and failures are warnings (SPEC section 9). A delivery needs no pane, so it is
 //! a plain child process with any launcher.
 
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_fs::write_atomic;
+use camino::Utf8PathBuf;
+use cliq_fs::{CliqDir, write_atomic};
 use cliq_protocol::{AgentMessage, Dispatch, NotifyDetails, NotifyDispatch, NotifyRequest, PhaseName};
+use serde_json::json;
 
 use super::agent::{Follower, Terminal};
 use super::shared::Shared;
@@ -23,9 +27,54 @@ pub(super) async fn deliver(
     request: NotifyRequest,
     number: u32,
 ) {
-    if let Err(why) = try_deliver(&shared, phase.as_ref(), &request, number).await {
+    let claim = match request.id.as_deref().map(|id| Claim::take(shared.dir(), id)) {
+        None => None,
+        Some(Ok(Some(claim))) => Some(claim),
+        // It was delivered, or is being delivered.
+        Some(Ok(None)) => return,
+        Some(Err(why)) => {
+            let message = format!("`{}` was not told of {}: {why}", request.agent, request.event);
+            return shared.send(RunEvent::Warning { phase, message });
+        }
+    };
+    let delivered = try_deliver(&shared, phase.as_ref(), &request, number).await;
+    if let Some(claim) = claim {
+        claim.settle(&delivered);
+    }
+    if let Err(why) = delivered {
         let message = format!("`{}` could not be told of {}: {why}", request.agent, request.event);
         shared.send(RunEvent::Warning { phase, message });
+    }
+}
+
+/// The file of a notification that has an id. It is made before the delivery begins, so that a run that is resumed does not deliver twice, and
+/// has the outcome afterwards: the agent that asked reads it.
+struct Claim {
+    file: Utf8PathBuf,
+}
+
+impl Claim {
+    /// Takes a notification; `None` where it was taken before.
+    fn take(dir: &CliqDir, id: &str) -> Result<Option<Self>, String> {
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+        if id.is_empty() || id.len() > 100 || !id.bytes().all(is_plain) {
+            return Err(format!("{id:?} is no id of a notification: use letters, digits and `-`"));
+        }
+        let file = dir.notice_file(id);
+        match OpenOptions::new().write(true).create_new(true).open(&file) {
+            Ok(_) => Ok(Some(Self { file })),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(format!("cannot create {file}: {error}")),
+        }
+    }
+
+    fn settle(&self, delivered: &Result<(), String>) {
+        let outcome = match delivered {
+            Ok(()) => json!({"state": "sent"}),
+            Err(why) => json!({"state": "failed", "error": why}),
+        };
+        // Without it the outcome is unknown, and shown as unknown.
+        let _ = write_atomic(&self.file, outcome.to_string().as_bytes());
     }
 }
 

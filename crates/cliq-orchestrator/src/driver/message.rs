@@ -7,12 +7,12 @@ use cliq_fs::{CliqDir, FsError, IoContext, read_if_exists, write_atomic};
 use cliq_gate::Gate;
 use cliq_protocol::{
     AgentMessage, Budget, Dispatch, GateDispatch, Incoming, Object, Outcome, Outgoing, PhaseDispatch,
-    PhaseInfo, PhaseName, TeamDispatch,
+    PhaseInfo, PhaseName, ReviewSpec, TeamDispatch,
 };
-use cliq_workflow::{Command, Phase, PhaseId, Rule, Scope, resolve_text};
+use cliq_workflow::{Command, Phase, PhaseId, ResolveError, Rule, Scope, resolve_text};
 use serde_json::{Value, json};
 
-use super::shared::{Shared, unresolved};
+use super::shared::{PhaseValues, Shared, unresolved};
 
 /// One activation of a phase's agent.
 pub(super) struct Activation {
@@ -32,7 +32,9 @@ pub(super) fn gate_dispatch(
     gate: &Gate,
     context_file: Utf8PathBuf,
     rejected: Option<String>,
+    review: Option<(Value, u32)>,
 ) -> GateDispatch {
+    let (review, evaluation) = review.unzip();
     GateDispatch {
         iteration: gate.iteration(),
         max_iterations: gate.spec().max_iterations,
@@ -41,7 +43,8 @@ pub(super) fn gate_dispatch(
         history: gate.history().to_vec(),
         context_file,
         rejected,
-        review: None,
+        evaluation,
+        review,
     }
 }
 
@@ -127,6 +130,29 @@ fn team_dispatch(shared: &Shared, phase: &Phase, team: &str, budget: Budget) -> 
     let resolve = |text: &String| resolve_text(text, &values).unwrap_or_else(|_| text.clone());
     let inputs = phase.inputs.iter().map(|(key, text)| (key.clone(), resolve(text))).collect();
     TeamDispatch { reference: team.to_owned(), inputs, budget }
+}
+
+/// The review block of a human gate, with its templates replaced.
+pub(super) fn review(shared: &Shared, phase: &Phase) -> Result<Option<Value>, String> {
+    let Some(mut review) = phase.review.clone() else { return Ok(None) };
+    resolve_all(&mut review, &shared.values(phase)).map_err(|error| unresolved(&error))?;
+    let spec = ReviewSpec::from_value(review).map_err(|error| {
+        format!(
+            "its review block is wrong: `{}`: expected {}, found {}",
+            error.field, error.expected, error.found
+        )
+    })?;
+    Ok(Some(spec.to_value()))
+}
+
+fn resolve_all(value: &mut Value, values: &PhaseValues<'_>) -> Result<(), ResolveError> {
+    match value {
+        Value::String(text) => *text = resolve_text(text, values)?,
+        Value::Array(items) => items.iter_mut().try_for_each(|item| resolve_all(item, values))?,
+        Value::Object(map) => map.values_mut().try_for_each(|item| resolve_all(item, values))?,
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+    Ok(())
 }
 
 fn unique(names: Vec<&PhaseName>) -> Vec<&PhaseName> {

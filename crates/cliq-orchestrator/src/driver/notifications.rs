@@ -26,6 +26,7 @@ impl Driver {
                 "message": resolve(&wish.message),
             });
             let request = NotifyRequest {
+                id: None,
                 agent: wish.agent.clone(),
                 channel: resolve(&wish.channel),
                 event: event.to_owned(),
@@ -49,6 +50,7 @@ impl Driver {
                 payload.extend(more.clone());
             }
             let request = NotifyRequest {
+                id: None,
                 agent: recipient.agent.clone(),
                 channel: Some(recipient.channel.clone()),
                 event: event.to_owned(),

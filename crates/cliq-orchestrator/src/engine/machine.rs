@@ -55,6 +55,8 @@ pub struct Pipeline {
 pub(super) struct PhaseRecord {
     pub(super) state: PhaseState,
     pub(super) activations: u32,
+    /// Verdicts of a gate, and how often it was forgotten. It only grows, so that each evaluation has a number of its own.
+    pub(super) evaluations: u32,
     /// Dependencies that are not done.
     blockers: usize,
     /// Whether it has ever been done.
@@ -99,6 +101,7 @@ impl Pipeline {
             .map(|(_, phase)| PhaseRecord {
                 state: PhaseState::Waiting,
                 activations: 0,
+                evaluations: 0,
                 blockers: phase.depends_on.len(),
                 ever_done: false,
                 routed_by: None,
@@ -155,6 +158,13 @@ impl Pipeline {
     #[must_use]
     pub fn gate(&self, phase: PhaseId) -> Option<&Gate> {
         self.phases[phase.index()].gate.as_ref()
+    }
+
+    /// Which evaluation a gate is in, from 1. Each has a number of its own in the run, also after the gate was forgotten; one that is
+    /// interrupted and taken up again keeps its number.
+    #[must_use]
+    pub fn evaluation(&self, phase: PhaseId) -> u32 {
+        self.phases[phase.index()].evaluations + 1
     }
 
     /// The gate that a phase works for.
@@ -414,9 +424,22 @@ impl Pipeline {
             self.end = Some(End { status: PipelineStatus::Escalated, reason, phase: Some(phase) });
             let running = self.running();
             if !running.is_empty() {
-                out.push(Effect::Report(Report::Draining { running }));
+                out.push(Effect::Report(Report::Draining { running: running.clone() }));
+            }
+            // People may take days, and a review waits for them without the run.
+            for id in running.into_iter().filter(|id| self.waits_for_person(*id)) {
+                let reason =
+                    "the run ends; its review stays open, and `cliq run --resume` goes on with it".to_owned();
+                out.push(Effect::EndAgent { phase: id, reason });
             }
         }
+    }
+
+    /// Whether the agent of a human gate waits for a decision.
+    fn waits_for_person(&self, phase: PhaseId) -> bool {
+        let gate = self.phases[phase.index()].gate.as_ref();
+        self.is_working(phase)
+            && gate.is_some_and(|gate| gate.spec().human && *gate.state() == GateState::Judging)
     }
 
     fn stop(&mut self, status: PipelineStatus, reason: Option<String>, out: &mut Vec<Effect>) {
@@ -452,6 +475,7 @@ impl Pipeline {
         let gate = self.phases[phase.index()].gate.as_ref().map(|gate| Gate::new(gate.spec().clone()));
         let cell = &mut self.phases[phase.index()];
         cell.state = PhaseState::Waiting;
+        cell.evaluations += 1;
         cell.ever_done = false;
         cell.routed_by = None;
         cell.waiting_gates.clear();

@@ -17,6 +17,7 @@ impl Pipeline {
         let iteration = gate.iteration();
         let verdict = gate.history().get(decided).map(|entry| entry.verdict.clone());
         if let Some(verdict) = verdict {
+            self.phases[phase.index()].evaluations += 1;
             out.push(Effect::Report(Report::Verdict { gate: phase, iteration, verdict }));
         }
         match effect {

@@ -177,6 +177,7 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
                 history: Vec::new(),
                 context_file: dir.gate_context(),
                 rejected: None,
+                evaluation: None,
                 review: None,
             }),
             team: None,

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_a2a::{A2aError, Call, ErrorKind, EventNumber, Listing, SendRequest, Version, wire};
+use cliq_a2a::{A2aError, Call, ErrorKind, EventNumber, Listing, SendRequest, TaskState, Version, wire};
 use cliq_gateway::GatewayError;
 use cliq_runs::{RunId, Scope, StoredTask, TaskFilter};
 use serde_json::{Value, json};
 
+use super::new_task::Origin;
 use super::stream::TaskStream;
-use super::view::{TaskView, accepted, listed, states_of, view};
+use super::view::{TaskView, Waiting, accepted, listed, states_of, view};
 use super::{A2aCaller, new_task, push};
 use crate::app::App;
 use crate::supervisor::ChangeError;
@@ -59,11 +60,11 @@ pub(super) async fn execute(app: &Arc<App>, caller: &A2aCaller, request: Request
     let (version, owner) = (request.version, caller.owner());
     let result = match request.call {
         Call::Send(send) => {
-            let (stored, is_new) = new_task::start(app, options, caller, version, &send).await?;
+            let (stored, origin) = new_task::start(app, options, caller, version, &send).await?;
             let task = if send.blocking {
                 let stored = wait(app, &owner, stored).await?;
                 seen(app, &stored, send.history_length).await?.task
-            } else if is_new {
+            } else if origin == Origin::New {
                 accepted(&stored, send.history_length)
             } else {
                 seen(app, &stored, send.history_length).await?.task
@@ -115,7 +116,7 @@ async fn seen(app: &App, stored: &StoredTask, history_length: Option<usize>) -> 
     view(app, stored, history_length, true).await.map_err(|error| internal(&error))
 }
 
-/// Waits until a task is over, or the server stops.
+/// Waits until a task is over or asks for input, or the server stops.
 async fn wait(app: &Arc<App>, owner: &str, stored: StoredTask) -> Result<StoredTask, A2aError> {
     if stored.run.life.state.is_final() {
         return Ok(stored);
@@ -123,7 +124,13 @@ async fn wait(app: &Arc<App>, owner: &str, stored: StoredTask) -> Result<StoredT
     let mut tail = Tail::new(Arc::clone(app), &stored.run.id, stored.run.last_event);
     loop {
         match tail.next().await.map_err(|error| internal(&error))? {
-            Tailed::Events(events) if events.iter().any(|event| event.row.kind == "task_finished") => break,
+            Tailed::Events(events)
+                if events
+                    .iter()
+                    .any(|event| matches!(event.row.kind.as_str(), "task_finished" | "review_waits")) =>
+            {
+                break;
+            }
             Tailed::Events(_) | Tailed::Idle => {}
             Tailed::Stopping | Tailed::End => break,
         }
@@ -141,9 +148,13 @@ async fn stream_new(
     let options = app.options.a2a.as_ref();
     let options = options
         .ok_or_else(|| A2aError::new(ErrorKind::UnsupportedOperation, "this server is no A2A agent"))?;
-    let (stored, is_new) = new_task::start(app, options, caller, version, send).await?;
+    let (stored, origin) = new_task::start(app, options, caller, version, send).await?;
+    if origin == Origin::FollowUp {
+        let first = seen(app, &stored, send.history_length).await?;
+        return Ok(Reply::Stream(TaskStream::new(app, version, &stored, first.task, first.last)));
+    }
     // A message that came again: the response to the first was lost. The stream has all updates then, too.
-    let first = if is_new {
+    let first = if origin == Origin::New {
         accepted(&stored, send.history_length)
     } else {
         let mut task = seen(app, &stored, send.history_length).await?.task;
@@ -224,14 +235,27 @@ async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> 
     found.truncate(filter.limit as usize);
     let next = found.last().filter(|_| more).map(|last| format!("{}~{}", last.task.updated_at, last.run.id));
     let mut tasks = Vec::new();
+    let waiting = Waiting::all(app).await.map_err(|error| internal(&error))?;
     for stored in &found {
+        // What a run waits for is not in its row.
+        let is_waiting = waiting.includes(stored);
+        if listing.state.is_some_and(|state| match state {
+            TaskState::InputRequired => !is_waiting,
+            TaskState::Working => is_waiting,
+            _ => false,
+        }) {
+            continue;
+        }
         // A message may be large: a list has them only where they are asked for.
         let history_length = Some(listing.history_length.unwrap_or(0));
-        let task = if listing.include_artifacts {
+        let mut task = if listing.include_artifacts {
             view(app, stored, history_length, true).await.map_err(|error| internal(&error))?.task
         } else {
             listed(stored, history_length, None)
         };
+        if is_waiting {
+            task.status.state = TaskState::InputRequired;
+        }
         tasks.push(wire::write_task(version, &task));
     }
     Ok(

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::agent::internal;
 use super::options::A2aOptions;
-use super::{A2aCaller, builder, view};
+use super::{A2aCaller, builder, follow_up, view};
 use crate::app::App;
 use crate::clock;
 use crate::supervisor::check_repository;
@@ -26,14 +26,25 @@ const MAX_REPOS: usize = 20;
 const MAX_REFERENCES: usize = 10;
 const MAX_REFERENCE: usize = 4000;
 
-/// The task of a message: a new one, or the one that the same message made before. `true` where it is new.
+/// Where the task of a message comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The message made it.
+    New,
+    /// The same message made it before.
+    Known,
+    /// The message answered a question of it.
+    FollowUp,
+}
+
+/// The task of a message: a new one, the one that the same message made before, or the one whose question it answers.
 pub(super) async fn start(
     app: &Arc<App>,
     options: &A2aOptions,
     caller: &A2aCaller,
     version: Version,
     request: &SendRequest,
-) -> Result<(StoredTask, bool), A2aError> {
+) -> Result<(StoredTask, Origin), A2aError> {
     let (owner, mut message) = (caller.owner(), request.message.clone());
     if message.message_id.is_empty() {
         message.message_id = uuid::Uuid::now_v7().to_string();
@@ -41,10 +52,10 @@ pub(super) async fn start(
     if let Some(found) =
         app.tasks.task_of_message(&owner, &message.message_id).await.map_err(|error| internal(&error))?
     {
-        return Ok((found, false));
+        return Ok((found, Origin::Known));
     }
     if let Some(id) = &message.task_id {
-        return Err(follow_up(app, &owner, id, message.context_id.as_deref()).await?);
+        return follow_up::answer(app, caller, id, &message).await.map(|found| (found, Origin::FollowUp));
     }
     request.check_content()?;
     let mut pipeline = PipelineRequest::read(&message)?;
@@ -99,25 +110,7 @@ pub(super) async fn start(
         app.tasks.task_of_message(&owner, &message.message_id).await.map_err(|error| internal(&error))?;
     let found = found.ok_or_else(|| A2aError::new(ErrorKind::Internal, "the task was removed at once"))?;
     let is_new = found.run.id == id;
-    Ok((found, is_new))
-}
-
-/// Why a message to an existing task is not taken.
-async fn follow_up(app: &App, owner: &str, id: &str, context_id: Option<&str>) -> Result<A2aError, A2aError> {
-    let found = super::agent::find(app, owner, id).await?;
-    if context_id.is_some_and(|given| given != found.task.context_id) {
-        return Ok(A2aError::wrong("message.contextId", "is not the context of the task"));
-    }
-    let state = found.run.life.state;
-    let message = if state.is_final() {
-        format!(
-            "the task is {} and takes no more messages: send a new one, with its id in referenceTaskIds",
-            state.as_str()
-        )
-    } else {
-        "the task is under way and takes no messages until it asks for input".to_owned()
-    };
-    Ok(A2aError::new(ErrorKind::UnsupportedOperation, message).with("taskId", id))
+    Ok((found, if is_new { Origin::New } else { Origin::Known }))
 }
 
 /// The team that a message names. One that is not offered is as one that does not exist.

@@ -66,7 +66,7 @@ impl TaskStream {
                 Tailed::Events(events) => {
                     for event in events.iter() {
                         for update in written(event, self.version, &self.context).iter() {
-                            if update.number > self.last {
+                            if update.number > self.last && !self.ended {
                                 self.last = update.number;
                                 self.ready.push((Arc::clone(&update.json), Some(update.number)));
                                 self.ended |= update.is_last;
@@ -95,7 +95,7 @@ fn written(event: &StoredEvent, version: Version, context: &TaskContext) -> Arc<
         let list = updates(context, [&event.row]).map(|update| TaskUpdate {
             number: update.number,
             json: wire::write_stream_item(version, &update.item).to_string().into(),
-            is_last: update.item.is_last(),
+            is_last: update.item.is_last() || (version == Version::V0_3 && update.item.asks()),
         });
         list.collect()
     };

@@ -1,10 +1,14 @@
 //! A run as a task.
 
+use std::collections::HashSet;
+
+use camino::Utf8PathBuf;
 use cliq_a2a::{
     Artifact, EventNumber, Message, Status, StreamItem, Task, TaskContext, TaskState, Update, Version,
     updates_of, wire,
 };
 use cliq_gateway::GatewayError;
+use cliq_review::{ReviewFilter, Reviews};
 use cliq_runs::{RunEventRow, RunState, StoredTask};
 use serde_json::Value;
 
@@ -26,6 +30,8 @@ pub(super) fn state_of(state: RunState) -> TaskState {
 
 /// The states of runs that are this state for a caller.
 pub(super) fn states_of(state: TaskState) -> Vec<RunState> {
+    // A task that waits for its caller is a run that works.
+    let state = if state == TaskState::InputRequired { TaskState::Working } else { state };
     RunState::ALL.into_iter().filter(|run| state_of(*run) == state).collect()
 }
 
@@ -78,7 +84,44 @@ pub(super) async fn view(
         }
     }
     let last = EventNumber { event: stored.run.last_event, index: u32::MAX };
-    Ok(TaskView { task: task(stored, said, history_length, with_artifacts.then_some(artifacts)), last })
+    let mut task = task(stored, said, history_length, with_artifacts.then_some(artifacts));
+    if task.status.state == TaskState::Working && Waiting::of(app, stored).await?.includes(stored) {
+        task.status.state = TaskState::InputRequired;
+    }
+    Ok(TaskView { task, last })
+}
+
+/// The workspaces of runs that wait for a review.
+pub(super) struct Waiting(HashSet<Utf8PathBuf>);
+
+impl Waiting {
+    /// Of one task.
+    async fn of(app: &App, stored: &StoredTask) -> Result<Self, GatewayError> {
+        let project = Some(stored.run.workspace.to_string());
+        Self::find(app, ReviewFilter { project, pending: true, ..ReviewFilter::default() }).await
+    }
+
+    /// Of all tasks.
+    pub(super) async fn all(app: &App) -> Result<Self, GatewayError> {
+        Self::find(app, ReviewFilter { pending: true, limit: 10_000, ..ReviewFilter::default() }).await
+    }
+
+    async fn find(app: &App, filter: ReviewFilter) -> Result<Self, GatewayError> {
+        match app.reviews.list(&filter).await {
+            Ok(reviews) => Ok(Self(reviews.into_iter().map(|review| review.project).collect())),
+            Err(error) => {
+                // The state without it is the one that was told before.
+                tracing::error!(%error, "the reviews cannot be read");
+                Ok(Self(HashSet::new()))
+            }
+        }
+    }
+
+    /// Whether a task waits for its caller.
+    pub(super) fn includes(&self, stored: &StoredTask) -> bool {
+        let is_active = matches!(stored.run.life.state, RunState::Starting | RunState::Running);
+        is_active && self.0.contains(&stored.run.workspace)
+    }
 }
 
 /// A new task as it was accepted, before its first update (seed 004: `submitted`).

@@ -44,7 +44,7 @@ pub(crate) async fn guard(
         peer: peer.ip(),
         caller: caller.as_deref(),
         method: method.as_str(),
-        path: &path,
+        path: without_secret(&path),
         status,
         micros,
     });
@@ -56,14 +56,14 @@ async fn check(app: &App, peer: SocketAddr, request: &mut Request) -> Result<(),
         return Err(Problem::too_many());
     }
     let headers = request.headers();
-    let host = text(headers, &header::HOST).or_else(|| request.uri().host());
+    let host = header_text(headers, &header::HOST).or_else(|| request.uri().host());
     let Some(host) = host.filter(|host| app.gatekeeper.hosts.allows(host)) else {
         let detail =
             "the server does not answer to this `Host`; the setting `server.allowed_hosts` lists its names";
         return Err(Problem::forbidden(detail));
     };
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    let origin = text(headers, &header::ORIGIN);
+    let origin = header_text(headers, &header::ORIGIN);
     if changes && origin.is_some_and(|origin| !is_own_origin(origin, host)) {
         return Err(Problem::forbidden("the request comes from a page of another site"));
     }
@@ -85,19 +85,25 @@ async fn check(app: &App, peer: SocketAddr, request: &mut Request) -> Result<(),
     }
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+/// A path as it may be logged: the link of a reviewer is a secret.
+fn without_secret(path: &str) -> &str {
+    let end = path.strip_prefix("/review/").and_then(|rest| rest.find('/'));
+    end.and_then(|end| path.get(.."/review/".len() + end)).unwrap_or(path)
+}
+
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
 /// Whether an `Origin` is of the server itself. Behind a reverse proxy its scheme may be another one.
-fn is_own_origin(origin: &str, host: &str) -> bool {
+pub(crate) fn is_own_origin(origin: &str, host: &str) -> bool {
     let authority = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
     authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
 }
 
 /// The token of a request. A header counts more than a cookie.
 fn credentials(headers: &HeaderMap) -> Option<(String, Via)> {
-    if let Some(value) = text(headers, &header::AUTHORIZATION) {
+    if let Some(value) = header_text(headers, &header::AUTHORIZATION) {
         let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
         let token = if scheme.eq_ignore_ascii_case("bearer") { token.trim() } else { "" };
         return Some((token.to_owned(), Via::Token));
@@ -112,14 +118,14 @@ fn credentials(headers: &HeaderMap) -> Option<(String, Via)> {
 
 /// The id that the caller gave the request, where it is a plain one; else a new one.
 fn request_id(headers: &HeaderMap) -> String {
-    let given = text(headers, &REQUEST_ID);
+    let given = header_text(headers, &REQUEST_ID);
     let plain = |id: &&str| {
         (1..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
     };
     given.filter(plain).map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned)
 }
 
-fn protect(headers: &mut HeaderMap, id: &str) {
+pub(crate) fn protect(headers: &mut HeaderMap, id: &str) {
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -155,6 +161,14 @@ mod tests {
         ] {
             assert!(!is_own_origin(origin, "localhost:4100"), "{origin}");
         }
+    }
+
+    #[test]
+    fn links_of_reviewers_are_not_logged() {
+        assert_eq!(without_secret("/review/abc/secret"), "/review/abc");
+        assert_eq!(without_secret("/review/abc/secret/more"), "/review/abc");
+        assert_eq!(without_secret("/reviews/abc/x"), "/reviews/abc/x");
+        assert_eq!(without_secret("/review/abc"), "/review/abc");
     }
 
     #[test]

@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 use super::MAX_BODY;
 use crate::problem::Problem;
 
+/// The most bytes of a review with its content.
+const MAX_REVIEW: usize = 64 << 20;
 /// How long a body may take.
 const BODY: Duration = Duration::from_secs(30);
 
@@ -47,13 +49,28 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Json<T> {
         if !has_type(&request, "application/json") {
             return Err(Problem::media_type("application/json"));
         }
-        let bytes = read(request).await?;
-        // First the syntax, then the fields: the one is a malformed request, the other a wrong one.
-        let value: serde_json::Value =
-            serde_json::from_slice(&bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
-        serde_json::from_value(value)
-            .map(Self)
-            .map_err(|error| Problem::unprocessable("a field is wrong", vec![error.to_string()]))
+        decode(&read(request).await?).map(Self)
+    }
+}
+
+/// First the syntax, then the fields: the one is a malformed request, the other a wrong one.
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let value: serde_json::Value =
+        serde_json::from_slice(bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
+    serde_json::from_value(value)
+        .map_err(|error| Problem::unprocessable("a field is wrong", vec![error.to_string()]))
+}
+
+/// A JSON body with the content of a review: files and changes.
+pub(crate) struct LargeJson<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequest<S> for LargeJson<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        if !has_type(&request, "application/json") {
+            return Err(Problem::media_type("application/json"));
+        }
+        decode(&read_limited(request.into_body(), MAX_REVIEW).await?).map(Self)
     }
 }
 
@@ -93,11 +110,15 @@ async fn read(request: Request<Body>) -> Result<Bytes, Problem> {
 
 /// A whole body of limited size.
 pub(crate) async fn read_body(body: Body) -> Result<Bytes, Problem> {
-    let body = Limited::new(body, MAX_BODY);
+    read_limited(body, MAX_BODY).await
+}
+
+async fn read_limited(body: Body, limit: usize) -> Result<Bytes, Problem> {
+    let body = Limited::new(body, limit);
     match tokio::time::timeout(BODY, body.collect()).await {
         Err(_) => Err(Problem::timeout()),
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::too_large(MAX_BODY)),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::too_large(limit)),
         Ok(Err(error)) => Err(Problem::bad_request(format!("the body cannot be read: {error}"))),
     }
 }

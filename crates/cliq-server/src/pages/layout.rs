@@ -6,8 +6,9 @@ use maud::{DOCTYPE, Markup, html};
 use super::{Visitor, assets};
 use crate::problem::Problem;
 
-const NAVIGATION: [(&str, &str); 6] = [
+const NAVIGATION: [(&str, &str); 7] = [
     ("/", "Runs"),
+    ("/reviews", "Reviews"),
     ("/teams", "Teams"),
     ("/plans", "Plans"),
     ("/signals", "Signals"),
@@ -64,6 +65,18 @@ pub(super) fn bare(title: &str, content: &Markup) -> Html<String> {
         body {
             header.top { a.brand href="/" { "cliq" } }
             main #content.narrow { (content) }
+        }
+    };
+    document(title, &body)
+}
+
+/// A page of its own, without ways to others.
+pub(super) fn plain(title: &str, content: &Markup) -> Html<String> {
+    let body = html! {
+        body {
+            a.skip href="#decision" { "Skip to the decision" }
+            header.top { span.brand { "cliq" } }
+            main #content { (content) }
         }
     };
     document(title, &body)

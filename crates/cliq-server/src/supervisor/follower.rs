@@ -321,7 +321,8 @@ impl Follower<'_> {
         let (Some(outputs), Some(name)) = (&mut self.outputs, phase) else { return };
         let Ok(dir) = CliqDir::open(&self.run.workspace) else { return };
         let Some(phase) = self.view.phases.iter().find(|phase| phase.name == *name) else { return };
-        let events = outputs.read(&dir, name, phase.iterations, is_over);
+        let input_required = self.view.phases.iter().any(|phase| phase.review.is_some());
+        let events = outputs.read(&dir, name, phase.iterations, is_over, input_required);
         news.extend(events.into_iter().map(|event| News { line: None, step: None, event }));
     }
 

@@ -65,8 +65,11 @@ async fn remove_old(shared: &Shared) -> Result<usize, GatewayError> {
 /// Removes workspaces whose run is not in the store and that have not changed for the time of retention. Another database may
 /// have been in use before: its runs may still work.
 async fn remove_abandoned(shared: &Shared) -> Result<(), GatewayError> {
-    let entries = shared.options.workspace_root.read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
-    for entry in entries {
+    // Tasks of A2A may have a directory of their own.
+    let of_tasks = shared.options.a2a.as_ref().map(|a2a| &a2a.workspace_root);
+    let roots: HashSet<_> = std::iter::once(&shared.options.workspace_root).chain(of_tasks).collect();
+    let entries = roots.into_iter().flat_map(|root| root.read_dir_utf8().into_iter().flatten());
+    for entry in entries.filter_map(Result::ok) {
         let Some(id) = RunId::parse(entry.file_name()) else { continue };
         let changed = entry.metadata().and_then(|meta| meta.modified()).ok();
         let is_old =

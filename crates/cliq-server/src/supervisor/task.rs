@@ -81,6 +81,7 @@ impl Outputs {
         phase: &PhaseName,
         activation: u32,
         is_over: bool,
+        input_required: bool,
     ) -> Vec<NewRunEvent> {
         let at = self.offsets.entry((phase.clone(), activation)).or_default();
         let mut events = Vec::new();
@@ -96,7 +97,10 @@ impl Outputs {
                 break;
             }
             let lines: Vec<String> = String::from_utf8_lossy(&text[..end]).lines().map(plain).collect();
-            let fields = json!({"phase": phase, "activation": activation, "offset": *at, "bytes": end, "lines": lines});
+            let mut fields = json!({"phase": phase, "activation": activation, "offset": *at, "bytes": end, "lines": lines});
+            if input_required {
+                fields["input_required"] = true.into();
+            }
             events.push(event("phase_output", &fields));
             *at += end as u64;
         }

@@ -62,7 +62,7 @@ async fn each_fault_has_its_own_error() {
     server.sql(&url, "UPDATE cliq_format SET format = 7");
     let error = SqlStore::open(&place.location()).await.unwrap_err();
     assert!(matches!(error, GatewayError::Newer { found: 7, known: cliq_store::FORMAT, .. }), "{error}");
-    server.sql(&url, "UPDATE cliq_format SET format = 3");
+    server.sql(&url, &format!("UPDATE cliq_format SET format = {}", cliq_store::FORMAT));
 
     let missing = url.replace("/test0", "/nowhere");
     let error = SqlStore::open(&Location::choose(Some(&missing), "".into()).unwrap()).await.unwrap_err();

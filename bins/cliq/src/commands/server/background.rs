@@ -30,6 +30,11 @@ pub(super) fn running() -> Result<Option<ServerRecord>, Failure> {
     Ok(ServerRecord::read(&home()?).filter(|record| Some(record.pid) == holder))
 }
 
+/// The address of the server that runs, where one does.
+pub(crate) fn url() -> Result<Option<String>, Failure> {
+    Ok(running()?.map(|record| record.url))
+}
+
 fn none_runs() -> Failure {
     Failure::failed("no server is running").hint("`cliq server start` starts one")
 }

@@ -29,3 +29,17 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
     Ok(Duration::from_secs(seconds))
 }
+
+/// A duration as team.yml writes it, in the largest unit that fits: `90s`, `45m`, `8h`, `2d`. Parts of a second are dropped.
+#[must_use]
+pub fn format_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (number, unit) = match seconds {
+        0 => (0, "s"),
+        s if s.is_multiple_of(86_400) => (s / 86_400, "d"),
+        s if s.is_multiple_of(3600) => (s / 3600, "h"),
+        s if s.is_multiple_of(60) => (s / 60, "m"),
+        s => (s, "s"),
+    };
+    format!("{number}{unit}")
+}

@@ -1,0 +1,87 @@
+//! Answering: approve, request changes, reject.
+
+use std::process::ExitCode;
+
+use cliq_fs::{CliqDir, ProjectLock};
+use cliq_protocol::{FormFieldType, Object};
+use cliq_review::{Answer, Choice, Event, Review, Via};
+
+use super::{Found, document, find, refused};
+use crate::args::AnswerArgs;
+use crate::failure::Failure;
+use crate::ui::{self, GREEN, paint};
+use crate::{project, reviews};
+
+pub(super) async fn run(args: &AnswerArgs, choice: Choice) -> Result<ExitCode, Failure> {
+    let Found { review, reviews } = find::find(&args.id, false).await?;
+    let actor = reviews::user();
+    let reviewer =
+        review.reviewer_for(args.reviewer.as_deref(), &actor).map_err(|refusal| refused(&refusal))?;
+    let mut inputs: Object =
+        args.inputs.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+    let asks = review.is_pending() && ui::can_ask() && !args.json;
+    if asks && choice == Choice::Approve {
+        ask_for_inputs(&review, &mut inputs)?;
+    }
+    let mut reason = args.message.clone();
+    if asks && reason.is_none() && matches!(choice, Choice::RequestChanges { .. }) {
+        reason = Some(ui::ask("What is to be changed?")?);
+    }
+    let answer = Answer { reviewer, actor, via: Via::CommandLine, choice, reason, inputs };
+    let review = reviews.apply(&review.id, Event::Answer(answer)).await?;
+    if args.json {
+        ui::json(&document(&review))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match review.ending() {
+        Some(ending) => ui::line(format!("{} {}: {}", paint(GREEN, "✓"), review.phase, ui::plain(&ending)))?,
+        None => ui::line(format!(
+            "{} recorded; the review waits for {}",
+            paint(GREEN, "✓"),
+            review.waits_for().join(", ")
+        ))?,
+    }
+    hint_of_run(&review);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks for what an approval needs and was not given.
+fn ask_for_inputs(review: &Review, inputs: &mut Object) -> Result<(), Failure> {
+    for field in review.form.fields() {
+        if inputs.contains_key(&field.name) || (!field.required && field.default.is_some()) {
+            continue;
+        }
+        let choices = match &field.kind {
+            FormFieldType::Select(choices) => format!(" ({})", choices.join(", ")),
+            FormFieldType::Boolean => " (yes, no)".to_owned(),
+            _ => String::new(),
+        };
+        let help = field.help.as_ref().map(|help| format!("\n  {help}")).unwrap_or_default();
+        let optional = if field.required { "" } else { ", empty for none" };
+        loop {
+            let given = ui::ask(&format!("{}{choices}{optional}:{help}", field.label))?;
+            let one: Object = [(field.name.clone(), given.as_str().into())].into_iter().collect();
+            match review.form.check(&one, false) {
+                Ok(_) if given.trim().is_empty() && field.required && field.default.is_none() => {
+                    ui::warning("this is needed");
+                }
+                Ok(_) => {
+                    inputs.insert(field.name.clone(), given.into());
+                    break;
+                }
+                Err(problems) => ui::warning(&problems.join("; ")),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is to be done where no run waits for the answer at the moment.
+fn hint_of_run(review: &Review) {
+    let here = project::open().ok().filter(|project| project.dir().workspace() == review.project);
+    let dir = here.map(|project| project.dir().clone()).or_else(|| CliqDir::open(&review.project).ok());
+    let runs = dir.and_then(|dir| ProjectLock::holder(&dir).ok().flatten()).is_some();
+    if !review.is_pending() && !runs && review.project.exists() {
+        ui::hint("the run is not going on at the moment: `cliq run --resume` takes it up with this answer");
+    }
+}

@@ -1,0 +1,64 @@
+//! The link to the page of a review.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Command, ExitCode, Stdio};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::{Found, find, refused};
+use crate::args::ReviewIdArg;
+use crate::failure::Failure;
+use crate::gateway::home;
+use crate::{project, reviews, ui};
+
+pub(super) async fn run(id: &ReviewIdArg, reviewer: Option<&str>) -> Result<ExitCode, Failure> {
+    let Found { review, .. } = find::find(id, false).await?;
+    if let Some(ending) = review.ending() {
+        return Err(Failure::refused(format!("the review is over: {ending}")));
+    }
+    let reviewer = review.reviewer_for(reviewer, &reviews::user()).map_err(|refusal| refused(&refusal))?;
+    let home = home()?;
+    let kept = cliq_project::kept_review(&home, review.id.as_str());
+    let Some(link) = kept.as_ref().and_then(|kept| kept.link(&reviewer)) else {
+        return Err(Failure::refused("this machine has no link to the page of this review")
+            .hint("`cliq review approve`, `request-changes` and `reject` answer it here"));
+    };
+    ui::line(&link)?;
+    if let Some(hint) = kept.and_then(|kept| kept.hint) {
+        ui::hint(&hint);
+    }
+    if ui::is_watched()
+        && (std::env::var_os("DISPLAY").is_some() || std::env::var_os("WAYLAND_DISPLAY").is_some())
+    {
+        show(&home, &link);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens a browser, where there is one. The link is a secret: it goes by a file, and not by the arguments of a process.
+fn show(home: &Utf8Path, link: &str) {
+    let environment = project::host().environment;
+    let Some(opener) = ["xdg-open", "open"].iter().find_map(|name| environment.find_program(name)) else {
+        return;
+    };
+    let Some(file) = page_with(home, link) else { return };
+    let mut command = Command::new(opener);
+    command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Without a browser the link was printed.
+    let _ = command.spawn();
+}
+
+/// A page that leads to the link.
+fn page_with(home: &Utf8Path, link: &str) -> Option<Utf8PathBuf> {
+    let file = home.join("reviews").join("open.html");
+    let _ = std::fs::remove_file(&file);
+    let mut opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).ok()?;
+    // A link has letters, digits and `:/.-` only.
+    write!(
+        opened,
+        "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={link}\"><title>cliq</title>"
+    )
+    .ok()?;
+    Some(file)
+}

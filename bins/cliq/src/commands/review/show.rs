@@ -1,0 +1,225 @@
+//! What a review is about, who was asked, what was answered, its record.
+
+use std::process::ExitCode;
+
+use cliq_fs::CliqDir;
+use cliq_project::{RecordCheck, check_record, settled_notices};
+use cliq_protocol::{FormField, FormFieldType};
+use cliq_review::{Content, NoticeState, Review, Shown};
+use serde_json::json;
+
+use super::{Found, document, find};
+use crate::args::ReviewIdArg;
+use crate::failure::Failure;
+use crate::gateway::home;
+use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
+
+pub(super) async fn run(id: &ReviewIdArg, full: bool, as_json: bool) -> Result<ExitCode, Failure> {
+    let Found { review, reviews } = find::find(id, true).await?;
+    // What became of the last notices is recorded by nobody once the agent is gone.
+    let review = settled(review);
+    let content = reviews.content(&review.id).await?.unwrap_or_default();
+    let record = check_record(&review);
+    let is_broken = matches!(record, RecordCheck::Broken { .. });
+    if as_json {
+        let mut value = document(&review);
+        value["content"] = json!(content);
+        value["record"] = match &record {
+            RecordCheck::Intact(file) => json!({"state": "intact", "file": file}),
+            RecordCheck::NotWritten => json!({"state": "not_written"}),
+            RecordCheck::Broken { file, problems } => {
+                json!({"state": "broken", "file": file, "problems": problems})
+            }
+        };
+        ui::json(&value)?;
+    } else {
+        print(&review, &content, full)?;
+        print_record(&record)?;
+    }
+    Ok(if is_broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn settled(mut review: Review) -> Review {
+    let Ok(dir) = CliqDir::open(&review.project) else { return review };
+    let now = crate::reviews::now();
+    for event in settled_notices(&dir, &review, false) {
+        if let Ok(Some(next)) = review.step(&event, now) {
+            review = next;
+        }
+    }
+    review
+}
+
+fn title(text: &str) -> Result<(), Failure> {
+    Ok(ui::line(format!("\n{}", paint(BOLD, text)))?)
+}
+
+fn print(review: &Review, content: &Content, full: bool) -> Result<(), Failure> {
+    let (iteration, max) = (review.iteration, review.max_iterations);
+    ui::line(format!("{} of {}, evaluation {iteration} of {max}", paint(BOLD, &review.phase), review.team))?;
+    ui::line(paint(DIM, format!("review {}, run {}, in {}", review.id, review.run_id, review.project)))?;
+    match review.ending() {
+        Some(ending) => ui::line(format!("{} {}", paint(YELLOW, "over:"), ui::plain(&ending)))?,
+        None => {
+            let who = review.waits_for().join(", ");
+            ui::line(format!(
+                "{} {who}, since {}, until {}",
+                paint(YELLOW, "waits for"),
+                review.created,
+                review.deadline
+            ))?;
+            let kept = home().ok().and_then(|home| cliq_project::kept_review(&home, review.id.as_str()));
+            for (name, link) in
+                review.waits_for().into_iter().filter_map(|name| Some((name, kept.as_ref()?.link(name)?)))
+            {
+                ui::line(format!("  {name}: {link}"))?;
+            }
+            if let Some(hint) = kept.and_then(|kept| kept.hint) {
+                ui::line(format!("  {hint}"))?;
+            }
+        }
+    }
+    ui::line(format!("reviewers: {}", review.reviewers))?;
+    if let Some(brief) = &content.brief {
+        title("what is reviewed")?;
+        ui::line(ui::plain(brief.trim_end()))?;
+    }
+    print_content(content, full)?;
+    if !review.form.is_empty() {
+        title("to be filled in")?;
+        for field in review.form.fields() {
+            ui::line(format!("  {}", describe(field)))?;
+        }
+    }
+    if !review.answers.is_empty() {
+        title("answers")?;
+    }
+    for accepted in &review.answers {
+        let answer = &accepted.answer;
+        let (by, done, via) = (accepted.by(), answer.choice.done(), answer.via.as_str());
+        ui::line(format!("  {by} {done} at {} ({via})", accepted.at))?;
+        for line in answer.reason.iter().flat_map(|words| words.lines()) {
+            ui::line(format!("    {}", ui::plain(line)))?;
+        }
+        for (name, value) in &answer.inputs {
+            ui::line(format!("    {name}: {}", ui::plain(value.as_str().unwrap_or(&value.to_string()))))?;
+        }
+    }
+    if !review.notices.is_empty() {
+        title("notices")?;
+    }
+    for notice in &review.notices {
+        let state = match &notice.state {
+            NoticeState::Planned => paint(DIM, "not sent yet"),
+            NoticeState::Sent => paint(GREEN, "sent"),
+            NoticeState::Failed { error } => paint(RED, format!("failed: {}", ui::plain(error))),
+            NoticeState::Unknown => paint(YELLOW, "unknown: the run ended while it was sent"),
+        };
+        ui::line(format!(
+            "  {} {} to {} by {}: {state}",
+            notice.at,
+            notice.kind.event(),
+            notice.reviewer,
+            notice.channel
+        ))?;
+    }
+    if review.is_pending() {
+        let id = review.id.as_str().get(..8).unwrap_or_default();
+        title("answer")?;
+        ui::line(format!("  cliq review approve {id} [-m TEXT]"))?;
+        for target in &review.route_targets {
+            ui::line(format!("  cliq review request-changes {id} --to {target} -m TEXT"))?;
+        }
+        ui::line(format!("  cliq review reject {id} [-m TEXT]"))?;
+    }
+    Ok(())
+}
+
+fn print_content(content: &Content, full: bool) -> Result<(), Failure> {
+    if !content.checks.is_empty() {
+        title("checks")?;
+    }
+    for check in &content.checks {
+        let mark = if check.pass { paint(GREEN, "✓") } else { paint(RED, "✗") };
+        ui::line(format!("  {mark} {}", check.label()))?;
+    }
+    for handed in &content.handed_over {
+        title(&format!("from {}", handed.from))?;
+        ui::line(ui::plain(handed.text.trim_end()))?;
+    }
+    if !content.artifacts.is_empty() {
+        title("files")?;
+    }
+    for artifact in &content.artifacts {
+        let how = match &artifact.shown {
+            Shown::Markdown { .. } | Shown::Text { .. } => String::new(),
+            Shown::Image { .. } => ", an image".to_owned(),
+            Shown::Binary => ", no text".to_owned(),
+            Shown::TooLarge => ", too large to be shown".to_owned(),
+            Shown::Unreadable { why } => format!(", {why}"),
+        };
+        ui::line(format!("  {} ({} bytes{how})", ui::plain(&artifact.path), artifact.size))?;
+        if let (true, Shown::Markdown { text, .. } | Shown::Text { text, .. }) = (full, &artifact.shown) {
+            for line in text.lines() {
+                ui::line(format!("  {} {}", paint(DIM, "│"), ui::plain(line)))?;
+            }
+        }
+    }
+    for diff in &content.diffs {
+        title(&if diff.repo == "." { "changes".to_owned() } else { format!("changes in {}", diff.repo) })?;
+        for file in &diff.files {
+            let old = file.old_path.as_ref().map(|old| format!("{} → ", ui::plain(old))).unwrap_or_default();
+            ui::line(format!(
+                "  {old}{} {} {} {}",
+                ui::plain(&file.path),
+                paint(DIM, &file.change),
+                paint(GREEN, format!("+{}", file.added)),
+                paint(RED, format!("-{}", file.removed))
+            ))?;
+            for line in file.hunks.lines().filter(|_| full) {
+                let text = ui::plain(line);
+                ui::line(match line.as_bytes().first() {
+                    Some(b'+') => paint(GREEN, text),
+                    Some(b'-') => paint(RED, text),
+                    _ => text,
+                })?;
+            }
+        }
+        if diff.more_files > 0 {
+            ui::line(format!("  and {} more files", diff.more_files))?;
+        }
+    }
+    for remark in &content.remarks {
+        ui::line(format!("{} {}", paint(YELLOW, "note:"), ui::plain(remark)))?;
+    }
+    if !full && (!content.artifacts.is_empty() || !content.diffs.is_empty()) {
+        ui::line(paint(DIM, "  --full shows their text"))?;
+    }
+    Ok(())
+}
+
+fn describe(field: &FormField) -> String {
+    let kind = match &field.kind {
+        FormFieldType::Select(choices) => choices.join(" | "),
+        kind => kind.as_str().to_owned(),
+    };
+    let default = field.default.as_ref().map(|value| format!(", default {value}")).unwrap_or_default();
+    let required = if field.required { ", required" } else { "" };
+    format!("--input {}=…  {} ({kind}{required}{default})", field.name, field.label)
+}
+
+fn print_record(record: &RecordCheck) -> Result<(), Failure> {
+    match record {
+        RecordCheck::NotWritten => Ok(()),
+        RecordCheck::Intact(file) => {
+            Ok(ui::line(format!("\n{} {file}, as it was written", paint(GREEN, "record:")))?)
+        }
+        RecordCheck::Broken { file, problems } => {
+            ui::line(format!("\n{} {file}", paint(RED, "the record was tampered with:")))?;
+            for problem in problems {
+                ui::line(format!("  {problem}"))?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The reviews of this machine, for the `hug` agent and for `cliq review`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use camino::Utf8Path;
+use cliq_project::{PageAddress, ReviewBackend};
+use cliq_review::{Review, ReviewId, Reviews, StoredReviews, Time};
+use cliq_server::ReviewPages;
+use cliq_settings::Settings;
+use tokio::sync::Mutex;
+
+use crate::commands::server_url;
+use crate::failure::Failure;
+use crate::gateway;
+
+/// Now.
+pub(crate) fn now() -> Time {
+    Time::from_millis(cliq_fs::now_millis())
+}
+
+/// The reviews of this machine.
+pub(crate) async fn open() -> Result<Arc<dyn Reviews>, Failure> {
+    Ok(Arc::new(StoredReviews::new(gateway::open().await?, now)))
+}
+
+/// The user of this machine, for the record of who answered.
+pub(crate) fn user() -> String {
+    let named =
+        ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
+    named.unwrap_or_else(|| format!("user {}", rustix::process::getuid().as_raw()))
+}
+
+/// Who is waited for and since when, until when, and the links, for a display of the run. Links are secrets: they come from the cliq home.
+pub(crate) fn lines(home: Option<&Utf8Path>, review: &cliq_protocol::WaitingReview) -> Vec<String> {
+    let mut lines = vec![format!(
+        "waits for {} since {}, until {}",
+        review.reviewers.join(", "),
+        review.since,
+        review.until
+    )];
+    let kept = home.and_then(|home| cliq_project::kept_review(home, &review.id));
+    if let Some(kept) = &kept {
+        let links = review.reviewers.iter().filter_map(|name| Some((name, kept.link(name)?)));
+        lines.extend(links.map(|(name, link)| format!("{name}: {link}")));
+    }
+    lines.extend(kept.and_then(|kept| kept.hint));
+    let short = review.id.get(..8).unwrap_or(&review.id);
+    lines.push(format!("or: cliq review show {short}, cliq review approve {short}"));
+    lines
+}
+
+/// What the `hug` agent needs of this machine: the store, and pages.
+#[derive(Default)]
+pub(crate) struct Backend {
+    reviews: Mutex<Option<Arc<dyn Reviews>>>,
+    /// The pages that this program serves, while no server does.
+    own_pages: Mutex<Option<ReviewPages>>,
+}
+
+#[async_trait]
+impl ReviewBackend for Backend {
+    async fn reviews(&self) -> Result<Arc<dyn Reviews>, String> {
+        let mut kept = self.reviews.lock().await;
+        if let Some(reviews) = kept.as_ref() {
+            return Ok(Arc::clone(reviews));
+        }
+        let opened = open().await.map_err(|failure| failure.text().to_owned())?;
+        Ok(Arc::clone(kept.insert(opened)))
+    }
+
+    async fn pages(&self, reviews: &Arc<dyn Reviews>, review: &ReviewId) -> Result<PageAddress, String> {
+        let mut own = self.own_pages.lock().await;
+        if let Ok(Some(url)) = server_url() {
+            *own = None;
+            let home = gateway::home().ok();
+            let settings = home.as_deref().and_then(|home| Settings::load(Some(home), None).ok());
+            let public = settings.and_then(|settings| settings.text("hug.public_url"));
+            let base_url = public.map_or(url, |public| public.trim_end_matches('/').to_owned());
+            return Ok(PageAddress { base_url, has_dashboard: true, hint: None });
+        }
+        let pages = match own.as_ref() {
+            Some(pages) => pages,
+            None => {
+                let served = ReviewPages::serve(Arc::clone(reviews), review.clone()).await;
+                own.insert(served.map_err(|error| format!("no port can be had: {error}"))?)
+            }
+        };
+        let is_remote = std::env::var_os("SSH_CONNECTION").is_some();
+        let port = pages.port();
+        let hint = is_remote.then(|| {
+            format!("from your own machine: ssh -L {port}:127.0.0.1:{port} HOST, and then the link")
+        });
+        Ok(PageAddress { base_url: pages.base_url(), has_dashboard: false, hint })
+    }
+}
+
+/// Cancels the reviews of earlier runs of a workspace, whose next run starts afresh: nothing waits for them any more.
+pub(crate) async fn cancel_left_over(home: &Utf8Path, workspace: &Utf8Path) {
+    let own = |kept: &cliq_project::KeptReview| kept.project == workspace && kept.server.is_none();
+    let kept: Vec<_> = cliq_project::kept_reviews(home).into_iter().filter(own).collect();
+    if kept.is_empty() {
+        return;
+    }
+    let Ok(reviews) = open().await else { return };
+    for kept in kept {
+        // A review that cannot be cancelled now expires.
+        if let Ok(Some(review)) = reviews.get(&kept.id).await
+            && cancel(reviews.as_ref(), &review).await.is_ok()
+        {
+            kept.remove(home);
+        }
+    }
+}
+
+async fn cancel(reviews: &dyn Reviews, review: &Review) -> Result<(), cliq_review::ReviewsError> {
+    let event = cliq_review::Event::Cancel { reason: "its run was put aside".to_owned() };
+    reviews.apply(&review.id, event).await.map(drop)
+}

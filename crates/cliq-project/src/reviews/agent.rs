@@ -1,0 +1,500 @@
+//! The agent of human gates: makes a review, or goes on with the one that there is, and waits for its decision.
+//!
+//! It may be killed at any moment. Everything it does is found again by the next one: the review by its key, the links in the cliq home, the
+//! notices by the orchestrator's files, the record by the review that it is about.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use camino::Utf8PathBuf;
+use cliq_fs::{CliqDir, PipelineStatus, read_status};
+use cliq_protocol::{NotifyRequest, Object, ReviewSpec};
+use cliq_review::{
+    Directory, Event, NewReview, NoticeKind, NoticeState, Review, ReviewFilter, ReviewId, ReviewState,
+    Reviews, ReviewsError, Time,
+};
+use cliq_sdk::{Agent, Completion, GateContext};
+use cliq_settings::Settings;
+use serde_json::{Value, json};
+
+use super::links::KeptReview;
+use super::notices::{Delivery, delivery};
+use super::server::ServerReviews;
+use super::{content, records};
+use crate::{Host, Project};
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// How often the store of this machine is looked at, and a server elsewhere.
+const POLL: Duration = Duration::from_millis(200);
+const POLL_REMOTE: Duration = Duration::from_millis(1000);
+/// How often it is checked that the pages are still there.
+const PAGES: Duration = Duration::from_secs(5);
+/// How long a server that is not there is tried before the review is made on this machine.
+const SERVER_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a delivery may be under way without an outcome: it has a limit of its own below this one.
+const DELIVERY: Duration = Duration::from_secs(120);
+
+/// Where the pages of a review are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageAddress {
+    /// The address that links begin with.
+    pub base_url: String,
+    /// Whether people who are signed in find the review there too.
+    pub has_dashboard: bool,
+    /// What makes the pages reachable from elsewhere, in a sentence.
+    pub hint: Option<String>,
+}
+
+/// What a program has that runs the agent: the reviews of this machine, and pages for them.
+#[async_trait]
+pub trait ReviewBackend: Send + Sync {
+    /// The reviews of this machine.
+    ///
+    /// # Errors
+    /// The store cannot be opened.
+    async fn reviews(&self) -> Result<Arc<dyn Reviews>, String>;
+
+    /// Where the pages are now: those of a server that runs here, else pages that this program serves from now on.
+    ///
+    /// # Errors
+    /// There are none, and none can be served.
+    async fn pages(&self, reviews: &Arc<dyn Reviews>, review: &ReviewId) -> Result<PageAddress, String>;
+}
+
+/// The agent of human gates.
+pub fn review_agent(host: Host, backend: Arc<dyn ReviewBackend>) -> Agent {
+    Agent::new().gate(move |ctx| {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP]
+        {
+            signal_hook::flag::register(signal, Arc::clone(&cancelled))?;
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let gate = Gate::new(ctx, &host, Arc::clone(&backend))?;
+            gate.run(&cancelled).await
+        })
+    })
+}
+
+/// A human gate that is at work.
+struct Gate<'a> {
+    ctx: &'a GateContext,
+    backend: Arc<dyn ReviewBackend>,
+    home: Utf8PathBuf,
+    /// The `.cliq` of the run.
+    dir: CliqDir,
+    project: Project,
+    settings: Settings,
+    spec: ReviewSpec,
+    reviewers: cliq_protocol::Reviewers,
+    directory: Directory,
+    evaluation: u32,
+}
+
+/// A review with the way to reach it.
+struct Found {
+    review: Review,
+    kept: KeptReview,
+    reviews: Arc<dyn Reviews>,
+}
+
+impl<'a> Gate<'a> {
+    fn new(ctx: &'a GateContext, host: &Host, backend: Arc<dyn ReviewBackend>) -> Result<Self, AnyError> {
+        let (spec, evaluation) = ctx.review()?;
+        let home = host.home.clone().ok_or("there is no cliq home: set HOME or CLIQ_HOME")?;
+        let dir = CliqDir::at(ctx.cliq_dir(), ctx.workspace())?;
+        let project = Project::of(dir.clone(), host.clone());
+        let settings = Project::of(outermost(ctx)?, host.clone()).settings()?;
+        let directory = settings.reviewers();
+        let reviewers = directory.expand(&spec.reviewers)?;
+        Ok(Self { ctx, backend, home, dir, project, settings, spec, reviewers, directory, evaluation })
+    }
+
+    async fn run(&self, cancelled: &AtomicBool) -> Result<Completion, AnyError> {
+        let mut found = match self.find().await? {
+            Some(found) => found,
+            None => self.create().await?,
+        };
+        self.cancel_earlier(&found).await;
+        let review = self.wait(&mut found, cancelled).await?;
+        self.finish(&found, review).await
+    }
+
+    /// The review that was made for this evaluation, if it can still be answered or was.
+    async fn find(&self) -> Result<Option<Found>, AnyError> {
+        let attempt_of = |kept: &KeptReview| kept.key.strip_prefix(&self.key(""))?.parse::<u32>().ok();
+        let kept = super::kept_reviews(&self.home).into_iter();
+        let newest =
+            kept.filter_map(|kept| Some((attempt_of(&kept)?, kept))).max_by_key(|(attempt, _)| *attempt);
+        if let Some((attempt, kept)) = newest {
+            let reviews = self.reviews_of(&kept).await?;
+            return match patiently(self.ctx, || reviews.get(&kept.id)).await? {
+                // The one before died between the links and the review.
+                None => self.make(kept, reviews, attempt).await.map(Some),
+                Some(review) if matches!(review.state, ReviewState::Cancelled { .. }) => {
+                    kept.remove(&self.home);
+                    self.make_new(kept.server, reviews, attempt + 1).await.map(Some)
+                }
+                Some(review) => Ok(Some(Found { review, kept, reviews })),
+            };
+        }
+        // The links may be lost, and the review not.
+        let reviews = self.backend.reviews().await?;
+        let same =
+            |review: &Review| review.phase == self.ctx.phase().name && review.evaluation == self.evaluation;
+        let filter = ReviewFilter {
+            run_id: Some(self.ctx.run_id().to_owned()),
+            limit: 1000,
+            ..ReviewFilter::default()
+        };
+        let known = reviews.list(&filter).await?.into_iter().filter(same).max_by_key(|review| review.attempt);
+        let Some(review) = known else { return Ok(None) };
+        if matches!(review.state, ReviewState::Cancelled { .. }) {
+            return Ok(Some(self.make_new(None, reviews, review.attempt + 1).await?));
+        }
+        let mut kept = self.new_links(None, review.attempt)?;
+        kept.id = review.id.clone();
+        kept.save(&self.home)?;
+        let review = reviews.apply(&review.id, Event::Relink { links: kept.hashes() }).await?;
+        Ok(Some(Found { review, kept, reviews }))
+    }
+
+    /// A new review: at the server of the settings, or on this machine where there is none or it does not answer.
+    async fn create(&self) -> Result<Found, AnyError> {
+        if let Some((url, reviews)) = self.remote() {
+            let began = Instant::now();
+            let filter = ReviewFilter {
+                limit: 1,
+                run_id: Some(self.ctx.run_id().to_owned()),
+                ..ReviewFilter::default()
+            };
+            loop {
+                match reviews.list(&filter).await {
+                    Ok(_) => return self.make_new(Some(url), reviews, 1).await,
+                    Err(error) if began.elapsed() > SERVER_PATIENCE => {
+                        self.ctx.progress(format!(
+                            "the review server cannot be used, so the review is made on this machine: {error}"
+                        ))?;
+                        break;
+                    }
+                    Err(error) => self.ctx.progress(format!("trying the review server again: {error}"))?,
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+        self.make_new(None, self.backend.reviews().await?, 1).await
+    }
+
+    fn remote(&self) -> Option<(String, Arc<dyn Reviews>)> {
+        let url = self.settings.text("hug.server_url")?.trim_end_matches('/').to_owned();
+        let reviews = self.server(&url);
+        Some((url, reviews))
+    }
+
+    fn server(&self, url: &str) -> Arc<dyn Reviews> {
+        Arc::new(ServerReviews::new(url, self.settings.secret("hug.token")))
+    }
+
+    async fn reviews_of(&self, kept: &KeptReview) -> Result<Arc<dyn Reviews>, AnyError> {
+        match &kept.server {
+            None => Ok(self.backend.reviews().await?),
+            Some(url) => Ok(self.server(url)),
+        }
+    }
+
+    /// The key of the review of this evaluation, of an attempt.
+    fn key(&self, attempt: impl std::fmt::Display) -> String {
+        format!("{}/{}/{}/{attempt}", self.ctx.run_id(), self.ctx.phase().name, self.evaluation)
+    }
+
+    fn new_links(&self, server: Option<String>, attempt: u32) -> Result<KeptReview, AnyError> {
+        let names = self.reviewers.names().into_iter();
+        let project = self.ctx.workspace().to_owned();
+        Ok(KeptReview::new(self.key(attempt), project, server, names)
+            .ok_or("the system has no random numbers")?)
+    }
+
+    async fn make_new(
+        &self,
+        server: Option<String>,
+        reviews: Arc<dyn Reviews>,
+        attempt: u32,
+    ) -> Result<Found, AnyError> {
+        let kept = self.new_links(server, attempt)?;
+        // First the links, then the review: one that dies in between makes the review with these links.
+        kept.save(&self.home)?;
+        self.make(kept, reviews, attempt).await
+    }
+
+    async fn make(
+        &self,
+        kept: KeptReview,
+        reviews: Arc<dyn Reviews>,
+        attempt: u32,
+    ) -> Result<Found, AnyError> {
+        self.ctx.progress("collecting what the reviewers are shown")?;
+        let content = content::collect(self.ctx, &self.project, &self.spec.artifacts);
+        let journal = self.project.recorded_run(None)?.journal;
+        let team = cliq_orchestrator::RunView::of(&journal).team;
+        let channels = |name: &str| (name.to_owned(), self.directory.channels(name).to_vec());
+        let review = Review::new(NewReview {
+            id: kept.id.clone(),
+            project: self.ctx.workspace().to_owned(),
+            team,
+            run_id: self.ctx.run_id().to_owned(),
+            phase: self.ctx.phase().name.clone(),
+            iteration: self.ctx.iteration(),
+            max_iterations: self.ctx.max_iterations(),
+            evaluation: self.evaluation,
+            attempt,
+            spec: self.spec.clone(),
+            reviewers: self.reviewers.clone(),
+            route_targets: self.ctx.route_targets().to_vec(),
+            channels: self.reviewers.names().into_iter().map(channels).collect(),
+            links: kept.hashes(),
+            now: Time::from_millis(cliq_fs::now_millis()),
+        });
+        let review = patiently(self.ctx, || reviews.create(&review, &content)).await?;
+        Ok(Found { review, kept, reviews })
+    }
+
+    /// Reviews of earlier evaluations of the phase are not needed any more.
+    async fn cancel_earlier(&self, found: &Found) {
+        let filter = ReviewFilter {
+            run_id: Some(self.ctx.run_id().to_owned()),
+            pending: true,
+            ..ReviewFilter::default()
+        };
+        let Ok(pending) = found.reviews.list(&filter).await else { return };
+        for other in
+            pending.iter().filter(|other| other.phase == found.review.phase && other.id != found.review.id)
+        {
+            let reason = "the phase is evaluated anew".to_owned();
+            // Where that fails, the deadline ends it.
+            let _ = found.reviews.apply(&other.id, Event::Cancel { reason }).await;
+            if let Some(kept) = KeptReview::load(&self.home, &other.key()) {
+                kept.remove(&self.home);
+            }
+        }
+    }
+
+    /// Waits until the review is over.
+    async fn wait(&self, found: &mut Found, cancelled: &AtomicBool) -> Result<Review, AnyError> {
+        let (mut requested, mut told) = (HashSet::new(), None);
+        let (mut next_look, began) = (Instant::now(), Instant::now());
+        let mut has_dashboard = found.kept.server.is_some();
+        let poll = if found.kept.server.is_some() { POLL_REMOTE } else { POLL };
+        loop {
+            if cancelled.load(Ordering::Relaxed) {
+                return self.ended(found).await;
+            }
+            if found.review.is_pending() && Instant::now() >= next_look {
+                next_look = Instant::now() + PAGES;
+                has_dashboard = self.locate(found).await?;
+            }
+            // A server that is away for a while keeps the review.
+            match found.reviews.get(&found.review.id).await {
+                Ok(Some(review)) => found.review = review,
+                Ok(None) => {
+                    return Err(format!("the review {} is gone from its store", found.review.id).into());
+                }
+                Err(error) => {
+                    self.ctx.progress(format!("the review cannot be looked at just now: {error}"))?;
+                    tokio::time::sleep(POLL_REMOTE * 2).await;
+                    continue;
+                }
+            }
+            if found.review.next_due().is_some_and(|due| cliq_fs::now_millis() >= due.millis())
+                && let Ok(review) = found.reviews.apply(&found.review.id, Event::Clock).await
+            {
+                found.review = review;
+            }
+            self.send_notices(found, &mut requested, began).await?;
+            if !found.review.is_pending() {
+                return Ok(found.review.clone());
+            }
+            let page = has_dashboard.then(|| {
+                found.kept.base_url.as_ref().map(|base| format!("{base}/reviews/{}", found.review.id))
+            });
+            let waiting = found.review.waiting(page.flatten());
+            if told.as_ref() != Some(&waiting) {
+                let who = waiting.reviewers.join(", ");
+                let message = format!(
+                    "waits for a review by {who}, until {}; answer with `cliq review`",
+                    waiting.until
+                );
+                println(&message);
+                self.ctx.reporter().review(message, &waiting)?;
+                told = Some(waiting);
+            }
+            tokio::time::sleep(poll).await;
+        }
+    }
+
+    /// Sees to it that there are pages. Gives whether they have a dashboard.
+    async fn locate(&self, found: &mut Found) -> Result<bool, AnyError> {
+        let address = match &found.kept.server {
+            Some(url) => PageAddress { base_url: url.clone(), has_dashboard: true, hint: None },
+            None => match self.backend.pages(&found.reviews, &found.review.id).await {
+                Ok(address) => address,
+                Err(why) => {
+                    self.ctx.progress(format!(
+                        "there is no page for the review: {why}; answer with `cliq review`"
+                    ))?;
+                    return Ok(false);
+                }
+            },
+        };
+        let base_url = Some(address.base_url);
+        if found.kept.base_url != base_url || found.kept.hint != address.hint {
+            (found.kept.base_url, found.kept.hint) = (base_url, address.hint);
+            found.kept.save(&self.home)?;
+        }
+        Ok(address.has_dashboard)
+    }
+
+    /// Asks for notices that are due, and records what became of them.
+    async fn send_notices(
+        &self,
+        found: &mut Found,
+        requested: &mut HashSet<String>,
+        began: Instant,
+    ) -> Result<(), AnyError> {
+        let planned: Vec<_> = found.review.planned_notices().cloned().collect();
+        for notice in planned {
+            let is_own = requested.contains(&notice.id);
+            let state = match delivery(&self.dir, &notice.id) {
+                Delivery::Settled(state) => state,
+                // Its delivery began before this agent did, and ended with the run.
+                Delivery::Begun if !is_own || began.elapsed() > DELIVERY => NoticeState::Unknown,
+                Delivery::None if !is_own => {
+                    self.ctx.reporter().notify(self.request(found, &notice))?;
+                    requested.insert(notice.id);
+                    continue;
+                }
+                Delivery::Begun | Delivery::None => continue,
+            };
+            let event = Event::NoticeSettled { id: notice.id, state };
+            if let Ok(review) = found.reviews.apply(&found.review.id, event).await {
+                found.review = review;
+            }
+        }
+        Ok(())
+    }
+
+    fn request(&self, found: &Found, notice: &cliq_review::Notice) -> NotifyRequest {
+        let review = &found.review;
+        let checks = self.ctx.checks();
+        let mut payload = json!({
+            "review": review.id, "reviewer": notice.reviewer, "team": review.team, "phase": review.phase, "run_id": review.run_id,
+            "workspace": review.project, "iteration": review.iteration, "max_iterations": review.max_iterations,
+            "deadline": review.deadline, "route_targets": review.route_targets,
+            "checks": {"passed": checks.iter().filter(|check| check.pass).count(), "total": checks.len()},
+            "message": message(review, notice.kind),
+        });
+        if notice.kind == NoticeKind::Outcome {
+            payload["state"] = json!(review.state.as_str());
+            payload["verdict"] = json!(review.verdict().map(|verdict| verdict.to_value()));
+            payload["ending"] = json!(review.ending());
+        } else if let Some(link) = found.kept.link(&notice.reviewer) {
+            payload["link"] = json!(link);
+        }
+        NotifyRequest {
+            id: Some(notice.id.clone()),
+            agent: notice.channel.agent.clone(),
+            channel: Some(notice.channel.target.clone()),
+            event: notice.kind.event().to_owned(),
+            payload: Some(payload),
+            extra: Object::new(),
+        }
+    }
+
+    /// The agent is asked to end. A run that is cancelled needs no review; one whose orchestrator died goes on with it.
+    async fn ended(&self, found: &Found) -> Result<Review, AnyError> {
+        let outer = outermost(self.ctx)?;
+        if read_status(&outer) != Some(PipelineStatus::Cancelled) {
+            return Err("the run ended; the review stays open".into());
+        }
+        let reason = "the run was cancelled".to_owned();
+        let review = found.reviews.apply(&found.review.id, Event::Cancel { reason }).await?;
+        self.record(found, &review).await?;
+        found.kept.remove(&self.home);
+        Err(format!("the review is {}", review.state.as_str()).into())
+    }
+
+    async fn record(&self, found: &Found, review: &Review) -> Result<(), AnyError> {
+        if review.audit.is_some() {
+            return Ok(());
+        }
+        let content = patiently(self.ctx, || found.reviews.content(&review.id)).await?.unwrap_or_default();
+        let audit = records::write(&self.dir, review, &content)?;
+        patiently(self.ctx, || found.reviews.apply(&review.id, Event::Audited(audit.clone()))).await?;
+        Ok(())
+    }
+
+    /// The verdict, after the record.
+    async fn finish(&self, found: &Found, review: Review) -> Result<Completion, AnyError> {
+        self.record(found, &review).await?;
+        found.kept.remove(&self.home);
+        println(&review.ending().unwrap_or_default());
+        let Some(mut verdict) = review.verdict() else {
+            return Err(format!("the review was {}", review.ending().unwrap_or_default()).into());
+        };
+        verdict.extra.insert("review".to_owned(), json!(review.id));
+        let mut data = Object::new();
+        let inputs = review.inputs();
+        if !review.form.is_empty() {
+            data.insert("inputs".to_owned(), Value::Object(inputs));
+        }
+        Ok(self.ctx.decide_with(&verdict, &data)?)
+    }
+}
+
+/// What a notice says, in a sentence.
+fn message(review: &Review, kind: NoticeKind) -> String {
+    let (team, phase, deadline) = (&review.team, &review.phase, review.deadline);
+    match kind {
+        NoticeKind::Request => format!("{team}: phase `{phase}` asks for your review, until {deadline}"),
+        NoticeKind::Reminder => {
+            format!("{team}: phase `{phase}` still waits for your review, until {deadline}")
+        }
+        NoticeKind::Outcome => {
+            format!("{team}: the review of phase `{phase}` is over: {}", review.ending().unwrap_or_default())
+        }
+    }
+}
+
+/// The `.cliq` of the project: a team within a team works in a directory of its own below it.
+fn outermost(ctx: &GateContext) -> Result<CliqDir, AnyError> {
+    let own = ctx.cliq_dir();
+    let root = own.ancestors().find(|dir| dir.file_name() == Some(".cliq")).unwrap_or(own);
+    Ok(CliqDir::at(root, ctx.workspace())?)
+}
+
+/// Calls until the store answers: a database or a server that is away comes back.
+async fn patiently<T, F: Future<Output = Result<T, ReviewsError>>>(
+    ctx: &GateContext,
+    call: impl Fn() -> F,
+) -> Result<T, AnyError> {
+    let mut pause = Duration::from_millis(250);
+    for _ in 0..40 {
+        match call().await {
+            Err(ReviewsError::Store(error)) => ctx.progress(format!("trying again: {error}"))?,
+            other => return Ok(other?),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(15));
+    }
+    Ok(call().await?)
+}
+
+/// What the agent says goes to the log of the phase.
+#[expect(clippy::print_stdout, reason = "the standard output of an agent is its log")]
+fn println(text: &str) {
+    println!("{text}");
+}

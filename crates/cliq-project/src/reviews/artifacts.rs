@@ -1,0 +1,197 @@
+//! Files that reviewers are shown: named files, directories and globs, as they are when the review is made.
+
+use std::fs::File;
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::open_regular;
+use cliq_review::{Artifact, Shown};
+use globset::{GlobBuilder, GlobMatcher};
+use ring::digest::{Context, SHA256};
+
+/// The most files, and the most that are looked at.
+const MAX_FILES: usize = 200;
+const MAX_LOOKED_AT: usize = 100_000;
+/// The most bytes that are shown of one file, of one image, and of all.
+const MAX_TEXT: usize = 256 << 10;
+const MAX_IMAGE: usize = 1 << 20;
+const MAX_SHOWN: usize = 6 << 20;
+/// How deep directories are looked into.
+const MAX_DEPTH: usize = 32;
+
+/// The files that patterns name, and remarks on patterns that name none.
+pub(super) fn collect(workspace: &Utf8Path, patterns: &[String]) -> (Vec<Artifact>, Vec<String>) {
+    let mut remarks = Vec::new();
+    let mut paths: Vec<Utf8PathBuf> = Vec::new();
+    for pattern in patterns {
+        match find(workspace, pattern) {
+            Ok(found) if found.is_empty() => remarks.push(format!("no file matches `{pattern}`")),
+            Ok(found) => paths.extend(found),
+            Err(why) => remarks.push(format!("`{pattern}`: {why}")),
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    paths.retain(|path| seen.insert(path.clone()));
+    if paths.len() > MAX_FILES {
+        remarks.push(format!("{} more files are not listed", paths.len() - MAX_FILES));
+        paths.truncate(MAX_FILES);
+    }
+    let mut budget = MAX_SHOWN;
+    (paths.iter().map(|path| artifact(workspace, path, &mut budget)).collect(), remarks)
+}
+
+/// The files that a pattern names, from the workspace, in order.
+fn find(workspace: &Utf8Path, pattern: &str) -> Result<Vec<Utf8PathBuf>, String> {
+    let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
+    let path = Utf8Path::new(pattern);
+    if path.is_absolute() || path.components().any(|part| part.as_str() == "..") {
+        return Err("artifacts lie in the workspace: write a path within it".to_owned());
+    }
+    let is_glob = pattern.contains(['*', '?', '[', '{']);
+    let matcher = is_glob.then(|| GlobBuilder::new(pattern).literal_separator(true).build()).transpose();
+    let matcher =
+        matcher.map_err(|error| format!("it is no glob: {error}"))?.map(|glob| glob.compile_matcher());
+    // The part without wildcards: no other directory is looked into.
+    let fixed: Utf8PathBuf = path
+        .components()
+        .map(|part| part.as_str())
+        .take_while(|part| !part.contains(['*', '?', '[', '{']))
+        .collect();
+    let mut walk = Walk { workspace, matcher, looked_at: 0, found: Vec::new() };
+    walk.visit(&fixed, 0)?;
+    walk.found.sort();
+    Ok(walk.found)
+}
+
+struct Walk<'a> {
+    workspace: &'a Utf8Path,
+    matcher: Option<GlobMatcher>,
+    looked_at: usize,
+    found: Vec<Utf8PathBuf>,
+}
+
+impl Walk<'_> {
+    fn visit(&mut self, path: &Utf8Path, depth: usize) -> Result<(), String> {
+        self.looked_at += 1;
+        if self.looked_at > MAX_LOOKED_AT {
+            return Err(format!("there are more than {MAX_LOOKED_AT} files; name a smaller directory"));
+        }
+        let full = self.workspace.join(path);
+        let Ok(meta) = full.symlink_metadata() else { return Ok(()) };
+        if meta.is_dir() {
+            if depth > MAX_DEPTH {
+                return Ok(());
+            }
+            let Ok(entries) = full.read_dir_utf8() else { return Ok(()) };
+            for entry in entries.filter_map(Result::ok) {
+                let name = entry.file_name();
+                // Neither git's files nor cliq's own, unless they are named.
+                if name != ".git" && name != ".cliq" {
+                    self.visit(&path.join(name), depth + 1)?;
+                }
+            }
+        } else if self.matcher.as_ref().is_none_or(|matcher| matcher.is_match(path)) {
+            self.found.push(path.to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn artifact(workspace: &Utf8Path, path: &Utf8Path, budget: &mut usize) -> Artifact {
+    let unreadable = |why: String| Artifact {
+        path: path.to_string(),
+        size: 0,
+        sha256: None,
+        shown: Shown::Unreadable { why },
+    };
+    // Settings have secrets.
+    if path.starts_with(".cliq") && path.components().any(|part| part.as_str().starts_with("settings")) {
+        return unreadable("settings are not shown".to_owned());
+    }
+    let full = workspace.join(path);
+    let inside = full
+        .canonicalize_utf8()
+        .is_ok_and(|real| workspace.canonicalize_utf8().is_ok_and(|root| real.starts_with(root)));
+    if !inside {
+        return unreadable("it leads out of the workspace".to_owned());
+    }
+    match open_regular(&full) {
+        Ok((file, size)) => match read(file) {
+            Ok((sha256, head)) => Artifact {
+                path: path.to_string(),
+                size,
+                sha256: Some(sha256),
+                shown: show(path, size, &head, budget),
+            },
+            Err(error) => unreadable(error.to_string()),
+        },
+        Err(error) => unreadable(error.to_string()),
+    }
+}
+
+/// The SHA-256 of a file, and its beginning.
+fn read(mut file: File) -> std::io::Result<(String, Vec<u8>)> {
+    let mut digest = Context::new(&SHA256);
+    let (mut head, mut buffer) = (Vec::new(), vec![0_u8; 128 << 10]);
+    loop {
+        let n = file.read(&mut buffer)?;
+        let Some(bytes) = buffer.get(..n).filter(|bytes| !bytes.is_empty()) else { break };
+        digest.update(bytes);
+        let room = MAX_IMAGE.saturating_sub(head.len()).min(bytes.len());
+        head.extend_from_slice(bytes.get(..room).unwrap_or_default());
+    }
+    let hex = digest.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok((hex, head))
+}
+
+fn show(path: &Utf8Path, size: u64, head: &[u8], budget: &mut usize) -> Shown {
+    let shown = if let Some(media_type) = image_type(head) {
+        if size > MAX_IMAGE as u64 {
+            return Shown::TooLarge;
+        }
+        Shown::Image { media_type: media_type.to_owned(), base64: STANDARD.encode(head) }
+    } else {
+        let start = head.get(..MAX_TEXT).unwrap_or(head);
+        let text = match std::str::from_utf8(start) {
+            Ok(text) => text,
+            // A character that is cut at the end is no fault.
+            Err(error) if error.error_len().is_none() => {
+                std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
+            }
+            Err(_) => return Shown::Binary,
+        };
+        if text.contains('\0') {
+            return Shown::Binary;
+        }
+        let (text, cut) = (text.to_owned(), size > start.len() as u64);
+        match path.extension() {
+            Some("md" | "markdown") => Shown::Markdown { text, cut },
+            _ => Shown::Text { text, cut },
+        }
+    };
+    let cost = match &shown {
+        Shown::Markdown { text, .. } | Shown::Text { text, .. } => text.len(),
+        Shown::Image { base64, .. } => base64.len(),
+        Shown::Binary | Shown::TooLarge | Shown::Unreadable { .. } => 0,
+    };
+    match budget.checked_sub(cost) {
+        Some(rest) => {
+            *budget = rest;
+            shown
+        }
+        None => Shown::TooLarge,
+    }
+}
+
+/// The media type of an image, by its first bytes. SVG is text: it can have scripts.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}

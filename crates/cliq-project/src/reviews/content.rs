@@ -1,0 +1,79 @@
+//! What reviewers are shown: everything that the phase knows when it asks.
+
+use camino::Utf8Path;
+use cliq_orchestrator::repositories;
+use cliq_review::{Content, HandedOver, Time, TimelineEntry};
+use cliq_sdk::GateContext;
+
+use super::{artifacts, diff};
+use crate::Project;
+
+/// The most bytes of a text.
+const MAX_TEXT: usize = 64 << 10;
+/// The most entries of the timeline.
+const MAX_STEPS: usize = 500;
+
+/// Collects it. What cannot be had becomes a remark: a review is possible all the same.
+pub(super) fn collect(ctx: &GateContext, project: &Project, patterns: &[String]) -> Content {
+    let workspace = ctx.workspace();
+    let (artifacts, mut remarks) = artifacts::collect(workspace, patterns);
+    let mut note = |what: &str, why: String| remarks.push(format!("{what}: {why}"));
+    let mut text = |what: &str, text: Result<Option<String>, cliq_sdk::SdkError>| {
+        text.unwrap_or_else(|error| {
+            note(what, error.to_string());
+            None
+        })
+    };
+    let brief = text("the role", ctx.role()).map(shortened);
+    let requirement = text("the requirement", ctx.requirement()).map(shortened);
+    let handed_over = match ctx.incoming() {
+        Ok(incoming) => incoming
+            .into_iter()
+            .filter_map(|received| {
+                Some(HandedOver { from: received.from, text: shortened(received.envelope?.text?) })
+            })
+            .filter(|handed_over| !handed_over.text.trim().is_empty())
+            .collect(),
+        Err(error) => {
+            note("what was handed over", error.to_string());
+            Vec::new()
+        }
+    };
+    let mut diffs = Vec::new();
+    for repo in repositories(workspace).into_iter().filter(|repo| repo.join(".git").exists()) {
+        match diff::uncommitted(&repo, name_of(workspace, &repo)) {
+            Ok(found) => diffs.extend(found),
+            Err(why) => note(&format!("the changes in {}", name_of(workspace, &repo)), why),
+        }
+    }
+    let timeline = match project.recorded_run(None) {
+        Ok(run) => {
+            let steps = run.timeline(cliq_fs::now_millis()).steps;
+            let skipped = steps.len().saturating_sub(MAX_STEPS);
+            let entry = |step: crate::Step| {
+                let at = cliq_protocol::Timestamp::from_text(step.ts).unix_millis().unwrap_or(0);
+                TimelineEntry { at: Time::from_millis(at), text: step.text }
+            };
+            steps.into_iter().skip(skipped).map(entry).collect()
+        }
+        Err(error) => {
+            note("the timeline", error.to_string());
+            Vec::new()
+        }
+    };
+    let (checks, history) = (ctx.checks().to_vec(), ctx.history().to_vec());
+    Content { brief, requirement, checks, handed_over, artifacts, remarks, diffs, timeline, history }
+}
+
+fn name_of<'a>(workspace: &Utf8Path, repo: &'a Utf8Path) -> &'a str {
+    repo.strip_prefix(workspace).map(Utf8Path::as_str).ok().filter(|name| !name.is_empty()).unwrap_or(".")
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        let end = (0..=MAX_TEXT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}

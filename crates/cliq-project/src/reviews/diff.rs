@@ -1,0 +1,189 @@
+//! Changes in git repositories that are not committed: staged, unstaged and new files, as one diff against the last commit.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use cliq_review::{Diff, FileDiff};
+
+/// How long git may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The most bytes of a diff that are read.
+const MAX_DIFF: u64 = 32 << 20;
+/// The most lines that are kept of a file, and of a repository, and the most bytes.
+const MAX_FILE_LINES: usize = 3000;
+const MAX_LINES: usize = 12_000;
+const MAX_BYTES: usize = 2 << 20;
+/// The most files that are kept.
+const MAX_FILES: usize = 500;
+
+/// The changes in a repository; `None` where nothing changed. `name` is what it is called.
+///
+/// # Errors
+/// git cannot be run, fails or takes too long.
+pub(super) fn uncommitted(repo: &Utf8Path, name: &str) -> Result<Option<Diff>, String> {
+    // A copy of the index, in which new files count: the repository itself is not changed.
+    let scratch = tempfile::tempdir().map_err(|error| format!("cannot create a directory: {error}"))?;
+    let index = scratch.path().join("index");
+    let own = text(repo, &["rev-parse", "--git-path", "index"], None)?;
+    let own = repo.join(own.trim_end());
+    if own.exists() {
+        std::fs::copy(&own, &index).map_err(|error| format!("cannot copy {own}: {error}"))?;
+    }
+    let index = Some(index.as_path());
+    let within = ["--", ".", ":(exclude).cliq"];
+    git(repo, &[&["add", "--intent-to-add", "--ignore-errors"], &within[..]].concat(), index)?;
+    let base = match text(repo, &["rev-parse", "--verify", "--quiet", "HEAD"], None) {
+        Ok(head) => head.trim().to_owned(),
+        // Nothing is committed yet: all is new.
+        Err(_) => text(repo, &["hash-object", "-t", "tree", "/dev/null"], None)?.trim().to_owned(),
+    };
+    let diff = [
+        "diff",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--find-renames",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+        "--unified=3",
+    ];
+    let listed = git(repo, &[&diff[..], &["--numstat", "-z", &base], &within[..]].concat(), index)?;
+    let patch = git(repo, &[&diff[..], &["--patch", &base], &within[..]].concat(), index)?;
+    let mut files = numstat(&String::from_utf8_lossy(&listed));
+    fill_in(&mut files, &String::from_utf8_lossy(&patch));
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let more_files = files.len().saturating_sub(MAX_FILES) as u64;
+    files.truncate(MAX_FILES);
+    Ok(Some(Diff { repo: name.to_owned(), files, more_files }))
+}
+
+/// Files with the numbers of lines, from `--numstat -z`.
+fn numstat(text: &str) -> Vec<FileDiff> {
+    let mut files = Vec::new();
+    let mut parts = text.split('\0');
+    while let Some(entry) = parts.next() {
+        let mut columns = entry.splitn(3, '\t');
+        let (Some(added), Some(removed), Some(path)) = (columns.next(), columns.next(), columns.next())
+        else {
+            continue;
+        };
+        let number = |text: &str| text.parse().unwrap_or(0);
+        // A renamed file has an empty path here, and two paths after it.
+        let (path, old_path) = if path.is_empty() {
+            let old = parts.next().unwrap_or_default().to_owned();
+            (parts.next().unwrap_or_default().to_owned(), Some(old))
+        } else {
+            (path.to_owned(), None)
+        };
+        let change = if old_path.is_some() { "renamed" } else { "modified" }.to_owned();
+        let binary = added == "-";
+        let (added, removed) = (number(added), number(removed));
+        files.push(FileDiff {
+            path,
+            old_path,
+            change,
+            added,
+            removed,
+            binary,
+            hunks: String::new(),
+            lines_left_out: 0,
+        });
+    }
+    files
+}
+
+/// Adds the hunks of a patch, whose files come in the same order.
+fn fill_in(files: &mut [FileDiff], patch: &str) {
+    let (mut lines_left, mut bytes_left) = (MAX_LINES, MAX_BYTES);
+    let mut file = None;
+    let mut next = files.iter_mut();
+    let (mut in_hunks, mut lines) = (false, 0);
+    for line in patch.split_inclusive('\n') {
+        // Lines of content begin with a space, a sign or a backslash.
+        if line.starts_with("diff --git ") {
+            (file, in_hunks, lines) = (next.next(), false, 0);
+            continue;
+        }
+        let Some(file) = file.as_mut() else { continue };
+        in_hunks = in_hunks || line.starts_with("@@");
+        if !in_hunks {
+            if line.starts_with("new file mode") {
+                "added".clone_into(&mut file.change);
+            } else if line.starts_with("deleted file mode") {
+                "deleted".clone_into(&mut file.change);
+            } else if let Some(mode) = line.strip_prefix("new mode ").filter(|_| file.change == "modified") {
+                file.change = format!("modified, mode {}", mode.trim());
+            }
+            continue;
+        }
+        if lines >= MAX_FILE_LINES || lines_left == 0 || bytes_left < line.len() {
+            file.lines_left_out += 1;
+            continue;
+        }
+        lines += 1;
+        lines_left -= 1;
+        bytes_left -= line.len();
+        file.hunks.push_str(line);
+    }
+}
+
+fn text(repo: &Utf8Path, arguments: &[&str], index: Option<&std::path::Path>) -> Result<String, String> {
+    git(repo, arguments, index).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What git prints. Its configuration may not run programs.
+fn git(repo: &Utf8Path, arguments: &[&str], index: Option<&std::path::Path>) -> Result<Vec<u8>, String> {
+    let mut command = Command::new("git");
+    command
+        .args(["-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
+        .args(["-c", "diff.external=", "-c", "diff.noprefix=false", "-c", "core.pager=cat"])
+        .args(arguments)
+        .current_dir(repo)
+        .env("LC_ALL", "C")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_EXTERNAL_DIFF")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(index) = index {
+        command.env("GIT_INDEX_FILE", index);
+    }
+    let mut child = command.spawn().map_err(|error| format!("cannot run git: {error}"))?;
+    let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err("git has no output".to_owned());
+    };
+    let read = |source: Box<dyn Read + Send>, limit: u64| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // Closing the pipe at the limit ends git.
+            let _ = source.take(limit).read_to_end(&mut bytes);
+            bytes
+        })
+    };
+    let (out, err) = (read(Box::new(out), MAX_DIFF), read(Box::new(err), 4096));
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("git did not finish within {} s", PATIENCE.as_secs()));
+            }
+        }
+    };
+    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+    if status.success() || out.len() as u64 == MAX_DIFF {
+        return Ok(out);
+    }
+    let said = String::from_utf8_lossy(&err);
+    Err(format!("git {}: {}", arguments.first().unwrap_or(&""), said.lines().next().unwrap_or("it failed")))
+}

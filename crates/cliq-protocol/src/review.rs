@@ -1,0 +1,172 @@
+//! The `review` block of a human gate (SPEC section 16).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::duration::{format_duration, parse_duration};
+use crate::fields::{Fields, describe};
+use crate::form::Form;
+use crate::reviewers::Reviewers;
+use crate::{FieldError, PhaseName, Timestamp};
+
+/// How long a review waits where nothing is said.
+pub const REVIEW_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// The most patterns of artifacts.
+const MAX_PATTERNS: usize = 100;
+
+/// The `review` block of a human gate: who reviews what, and how long the run waits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReviewSpec {
+    /// Who has to approve.
+    pub reviewers: Reviewers,
+    /// What the reviewer is shown: files, directories and globs, from the workspace.
+    pub artifacts: Vec<String>,
+    /// How long to wait, from the making of the review.
+    pub timeout: Duration,
+    /// How often reviewers who have not answered are reminded.
+    pub remind_every: Option<Duration>,
+    /// What the reviewer fills in.
+    pub inputs: Form,
+}
+
+impl ReviewSpec {
+    /// Reads the block.
+    ///
+    /// # Errors
+    /// Names the field that is missing or wrong.
+    pub fn from_value(value: Value) -> Result<Self, FieldError> {
+        let mut fields = Fields::new(value, "review")?;
+        let reviewers =
+            fields.required("reviewer", "a name, a list of names, or a group {policy, members}")?;
+        let reviewers = Reviewers::from_value(reviewers, "review.reviewer")?;
+        let artifacts = match fields.take("artifacts") {
+            None => Vec::new(),
+            Some(Value::String(one)) => vec![one],
+            Some(Value::Array(items)) if items.len() <= MAX_PATTERNS => {
+                let text = |item: Value| match item {
+                    Value::String(text) if !text.trim().is_empty() => Ok(text),
+                    other => Err(fields.wrong("artifacts", "a list of files and globs", &other)),
+                };
+                items.into_iter().map(text).collect::<Result<_, _>>()?
+            }
+            Some(other) => {
+                return Err(fields.wrong(
+                    "artifacts",
+                    format!("a list of at most {MAX_PATTERNS} files and globs"),
+                    &other,
+                ));
+            }
+        };
+        let timeout = duration(&mut fields, "timeout")?.unwrap_or(REVIEW_TIMEOUT);
+        let remind_every = duration(&mut fields, "remind_every")?;
+        let inputs = match fields.take("inputs") {
+            Some(value) => Form::from_value(value, "review.inputs")?,
+            None => Form::default(),
+        };
+        if let Some((name, found)) = fields.rest().into_iter().find(|(_, value)| !value.is_null()) {
+            let expected = "only reviewer, artifacts, timeout, remind_every, inputs".to_owned();
+            return Err(FieldError { field: format!("review.{name}"), expected, found: describe(&found) });
+        }
+        Ok(Self { reviewers, artifacts, timeout, remind_every, inputs })
+    }
+
+    /// As team.yml writes it.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut value =
+            json!({"reviewer": self.reviewers.to_value(), "timeout": format_duration(self.timeout)});
+        if !self.artifacts.is_empty() {
+            value["artifacts"] = json!(self.artifacts);
+        }
+        if let Some(every) = self.remind_every {
+            value["remind_every"] = json!(format_duration(every));
+        }
+        if !self.inputs.is_empty() {
+            value["inputs"] = self.inputs.to_value();
+        }
+        value
+    }
+}
+
+fn duration(fields: &mut Fields, name: &str) -> Result<Option<Duration>, FieldError> {
+    let Some(text) = fields.optional_text(name)? else { return Ok(None) };
+    let wrong = |why: String| {
+        fields.wrong(name, format!("a duration such as 90s, 45m, 8h or 2d ({why})"), &text.clone().into())
+    };
+    parse_duration(&text).map(Some).map_err(wrong)
+}
+
+/// A review that a run waits for, as displays show it. It has no right to decide in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitingReview {
+    /// Its id.
+    pub id: String,
+    /// Who has not answered yet.
+    pub reviewers: Vec<String>,
+    /// When it was made.
+    pub since: Timestamp,
+    /// When it expires.
+    pub until: Timestamp,
+    /// Its page, for people who are signed in there; `None` where the run itself serves it.
+    pub page: Option<String>,
+    /// Phases that may be asked to work again.
+    pub route_targets: Vec<PhaseName>,
+    /// What reviewers fill in.
+    pub inputs: Form,
+}
+
+impl WaitingReview {
+    pub(crate) fn read(value: Value) -> Result<Self, FieldError> {
+        let mut fields = Fields::new(value, "review")?;
+        Ok(Self {
+            id: fields.text("id")?,
+            reviewers: fields.list("reviewers", |item, path| match item {
+                Value::String(name) => Ok(name),
+                other => {
+                    Err(FieldError { field: path, expected: "a name".to_owned(), found: describe(&other) })
+                }
+            })?,
+            since: Timestamp::from_text(fields.text("since")?),
+            until: Timestamp::from_text(fields.text("until")?),
+            page: fields.optional_text("page")?,
+            route_targets: match fields.take("route_targets") {
+                None => Vec::new(),
+                Some(value) => serde_json::from_value(value.clone())
+                    .map_err(|_| fields.wrong("route_targets", "a list of phases", &value))?,
+            },
+            inputs: match fields.take("inputs") {
+                None => Form::default(),
+                Some(value) => Form::from_value(value, "review.inputs")?,
+            },
+        })
+    }
+
+    /// As it stands on the wire.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut value = json!({"id": self.id, "reviewers": self.reviewers, "since": self.since.as_str(), "until": self.until.as_str()});
+        if let Some(page) = &self.page {
+            value["page"] = json!(page);
+        }
+        if !self.route_targets.is_empty() {
+            value["route_targets"] = json!(self.route_targets);
+        }
+        if !self.inputs.is_empty() {
+            value["inputs"] = self.inputs.to_value();
+        }
+        value
+    }
+}
+
+impl serde::Serialize for WaitingReview {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_value().serialize(serializer)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for WaitingReview {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}

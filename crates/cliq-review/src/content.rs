@@ -1,0 +1,153 @@
+//! What reviewers are shown. It is collected when the review is made, and never changes.
+
+use cliq_protocol::{CommandResult, HistoryEntry, PhaseName};
+use serde::{Deserialize, Serialize};
+
+use crate::id::hash;
+use crate::time::Time;
+
+/// What reviewers are shown.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Content {
+    /// What the review is about: the role file of the phase, in markdown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<String>,
+    /// What the run was asked to do, in markdown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requirement: Option<String>,
+    /// Results of the phase's commands.
+    #[serde(default)]
+    pub checks: Vec<CommandResult>,
+    /// What phases before it handed over.
+    #[serde(default)]
+    pub handed_over: Vec<HandedOver>,
+    /// Files.
+    #[serde(default)]
+    pub artifacts: Vec<Artifact>,
+    /// What could not be shown: a pattern without files, say.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+    /// Changes in the git repositories of the workspace that are not committed.
+    #[serde(default)]
+    pub diffs: Vec<Diff>,
+    /// What happened in the run so far.
+    #[serde(default)]
+    pub timeline: Vec<TimelineEntry>,
+    /// Earlier verdicts of the gate.
+    #[serde(default)]
+    pub history: Vec<HistoryEntry>,
+}
+
+/// What a phase handed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandedOver {
+    /// The phase.
+    pub from: PhaseName,
+    /// Its text, in markdown.
+    pub text: String,
+}
+
+/// A file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// Where it is, from the workspace.
+    pub path: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The SHA-256 of all of it. Absent where it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// What is shown of it.
+    pub shown: Shown,
+}
+
+/// What is shown of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "as", rename_all = "snake_case")]
+pub enum Shown {
+    /// Markdown.
+    Markdown {
+        /// Its beginning, or all of it.
+        text: String,
+        /// Whether there is more.
+        #[serde(default)]
+        cut: bool,
+    },
+    /// Text.
+    Text {
+        /// Its beginning, or all of it.
+        text: String,
+        /// Whether there is more.
+        #[serde(default)]
+        cut: bool,
+    },
+    /// An image.
+    Image {
+        /// Its media type: PNG, JPEG, GIF or WebP.
+        media_type: String,
+        /// Its bytes, in base64.
+        base64: String,
+    },
+    /// Nothing: it is neither text nor an image.
+    Binary,
+    /// Nothing: it is too large, or there is too much beside it.
+    TooLarge,
+    /// Nothing: it cannot be read.
+    Unreadable {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Changes in a git repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    /// Where the repository is, from the workspace; `.` for the workspace itself.
+    pub repo: String,
+    /// Changes by file.
+    pub files: Vec<FileDiff>,
+    /// Files that changed and are not among `files`.
+    #[serde(default)]
+    pub more_files: u64,
+}
+
+/// Changes of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDiff {
+    /// Where it is.
+    pub path: String,
+    /// Where it was, if it was moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_path: Option<String>,
+    /// `added`, `deleted`, `renamed` or `modified`.
+    pub change: String,
+    /// Lines that were added.
+    pub added: u64,
+    /// Lines that were removed.
+    pub removed: u64,
+    /// Whether it is no text.
+    #[serde(default)]
+    pub binary: bool,
+    /// The hunks, as `git diff` prints them.
+    pub hunks: String,
+    /// Lines of the diff that are not in `hunks`.
+    #[serde(default)]
+    pub lines_left_out: u64,
+}
+
+/// Something that happened in the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimelineEntry {
+    /// When.
+    pub at: Time,
+    /// What, in a sentence.
+    pub text: String,
+}
+
+impl Content {
+    /// The SHA-256 of its JSON: what was shown, in one number.
+    #[must_use]
+    pub fn sha256(&self) -> String {
+        hash(&serde_json::to_vec(self).unwrap_or_default())
+    }
+}

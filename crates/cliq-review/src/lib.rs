@@ -1,0 +1,33 @@
+//! Reviews by people (SPEC section 16). Pure: no files, no clock, no network; time comes in with each event.
+//!
+//! A [`Review`] is one question to people: shall the run go on? [`Review::step`] takes an event and gives the review that follows from it,
+//! or says why the event is refused. [`Content`] is what reviewers are shown; it never changes. An [`AuditRecord`] is the record of a review
+//! that is over; the records of a run are a hash chain. A [`ReviewStore`] keeps reviews; [`Reviews`] is how programs reach them, here or on
+//! another machine.
+
+mod audit;
+mod content;
+mod id;
+mod machine;
+mod notice;
+mod people;
+mod review;
+mod store;
+mod time;
+
+pub use audit::{AuditFile, AuditRecord, ChainProblem, next_record, read_record, verify_chain};
+pub use content::{Artifact, Content, Diff, FileDiff, HandedOver, Shown, TimelineEntry};
+pub use id::{LinkToken, ReviewId, hash};
+pub use machine::{Event, Refusal};
+pub use notice::{Notice, NoticeKind, NoticeState};
+pub use people::{Channel, Directory, DirectoryError, Person};
+pub use review::{
+    AcceptedAnswer, Answer, AuditReference, Choice, Link, NewReview, Outcome, Review, ReviewState, Via,
+};
+pub use store::{ReviewFilter, ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews};
+pub use time::Time;
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

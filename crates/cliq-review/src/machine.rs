@@ -1,0 +1,221 @@
+//! What follows from what happens to a review.
+//!
+//! There is one decision at most, and after it nothing changes but the record of what was told to whom.
+
+use cliq_protocol::{Object, PhaseName};
+use serde::{Deserialize, Serialize};
+
+use crate::notice::{NoticeKind, NoticeState};
+use crate::review::{AcceptedAnswer, Answer, AuditReference, Choice, Link, Outcome, Review, ReviewState};
+use crate::time::Time;
+
+/// The most bytes of a reviewer's words.
+const MAX_WORDS: usize = 64 * 1024;
+
+/// Something that happens to a review.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A reviewer answers.
+    Answer(Answer),
+    /// Time has passed: reminders and the deadline.
+    Clock,
+    /// The review is not needed any more.
+    Cancel {
+        /// Why.
+        reason: String,
+    },
+    /// A notice was sent, or not.
+    NoticeSettled {
+        /// The notice.
+        id: String,
+        /// What became of it.
+        #[serde(flatten)]
+        state: NoticeState,
+    },
+    /// The links are replaced: the old ones were lost.
+    Relink {
+        /// The new ones.
+        links: Vec<Link>,
+    },
+    /// The record was written.
+    Audited(AuditReference),
+}
+
+/// Why an event is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The review is decided.
+    #[error("the review is decided already: {0}")]
+    Decided(String),
+    /// The deadline passed.
+    #[error("this review has expired (its deadline was {0})")]
+    Expired(Time),
+    /// It is not needed any more.
+    #[error("the review was cancelled: {0}")]
+    Cancelled(String),
+    /// The name is none of a reviewer.
+    #[error("{name} is no reviewer of this review; its reviewers are {known}")]
+    NotAReviewer {
+        /// The name.
+        name: String,
+        /// The reviewers.
+        known: String,
+    },
+    /// Several people have to answer, and it is not said who this is.
+    #[error("several people have to answer; say who you are: {names}")]
+    WhichReviewer {
+        /// Who is waited for.
+        names: String,
+    },
+    /// The reviewer has answered.
+    #[error("{0} has answered already; the review waits for others")]
+    Answered(String),
+    /// A request for changes names no phase, or one that cannot be asked.
+    #[error("changes cannot be requested of {to}; the phases are: {known}")]
+    Target {
+        /// What was named.
+        to: String,
+        /// The phases.
+        known: String,
+    },
+    /// A request for changes says nothing.
+    #[error("a request for changes needs words: say what is to be changed")]
+    NoWords,
+    /// The words are too long.
+    #[error("the words are longer than {} KiB", MAX_WORDS / 1024)]
+    TooLong,
+    /// The form is not filled in right.
+    #[error("{}", .0.join("; "))]
+    Inputs(Vec<String>),
+    /// The server that has the review refuses, for this reason.
+    #[error("{0}")]
+    Server(String),
+}
+
+impl Review {
+    /// The review after an event; `None` where the event changes nothing.
+    ///
+    /// # Errors
+    /// An answer, or a cancellation, that does not count, with the reason.
+    pub fn step(&self, event: &Event, now: Time) -> Result<Option<Self>, Refusal> {
+        match event {
+            Event::Answer(answer) => self.answer(answer, now).map(Some),
+            Event::Clock => Ok(self.clock(now)),
+            Event::Cancel { .. } if !self.is_pending() => Ok(None),
+            Event::Cancel { reason } => {
+                let state = ReviewState::Cancelled { at: now, reason: reason.clone() };
+                Ok(Some(self.ended(state, now)))
+            }
+            Event::NoticeSettled { id, state } => {
+                let mut next = self.clone();
+                let notice = next.notices.iter_mut().find(|notice| notice.id == *id);
+                let Some(notice) = notice.filter(|notice| notice.state == NoticeState::Planned) else {
+                    return Ok(None);
+                };
+                notice.state = state.clone();
+                Ok((*state != NoticeState::Planned).then_some(next))
+            }
+            Event::Relink { links } if self.is_pending() => {
+                Ok(Some(Self { links: links.clone(), ..self.clone() }))
+            }
+            Event::Relink { .. } => Ok(None),
+            Event::Audited(audit) if !self.is_pending() && self.audit.is_none() => {
+                Ok(Some(Self { audit: Some(audit.clone()), ..self.clone() }))
+            }
+            Event::Audited(_) => Ok(None),
+        }
+    }
+
+    /// Whether nothing can be answered any more, and why.
+    fn refusal(&self, now: Time) -> Option<Refusal> {
+        match &self.state {
+            ReviewState::Pending if now >= self.deadline => Some(Refusal::Expired(self.deadline)),
+            ReviewState::Pending => None,
+            ReviewState::Decided { .. } => Some(Refusal::Decided(self.ending().unwrap_or_default())),
+            ReviewState::Expired { .. } => Some(Refusal::Expired(self.deadline)),
+            ReviewState::Cancelled { reason, .. } => Some(Refusal::Cancelled(reason.clone())),
+        }
+    }
+
+    fn answer(&self, answer: &Answer, now: Time) -> Result<Self, Refusal> {
+        if let Some(refusal) = self.refusal(now) {
+            return Err(refusal);
+        }
+        self.reviewer_for(Some(&answer.reviewer), &answer.actor)?;
+        if self.answers.iter().any(|a| a.answer.reviewer == answer.reviewer) {
+            return Err(Refusal::Answered(answer.reviewer.clone()));
+        }
+        let reason =
+            answer.reason.as_deref().map(str::trim).filter(|words| !words.is_empty()).map(str::to_owned);
+        if reason.as_ref().is_some_and(|words| words.len() > MAX_WORDS) {
+            return Err(Refusal::TooLong);
+        }
+        let (choice, outcome) = match &answer.choice {
+            Choice::Approve => (Choice::Approve, None),
+            Choice::Reject => (Choice::Reject, Some(Outcome::Rejected)),
+            Choice::RequestChanges { to } => {
+                let to = self.target(to.as_ref())?;
+                if reason.is_none() {
+                    return Err(Refusal::NoWords);
+                }
+                (Choice::RequestChanges { to: Some(to.clone()) }, Some(Outcome::ChangesRequested { to }))
+            }
+        };
+        let inputs: Object =
+            self.form.check(&answer.inputs, choice == Choice::Approve).map_err(Refusal::Inputs)?;
+        let mut next = self.clone();
+        let answer = Answer { choice, reason, inputs, ..answer.clone() };
+        next.answers.push(AcceptedAnswer { at: now, answer });
+        let outcome = outcome.or_else(|| next.is_satisfied().then_some(Outcome::Approved));
+        Ok(match outcome {
+            Some(outcome) => next.ended(ReviewState::Decided { at: now, outcome }, now),
+            None => next,
+        })
+    }
+
+    fn target(&self, to: Option<&PhaseName>) -> Result<PhaseName, Refusal> {
+        let known = || {
+            let names: Vec<&str> = self.route_targets.iter().map(PhaseName::as_str).collect();
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        };
+        match (to, self.route_targets.as_slice()) {
+            (None, [only]) => Ok(only.clone()),
+            (None, _) => Err(Refusal::Target { to: "no phase in particular".to_owned(), known: known() }),
+            (Some(to), targets) if targets.contains(to) => Ok(to.clone()),
+            (Some(to), _) => Err(Refusal::Target { to: format!("`{to}`"), known: known() }),
+        }
+    }
+
+    fn clock(&self, now: Time) -> Option<Self> {
+        if !self.is_pending() {
+            return None;
+        }
+        if now >= self.deadline {
+            return Some(self.ended(ReviewState::Expired { at: now }, now));
+        }
+        let every = self.remind_every.filter(|every| *every > 0)?;
+        let seconds = u64::try_from(now.millis().saturating_sub(self.created.millis()) / 1000).unwrap_or(0);
+        let number = seconds / every;
+        if number <= self.reminders {
+            return None;
+        }
+        // One reminder, however many were missed.
+        let mut next = self.clone();
+        next.reminders = number;
+        let ways = self.ways(|name| self.waits_for().contains(&name));
+        next.plan(NoticeKind::Reminder, &format!("r{number}-"), ways, now);
+        Some(next)
+    }
+
+    fn ended(&self, state: ReviewState, now: Time) -> Self {
+        let mut next = self.clone();
+        // Requests and reminders that were not sent yet have no sense any more.
+        next.notices.retain(|notice| notice.state != NoticeState::Planned);
+        let told: Vec<_> = next.ways(|_| true);
+        next.state = state;
+        next.plan(NoticeKind::Outcome, "o", told, now);
+        next
+    }
+}

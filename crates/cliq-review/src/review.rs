@@ -1,0 +1,514 @@
+//! A review: the question, who has to answer, and how it stands.
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use cliq_protocol::{
+    Form, Object, Outcome as GateOutcome, PhaseName, ReviewSpec, Reviewers, Verdict, WaitingReview,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::id::{LinkToken, ReviewId};
+use crate::machine::Refusal;
+use crate::notice::{Notice, NoticeKind, NoticeState};
+use crate::people::{Channel, first_sufficient, is_all};
+use crate::time::Time;
+
+/// What a reviewer chooses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum Choice {
+    /// The run goes on: PASS.
+    Approve,
+    /// A phase works again: ROUTE.
+    RequestChanges {
+        /// The phase. May be left out where there is only one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<PhaseName>,
+    },
+    /// The run ends: ESCALATE.
+    Reject,
+}
+
+impl Choice {
+    /// The word for it, as on the command line.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::RequestChanges { .. } => "request-changes",
+            Self::Reject => "reject",
+        }
+    }
+
+    /// What somebody did who chose it.
+    #[must_use]
+    pub fn done(&self) -> &'static str {
+        match self {
+            Self::Approve => "approved",
+            Self::RequestChanges { .. } => "requested changes",
+            Self::Reject => "rejected",
+        }
+    }
+}
+
+/// The way by which an answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// A reviewer's link.
+    Link,
+    /// `cliq review`.
+    CommandLine,
+    /// The dashboard, by a person who is signed in.
+    Dashboard,
+    /// The HTTP API, with a token.
+    Api,
+    /// A message to a task of A2A.
+    A2a,
+}
+
+impl Via {
+    /// The words for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+            Self::CommandLine => "command line",
+            Self::Dashboard => "dashboard",
+            Self::Api => "API",
+            Self::A2a => "A2A",
+        }
+    }
+}
+
+/// An answer of a reviewer, as it comes in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// In whose name.
+    pub reviewer: String,
+    /// Who really answered: the user of the machine, the label of a token.
+    pub actor: String,
+    /// The way by which it came.
+    pub via: Via,
+    /// What was chosen.
+    #[serde(flatten)]
+    pub choice: Choice,
+    /// The words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What was filled in.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    pub inputs: Object,
+}
+
+/// An answer that counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AcceptedAnswer {
+    /// When it came.
+    pub at: Time,
+    /// The answer. Its inputs have the types of the form, and a request for changes has its phase.
+    #[serde(flatten)]
+    pub answer: Answer,
+}
+
+impl AcceptedAnswer {
+    /// Who answered, for people: the reviewer, and who really did it where that is somebody else.
+    #[must_use]
+    pub fn by(&self) -> String {
+        let Answer { reviewer, actor, .. } = &self.answer;
+        if actor == reviewer { reviewer.clone() } else { format!("{reviewer} (by {actor})") }
+    }
+}
+
+/// What was decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The run goes on.
+    Approved,
+    /// A phase works again.
+    ChangesRequested {
+        /// The phase.
+        to: PhaseName,
+    },
+    /// The run ends.
+    Rejected,
+}
+
+/// How a review stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum ReviewState {
+    /// It waits.
+    Pending,
+    /// It is decided.
+    Decided {
+        /// When.
+        at: Time,
+        /// What was decided.
+        #[serde(flatten)]
+        outcome: Outcome,
+    },
+    /// Its deadline passed.
+    Expired {
+        /// When that was seen.
+        at: Time,
+    },
+    /// It is not needed any more.
+    Cancelled {
+        /// When.
+        at: Time,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl ReviewState {
+    /// The word for it, as in JSON and in the store.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Decided { .. } => "decided",
+            Self::Expired { .. } => "expired",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+}
+
+/// What is stored of a reviewer's link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Whose it is.
+    pub reviewer: String,
+    /// The SHA-256 of its token.
+    pub sha256: String,
+}
+
+/// Where the record of a review is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditReference {
+    /// The file, from the workspace.
+    pub file: String,
+    /// Its SHA-256.
+    pub sha256: String,
+}
+
+/// A review.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Review {
+    /// Its id.
+    pub id: ReviewId,
+    /// The workspace of the run.
+    pub project: Utf8PathBuf,
+    /// The team.
+    pub team: String,
+    /// The run.
+    pub run_id: String,
+    /// The phase that waits.
+    pub phase: PhaseName,
+    /// Which evaluation of the phase it is for, from 1.
+    pub iteration: u32,
+    /// How many it has.
+    pub max_iterations: u32,
+    /// Which evaluation of the phase it is for, in the whole run.
+    pub evaluation: u32,
+    /// How often a review of this evaluation was made: an earlier one was cancelled. From 1.
+    pub attempt: u32,
+    /// Who has to approve.
+    pub reviewers: Reviewers,
+    /// Phases that may be asked to work again.
+    #[serde(default)]
+    pub route_targets: Vec<PhaseName>,
+    /// What reviewers fill in.
+    #[serde(default, skip_serializing_if = "Form::is_empty")]
+    pub form: Form,
+    /// When it was made.
+    pub created: Time,
+    /// When it expires.
+    pub deadline: Time,
+    /// How often reviewers who have not answered are reminded, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remind_every: Option<u64>,
+    /// The number of the last reminder.
+    #[serde(default)]
+    pub reminders: u64,
+    /// The links of the reviewers.
+    #[serde(default)]
+    pub links: Vec<Link>,
+    /// Who is told what.
+    #[serde(default)]
+    pub notices: Vec<Notice>,
+    /// The answers that count.
+    #[serde(default)]
+    pub answers: Vec<AcceptedAnswer>,
+    /// How it stands.
+    #[serde(flatten)]
+    pub state: ReviewState,
+    /// Its record, once it is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditReference>,
+}
+
+/// What a review is made from.
+#[derive(Debug, Clone)]
+pub struct NewReview {
+    /// See [`Review`].
+    pub id: ReviewId,
+    /// See [`Review`].
+    pub project: Utf8PathBuf,
+    /// See [`Review`].
+    pub team: String,
+    /// See [`Review`].
+    pub run_id: String,
+    /// See [`Review`].
+    pub phase: PhaseName,
+    /// See [`Review`].
+    pub iteration: u32,
+    /// See [`Review`].
+    pub max_iterations: u32,
+    /// See [`Review`].
+    pub evaluation: u32,
+    /// See [`Review`].
+    pub attempt: u32,
+    /// The review block of the phase.
+    pub spec: ReviewSpec,
+    /// Its reviewers, with the members of groups in the groups' place.
+    pub reviewers: Reviewers,
+    /// See [`Review`].
+    pub route_targets: Vec<PhaseName>,
+    /// How reviewers are reached.
+    pub channels: Vec<(String, Vec<Channel>)>,
+    /// See [`Review`].
+    pub links: Vec<Link>,
+    /// When it is made.
+    pub now: Time,
+}
+
+impl Review {
+    /// A review that waits, with notices of the request.
+    #[must_use]
+    pub fn new(new: NewReview) -> Self {
+        let mut review = Self {
+            id: new.id,
+            project: new.project,
+            team: new.team,
+            run_id: new.run_id,
+            phase: new.phase,
+            iteration: new.iteration,
+            max_iterations: new.max_iterations,
+            evaluation: new.evaluation,
+            attempt: new.attempt,
+            reviewers: new.reviewers,
+            route_targets: new.route_targets,
+            form: new.spec.inputs,
+            created: new.now,
+            deadline: new.now.after(new.spec.timeout),
+            remind_every: new.spec.remind_every.map(|every| every.as_secs()),
+            reminders: 0,
+            links: new.links,
+            notices: Vec::new(),
+            answers: Vec::new(),
+            state: ReviewState::Pending,
+            audit: None,
+        };
+        let names: Vec<String> = review.reviewers.names().into_iter().map(str::to_owned).collect();
+        let known = new.channels.into_iter().filter(|(name, _)| names.contains(name));
+        let ways = known
+            .flat_map(|(name, channels)| channels.into_iter().map(move |channel| (name.clone(), channel)));
+        review.plan(NoticeKind::Request, "q", ways.collect(), new.now);
+        review
+    }
+
+    /// What no two reviews share: run, phase, evaluation, attempt.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}/{}/{}/{}", self.run_id, self.phase, self.evaluation, self.attempt)
+    }
+
+    /// Whether it waits.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.state == ReviewState::Pending
+    }
+
+    /// Whether somebody approved.
+    fn approves(&self, name: &str) -> bool {
+        self.answers.iter().any(|a| a.answer.reviewer == name && a.answer.choice == Choice::Approve)
+    }
+
+    /// Who has not answered, and whose answer still matters; nobody once it is over.
+    #[must_use]
+    pub fn waits_for(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        if self.is_pending() {
+            self.missing(&self.reviewers, &mut names);
+        }
+        names
+    }
+
+    fn missing<'a>(&'a self, reviewers: &'a Reviewers, names: &mut Vec<&'a str>) {
+        if reviewers.is_satisfied(&|name: &str| self.approves(name)) {
+            return;
+        }
+        match reviewers {
+            Reviewers::Name(name) if names.contains(&name.as_str()) => {}
+            Reviewers::Name(name) => names.push(name),
+            Reviewers::Group { members, .. } => members.iter().for_each(|member| self.missing(member, names)),
+        }
+    }
+
+    pub(crate) fn is_satisfied(&self) -> bool {
+        self.reviewers.is_satisfied(&|name: &str| self.approves(name))
+    }
+
+    /// In whose name an answer is, where it names nobody: the actor, if a reviewer; the only one who is waited for; one whose approval alone
+    /// is enough.
+    ///
+    /// # Errors
+    /// `named` is no reviewer; or several have to answer, and it is not clear which of them this is.
+    pub fn reviewer_for(&self, named: Option<&str>, actor: &str) -> Result<String, Refusal> {
+        let names = self.reviewers.names();
+        if let Some(named) = named {
+            return match names.iter().find(|name| **name == named) {
+                Some(name) => Ok((*name).to_owned()),
+                None => Err(Refusal::NotAReviewer { name: named.to_owned(), known: names.join(", ") }),
+            };
+        }
+        if names.contains(&actor) {
+            return Ok(actor.to_owned());
+        }
+        let waits_for = self.waits_for();
+        let approves = |name: &str| self.approves(name);
+        let found = match waits_for.as_slice() {
+            [only] => Some(*only),
+            _ if is_all(&self.reviewers) => None,
+            _ => first_sufficient(&self.reviewers, &approves),
+        };
+        match found {
+            Some(name) => Ok(name.to_owned()),
+            // Refused for a better reason by the machine.
+            None if !self.is_pending() => {
+                Ok(names.first().map(|name| (*name).to_owned()).unwrap_or_default())
+            }
+            None => Err(Refusal::WhichReviewer { names: waits_for.join(", ") }),
+        }
+    }
+
+    /// The reviewer whose link has this token.
+    #[must_use]
+    pub fn reviewer_of(&self, token: &LinkToken) -> Option<&str> {
+        self.links.iter().find(|link| token.matches(&link.sha256)).map(|link| link.reviewer.as_str())
+    }
+
+    /// What everybody filled in. Where two filled in the same field, the later answer counts.
+    #[must_use]
+    pub fn inputs(&self) -> Object {
+        self.answers.iter().flat_map(|a| a.answer.inputs.clone()).collect()
+    }
+
+    /// The gate's verdict. `None` while it waits, and where it was cancelled.
+    #[must_use]
+    pub fn verdict(&self) -> Option<Verdict> {
+        let last = self.answers.last();
+        let words = last.and_then(|last| last.answer.reason.clone());
+        let with_words = |head: String| match &words {
+            Some(words) => format!("{head}: {words}"),
+            None => head,
+        };
+        let verdict = match &self.state {
+            ReviewState::Pending | ReviewState::Cancelled { .. } => return None,
+            ReviewState::Decided { outcome: Outcome::Approved, .. } => {
+                let by: Vec<String> = self.answers.iter().map(AcceptedAnswer::by).collect();
+                Verdict::pass(with_words(format!("approved by {}", by.join(" and "))))
+            }
+            // What is to be done, in the reviewer's words.
+            ReviewState::Decided { outcome: Outcome::ChangesRequested { to }, .. } => {
+                Verdict::route(to.clone(), words.clone().unwrap_or_default())
+            }
+            ReviewState::Decided { outcome: Outcome::Rejected, .. } => {
+                let by = last.map(AcceptedAnswer::by).unwrap_or_default();
+                Verdict::escalate(with_words(format!("rejected by {by}")))
+            }
+            ReviewState::Expired { .. } => {
+                let deadline = self.deadline;
+                Verdict::escalate(format!(
+                    "the review expired: {} did not answer until {deadline}",
+                    self.reviewers
+                ))
+            }
+        };
+        debug_assert!(!matches!(verdict.outcome, GateOutcome::Route(_)) || words.is_some());
+        Some(verdict)
+    }
+
+    /// How it ended, in a sentence; `None` while it waits.
+    #[must_use]
+    pub fn ending(&self) -> Option<String> {
+        let last = self.answers.last();
+        let by = last.map(AcceptedAnswer::by).unwrap_or_default();
+        let via = last.map(|last| last.answer.via.as_str()).unwrap_or_default();
+        Some(match &self.state {
+            ReviewState::Pending => return None,
+            ReviewState::Decided { at, outcome: Outcome::Approved } => {
+                let all: Vec<String> = self.answers.iter().map(AcceptedAnswer::by).collect();
+                format!("approved by {} at {at} ({via})", all.join(" and "))
+            }
+            ReviewState::Decided { at, outcome: Outcome::ChangesRequested { to } } => {
+                format!("{by} requested changes by {to} at {at} ({via})")
+            }
+            ReviewState::Decided { at, outcome: Outcome::Rejected } => {
+                format!("rejected by {by} at {at} ({via})")
+            }
+            ReviewState::Expired { .. } => format!("expired at {}", self.deadline),
+            ReviewState::Cancelled { at, reason } => format!("cancelled at {at}: {reason}"),
+        })
+    }
+
+    /// As displays of the run show it. `page` is its address for people who are signed in.
+    #[must_use]
+    pub fn waiting(&self, page: Option<String>) -> WaitingReview {
+        WaitingReview {
+            id: self.id.to_string(),
+            reviewers: self.waits_for().into_iter().map(str::to_owned).collect(),
+            since: self.created.timestamp(),
+            until: self.deadline.timestamp(),
+            page,
+            route_targets: self.route_targets.clone(),
+            inputs: self.form.clone(),
+        }
+    }
+
+    /// When its state changes by itself: the next reminder, or the deadline. `None` once it is over.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Time> {
+        if !self.is_pending() {
+            return None;
+        }
+        let reminder = self.remind_every.map(|every| {
+            let after = every.saturating_mul(self.reminders + 1);
+            self.created.after(Duration::from_secs(after))
+        });
+        Some(reminder.map_or(self.deadline, |reminder| reminder.min(self.deadline)))
+    }
+
+    /// Notices that are to be sent.
+    pub fn planned_notices(&self) -> impl Iterator<Item = &Notice> {
+        self.notices.iter().filter(|notice| notice.state == NoticeState::Planned)
+    }
+
+    pub(crate) fn plan(&mut self, kind: NoticeKind, mark: &str, ways: Vec<(String, Channel)>, at: Time) {
+        for (n, (reviewer, channel)) in ways.into_iter().enumerate() {
+            let id = format!("{}-{mark}{n}", self.id);
+            self.notices.push(Notice { id, kind, reviewer, channel, at, state: NoticeState::Planned });
+        }
+    }
+
+    /// The ways by which reviewers were asked, of those whose name is chosen.
+    pub(crate) fn ways(&self, chosen: impl Fn(&str) -> bool) -> Vec<(String, Channel)> {
+        let requests = self.notices.iter().filter(|notice| notice.kind == NoticeKind::Request);
+        let requests = requests.filter(|notice| chosen(&notice.reviewer));
+        requests.map(|notice| (notice.reviewer.clone(), notice.channel.clone())).collect()
+    }
+}

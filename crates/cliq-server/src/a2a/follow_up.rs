@@ -1,0 +1,124 @@
+//! A message to a task that waits for a review: the decision.
+
+use cliq_a2a::{A2aError, ErrorKind, Message, PipelineRequest};
+use cliq_protocol::{Object, PhaseName};
+use cliq_review::{Answer, Choice, Event, Refusal, Review, ReviewFilter, Reviews, ReviewsError, Via};
+use cliq_runs::StoredTask;
+use serde_json::Value;
+
+use super::A2aCaller;
+use super::agent::find;
+use crate::app::App;
+
+/// Decides the review that a task waits for, by the data of a message: `verdict`, `target`, `reason`, `inputs`, `reviewer`, `review`. Gives the
+/// task.
+pub(super) async fn answer(
+    app: &App,
+    caller: &A2aCaller,
+    id: &str,
+    message: &Message,
+) -> Result<StoredTask, A2aError> {
+    let found = find(app, &caller.owner(), id).await?;
+    if message.context_id.as_ref().is_some_and(|given| *given != found.task.context_id) {
+        return Err(A2aError::wrong("message.contextId", "is not the context of the task"));
+    }
+    let refused =
+        |message: String| A2aError::new(ErrorKind::UnsupportedOperation, message).with("taskId", id);
+    let state = found.run.life.state;
+    if state.is_final() {
+        let state = state.as_str();
+        return Err(refused(format!(
+            "the task is {state} and takes no more messages: send a new one, with its id in referenceTaskIds"
+        )));
+    }
+    let data = PipelineRequest::data_of(message)?;
+    let filter = ReviewFilter {
+        project: Some(found.run.workspace.to_string()),
+        limit: 1000,
+        ..ReviewFilter::default()
+    };
+    let reviews = app.reviews.list(&filter).await.map_err(|error| unavailable(&error))?;
+    let named = data.get("review").and_then(Value::as_str);
+    let chosen = |review: &&Review| named.map_or(review.is_pending(), |id| review.id.as_str() == id);
+    let candidates: Vec<&Review> = reviews.iter().filter(chosen).collect();
+    let review = match candidates.as_slice() {
+        [only] => *only,
+        [] => match reviews.first().filter(|last| was_decided_by(last, caller, &data)) {
+            // The response to the same message was lost.
+            Some(_) => return Ok(found),
+            None => {
+                return Err(refused(
+                    "the task is under way and takes no messages until it asks for input".to_owned(),
+                ));
+            }
+        },
+        several => {
+            let ids: Vec<String> =
+                several.iter().map(|review| format!("{} ({})", review.id, review.phase)).collect();
+            return Err(A2aError::wrong(
+                "data.review",
+                format!("says which of the reviews it is: {}", ids.join(", ")),
+            ));
+        }
+    };
+    let choice = choice(&data)?;
+    let reviewer = review.reviewer_for(data.get("reviewer").and_then(Value::as_str), &caller.0.label);
+    let reviewer = reviewer.map_err(|refusal| A2aError::wrong("data.reviewer", refusal.to_string()))?;
+    let reason = match data.get("reason") {
+        Some(Value::String(reason)) => Some(reason.clone()),
+        // Words of the message itself will do.
+        _ => message.text(),
+    };
+    let inputs: Object = data.get("inputs").and_then(Value::as_object).cloned().unwrap_or_default();
+    let answer = Answer { reviewer, actor: caller.0.label.clone(), via: Via::A2a, choice, reason, inputs };
+    match app.reviews.apply(&review.id, Event::Answer(answer)).await {
+        Ok(_) => find(app, &caller.owner(), id).await,
+        Err(ReviewsError::Refused { review, .. }) if was_decided_by(&review, caller, &data) => Ok(found),
+        Err(ReviewsError::Refused { refusal, .. }) => Err(match refusal {
+            Refusal::Inputs(problems) => A2aError::wrong("data.inputs", problems.join("; ")),
+            Refusal::Target { .. } => A2aError::wrong("data.target", refusal.to_string()),
+            Refusal::NoWords | Refusal::TooLong => A2aError::wrong("data.reason", refusal.to_string()),
+            _ => refused(refusal.to_string()),
+        }),
+        Err(error) => Err(unavailable(&error)),
+    }
+}
+
+fn unavailable(error: &ReviewsError) -> A2aError {
+    tracing::error!(%error, "the reviews cannot be used");
+    A2aError::new(ErrorKind::Internal, "the reviews cannot be used at the moment; try again later")
+}
+
+/// The choice of a decision. The words of gates are taken too.
+fn choice(data: &Object) -> Result<Choice, A2aError> {
+    let wrong = || {
+        A2aError::wrong(
+            "data.verdict",
+            "must be `approve`, `request-changes` or `reject`: the task waits for a review",
+        )
+    };
+    let word = data.get("verdict").and_then(Value::as_str).ok_or_else(wrong)?;
+    let (word, inline) = word.split_once(':').map_or((word, None), |(word, target)| (word, Some(target)));
+    let target = data.get("target").or_else(|| data.get("to")).and_then(Value::as_str).or(inline);
+    Ok(match word.to_ascii_lowercase().as_str() {
+        "approve" | "pass" => Choice::Approve,
+        "reject" | "escalate" => Choice::Reject,
+        "request-changes" | "request_changes" | "route" => {
+            let to = target.map(|target| PhaseName::parse(target.trim())).transpose();
+            Choice::RequestChanges {
+                to: to.map_err(|error| A2aError::wrong("data.target", error.to_string()))?,
+            }
+        }
+        _ => return Err(wrong()),
+    })
+}
+
+/// Whether the last answer of a review is this very one.
+fn was_decided_by(review: &Review, caller: &A2aCaller, data: &Object) -> bool {
+    let last = review.answers.last().map(|accepted| &accepted.answer);
+    last.is_some_and(|last| {
+        last.via == Via::A2a
+            && last.actor == caller.0.label
+            && choice(data).is_ok_and(|choice| choice.as_str() == last.choice.as_str())
+    })
+}

@@ -1,0 +1,359 @@
+//! A review: what is shown to a reviewer, and the decision. The same page for a reviewer with a link and for a person who is signed in; it
+//! works without script.
+
+mod decision;
+mod diff;
+mod shown;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::routing::get;
+use cliq_review::{
+    Content, LinkToken, Refusal, Review, ReviewFilter, ReviewId, ReviewState, Reviews, ReviewsError, Via,
+};
+use cliq_runs::Scope;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::elements::{ago, badge, empty};
+use super::text::shown as harmless;
+use super::{Page, PageError, Visitor, assets, layout, show};
+use crate::api::{Form, Path, Query};
+use crate::app::App;
+use crate::problem::Problem;
+use decision::{Answering, answer_of};
+
+/// Serves the pages of reviews to people with a link. Needs no token: the link is the right.
+#[derive(Debug, Clone)]
+pub(crate) struct ReviewSite {
+    pub(crate) reviews: Arc<dyn Reviews>,
+    /// The only review that is served; `None` for all.
+    pub(crate) only: Option<ReviewId>,
+}
+
+/// The pages for people with a link.
+pub(crate) fn link_router<S: Clone + Send + Sync + 'static>(site: ReviewSite) -> Router<S> {
+    Router::new().route("/review/{id}/{token}", get(link_page).post(link_answer)).with_state(Arc::new(site))
+}
+
+/// The files that these pages need, where no server has them.
+pub(crate) fn assets_router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new().route("/assets/{name}", get(assets::asset))
+}
+
+/// How the changes are shown.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ViewQuery {
+    view: Option<String>,
+}
+
+impl ViewQuery {
+    fn is_split(&self) -> bool {
+        self.view.as_deref() == Some("split")
+    }
+}
+
+impl From<ReviewsError> for Problem {
+    fn from(error: ReviewsError) -> Self {
+        match &error {
+            ReviewsError::NotFound(_) => Self::not_found("there is no review of this id"),
+            ReviewsError::Refused { refusal, .. } => match refusal {
+                Refusal::Expired(_) => Self::gone(refusal.to_string()),
+                Refusal::Decided(_) | Refusal::Cancelled(_) | Refusal::Answered(_) => {
+                    Self::conflict(refusal.to_string())
+                }
+                Refusal::Inputs(problems) => {
+                    Self::unprocessable("the form is not filled in right", problems.clone())
+                }
+                _ => Self::unprocessable(refusal.to_string(), Vec::new()),
+            },
+            _ => {
+                tracing::error!(%error, "the reviews cannot be used");
+                Self::unavailable("the reviews cannot be used at the moment; the server's log says why")
+            }
+        }
+    }
+}
+
+/// A review by the id in an address.
+pub(crate) async fn find(reviews: &dyn Reviews, id: &str) -> Result<Review, Problem> {
+    let unknown = || Problem::not_found("there is no review of this id");
+    let id: ReviewId = id.parse().map_err(|_| unknown())?;
+    reviews.get(&id).await?.ok_or_else(unknown)
+}
+
+/// The review of a link, and whose link it is. A wrong link and one of no review look the same.
+async fn by_link(site: &ReviewSite, id: &str, token: &str) -> Result<(Review, String), Problem> {
+    let wrong = || Problem::not_found("this link leads to no review: it is wrong, or the review was removed");
+    let token = LinkToken::parse(token).ok_or_else(wrong)?;
+    if site.only.as_ref().is_some_and(|only| only.as_str() != id) {
+        return Err(wrong());
+    }
+    let review = find(site.reviews.as_ref(), id)
+        .await
+        .map_err(|problem| if problem.status == 404 { wrong() } else { problem })?;
+    let reviewer = review.reviewer_of(&token).ok_or_else(wrong)?.to_owned();
+    Ok((review, reviewer))
+}
+
+async fn link_page(
+    State(site): State<Arc<ReviewSite>>,
+    Path((id, token)): Path<(String, String)>,
+    Query(query): Query<ViewQuery>,
+) -> Result<Response, PageError> {
+    let (review, reviewer) = by_link(&site, &id, &token).await?;
+    let content = content_of(site.reviews.as_ref(), &review).await?;
+    let path = format!("/review/{id}/{token}");
+    let parts = Parts { review: &review, content: &content, path: &path, split: query.is_split() };
+    let page = parts.page(&Answering::As(&reviewer), None, &BTreeMap::new());
+    Ok(link_document(&review, &page).into_response())
+}
+
+async fn link_answer(
+    State(site): State<Arc<ReviewSite>>,
+    Path((id, token)): Path<(String, String)>,
+    form: Form,
+) -> Result<Response, PageError> {
+    let (review, reviewer) = by_link(&site, &id, &token).await?;
+    let path = format!("/review/{id}/{token}");
+    let answer = answer_of(&form, reviewer.clone(), reviewer.clone(), Via::Link);
+    let problem = match apply(site.reviews.as_ref(), &review, answer).await {
+        Ok(()) => return Ok(Redirect::to(&path).into_response()),
+        Err(problem) => problem,
+    };
+    let review = find(site.reviews.as_ref(), &id).await?;
+    let content = content_of(site.reviews.as_ref(), &review).await?;
+    let parts = Parts { review: &review, content: &content, path: &path, split: false };
+    let page = parts.page(&Answering::As(&reviewer), Some(&problem), &form.0.into_iter().collect());
+    Ok((problem.status(), link_document(&review, &page)).into_response())
+}
+
+async fn apply(
+    reviews: &dyn Reviews,
+    review: &Review,
+    answer: Result<cliq_review::Answer, Problem>,
+) -> Result<(), Problem> {
+    reviews.apply(&review.id, cliq_review::Event::Answer(answer?)).await?;
+    Ok(())
+}
+
+async fn content_of(reviews: &dyn Reviews, review: &Review) -> Result<Content, Problem> {
+    Ok(reviews.content(&review.id).await?.unwrap_or_default())
+}
+
+fn link_document(review: &Review, page: &Markup) -> Html<String> {
+    layout::plain(&format!("Review of {}", review.phase), page)
+}
+
+/// Lists reviews: those that wait, and those that are over.
+pub(super) async fn list(visitor: Visitor, State(app): State<Arc<App>>) -> Page {
+    let reviews = app
+        .reviews
+        .list(&ReviewFilter { limit: 200, ..ReviewFilter::default() })
+        .await
+        .map_err(Problem::from)?;
+    let (waiting, over): (Vec<&Review>, Vec<&Review>) =
+        reviews.iter().partition(|review| review.is_pending());
+    let content = html! {
+        h1 { "Reviews" }
+        div #reviews data-live {
+            h2 { "Waiting" }
+            @if waiting.is_empty() { (empty("No run waits for a person.")) } @else { (table(&waiting)) }
+            @if !over.is_empty() { h2 { "Over" } (table(&over)) }
+        }
+    };
+    show(&visitor, "Reviews", "/reviews", &html! { div data-events="/live" { (content) } })
+}
+
+fn table(reviews: &[&Review]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Review" } th { "State" } th { "Reviewers" } th { "Asked" } th { "Until" } } }
+            tbody {
+                @for review in reviews {
+                    tr {
+                        td { a href=(format!("/reviews/{}", review.id)) { (review.phase) " of " (review.team) } }
+                        td { (state(review)) }
+                        td.why {
+                            @if review.is_pending() { "waits for " (review.waits_for().join(", ")) } @else { (review.ending().unwrap_or_default()) }
+                        }
+                        td data-label="asked" { (ago(review.created.timestamp().as_str())) }
+                        td data-label="until" { time datetime=(review.deadline) { (minute(review.deadline)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A time to the minute, in UTC.
+fn minute(time: cliq_review::Time) -> String {
+    let text = time.to_string();
+    format!("{} UTC", text.get(..16).unwrap_or(&text).replace('T', " "))
+}
+
+fn state(review: &Review) -> Markup {
+    use cliq_review::Outcome;
+    match &review.state {
+        ReviewState::Pending => badge("waiting", "↺"),
+        ReviewState::Decided { outcome: Outcome::Approved, .. } => {
+            html! { span.badge.completed { "✓ approved" } }
+        }
+        ReviewState::Decided { outcome: Outcome::ChangesRequested { .. }, .. } => {
+            html! { span.badge.waiting { "↺ changes requested" } }
+        }
+        ReviewState::Decided { outcome: Outcome::Rejected, .. } => {
+            html! { span.badge.failed { "✗ rejected" } }
+        }
+        ReviewState::Expired { .. } => html! { span.badge.failed { "✗ expired" } },
+        ReviewState::Cancelled { .. } => html! { span.badge { "■ cancelled" } },
+    }
+}
+
+/// The page of a review for a person who is signed in.
+pub(super) async fn page(
+    visitor: Visitor,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(query): Query<ViewQuery>,
+) -> Page {
+    let review = find(app.reviews.as_ref(), &id).await?;
+    let content = content_of(app.reviews.as_ref(), &review).await?;
+    let page = signed_in(&visitor, &review, &content, query.is_split(), None, &BTreeMap::new());
+    show(&visitor, &format!("Review of {}", review.phase), "", &page)
+}
+
+fn signed_in(
+    visitor: &Visitor,
+    review: &Review,
+    content: &Content,
+    split: bool,
+    problem: Option<&Problem>,
+    given: &BTreeMap<String, String>,
+) -> Markup {
+    let path = format!("/reviews/{}", review.id);
+    let parts = Parts { review, content, path: &path, split };
+    let answering = if visitor.may_run() { Answering::For(&visitor.caller.label) } else { Answering::Nobody };
+    parts.page(&answering, problem, given)
+}
+
+/// Decides in a reviewer's name.
+pub(super) async fn answer(
+    visitor: Visitor,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, PageError> {
+    let caller = visitor.demand(Scope::Run)?.clone();
+    let review = find(app.reviews.as_ref(), &id).await?;
+    let reviewer = review.reviewer_for(form.get("reviewer"), &caller.label);
+    let answer = match reviewer {
+        Ok(reviewer) => answer_of(&form, reviewer, caller.label, Via::Dashboard),
+        Err(refusal) => Err(Problem::unprocessable(refusal.to_string(), Vec::new())),
+    };
+    let problem = match apply(app.reviews.as_ref(), &review, answer).await {
+        Ok(()) => return Ok(Redirect::to(&format!("/reviews/{id}")).into_response()),
+        Err(problem) => problem,
+    };
+    let review = find(app.reviews.as_ref(), &id).await?;
+    let content = content_of(app.reviews.as_ref(), &review).await?;
+    let given = form.0.into_iter().collect();
+    let page = signed_in(&visitor, &review, &content, false, Some(&problem), &given);
+    let page = layout::page(&visitor, &format!("Review of {}", review.phase), None, &page);
+    Ok((problem.status(), page).into_response())
+}
+
+/// What a page is made from.
+struct Parts<'a> {
+    review: &'a Review,
+    content: &'a Content,
+    /// The address of the page.
+    path: &'a str,
+    /// Whether changes are shown side by side.
+    split: bool,
+}
+
+impl Parts<'_> {
+    fn page(
+        &self,
+        answering: &Answering<'_>,
+        problem: Option<&Problem>,
+        given: &BTreeMap<String, String>,
+    ) -> Markup {
+        let (review, content) = (self.review, self.content);
+        html! {
+            h1 { "Review of " (review.phase) }
+            p.facts {
+                (state(review))
+                span { (review.team) }
+                span { "evaluation " (review.iteration) " of " (review.max_iterations) }
+                span { "asked " (ago(review.created.timestamp().as_str())) }
+                @if review.is_pending() {
+                    span { "waits for " (review.waits_for().join(", ")) }
+                    span { "until " time datetime=(review.deadline) { (minute(review.deadline)) } }
+                }
+            }
+            @if let Some(problem) = problem {
+                div.warning role="alert" {
+                    p { (problem.detail) }
+                    @if !problem.errors.is_empty() { ul { @for error in &problem.errors { li { (error) } } } }
+                }
+            }
+            @if let Some(ending) = ending(review) { div.warning role="status" { p { strong { (ending) } } } }
+            (answers(review))
+            nav.actions aria-label="On this page" {
+                a.button.primary href="#decision" { "Decide" }
+                @for (anchor, name, there) in [
+                    ("checks", "Checks", !content.checks.is_empty()),
+                    ("files", "Files", !content.artifacts.is_empty()),
+                    ("changes", "Changes", !content.diffs.is_empty()),
+                    ("timeline", "Timeline", !content.timeline.is_empty()),
+                ] {
+                    @if there { a.button href=(format!("#{anchor}")) { (name) } }
+                }
+            }
+            (shown::before_changes(content))
+            (diff::changes(&content.diffs, self.path, self.split))
+            (shown::after_changes(content))
+            (decision::form(review, self.path, answering, given))
+        }
+    }
+}
+
+/// How it ended, for people.
+fn ending(review: &Review) -> Option<String> {
+    Some(match &review.state {
+        ReviewState::Pending => return None,
+        ReviewState::Expired { .. } => "This review has expired".to_owned(),
+        _ => format!("This review is over: {}", review.ending().unwrap_or_default()),
+    })
+}
+
+fn answers(review: &Review) -> Markup {
+    html! {
+        @if !review.answers.is_empty() {
+            section.card aria-labelledby="answers-title" {
+                h2 #answers-title { "Answers" }
+                @for accepted in &review.answers {
+                    p {
+                        strong { (accepted.by()) } " " (accepted.answer.choice.done()) " " (ago(accepted.at.timestamp().as_str()))
+                        span.quiet { " (" (accepted.answer.via.as_str()) ")" }
+                    }
+                    @if let Some(words) = &accepted.answer.reason { pre tabindex="0" role="region" aria-label="Words" { (harmless(words.as_bytes())) } }
+                    @if !accepted.answer.inputs.is_empty() {
+                        dl.inputs {
+                            @for (name, value) in &accepted.answer.inputs {
+                                dt { (name) }
+                                dd { (harmless(value.as_str().map_or_else(|| value.to_string(), str::to_owned).as_bytes())) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Reviews, and what their reviewers are shown.
+
+use async_trait::async_trait;
+use cliq_gateway::GatewayError;
+use cliq_review::{Content, Review, ReviewFilter, ReviewId, ReviewStore, StoreError, Time};
+
+use crate::connection::{Connection, Target};
+use crate::statement::{Row, arguments};
+use crate::store::{SqlStore, on};
+
+/// How many reviews a list has where nothing is said.
+const LIMIT: u32 = 200;
+
+fn decode_error(column: &str, error: serde_json::Error) -> sqlx::Error {
+    sqlx::Error::ColumnDecode { index: column.to_owned(), source: error.into() }
+}
+
+fn review(row: &Row) -> Result<(Review, i64), sqlx::Error> {
+    let document = row.text("document")?;
+    let review = serde_json::from_str(&document).map_err(|error| decode_error("document", error))?;
+    Ok((review, row.integer("version")?))
+}
+
+fn encode(value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value)
+        .map_err(|error| StoreError::new(format!("a review cannot be stored: {error}")))
+}
+
+/// The error of the store as one of reviews.
+fn said<T>(result: Result<T, GatewayError>) -> Result<T, StoreError> {
+    result.map_err(|error| StoreError::new(error.to_string()))
+}
+
+async fn add(
+    connection: &mut Connection,
+    new: &Review,
+    document: &str,
+    content: &str,
+) -> Result<bool, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    let sql = "INSERT INTO reviews (id, review_key, project, run_id, state, created_ms, document, version) VALUES ($1, $2, $3, $4, $5, $6, $7, 1) ON CONFLICT DO NOTHING";
+    let key = new.key();
+    let arguments = arguments![
+        new.id.as_str(),
+        &key,
+        new.project.as_str(),
+        &new.run_id,
+        new.state.as_str(),
+        new.created.millis(),
+        document
+    ];
+    if transaction.run(sql, arguments).await?.changed == 0 {
+        return Ok(false);
+    }
+    let sql = "INSERT INTO review_contents (id, document) VALUES ($1, $2)";
+    transaction.run(sql, arguments![new.id.as_str(), content]).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+async fn get(connection: &mut Connection, id: &ReviewId) -> Result<Option<(Review, i64)>, sqlx::Error> {
+    let sql = "SELECT * FROM reviews WHERE id = $1";
+    connection.run(sql, arguments![id.as_str()]).await?.rows.first().map(review).transpose()
+}
+
+async fn content(connection: &mut Connection, id: &ReviewId) -> Result<Option<Content>, sqlx::Error> {
+    let sql = "SELECT document FROM review_contents WHERE id = $1";
+    let answer = connection.run(sql, arguments![id.as_str()]).await?;
+    let Some(row) = answer.rows.first() else { return Ok(None) };
+    serde_json::from_str(&row.text("document")?).map(Some).map_err(|error| decode_error("document", error))
+}
+
+async fn list(connection: &mut Connection, filter: &ReviewFilter) -> Result<Vec<Review>, sqlx::Error> {
+    let limit = i64::from(if filter.limit == 0 { LIMIT } else { filter.limit });
+    // An empty text stands for no condition.
+    let (project, run) =
+        (filter.project.as_deref().unwrap_or_default(), filter.run_id.as_deref().unwrap_or_default());
+    let state = if filter.pending { "pending" } else { "" };
+    let sql = "SELECT * FROM reviews WHERE ($1 = '' OR project = $1) AND ($2 = '' OR run_id = $2) AND ($3 = '' OR state = $3) ORDER BY created_ms DESC, id LIMIT $4";
+    let answer = connection.run(sql, arguments![project, run, state, limit]).await?;
+    answer.rows.iter().map(|row| review(row).map(|(review, _)| review)).collect()
+}
+
+async fn save(
+    connection: &mut Connection,
+    new: &Review,
+    document: &str,
+    version: i64,
+) -> Result<bool, sqlx::Error> {
+    let sql = "UPDATE reviews SET state = $2, document = $3, version = $4 + 1 WHERE id = $1 AND version = $4";
+    let arguments = arguments![new.id.as_str(), new.state.as_str(), document, version];
+    Ok(connection.run(sql, arguments).await?.changed == 1)
+}
+
+async fn remove(connection: &mut Connection, before: i64) -> Result<u64, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    let sql = "DELETE FROM review_contents WHERE id IN (SELECT id FROM reviews WHERE state <> 'pending' AND created_ms < $1)";
+    transaction.run(sql, arguments![before]).await?;
+    let sql = "DELETE FROM reviews WHERE state <> 'pending' AND created_ms < $1";
+    let removed = transaction.run(sql, arguments![before]).await?.changed;
+    transaction.commit().await?;
+    Ok(removed)
+}
+
+#[async_trait]
+impl ReviewStore for SqlStore {
+    async fn add_review(&self, new: &Review, new_content: &Content) -> Result<bool, StoreError> {
+        let (document, shown) = (encode(new)?, encode(new_content)?);
+        said(async { on!(self.writer(), connection => add(connection, new, &document, &shown).await) }.await)
+    }
+
+    async fn review(&self, id: &ReviewId) -> Result<Option<(Review, i64)>, StoreError> {
+        said(async { on!(self.reader(), connection => get(connection, id).await) }.await)
+    }
+
+    async fn review_content(&self, id: &ReviewId) -> Result<Option<Content>, StoreError> {
+        said(async { on!(self.reader(), connection => content(connection, id).await) }.await)
+    }
+
+    async fn reviews(&self, filter: &ReviewFilter) -> Result<Vec<Review>, StoreError> {
+        said(async { on!(self.reader(), connection => list(connection, filter).await) }.await)
+    }
+
+    async fn save_review(&self, new: &Review, version: i64) -> Result<bool, StoreError> {
+        let document = encode(new)?;
+        said(
+            async { on!(self.writer(), connection => save(connection, new, &document, version).await) }.await,
+        )
+    }
+
+    async fn remove_reviews(&self, before: Time) -> Result<u64, StoreError> {
+        said(async { on!(self.writer(), connection => remove(connection, before.millis()).await) }.await)
+    }
+}

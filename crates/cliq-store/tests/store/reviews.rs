@@ -1,0 +1,118 @@
+//! Reviews, and what their reviewers are shown.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use cliq_protocol::{Object, PhaseName, ReviewSpec};
+use cliq_review::{
+    Answer, Choice, Content, Event, HandedOver, NewReview, Review, ReviewFilter, ReviewId, ReviewStore,
+    Reviews, ReviewsError, StoredReviews, Time, Via,
+};
+use serde_json::json;
+
+use crate::place::Place;
+
+static NOW: AtomicI64 = AtomicI64::new(1000);
+
+fn now() -> Time {
+    Time::from_millis(NOW.load(Ordering::Relaxed))
+}
+
+fn review(run: &str, project: &str, evaluation: u32, created: i64) -> Review {
+    let spec = ReviewSpec::from_value(
+        json!({"reviewer": ["ann", "bob"], "inputs": [{"name": "x", "default": "\u{0}é"}]}),
+    );
+    let spec = spec.unwrap();
+    Review::new(NewReview {
+        id: ReviewId::random().unwrap(),
+        project: project.into(),
+        team: "@a/b".into(),
+        run_id: run.into(),
+        phase: PhaseName::parse("approval").unwrap(),
+        iteration: 1,
+        max_iterations: 3,
+        evaluation,
+        attempt: 1,
+        reviewers: spec.reviewers.clone(),
+        spec,
+        route_targets: Vec::new(),
+        channels: Vec::new(),
+        links: Vec::new(),
+        now: Time::from_millis(created),
+    })
+}
+
+fn approve(name: &str) -> Event {
+    let (reviewer, actor) = (name.to_owned(), name.to_owned());
+    let answer = Answer {
+        reviewer,
+        actor,
+        via: Via::Api,
+        choice: Choice::Approve,
+        reason: None,
+        inputs: Object::new(),
+    };
+    Event::Answer(answer)
+}
+
+pub(crate) async fn a_review_is_stored_as_it_is(place: &Place) {
+    let store = place.store().await;
+    let new = review("r1", "/p", 1, 1000);
+    let from = PhaseName::parse("writer").unwrap();
+    let content =
+        Content { handed_over: vec![HandedOver { from, text: "a\u{0}b".into() }], ..Content::default() };
+    assert!(store.add_review(&new, &content).await.unwrap());
+    assert_eq!(store.review(&new.id).await.unwrap(), Some((new.clone(), 1)));
+    assert_eq!(store.review_content(&new.id).await.unwrap(), Some(content.clone()));
+    // The same evaluation again, under another id.
+    let mut again = review("r1", "/p", 1, 2000);
+    assert!(!store.add_review(&again, &content).await.unwrap());
+    again.attempt = 2;
+    assert!(store.add_review(&again, &content).await.unwrap());
+    assert!(store.save_review(&new, 1).await.unwrap());
+    assert!(!store.save_review(&new, 1).await.unwrap());
+    assert_eq!(store.review(&ReviewId::random().unwrap()).await.unwrap(), None);
+}
+
+pub(crate) async fn of_two_answers_at_the_same_moment_one_counts(place: &Place) {
+    for _ in 0..20 {
+        let (one, two) = (place.store().await, place.store().await);
+        let new = review("r1", "/p", 1, 1000);
+        let new = Review { run_id: new.id.to_string(), ..new };
+        let (one, two) = (StoredReviews::new(Arc::new(one), now), StoredReviews::new(Arc::new(two), now));
+        one.create(&new, &Content::default()).await.unwrap();
+        let answers = tokio::join!(one.apply(&new.id, approve("ann")), two.apply(&new.id, approve("bob")));
+        let won = [&answers.0, &answers.1].iter().filter(|answer| answer.is_ok()).count();
+        assert_eq!(won, 1);
+        for lost in [answers.0, answers.1].into_iter().filter_map(Result::err) {
+            assert!(matches!(lost, ReviewsError::Refused { .. }), "{lost}");
+        }
+        assert_eq!(one.get(&new.id).await.unwrap().unwrap().answers.len(), 1);
+    }
+}
+
+pub(crate) async fn lists_and_removal(place: &Place) {
+    let store = place.store().await;
+    for (run, project, evaluation, created) in [("r1", "/p", 1, 1), ("r1", "/p", 2, 2), ("r2", "/q", 1, 3)] {
+        store.add_review(&review(run, project, evaluation, created), &Content::default()).await.unwrap();
+    }
+    let reviews = StoredReviews::new(Arc::new(store), now);
+    let list = async |filter: ReviewFilter| -> Vec<String> {
+        reviews.list(&filter).await.unwrap().iter().map(Review::key).collect()
+    };
+    let (project, run_id) = (Some("/p".to_owned()), Some("r2".to_owned()));
+    assert_eq!(
+        list(ReviewFilter { project: project.clone(), ..Default::default() }).await,
+        ["r1/approval/2/1", "r1/approval/1/1"]
+    );
+    assert_eq!(list(ReviewFilter { run_id, ..Default::default() }).await, ["r2/approval/1/1"]);
+    let first = reviews.list(&ReviewFilter { project, limit: 1, ..Default::default() }).await.unwrap();
+    reviews.apply(&first[0].id, approve("bob")).await.unwrap();
+    assert_eq!(
+        list(ReviewFilter { pending: true, ..Default::default() }).await,
+        ["r2/approval/1/1", "r1/approval/1/1"]
+    );
+    assert_eq!(reviews.remove_before(Time::from_millis(2)).await.unwrap(), 0, "those that wait stay");
+    assert_eq!(reviews.remove_before(Time::from_millis(3)).await.unwrap(), 1);
+    assert_eq!(reviews.content(&first[0].id).await.unwrap(), None);
+}
