@@ -86,6 +86,9 @@ pub(crate) enum Command {
         /// Show a plan that outlives its daemon, instead of a run.
         #[arg(long)]
         plan: bool,
+        /// Show a run that asks you: on a page, or in another terminal.
+        #[arg(long, conflicts_with = "plan")]
+        review: bool,
     },
     /// Work with teams.
     #[command(subcommand)]

@@ -9,6 +9,7 @@ mod clean;
 mod daemon;
 mod demo;
 mod demo_plan;
+mod demo_review;
 mod detach;
 mod doctor;
 mod explain;
@@ -68,7 +69,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Cancel => cancel::run(),
         Command::Clean => clean::run(),
         Command::Doctor { json } => doctor::run(json),
-        Command::Demo { dir, plan } => demo::run(dir, plan),
+        Command::Demo { dir, plan, review } => demo::run(dir, plan, review),
         Command::Team(command) => team::run(command),
         Command::Agent(command) => agent::run(command),
         Command::Signal(command) => signal::run(&command),

@@ -38,6 +38,13 @@ pub const DEMO_FILES: &[(&str, &str)] = files!("demo":
     "pages/reference/settings.md", "pages/reference/commands.md", "pages/about.md",
 );
 
+/// The team of `cliq demo --review`.
+pub const REVIEW_DEMO_TEAM: BundledTeam =
+    BundledTeam { name: "@cliq/demo-review", files: files!("demo-review/team": "team.yml", "roles/approval.md") };
+
+/// The files that `cliq demo --review` puts beside its team.
+pub const REVIEW_DEMO_FILES: &[(&str, &str)] = files!("demo-review": "menu.csv", "menu.md");
+
 const HELLO_WORLD: BundledTeam = BundledTeam {
     name: "@cliq/hello-world",
     files: files!("teams/hello-world": "team.yml", "roles/planner.md", "roles/writer.md", "roles/reviewer.md"),
@@ -62,7 +69,7 @@ pub(crate) const NEW_TEAM: &[(&str, &str)] =
     files!("new-team": "team.yml", "roles/developer.md", "roles/fixer.md", "agents/worker.sh");
 
 /// Every bundled team.
-pub(crate) const BUNDLED: &[BundledTeam] = &[HELLO_WORLD, CODE, DEMO_TEAM];
+pub(crate) const BUNDLED: &[BundledTeam] = &[HELLO_WORLD, CODE, DEMO_TEAM, REVIEW_DEMO_TEAM];
 
 /// Writes files below a directory, creating directories as needed. Scripts, which begin with `#!`, become executable.
 ///

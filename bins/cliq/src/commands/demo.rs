@@ -15,7 +15,7 @@ use crate::{project, ui};
 const REQUIREMENT: &str =
     "Every page in pages/ passes the checks in checks/. Say what was wrong and what was done.\n";
 
-pub(super) fn run(dir: Option<Utf8PathBuf>, plan: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(dir: Option<Utf8PathBuf>, plan: bool, review: bool) -> Result<ExitCode, Failure> {
     let dir = match dir {
         Some(dir) => dir,
         None => free_name()?,
@@ -27,6 +27,9 @@ pub(super) fn run(dir: Option<Utf8PathBuf>, plan: bool) -> Result<ExitCode, Fail
     }
     if plan {
         return super::demo_plan::run(&dir);
+    }
+    if review {
+        return super::demo_review::run(&dir);
     }
     fs::create_dir_all(&dir).at("create", &dir)?;
     write_files(&dir, DEMO_FILES)?;

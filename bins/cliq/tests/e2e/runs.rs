@@ -354,9 +354,9 @@ fn what_cannot_run_yet_is_refused_by_name_before_anything_starts() {
     - name: fetch
       type: pull
       sources: [{name: x, url: 'https://example.com'}]
-    - name: approve
-      type: hug
-      review: {reviewer: ann}
+    - name: publish
+      type: push
+      targets: [{file: x, to: 'https://example.com'}]
     - name: think
       type: standard
       agent: gemini-api
@@ -373,7 +373,7 @@ fn what_cannot_run_yet_is_refused_by_name_before_anything_starts() {
     env.cliq(["run"])
         .expect(2)
         .says("phase `fetch` is of type `pull`")
-        .says("phase `approve` is of type `hug`")
+        .says("phase `publish` is of type `push`")
         .says("phase `think` uses agent `gemini-api`, which cannot work here: there is no key")
         .says("phase `issue` uses connector `jira`")
         .says("phase `whoever` names no agent and there is no default");

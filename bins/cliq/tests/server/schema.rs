@@ -43,6 +43,14 @@ fn every_answer_is_described() {
     let signal = server.post(&format!("/api/v1/instances/{instance}/signals"), &signal).expect(201).json();
     let id = server.start_run(&json!({"team": "@local/quick"}));
     server.ended(&id);
+    let review = json!({"id": "0123456789abcdef0123456789abcdef", "project": project, "team": "@a/b", "run_id": "r", "phase": "approval",
+        "iteration": 1, "max_iterations": 3, "evaluation": 1, "attempt": 1, "reviewers": ["ann", "bob"], "state": "pending",
+        "created": "2026-01-01T00:00:00.000Z", "deadline": "2099-01-01T00:00:00.000Z"});
+    let body = json!({"review": review}).to_string();
+    let bearer = format!("Bearer {}", server.token);
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let path = "/api/v1/reviews/0123456789abcdef0123456789abcdef";
+    server.send("PUT", path, &headers, Some(&body)).expect(200);
     // Things that are there, so that not every request meets a 404.
     let known = [
         (
@@ -50,6 +58,7 @@ fn every_answer_is_described() {
             vec![("id", id.clone()), ("name", "orchestrator".into()), ("path", ".cliq".into())],
         ),
         ("^/api/v1/instances/[^/]+/", vec![("id", instance), ("plan", "search".into())]),
+        ("^/api/v1/reviews/", vec![("id", "0123456789abcdef0123456789abcdef".into())]),
         ("^/api/v1/signals/", vec![("id", signal["id"].to_string())]),
         ("^/api/v1/teams/[^/]+/", vec![("scope", "@cliq".into()), ("name", "demo".into())]),
     ];
@@ -78,7 +87,7 @@ fn every_answer_is_described() {
         .paths
         .paths
         .values()
-        .map(|item| [&item.get, &item.post, &item.delete].into_iter().flatten().count())
+        .map(|item| [&item.get, &item.post, &item.put, &item.delete].into_iter().flatten().count())
         .sum::<usize>();
     assert!(said.contains(&format!("Tested: {operations}")), "{said}");
 }

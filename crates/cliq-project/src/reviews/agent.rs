@@ -391,7 +391,7 @@ impl<'a> Gate<'a> {
         let review = &found.review;
         let checks = self.ctx.checks();
         let mut payload = json!({
-            "review": review.id, "reviewer": notice.reviewer, "team": review.team, "phase": review.phase, "run_id": review.run_id,
+            "notice": notice.id, "review": review.id, "reviewer": notice.reviewer, "team": review.team, "phase": review.phase, "run_id": review.run_id,
             "workspace": review.project, "iteration": review.iteration, "max_iterations": review.max_iterations,
             "deadline": review.deadline, "route_targets": review.route_targets,
             "checks": {"passed": checks.iter().filter(|check| check.pass).count(), "total": checks.len()},

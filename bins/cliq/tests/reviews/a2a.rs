@@ -1,0 +1,105 @@
+//! A task of A2A that waits for a review is `input-required`, and a message of its caller decides it.
+
+use serde_json::{Value, json};
+
+use crate::machine::{Machine, Running, wait_for};
+use crate::waiting::team;
+
+fn call(server: &Running, version: &str, method: &str, params: Value) -> Value {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let bearer = format!("Bearer {}", server.token);
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), ("a2a-version", version)];
+    server.send("POST", "/a2a/jsonrpc", &headers, Some(&body)).expect(200).json()
+}
+
+fn machine() -> (Machine, Running) {
+    let machine = Machine::new()
+        .settings(&json!({"server": {"a2a": {"advertise": ["@"]}}}))
+        .arguments(&["--a2a"]);
+    machine.team("review", &team("        reviewer: ann\n        inputs: [{name: version, required: true}]\n"));
+    let server = machine.serve();
+    (machine, server)
+}
+
+fn message(id: &str, data: Value) -> Value {
+    json!({"messageId": id, "role": "ROLE_USER", "parts": [{"text": "Write notes."}, {"data": data}]})
+}
+
+#[test]
+fn a_caller_decides() {
+    let (_machine, server) = machine();
+    // The call waits until the task is over or asks.
+    let sent = call(&server, "1.0", "SendMessage", json!({"message": message("m1", json!({"team": "@local/review"}))}));
+    let task = &sent["result"]["task"];
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{sent}");
+    let asked = task["status"]["message"]["parts"].to_string();
+    assert!(asked.contains("hug_review") && asked.contains("writer") && asked.contains("version"), "{asked}");
+    let (id, context) = (task["id"].as_str().unwrap(), task["contextId"].as_str().unwrap());
+    let listed = call(&server, "1.0", "ListTasks", json!({"status": "TASK_STATE_INPUT_REQUIRED"}));
+    assert_eq!(listed["result"]["tasks"][0]["id"], id, "{listed}");
+    let answer = |n: &str, data: Value| {
+        let message = json!({"messageId": n, "taskId": id, "contextId": context, "role": "ROLE_USER", "parts": [{"data": data}]});
+        call(&server, "1.0", "SendMessage", json!({"message": message}))
+    };
+    for (n, wrong) in [
+        json!({}),
+        json!({"verdict": "maybe"}),
+        json!({"verdict": "approve"}),
+        json!({"verdict": "request-changes", "target": "nowhere", "reason": "x"}),
+        json!({"verdict": "request-changes", "target": "writer"}),
+        json!({"verdict": "approve", "reviewer": "eve", "inputs": {"version": "1"}}),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let said = answer(&format!("w{n}"), wrong.clone());
+        assert_eq!(said["error"]["code"], -32602, "{wrong}: {said}");
+    }
+    let again = answer("a1", json!({"verdict": "ROUTE:writer", "reason": "more"}));
+    assert_eq!(again["result"]["task"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{again}");
+    assert_eq!(again["result"]["task"]["id"], id);
+    let done = answer("a2", json!({"verdict": "approve", "inputs": {"version": "7"}}));
+    assert_eq!(done["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+    let late = answer("a3", json!({"verdict": "approve", "inputs": {"version": "7"}}));
+    assert_eq!(late["error"]["code"], -32004, "{late}");
+}
+
+#[test]
+fn a_stream_says_that_input_is_required() {
+    let (_machine, server) = machine();
+    let sent = call(&server, "1.0", "SendMessage", json!({"message": message("m1", json!({"team": "@local/review"})), "configuration": {"returnImmediately": true}}));
+    let id = sent["result"]["task"]["id"].as_str().unwrap().to_owned();
+    let state = || {
+        let got = call(&server, "0.3", "tasks/get", json!({"id": id}));
+        got["result"]["status"]["state"].as_str().unwrap_or_default().to_owned()
+    };
+    wait_for("it asks", || (state() == "input-required").then_some(()));
+    // In 0.3 a stream closes where the caller is asked.
+    let bearer = format!("Bearer {}", server.token);
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), ("last-event-id", "0.0")];
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": {"id": id}}).to_string();
+    let stream = server.send("POST", "/a2a/jsonrpc", &headers, Some(&body)).expect(200).body;
+    let last = stream.lines().filter_map(|line| line.strip_prefix("data:")).next_back().unwrap().to_owned();
+    let last: Value = serde_json::from_str(&last).unwrap();
+    assert_eq!(last["result"]["status"]["state"], "input-required", "{last}");
+    assert_eq!(last["result"]["final"], true);
+    let decide = json!({"messageId": "d", "taskId": id, "role": "user", "kind": "message",
+        "parts": [{"kind": "data", "data": {"verdict": "reject", "reason": "no"}}]});
+    call(&server, "0.3", "message/send", json!({"message": decide}));
+    wait_for("it is over", || (state() == "failed").then_some(()));
+}
+
+#[test]
+fn another_caller_decides_nothing() {
+    let (machine, server) = machine();
+    let sent = call(&server, "1.0", "SendMessage", json!({"message": message("m1", json!({"team": "@local/review"}))}));
+    let id = sent["result"]["task"]["id"].as_str().unwrap().to_owned();
+    let made = machine.ok(&["server", "token", "create", "--label", "other", "--scope", "run"]);
+    let token = made.split_whitespace().find(|word| word.starts_with("cliq_")).unwrap().to_owned();
+    let bearer = format!("Bearer {token}");
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), ("a2a-version", "1.0")];
+    let message = json!({"messageId": "x", "taskId": id, "role": "ROLE_USER", "parts": [{"data": {"verdict": "reject"}}]});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}).to_string();
+    let said = server.send("POST", "/a2a/jsonrpc", &headers, Some(&body)).expect(200).json();
+    assert_eq!(said["error"]["code"], -32001, "{said}");
+}
