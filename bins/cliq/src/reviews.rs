@@ -1,6 +1,7 @@
 //! The reviews of this machine, for the `hug` agent and for `cliq review`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::Utf8Path;
@@ -13,6 +14,10 @@ use tokio::sync::Mutex;
 use crate::commands::server_url;
 use crate::failure::Failure;
 use crate::gateway;
+
+/// How long pages are served after the decision, and after which time without a request nobody looks at them. Agents have 5 s to end.
+const OUTLAST: Duration = Duration::from_secs(4);
+const LOOKED_AT: Duration = Duration::from_secs(15);
 
 /// Now.
 pub(crate) fn now() -> Time {
@@ -58,6 +63,27 @@ pub(crate) struct Backend {
     own_pages: Mutex<Option<ReviewPages>>,
 }
 
+impl Backend {
+    /// Serves the pages for a moment more where people look at them: who decided sees the outcome, and so do the others. The run does not
+    /// wait for it.
+    pub(crate) async fn outlast_pages(&self) {
+        let is_looked_at = self
+            .own_pages
+            .lock()
+            .await
+            .as_ref()
+            .and_then(ReviewPages::looked_at)
+            .is_some_and(|ago| ago < LOOKED_AT);
+        if !is_looked_at {
+            return;
+        }
+        let Ok(mut ended) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else {
+            return;
+        };
+        let _ = tokio::time::timeout(OUTLAST, ended.recv()).await;
+    }
+}
+
 #[async_trait]
 impl ReviewBackend for Backend {
     async fn reviews(&self) -> Result<Arc<dyn Reviews>, String> {
@@ -96,21 +122,24 @@ impl ReviewBackend for Backend {
 }
 
 /// Cancels the reviews of earlier runs of a workspace, whose next run starts afresh: nothing waits for them any more.
-pub(crate) async fn cancel_left_over(home: &Utf8Path, workspace: &Utf8Path) {
+pub(crate) fn cancel_left_over(home: &Utf8Path, workspace: &Utf8Path) -> Result<(), Failure> {
     let own = |kept: &cliq_project::KeptReview| kept.project == workspace && kept.server.is_none();
     let kept: Vec<_> = cliq_project::kept_reviews(home).into_iter().filter(own).collect();
     if kept.is_empty() {
-        return;
+        return Ok(());
     }
-    let Ok(reviews) = open().await else { return };
-    for kept in kept {
-        // A review that cannot be cancelled now expires.
-        if let Ok(Some(review)) = reviews.get(&kept.id).await
-            && cancel(reviews.as_ref(), &review).await.is_ok()
-        {
-            kept.remove(home);
+    gateway::block_on(async {
+        let reviews = open().await?;
+        for kept in kept {
+            // A review that cannot be cancelled now expires.
+            if let Ok(Some(review)) = reviews.get(&kept.id).await
+                && cancel(reviews.as_ref(), &review).await.is_ok()
+            {
+                kept.remove(home);
+            }
         }
-    }
+        Ok(())
+    })
 }
 
 async fn cancel(reviews: &dyn Reviews, review: &Review) -> Result<(), cliq_review::ReviewsError> {

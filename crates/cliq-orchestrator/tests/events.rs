@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use cliq_orchestrator::{PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, ValidatedWorkflow};
-use cliq_protocol::{Budget, CommandResult, PhaseName, Timestamp, Usage};
+use cliq_protocol::{Budget, CommandResult, Form, PhaseName, Timestamp, Usage, WaitingReview};
 use cliq_workflow::{NoFiles, check};
 use serde_json::json;
 
@@ -63,6 +63,19 @@ fn events_are_pinned() {
             phase: name("dev"),
             usage: Usage { tokens_in: 12, tokens_out: 3, cost_usd: Some(0.5), ..Usage::default() },
             is_final: true,
+        },
+        RunEvent::ReviewWaits {
+            phase: name("dev"),
+            iteration: 2,
+            review: WaitingReview {
+                id: "0123456789abcdef0123456789abcdef".into(),
+                reviewers: vec!["ann".into()],
+                since: Timestamp::from_unix_millis(0),
+                until: Timestamp::from_unix_millis(86_400_000),
+                page: None,
+                route_targets: vec![name("dev")],
+                inputs: Form::default(),
+            },
         },
         RunEvent::NotifyRequested { phase: Some(name("dev")), agent: "slack".into(), about: "help".into() },
         RunEvent::AgentCompleted { phase: name("dev"), result: Some(json!({"n": 1})) },

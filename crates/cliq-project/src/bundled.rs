@@ -39,8 +39,10 @@ pub const DEMO_FILES: &[(&str, &str)] = files!("demo":
 );
 
 /// The team of `cliq demo --review`.
-pub const REVIEW_DEMO_TEAM: BundledTeam =
-    BundledTeam { name: "@cliq/demo-review", files: files!("demo-review/team": "team.yml", "roles/approval.md") };
+pub const REVIEW_DEMO_TEAM: BundledTeam = BundledTeam {
+    name: "@cliq/demo-review",
+    files: files!("demo-review/team": "team.yml", "roles/approval.md"),
+};
 
 /// The files that `cliq demo --review` puts beside its team.
 pub const REVIEW_DEMO_FILES: &[(&str, &str)] = files!("demo-review": "menu.csv", "menu.md");

@@ -37,9 +37,7 @@ mod teams;
 mod timeline;
 
 pub use assemble::Assembled;
-pub use bundled::{
-    BundledTeam, DEMO_FILES, DEMO_TEAM, REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, write_files,
-};
+pub use bundled::{BundledTeam, DEMO_FILES, DEMO_TEAM, REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, write_files};
 pub use doctor::{Check, CheckStatus};
 pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};

@@ -4,8 +4,8 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -32,6 +32,7 @@ const REQUEST: Duration = Duration::from_secs(60);
 pub struct ReviewPages {
     address: SocketAddr,
     stopping: CancellationToken,
+    looked_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl ReviewPages {
@@ -42,22 +43,29 @@ impl ReviewPages {
     pub async fn serve(reviews: Arc<dyn Reviews>, review: ReviewId) -> io::Result<Self> {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = socket.local_addr()?;
-        let hosts = Arc::new(AllowedHosts::new([]));
+        let looked_at = Arc::default();
+        let guarded = Guarded { hosts: AllowedHosts::new([]), looked_at: Arc::clone(&looked_at) };
         let router: Router = Router::new()
             .merge(link_router(ReviewSite { reviews, only: Some(review) }))
             .merge(assets_router())
             .fallback(async || Problem::not_found("there is nothing at this address"))
-            .layer(axum::middleware::from_fn_with_state(hosts, guard));
+            .layer(axum::middleware::from_fn_with_state(Arc::new(guarded), guard));
         let stopping = CancellationToken::new();
         let limits = Limits { max_connections: MAX_CONNECTIONS, tls: None };
         tokio::spawn(listener::serve(socket, router, limits, Arc::new(Metrics::default()), stopping.clone()));
-        Ok(Self { address, stopping })
+        Ok(Self { address, stopping, looked_at })
     }
 
     /// The address that links begin with.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// How long ago a page was asked for last.
+    #[must_use]
+    pub fn looked_at(&self) -> Option<Duration> {
+        self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
     }
 
     /// The port.
@@ -73,14 +81,21 @@ impl Drop for ReviewPages {
     }
 }
 
+/// What the guard needs.
+struct Guarded {
+    hosts: AllowedHosts,
+    looked_at: Arc<Mutex<Option<Instant>>>,
+}
+
 /// As the server's guard: names of other sites, and forms of other sites, are refused.
-async fn guard(State(hosts): State<Arc<AllowedHosts>>, request: Request, next: Next) -> Response {
+async fn guard(State(guarded): State<Arc<Guarded>>, request: Request, next: Next) -> Response {
+    *guarded.looked_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     let headers = request.headers();
     let host =
         header_text(headers, &header::HOST).or_else(|| request.uri().host()).unwrap_or_default().to_owned();
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let origin = header_text(headers, &header::ORIGIN);
-    let mut response = if !hosts.allows(&host) {
+    let mut response = if !guarded.hosts.allows(&host) {
         Problem::forbidden(
             "the pages are served to `localhost` only; forward the port to reach them from elsewhere",
         )

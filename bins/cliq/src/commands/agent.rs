@@ -1,6 +1,7 @@
 //! `cliq agent`
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_agents::Usable;
@@ -17,9 +18,7 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
     match command {
         AgentCommand::Handle => Ok(cliq_agents::agent(Environment::of_process()).run()),
         AgentCommand::Team { agent } => Ok(team_phase(agent)),
-        AgentCommand::Review => {
-            Ok(review_agent(project::host(), std::sync::Arc::new(reviews::Backend::default())).run())
-        }
+        AgentCommand::Review => review(),
         AgentCommand::List => list(),
         AgentCommand::Check { role, timeout, json, command } => {
             let role = match role {
@@ -29,6 +28,15 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
             check(&command, Options { role, timeout: Duration::from_secs(timeout) }, json)
         }
     }
+}
+
+/// Answers the message on standard input by making a review, and waiting for its decision.
+fn review() -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let backend = Arc::new(reviews::Backend::default());
+    let code = review_agent(project::host(), backend.clone(), runtime.handle().clone()).run();
+    runtime.block_on(backend.outlast_pages());
+    Ok(code)
 }
 
 /// Answers the message on standard input by running the team of a team phase.

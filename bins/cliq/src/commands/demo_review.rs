@@ -12,7 +12,8 @@ use crate::failure::Failure;
 use crate::render::{progress::Progress, summary};
 use crate::{project, ui};
 
-const REQUIREMENT: &str = "The menu has the dishes and prices of menu.csv, and is published once a person approves it.\n";
+const REQUIREMENT: &str =
+    "The menu has the dishes and prices of menu.csv, and is published once a person approves it.\n";
 
 pub(super) fn run(dir: &Utf8Path) -> Result<ExitCode, Failure> {
     fs::create_dir_all(dir).at("create", dir)?;
@@ -48,8 +49,13 @@ pub(super) fn run(dir: &Utf8Path) -> Result<ExitCode, Failure> {
 
 /// Makes the directory a git repository, so that the review shows what changed. Without git the demo works too.
 fn commit(dir: &Utf8Path) {
-    let author = ["-c", "user.name=cliq demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false"];
-    let steps = [vec!["init", "-q"], vec!["add", "-A"], [&author[..], &["commit", "-qm", "The menu of last week"]].concat()];
+    let author =
+        ["-c", "user.name=cliq demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false"];
+    let steps = [
+        vec!["init", "-q"],
+        vec!["add", "-A"],
+        [&author[..], &["commit", "-qm", "The menu of last week"]].concat(),
+    ];
     for step in steps {
         let mut git = Command::new("git");
         git.args(step).current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

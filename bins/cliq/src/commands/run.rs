@@ -62,10 +62,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if start == RunStart::Fresh
         && let Some(home) = &project.host().home
     {
-        block_on(async {
-            crate::reviews::cancel_left_over(home, dir.workspace()).await;
-            Ok(())
-        })?;
+        crate::reviews::cancel_left_over(home, dir.workspace())?;
     }
     let mut progress = Progress::new(args.json, args.headless);
     let mut events_file = args.a2a_events.as_ref().map(|id| TaskEventsFile::open(dir, id)).transpose()?;

@@ -8,15 +8,16 @@ use crate::waiting::team;
 fn call(server: &Running, version: &str, method: &str, params: Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let bearer = format!("Bearer {}", server.token);
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), ("a2a-version", version)];
+    let headers =
+        [("authorization", bearer.as_str()), ("content-type", "application/json"), ("a2a-version", version)];
     server.send("POST", "/a2a/jsonrpc", &headers, Some(&body)).expect(200).json()
 }
 
 fn machine() -> (Machine, Running) {
-    let machine = Machine::new()
-        .settings(&json!({"server": {"a2a": {"advertise": ["@"]}}}))
-        .arguments(&["--a2a"]);
-    machine.team("review", &team("        reviewer: ann\n        inputs: [{name: version, required: true}]\n"));
+    let machine =
+        Machine::new().settings(&json!({"server": {"a2a": {"advertise": ["@"]}}})).arguments(&["--a2a"]);
+    machine
+        .team("review", &team("        reviewer: ann\n        inputs: [{name: version, required: true}]\n"));
     let server = machine.serve();
     (machine, server)
 }
@@ -29,7 +30,12 @@ fn message(id: &str, data: Value) -> Value {
 fn a_caller_decides() {
     let (_machine, server) = machine();
     // The call waits until the task is over or asks.
-    let sent = call(&server, "1.0", "SendMessage", json!({"message": message("m1", json!({"team": "@local/review"}))}));
+    let sent = call(
+        &server,
+        "1.0",
+        "SendMessage",
+        json!({"message": message("m1", json!({"team": "@local/review"}))}),
+    );
     let task = &sent["result"]["task"];
     assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{sent}");
     let asked = task["status"]["message"]["parts"].to_string();
@@ -67,7 +73,12 @@ fn a_caller_decides() {
 #[test]
 fn a_stream_says_that_input_is_required() {
     let (_machine, server) = machine();
-    let sent = call(&server, "1.0", "SendMessage", json!({"message": message("m1", json!({"team": "@local/review"})), "configuration": {"returnImmediately": true}}));
+    let sent = call(
+        &server,
+        "1.0",
+        "SendMessage",
+        json!({"message": message("m1", json!({"team": "@local/review"})), "configuration": {"returnImmediately": true}}),
+    );
     let id = sent["result"]["task"]["id"].as_str().unwrap().to_owned();
     let state = || {
         let got = call(&server, "0.3", "tasks/get", json!({"id": id}));
@@ -76,8 +87,10 @@ fn a_stream_says_that_input_is_required() {
     wait_for("it asks", || (state() == "input-required").then_some(()));
     // In 0.3 a stream closes where the caller is asked.
     let bearer = format!("Bearer {}", server.token);
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), ("last-event-id", "0.0")];
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": {"id": id}}).to_string();
+    let headers =
+        [("authorization", bearer.as_str()), ("content-type", "application/json"), ("last-event-id", "0.0")];
+    let body =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": {"id": id}}).to_string();
     let stream = server.send("POST", "/a2a/jsonrpc", &headers, Some(&body)).expect(200).body;
     let last = stream.lines().filter_map(|line| line.strip_prefix("data:")).next_back().unwrap().to_owned();
     let last: Value = serde_json::from_str(&last).unwrap();
@@ -92,14 +105,21 @@ fn a_stream_says_that_input_is_required() {
 #[test]
 fn another_caller_decides_nothing() {
     let (machine, server) = machine();
-    let sent = call(&server, "1.0", "SendMessage", json!({"message": message("m1", json!({"team": "@local/review"}))}));
+    let sent = call(
+        &server,
+        "1.0",
+        "SendMessage",
+        json!({"message": message("m1", json!({"team": "@local/review"}))}),
+    );
     let id = sent["result"]["task"]["id"].as_str().unwrap().to_owned();
     let made = machine.ok(&["server", "token", "create", "--label", "other", "--scope", "run"]);
     let token = made.split_whitespace().find(|word| word.starts_with("cliq_")).unwrap().to_owned();
     let bearer = format!("Bearer {token}");
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), ("a2a-version", "1.0")];
+    let headers =
+        [("authorization", bearer.as_str()), ("content-type", "application/json"), ("a2a-version", "1.0")];
     let message = json!({"messageId": "x", "taskId": id, "role": "ROLE_USER", "parts": [{"data": {"verdict": "reject"}}]});
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}).to_string();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}})
+        .to_string();
     let said = server.send("POST", "/a2a/jsonrpc", &headers, Some(&body)).expect(200).json();
     assert_eq!(said["error"]["code"], -32001, "{said}");
 }

@@ -9,7 +9,9 @@ use crate::waiting::{Waiting, send};
 
 fn git(waiting: &Waiting, arguments: &[&str]) {
     let mut command = Command::new("git");
-    command.args(["-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main"]).args(arguments);
+    command
+        .args(["-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main"])
+        .args(arguments);
     let output = command.current_dir(&waiting.project).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
@@ -28,7 +30,12 @@ fn shown(waiting: &Waiting) -> serde_json::Value {
 #[test]
 fn all_uncommitted_changes_are_one_diff() {
     let waiting = Waiting::new("reviewer: ann");
-    for (name, content) in [("staged.txt", "a\nb\n"), ("unstaged.txt", "a\n"), ("gone.txt", "x\n"), ("sub/old name.txt", "1\n2\n3\n4\n")] {
+    for (name, content) in [
+        ("staged.txt", "a\nb\n"),
+        ("unstaged.txt", "a\n"),
+        ("gone.txt", "x\n"),
+        ("sub/old name.txt", "1\n2\n3\n4\n"),
+    ] {
         write(&waiting, name, content);
     }
     fs::write(waiting.project.join(".gitignore"), "*.log\n").unwrap();
@@ -76,7 +83,11 @@ fn a_repository_without_commits_and_several_repositories() {
     let waiting = Waiting::with(Machine::new(), &workflow);
     for repo in ["one", "two"] {
         fs::create_dir_all(waiting.project.join(repo)).unwrap();
-        let output = Command::new("git").args(["init", "-q"]).current_dir(waiting.project.join(repo)).output().unwrap();
+        let output = Command::new("git")
+            .args(["init", "-q"])
+            .current_dir(waiting.project.join(repo))
+            .output()
+            .unwrap();
         assert!(output.status.success());
         write(&waiting, &format!("{repo}/{repo}.txt"), "x\n");
     }
@@ -96,7 +107,13 @@ artifacts: ['**/*', ../secret, /etc/passwd, .cliq/settings.json, '[', '.cliq/**'
     let evil = "<script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>";
     fs::write(waiting.machine.path("secret"), "TOPSECRET").unwrap();
     write(&waiting, ".cliq/settings.json", "{\"agents\": {\"codex\": {\"api_key\": \"TOPSECRET\"}}}");
-    write(&waiting, "evil.md", format!("# {evil}\n\n[x](javascript:alert(4)) ![y](http://evil.example/z.png)\n\n<iframe src=//evil.example>\n"));
+    write(
+        &waiting,
+        "evil.md",
+        format!(
+            "# {evil}\n\n[x](javascript:alert(4)) ![y](http://evil.example/z.png)\n\n<iframe src=//evil.example>\n"
+        ),
+    );
     write(&waiting, "evil.svg", format!("<svg xmlns='http://www.w3.org/2000/svg'>{evil}</svg>"));
     write(&waiting, "evil.html", evil);
     write(&waiting, "fake.png", format!("\u{89}PNG{evil}"));
@@ -128,13 +145,26 @@ artifacts: ['**/*', ../secret, /etc/passwd, .cliq/settings.json, '[', '.cliq/**'
         let answer = send("GET", &format!("{link}{view}"), &[], None).expect(200);
         let page = &answer.body;
         assert!(page.len() < 12 << 20, "{} bytes", page.len());
-        for wrong in ["<script>alert", "<img src=x", "<svg onload", "<iframe", "href=\"javascript", "evil.example/z.png\"", "TOPSECRET", "\x1b", "\u{202e}"] {
+        for wrong in [
+            "<script>alert",
+            "<img src=x",
+            "<svg onload",
+            "<iframe",
+            "href=\"javascript",
+            "evil.example/z.png\"",
+            "TOPSECRET",
+            "\x1b",
+            "\u{202e}",
+        ] {
             assert!(!page.contains(wrong), "{wrong}");
         }
         assert!(page.contains("&lt;script&gt;alert(1)"));
         assert!(page.contains("more lines are not shown"));
         let policy = answer.header("content-security-policy");
-        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert!(
+            policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+            "{policy}"
+        );
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(answer.header("x-frame-options"), "DENY");
     }

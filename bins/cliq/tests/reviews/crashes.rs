@@ -36,7 +36,9 @@ impl Random {
 fn agents(project: &str) -> Vec<String> {
     let output = Command::new("pgrep").args(["-f", "agent review"]).output().unwrap();
     let pids = String::from_utf8(output.stdout).unwrap();
-    let own = |pid: &&str| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|dir| dir.to_str() == Some(project));
+    let own = |pid: &&str| {
+        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|dir| dir.to_str() == Some(project))
+    };
     pids.lines().filter(own).map(str::to_owned).collect()
 }
 
@@ -44,7 +46,8 @@ fn agents(project: &str) -> Vec<String> {
 fn no_review_is_lost_doubled_or_decided_twice() {
     let kills = std::env::var("CLIQ_TEST_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
     let seed = std::env::var("CLIQ_TEST_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
-        u64::from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().subsec_nanos()) | 1
+        u64::from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().subsec_nanos())
+            | 1
     });
     println!("CLIQ_TEST_SEED={seed}");
     let (mut random, mut killed) = (Random(seed), 0);
@@ -127,10 +130,14 @@ fn answer(waiting: &Waiting, random: &mut Random) -> bool {
     let reviews = waiting.reviews();
     let Some(review) = reviews.iter().find(|review| review["state"] == "pending") else { return false };
     match random.below(2) {
-        0 => waiting.cliq(&["review", "approve", review["id"].as_str().unwrap(), "--as", "ann"]).status.success(),
+        0 => waiting
+            .cliq(&["review", "approve", review["id"].as_str().unwrap(), "--as", "ann"])
+            .status
+            .success(),
         _ => {
             let Some(link) = review["links"]["bob"].as_str() else { return false };
-            std::panic::catch_unwind(|| submit(link, &[("verdict", "approve")]).status == 303).unwrap_or(false)
+            std::panic::catch_unwind(|| submit(link, &[("verdict", "approve")]).status == 303)
+                .unwrap_or(false)
         }
     }
 }
@@ -141,7 +148,8 @@ fn check(waiting: &Waiting, receiver: &Receiver) {
     assert_eq!(reviews[0]["state"], "decided");
     assert_eq!(reviews[0]["answers"].as_array().unwrap().len(), 1);
     assert_eq!(waiting.read("after.txt"), "passed\n", "the run went on once");
-    let journal: Vec<Value> = waiting.read(".cliq/journal.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let journal: Vec<Value> =
+        waiting.read(".cliq/journal.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let verdicts = journal.iter().filter(|event| event["event"] == "verdict").count();
     assert_eq!(verdicts, 1, "one verdict");
     let mut notices: HashMap<String, u32> = HashMap::new();

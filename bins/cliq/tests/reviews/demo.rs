@@ -19,8 +19,11 @@ fn the_demo_asks_and_follows_the_answer() {
         let output = machine.cliq(&[&["-C", menu.to_str().unwrap(), "review"], arguments].concat());
         output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
     };
-    let shown = wait_for("it asks", || review(&["show", "--full"]).filter(|shown| shown.contains("waits for")));
-    for said in ["every-dish-is-there", "+| Leek soup | 7.50 |", "The kitchen has new dishes", "--input title="] {
+    let shown =
+        wait_for("it asks", || review(&["show", "--full"]).filter(|shown| shown.contains("waits for")));
+    for said in
+        ["every-dish-is-there", "+| Leek soup | 7.50 |", "The kitchen has new dishes", "--input title="]
+    {
         assert!(shown.contains(said), "{said}: {shown}");
     }
     let first = shown.lines().find(|line| line.starts_with("review ")).unwrap().to_owned();
@@ -33,5 +36,8 @@ fn the_demo_asks_and_follows_the_answer() {
     assert!(demo.wait().unwrap().success());
     let published = std::fs::read_to_string(menu.join("published/menu.md")).unwrap();
     assert!(published.starts_with("# Autumn\n\nServed all day.\n"), "{published}");
-    assert!(published.contains("| Plum cake | 5.80 |") && published.contains("We are closed on Monday."), "{published}");
+    assert!(
+        published.contains("| Plum cake | 5.80 |") && published.contains("We are closed on Monday."),
+        "{published}"
+    );
 }

@@ -56,7 +56,12 @@ fn pages_of_other_sites_cannot_decide() {
     // A name of another site that leads to this machine (DNS rebinding).
     let answer = send("GET", &link, &[("host", "evil.example")], None);
     assert_eq!(answer.status, 403);
-    for (fields, status) in [("verdict=maybe", 422), ("", 422), ("verdict=request-changes&to=nowhere&reason=x", 422), ("verdict=request-changes", 422)] {
+    for (fields, status) in [
+        ("verdict=maybe", 422),
+        ("", 422),
+        ("verdict=request-changes&to=nowhere&reason=x", 422),
+        ("verdict=request-changes", 422),
+    ] {
         assert_eq!(send("POST", &link, &[FORM], Some(fields)).status, status, "{fields}");
     }
     assert_eq!(send("POST", &link, &[("content-type", "application/json")], Some("{}")).status, 415);

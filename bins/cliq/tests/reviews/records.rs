@@ -50,7 +50,11 @@ fn a_changed_record_is_noticed() {
     let show = |id: &str| {
         let output = waiting.cliq(&["review", "show", "--json", id]);
         let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-        (output.status.code().unwrap(), value["record"]["state"].as_str().unwrap().to_owned(), value["record"]["problems"].to_string())
+        (
+            output.status.code().unwrap(),
+            value["record"]["state"].as_str().unwrap().to_owned(),
+            value["record"]["problems"].to_string(),
+        )
     };
     assert_eq!(show(&first), (0, "intact".to_owned(), "null".to_owned()));
     let tamper = |name: &str, change: &dyn Fn(String) -> Option<String>| {

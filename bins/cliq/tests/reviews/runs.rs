@@ -152,7 +152,9 @@ fn a_run_that_starts_afresh_leaves_no_review_behind() {
     waiting.kill();
     waiting.start(&["--headless", "-f"]);
     let second = waiting.review_after(first["id"].as_str());
-    let state = |id: &Value| waiting.reviews().into_iter().find(|review| review["id"] == *id).unwrap()["state"].clone();
+    let state = |id: &Value| {
+        waiting.reviews().into_iter().find(|review| review["id"] == *id).unwrap()["state"].clone()
+    };
     assert_eq!(state(&first["id"]), "cancelled");
     waiting.ok(&["review", "approve", second["id"].as_str().unwrap()]);
     assert_eq!(waiting.end(), 0);
@@ -168,7 +170,11 @@ fn going_on_from_an_earlier_phase_asks_about_the_new_work() {
     let second = waiting.review_after(first["id"].as_str());
     assert_eq!(second["evaluation"], 2);
     wait_for("the first is not needed any more", || {
-        waiting.reviews().iter().any(|review| review["id"] == first["id"] && review["state"] == "cancelled").then_some(())
+        waiting
+            .reviews()
+            .iter()
+            .any(|review| review["id"] == first["id"] && review["state"] == "cancelled")
+            .then_some(())
     });
     waiting.ok(&["review", "approve"]);
     assert_eq!(waiting.end(), 0);
@@ -177,7 +183,9 @@ fn going_on_from_an_earlier_phase_asks_about_the_new_work() {
 #[test]
 fn which_review_is_clear_or_asked_for() {
     let gate = |name: &str| {
-        format!("    - {{name: {name}, type: hug, depends_on: [writer], commands: [{{name: c, run: 'true'}}], review: {{reviewer: ann}}}}\n")
+        format!(
+            "    - {{name: {name}, type: hug, depends_on: [writer], commands: [{{name: c, run: 'true'}}], review: {{reviewer: ann}}}}\n"
+        )
     };
     let workflow = format!(
         "workflow:\n  phases:\n    - {{name: writer, type: exec, commands: [{{name: c, run: 'true'}}]}}\n{}{}",

@@ -23,11 +23,17 @@ fn the_server_of_the_machine_has_the_page_and_the_dashboard() {
     assert!(server.get(&format!("/reviews/{id}")).body.contains("Answer in the name of"));
     // The link is in no log and no file that callers may read.
     let token = link.rsplit('/').next().unwrap();
-    for log in ["server/access.log"] {
-        let text = std::fs::read_to_string(waiting.machine.home.join(log)).unwrap_or_default();
-        assert!(text.contains("/review/") && !text.contains(token), "{log}");
+    let log = wait_for("the log", || {
+        let text =
+            std::fs::read_to_string(waiting.machine.home.join("server/access.log")).unwrap_or_default();
+        text.contains("/review/").then_some(text)
+    });
+    assert!(!log.contains(token), "{log}");
+    for file in [".cliq/messages/approval.1.json", ".cliq/signals/approval.jsonl"] {
+        assert!(waiting.project.join(file).exists(), "{file}");
     }
-    let answer = server.post(&format!("/api/v1/reviews/{id}/decision"), &decision("approve")).expect(200).json();
+    let answer =
+        server.post(&format!("/api/v1/reviews/{id}/decision"), &decision("approve")).expect(200).json();
     assert_eq!(answer["state"], "decided");
     assert_eq!(waiting.end(), 0);
     let page = server.get(&format!("/reviews/{id}")).expect(200).body;
@@ -36,7 +42,9 @@ fn the_server_of_the_machine_has_the_page_and_the_dashboard() {
 
 #[test]
 fn the_api_has_the_same_rules() {
-    let waiting = Waiting::new("reviewer: {policy: all, members: [ann, bob]}\ninputs: [{name: version, required: true}]");
+    let waiting = Waiting::new(
+        "reviewer: {policy: all, members: [ann, bob]}\ninputs: [{name: version, required: true}]",
+    );
     let server = waiting.machine.serve();
     waiting.start(&["--headless"]);
     let id = waiting.review()["id"].as_str().unwrap().to_owned();
@@ -44,8 +52,13 @@ fn the_api_has_the_same_rules() {
     let review = server.get(&path).expect(200).json();
     assert_eq!(review["waits_for"], json!(["ann", "bob"]));
     assert!(review.get("links").is_none());
-    assert_eq!(server.get("/api/v1/reviews?pending=true").expect(200).json()["reviews"].as_array().unwrap().len(), 1);
-    assert!(server.get(&format!("{path}/content")).expect(200).json()["checks"][0]["pass"].as_bool().unwrap());
+    assert_eq!(
+        server.get("/api/v1/reviews?pending=true").expect(200).json()["reviews"].as_array().unwrap().len(),
+        1
+    );
+    assert!(
+        server.get(&format!("{path}/content")).expect(200).json()["checks"][0]["pass"].as_bool().unwrap()
+    );
     assert_eq!(server.get("/api/v1/reviews/0123").status, 404);
     let decide = |body: Value| server.post(&format!("{path}/decision"), &body);
     assert_eq!(decide(decision("approve")).status, 422, "it is not said who");
@@ -56,7 +69,8 @@ fn the_api_has_the_same_rules() {
     decide(json!({"verdict": "approve", "reviewer": "ann", "inputs": {"version": "1"}})).expect(200);
     decide(json!({"verdict": "approve", "reviewer": "ann", "inputs": {"version": "1"}})).expect(409);
     // An answer does not come as an event.
-    let event = json!({"event": "answer", "reviewer": "bob", "actor": "x", "via": "api", "verdict": "approve"});
+    let event =
+        json!({"event": "answer", "reviewer": "bob", "actor": "x", "via": "api", "verdict": "approve"});
     assert_eq!(server.post(&format!("{path}/events"), &event).status, 422);
     decide(json!({"verdict": "approve", "reviewer": "bob", "inputs": {"version": "2"}})).expect(200);
     assert_eq!(waiting.end(), 0);
@@ -89,7 +103,8 @@ fn a_server_elsewhere_has_the_review() {
     let elsewhere = Machine::new();
     let server = elsewhere.serve();
     let machine = Machine::new().settings(&json!({"hug": {"server_url": server.url, "token": server.token}}));
-    let waiting = Waiting::with(machine, &team("        reviewer: [ann, bob]\n        artifacts: [notes.md]\n"));
+    let waiting =
+        Waiting::with(machine, &team("        reviewer: [ann, bob]\n        artifacts: [notes.md]\n"));
     waiting.start(&["--headless"]);
     let link = waiting.link("ann");
     assert!(link.starts_with(&server.url), "{link}");
@@ -116,7 +131,8 @@ fn a_server_elsewhere_has_the_review() {
 #[test]
 fn a_server_that_is_not_there_does_not_stop_a_review() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let machine = Machine::new().settings(&json!({"hug": {"server_url": format!("http://127.0.0.1:{port}")}}));
+    let machine =
+        Machine::new().settings(&json!({"hug": {"server_url": format!("http://127.0.0.1:{port}")}}));
     let waiting = Waiting::with(machine, &team("        reviewer: ann\n"));
     waiting.start(&["--headless"]);
     let link = wait_for("the review is made here", || {
@@ -139,7 +155,9 @@ fn pages_are_where_they_can_be() {
     let own = wait_for("the run has the page", || Some(waiting.link("ann")).filter(|link| *link != before));
     send("GET", &own, &[], None).expect(200);
     let server = waiting.machine.serve();
-    let back = wait_for("the server has it again", || Some(waiting.link("ann")).filter(|link| link.starts_with(&server.url)));
+    let back = wait_for("the server has it again", || {
+        Some(waiting.link("ann")).filter(|link| link.starts_with(&server.url))
+    });
     submit(&back, &[("verdict", "approve")]).expect(303);
     assert_eq!(waiting.end(), 0);
 }

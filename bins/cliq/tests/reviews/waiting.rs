@@ -148,7 +148,9 @@ impl Waiting {
     pub(crate) fn review_after(&self, not: Option<&str>) -> Value {
         wait_for("a review waits", || {
             let waiting = self.reviews().into_iter().find(|review| {
-                review["state"] == "pending" && review["id"].as_str() != not && review["links"].as_object().is_some_and(|l| !l.is_empty())
+                review["state"] == "pending"
+                    && review["id"].as_str() != not
+                    && review["links"].as_object().is_some_and(|l| !l.is_empty())
             });
             if waiting.is_none() {
                 assert!(self.is_running(), "the run has ended: {}", self.output());
@@ -214,7 +216,8 @@ pub(crate) fn send(method: &str, url: &str, headers: &[(&str, &str)], body: Opti
 /// Sends the form of a review's page.
 pub(crate) fn submit(link: &str, fields: &[(&str, &str)]) -> Answer {
     let encode = |text: &str| -> String { text.bytes().map(|b| format!("%{b:02X}")).collect() };
-    let body: Vec<String> = fields.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+    let body: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
     send("POST", link, &[("content-type", "application/x-www-form-urlencoded")], Some(&body.join("&")))
 }
 

@@ -65,15 +65,14 @@ pub trait ReviewBackend: Send + Sync {
     async fn pages(&self, reviews: &Arc<dyn Reviews>, review: &ReviewId) -> Result<PageAddress, String>;
 }
 
-/// The agent of human gates.
-pub fn review_agent(host: Host, backend: Arc<dyn ReviewBackend>) -> Agent {
+/// The agent of human gates. It works on a runtime with threads of its own, IO and time, on which pages may be served after it is done.
+pub fn review_agent(host: Host, backend: Arc<dyn ReviewBackend>, runtime: tokio::runtime::Handle) -> Agent {
     Agent::new().gate(move |ctx| {
         let cancelled = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP]
         {
             signal_hook::flag::register(signal, Arc::clone(&cancelled))?;
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let gate = Gate::new(ctx, &host, Arc::clone(&backend))?;
             gate.run(&cancelled).await

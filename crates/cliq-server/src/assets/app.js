@@ -49,8 +49,23 @@ const events = document.querySelector("[data-events]");
 if (events) {
   follow(events.dataset.events, ["run_queued", "run_dispatched", "run_requeued", "run_not_started", "orchestrator_died",
     "cancel_requested_by_caller", "run_started", "run_resumed", "run_interrupted", "phase_started", "agent_started", "commands_finished",
-    "usage_reported", "agent_completed", "work_failed", "verdict", "verdict_rejected", "phase_completed", "phase_escalated", "phase_reset",
+    "usage_reported", "review_waits", "agent_completed", "work_failed", "verdict", "verdict_rejected", "phase_completed", "phase_escalated", "phase_reset",
     "phase_stopped", "draining", "warning", "cancel_requested", "orchestrator_failed", "notify_requested", "run_finished"]);
+}
+// A review: another reviewer may decide it while this page is open.
+const review = document.querySelector("[data-review]");
+if (review) {
+  const look = setInterval(async () => {
+    try {
+      const response = await fetch(review.dataset.review);
+      if (!response.ok) return;
+      const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+      replace(fresh);
+      if (!fresh.querySelector("#decision fieldset.stack[disabled]")) return;
+      document.querySelectorAll("#decision fieldset, #decision select").forEach((control) => { control.disabled = true; });
+      clearInterval(look);
+    } catch { /* The page of a run is gone once it is decided. */ }
+  }, 2000);
 }
 const changes = document.querySelector("[data-changes]");
 if (changes) follow(changes.dataset.changes, ["change"]);

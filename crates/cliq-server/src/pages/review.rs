@@ -51,9 +51,24 @@ pub(crate) struct ViewQuery {
     view: Option<String>,
 }
 
+/// What of a review a page shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum View {
+    /// All of it, changes one below the other.
+    Unified,
+    /// All of it, changes side by side.
+    Split,
+    /// How it stands, for a page that is open.
+    State,
+}
+
 impl ViewQuery {
-    fn is_split(&self) -> bool {
-        self.view.as_deref() == Some("split")
+    fn view(&self) -> View {
+        match self.view.as_deref() {
+            Some("split") => View::Split,
+            Some("state") => View::State,
+            _ => View::Unified,
+        }
     }
 }
 
@@ -108,7 +123,7 @@ async fn link_page(
     let (review, reviewer) = by_link(&site, &id, &token).await?;
     let content = content_of(site.reviews.as_ref(), &review).await?;
     let path = format!("/review/{id}/{token}");
-    let parts = Parts { review: &review, content: &content, path: &path, split: query.is_split() };
+    let parts = Parts { review: &review, content: &content, path: &path, view: query.view() };
     let page = parts.page(&Answering::As(&reviewer), None, &BTreeMap::new());
     Ok(link_document(&review, &page).into_response())
 }
@@ -127,7 +142,7 @@ async fn link_answer(
     };
     let review = find(site.reviews.as_ref(), &id).await?;
     let content = content_of(site.reviews.as_ref(), &review).await?;
-    let parts = Parts { review: &review, content: &content, path: &path, split: false };
+    let parts = Parts { review: &review, content: &content, path: &path, view: View::Unified };
     let page = parts.page(&Answering::As(&reviewer), Some(&problem), &form.0.into_iter().collect());
     Ok((problem.status(), link_document(&review, &page)).into_response())
 }
@@ -166,7 +181,7 @@ pub(super) async fn list(visitor: Visitor, State(app): State<Arc<App>>) -> Page 
             @if !over.is_empty() { h2 { "Over" } (table(&over)) }
         }
     };
-    show(&visitor, "Reviews", "/reviews", &html! { div data-events="/live" { (content) } })
+    show(&visitor, "Reviews", "/reviews", &html! { div data-changes="/live" { (content) } })
 }
 
 fn table(reviews: &[&Review]) -> Markup {
@@ -223,7 +238,7 @@ pub(super) async fn page(
 ) -> Page {
     let review = find(app.reviews.as_ref(), &id).await?;
     let content = content_of(app.reviews.as_ref(), &review).await?;
-    let page = signed_in(&visitor, &review, &content, query.is_split(), None, &BTreeMap::new());
+    let page = signed_in(&visitor, &review, &content, query.view(), None, &BTreeMap::new());
     show(&visitor, &format!("Review of {}", review.phase), "", &page)
 }
 
@@ -231,12 +246,12 @@ fn signed_in(
     visitor: &Visitor,
     review: &Review,
     content: &Content,
-    split: bool,
+    view: View,
     problem: Option<&Problem>,
     given: &BTreeMap<String, String>,
 ) -> Markup {
     let path = format!("/reviews/{}", review.id);
-    let parts = Parts { review, content, path: &path, split };
+    let parts = Parts { review, content, path: &path, view };
     let answering = if visitor.may_run() { Answering::For(&visitor.caller.label) } else { Answering::Nobody };
     parts.page(&answering, problem, given)
 }
@@ -262,7 +277,7 @@ pub(super) async fn answer(
     let review = find(app.reviews.as_ref(), &id).await?;
     let content = content_of(app.reviews.as_ref(), &review).await?;
     let given = form.0.into_iter().collect();
-    let page = signed_in(&visitor, &review, &content, false, Some(&problem), &given);
+    let page = signed_in(&visitor, &review, &content, View::Unified, Some(&problem), &given);
     let page = layout::page(&visitor, &format!("Review of {}", review.phase), None, &page);
     Ok((problem.status(), page).into_response())
 }
@@ -273,8 +288,8 @@ struct Parts<'a> {
     content: &'a Content,
     /// The address of the page.
     path: &'a str,
-    /// Whether changes are shown side by side.
-    split: bool,
+    /// What is shown.
+    view: View,
 }
 
 impl Parts<'_> {
@@ -286,41 +301,51 @@ impl Parts<'_> {
     ) -> Markup {
         let (review, content) = (self.review, self.content);
         html! {
+            div data-review=[review.is_pending().then(|| format!("{}?view=state", self.path))] {}
             h1 { "Review of " (review.phase) }
-            p.facts {
-                (state(review))
-                span { (review.team) }
-                span { "evaluation " (review.iteration) " of " (review.max_iterations) }
-                span { "asked " (ago(review.created.timestamp().as_str())) }
-                @if review.is_pending() {
-                    span { "waits for " (review.waits_for().join(", ")) }
-                    span { "until " time datetime=(review.deadline) { (minute(review.deadline)) } }
-                }
-            }
             @if let Some(problem) = problem {
                 div.warning role="alert" {
                     p { (problem.detail) }
                     @if !problem.errors.is_empty() { ul { @for error in &problem.errors { li { (error) } } } }
                 }
             }
-            @if let Some(ending) = ending(review) { div.warning role="status" { p { strong { (ending) } } } }
-            (answers(review))
-            nav.actions aria-label="On this page" {
-                a.button.primary href="#decision" { "Decide" }
-                @for (anchor, name, there) in [
-                    ("checks", "Checks", !content.checks.is_empty()),
-                    ("files", "Files", !content.artifacts.is_empty()),
-                    ("changes", "Changes", !content.diffs.is_empty()),
-                    ("timeline", "Timeline", !content.timeline.is_empty()),
-                ] {
-                    @if there { a.button href=(format!("#{anchor}")) { (name) } }
+            div #state data-live role="status" { (standing(review)) }
+            @if self.view != View::State {
+                nav.actions aria-label="On this page" {
+                    a.button.primary href="#decision" { "Decide" }
+                    @for (anchor, name, there) in [
+                        ("checks", "Checks", !content.checks.is_empty()),
+                        ("files", "Files", !content.artifacts.is_empty()),
+                        ("changes", "Changes", !content.diffs.is_empty()),
+                        ("timeline", "Timeline", !content.timeline.is_empty()),
+                    ] {
+                        @if there { a.button href=(format!("#{anchor}")) { (name) } }
+                    }
                 }
+                (shown::before_changes(content))
+                (diff::changes(&content.diffs, self.path, self.view == View::Split))
+                (shown::after_changes(content))
             }
-            (shown::before_changes(content))
-            (diff::changes(&content.diffs, self.path, self.split))
-            (shown::after_changes(content))
             (decision::form(review, self.path, answering, given))
         }
+    }
+}
+
+/// How the review stands.
+fn standing(review: &Review) -> Markup {
+    html! {
+        p.facts {
+            (state(review))
+            span { (review.team) }
+            span { "evaluation " (review.iteration) " of " (review.max_iterations) }
+            span { "asked " (ago(review.created.timestamp().as_str())) }
+            @if review.is_pending() {
+                span { "waits for " (review.waits_for().join(", ")) }
+                span { "until " time datetime=(review.deadline) { (minute(review.deadline)) } }
+            }
+        }
+        @if let Some(ending) = ending(review) { p.warning { strong { (ending) } } }
+        (answers(review))
     }
 }
 

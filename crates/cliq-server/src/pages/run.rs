@@ -200,6 +200,10 @@ fn row(phase: &Value, depth: usize) -> Markup {
             td.number data-label="used" { @if used > 0 { (count(used)) @if let Some(cost) = cost { " $" (format!("{cost:.4}")) } } @else { "–" } }
             td.why {
                 (shown(text("message").as_bytes()))
+                @if let Some(review) = phase["review"]["id"].as_str().filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())) {
+                    " " a.button href=(format!("/reviews/{review}")) { "Review" }
+                    p.quiet { "since " (phase["review"]["since"].as_str().unwrap_or_default()) ", until " (phase["review"]["until"].as_str().unwrap_or_default()) }
+                }
                 @for command in &failed {
                     details {
                         summary { "command " code { (command["name"].as_str().or(command["run"].as_str()).unwrap_or("?")) } " failed" }
