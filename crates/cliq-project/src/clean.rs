@@ -4,12 +4,12 @@ use std::fs;
 use std::io;
 
 use cliq_fs::{IoContext, ProjectLock, archive_run};
-use cliq_orchestrator::TmuxServer;
+use cliq_orchestrator::{Journal, TmuxServer};
 
 use crate::{Project, ProjectError};
 
 impl Project {
-    /// Removes all files of runs. Team, roles, requirement and settings stay.
+    /// Removes all files of runs. Team, roles, requirement and settings stay, and the records of reviews.
     ///
     /// # Errors
     /// A run is under way, or a file cannot be removed.
@@ -19,7 +19,10 @@ impl Project {
         if TmuxServer::installed().is_some() {
             TmuxServer::of(dir).discard()?;
         }
-        archive_run(dir, "cleaned")?;
+        // Records of reviews stay, by run.
+        let journal = Journal::read(&dir.journal()).ok().flatten();
+        let run_id = journal.as_ref().and_then(Journal::run_id).unwrap_or("cleaned");
+        archive_run(dir, run_id)?;
         let history = dir.history();
         match fs::remove_dir_all(&history) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -85,7 +85,7 @@ impl Form {
         let mut names = BTreeSet::new();
         let mut fields = Vec::new();
         for (n, item) in items.into_iter().enumerate() {
-            let field = FormField::read(item, format!("{path}[{n}]"))?;
+            let field = FormField::read(item, &format!("{path}[{n}]"))?;
             if !names.insert(field.name.clone()) {
                 let found = format!("the name {:?} a second time", field.name);
                 return Err(FieldError {
@@ -154,8 +154,8 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 impl FormField {
-    fn read(value: Value, path: String) -> Result<Self, FieldError> {
-        let mut fields = Fields::new(value, path.clone())?;
+    fn read(value: Value, path: &str) -> Result<Self, FieldError> {
+        let mut fields = Fields::new(value, path)?;
         let name = fields.text("name")?;
         if !is_name(&name) {
             let expected = "1 to 60 lower-case letters, digits, `_` and `-`, with a letter first";

@@ -52,7 +52,7 @@ impl Reviewers {
     /// # Errors
     /// Names the part that is wrong.
     pub fn from_value(value: Value, path: &str) -> Result<Self, FieldError> {
-        let reviewers = read(value, path.to_owned(), 0)?;
+        let reviewers = read(value, path, 0)?;
         if reviewers.nodes() > MAX_NODES {
             let found = format!("{} of them", reviewers.nodes());
             let expected = format!("at most {MAX_NODES} people and groups");
@@ -155,10 +155,10 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(right)
 }
 
-fn read(value: Value, path: String, depth: usize) -> Result<Reviewers, FieldError> {
+fn read(value: Value, path: &str, depth: usize) -> Result<Reviewers, FieldError> {
     const WANT: &str = "a name, a list, or a group {policy, members}";
     let wrong = |expected: &str, found: String| FieldError {
-        field: path.clone(),
+        field: path.to_owned(),
         expected: expected.to_owned(),
         found,
     };
@@ -169,7 +169,7 @@ fn read(value: Value, path: String, depth: usize) -> Result<Reviewers, FieldErro
         Value::String(name) if is_name(&name) => Ok(Reviewers::Name(name)),
         Value::String(_) => Err(wrong("a name of 1 to 100 characters in one line", describe(&value))),
         Value::Array(items) => {
-            let members = members(items, &path, depth)?;
+            let members = members(items, path, depth)?;
             // Each group is a condition of its own; the names together are one.
             let (names, mut conditions): (Vec<_>, Vec<_>) =
                 members.into_iter().partition(|member| matches!(member, Reviewers::Name(_)));
@@ -179,7 +179,7 @@ fn read(value: Value, path: String, depth: usize) -> Result<Reviewers, FieldErro
             Ok(group(Policy::All, conditions))
         }
         Value::Object(_) => {
-            let mut fields = Fields::new(value, path.clone())?;
+            let mut fields = Fields::new(value, path)?;
             let policy = fields.optional_text("policy")?;
             let policy = match policy.as_deref() {
                 None | Some("any") => Policy::Any,
@@ -211,7 +211,7 @@ fn members(items: Vec<Value>, path: &str, depth: usize) -> Result<Vec<Reviewers>
         return Err(FieldError { field: path.to_owned(), expected, found });
     }
     let items = items.into_iter().enumerate();
-    items.map(|(n, item)| read(item, format!("{path}[{n}]"), depth + 1)).collect()
+    items.map(|(n, item)| read(item, &format!("{path}[{n}]"), depth + 1)).collect()
 }
 
 /// A group of one is its member.

@@ -1,4 +1,5 @@
 //! Records: their form, and that a change is noticed.
+#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 use cliq_protocol::{CommandResult, Object, PhaseName, ReviewSpec};
 use cliq_review::{

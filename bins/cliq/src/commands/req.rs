@@ -20,6 +20,10 @@ pub(super) fn run(args: &ReqArgs) -> Result<ExitCode, Failure> {
         (None, None) => return Err(Failure::usage("say what is to be done: -m TEXT or -f FILE")),
     };
     project.set_requirement(&text)?;
+    // The last run is put aside, and what it waited for with it.
+    if let Some(home) = &project.host().home {
+        crate::reviews::cancel_left_over(home, project.dir().workspace())?;
+    }
     ui::line(format!("the requirement is in {}", project.dir().requirement()))?;
     ui::line(if project.has_team() {
         "next: `cliq run`"

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::machine::{Machine, Running, wait_for};
 use crate::waiting::team;
 
-fn call(server: &Running, version: &str, method: &str, params: Value) -> Value {
+fn call(server: &Running, version: &str, method: &str, params: &Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let bearer = format!("Bearer {}", server.token);
     let headers =
@@ -22,7 +22,7 @@ fn machine() -> (Machine, Running) {
     (machine, server)
 }
 
-fn message(id: &str, data: Value) -> Value {
+fn message(id: &str, data: &Value) -> Value {
     json!({"messageId": id, "role": "ROLE_USER", "parts": [{"text": "Write notes."}, {"data": data}]})
 }
 
@@ -34,18 +34,18 @@ fn a_caller_decides() {
         &server,
         "1.0",
         "SendMessage",
-        json!({"message": message("m1", json!({"team": "@local/review"}))}),
+        &json!({"message": message("m1", &json!({"team": "@local/review"}))}),
     );
     let task = &sent["result"]["task"];
     assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{sent}");
     let asked = task["status"]["message"]["parts"].to_string();
     assert!(asked.contains("hug_review") && asked.contains("writer") && asked.contains("version"), "{asked}");
     let (id, context) = (task["id"].as_str().unwrap(), task["contextId"].as_str().unwrap());
-    let listed = call(&server, "1.0", "ListTasks", json!({"status": "TASK_STATE_INPUT_REQUIRED"}));
+    let listed = call(&server, "1.0", "ListTasks", &json!({"status": "TASK_STATE_INPUT_REQUIRED"}));
     assert_eq!(listed["result"]["tasks"][0]["id"], id, "{listed}");
     let answer = |n: &str, data: Value| {
         let message = json!({"messageId": n, "taskId": id, "contextId": context, "role": "ROLE_USER", "parts": [{"data": data}]});
-        call(&server, "1.0", "SendMessage", json!({"message": message}))
+        call(&server, "1.0", "SendMessage", &json!({"message": message}))
     };
     for (n, wrong) in [
         json!({}),
@@ -77,11 +77,11 @@ fn a_stream_says_that_input_is_required() {
         &server,
         "1.0",
         "SendMessage",
-        json!({"message": message("m1", json!({"team": "@local/review"})), "configuration": {"returnImmediately": true}}),
+        &json!({"message": message("m1", &json!({"team": "@local/review"})), "configuration": {"returnImmediately": true}}),
     );
     let id = sent["result"]["task"]["id"].as_str().unwrap().to_owned();
     let state = || {
-        let got = call(&server, "0.3", "tasks/get", json!({"id": id}));
+        let got = call(&server, "0.3", "tasks/get", &json!({"id": id}));
         got["result"]["status"]["state"].as_str().unwrap_or_default().to_owned()
     };
     wait_for("it asks", || (state() == "input-required").then_some(()));
@@ -98,7 +98,7 @@ fn a_stream_says_that_input_is_required() {
     assert_eq!(last["result"]["final"], true);
     let decide = json!({"messageId": "d", "taskId": id, "role": "user", "kind": "message",
         "parts": [{"kind": "data", "data": {"verdict": "reject", "reason": "no"}}]});
-    call(&server, "0.3", "message/send", json!({"message": decide}));
+    call(&server, "0.3", "message/send", &json!({"message": decide}));
     wait_for("it is over", || (state() == "failed").then_some(()));
 }
 
@@ -109,7 +109,7 @@ fn another_caller_decides_nothing() {
         &server,
         "1.0",
         "SendMessage",
-        json!({"message": message("m1", json!({"team": "@local/review"}))}),
+        &json!({"message": message("m1", &json!({"team": "@local/review"}))}),
     );
     let id = sent["result"]["task"]["id"].as_str().unwrap().to_owned();
     let made = machine.ok(&["server", "token", "create", "--label", "other", "--scope", "run"]);

@@ -34,12 +34,14 @@ impl Random {
 }
 
 fn agents(project: &str) -> Vec<String> {
-    let output = Command::new("pgrep").args(["-f", "agent review"]).output().unwrap();
-    let pids = String::from_utf8(output.stdout).unwrap();
-    let own = |pid: &&str| {
-        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|dir| dir.to_str() == Some(project))
+    let is_own = |pid: &String| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let is_agent = command.ends_with(b"\0agent\0review\0");
+        is_agent
+            && std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|dir| dir.to_str() == Some(project))
     };
-    pids.lines().filter(own).map(str::to_owned).collect()
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    processes.filter_map(|entry| entry.file_name().into_string().ok()).filter(is_own).collect()
 }
 
 #[test]

@@ -167,27 +167,15 @@ impl Reviews for ServerReviews {
     }
 
     async fn list(&self, filter: &ReviewFilter) -> Result<Vec<Review>, ReviewsError> {
-        let mut path = format!("?pending={}", filter.pending);
-        let encode =
-            |text: &str| -> String {
-                text.bytes()
-                    .map(|b| {
-                        if b.is_ascii_alphanumeric() {
-                            char::from(b).to_string()
-                        } else {
-                            format!("%{b:02X}")
-                        }
-                    })
-                    .collect()
-            };
-        for (name, value) in [("project", &filter.project), ("run_id", &filter.run_id)] {
-            if let Some(value) = value {
-                path.push_str(&format!("&{name}={}", encode(value)));
-            }
-        }
-        if filter.limit > 0 {
-            path.push_str(&format!("&limit={}", filter.limit));
-        }
+        let limit = (filter.limit > 0).then(|| filter.limit.to_string());
+        let parts = [
+            ("pending", Some(filter.pending.to_string())),
+            ("project", filter.project.clone()),
+            ("run_id", filter.run_id.clone()),
+            ("limit", limit),
+        ];
+        let parts: Vec<_> = parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let path = format!("?{}", serde_urlencoded::to_string(parts).unwrap_or_default());
         match self.call("GET", path, None).await? {
             Reply::Ok(mut value) => self.decode(value["reviews"].take()),
             Reply::NotFound => {
