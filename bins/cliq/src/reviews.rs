@@ -33,7 +33,14 @@ pub(crate) async fn open() -> Result<Arc<dyn Reviews>, Failure> {
 pub(crate) fn user() -> String {
     let named =
         ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
-    named.unwrap_or_else(|| format!("user {}", rustix::process::getuid().as_raw()))
+    let uid = rustix::process::getuid().as_raw().to_string();
+    // A process without a terminal may have neither variable.
+    let users = || cliq_fs::read_text(Utf8Path::new("/etc/passwd"), 16 << 20).unwrap_or_default();
+    let is_own = |line: &str| line.split(':').nth(2) == Some(&uid);
+    let listed = || {
+        users().lines().find(|line| is_own(line)).and_then(|line| Some(line.split(':').next()?.to_owned()))
+    };
+    named.or_else(listed).unwrap_or_else(|| format!("user {uid}"))
 }
 
 /// Who is waited for and since when, until when, and the links, for a display of the run. Links are secrets: they come from the cliq home.
