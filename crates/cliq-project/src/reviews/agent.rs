@@ -3,7 +3,7 @@
 //! It may be killed at any moment. Everything it does is found again by the next one: the review by its key, the links in the cliq home, the
 //! notices by the orchestrator's files, the record by the review that it is about.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -284,8 +284,8 @@ impl<'a> Gate<'a> {
 
     /// Waits until the review is over.
     async fn wait(&self, found: &mut Found, cancelled: &AtomicBool) -> Result<Review, AnyError> {
-        let (mut requested, mut told) = (HashSet::new(), None);
-        let (mut next_look, began) = (Instant::now(), Instant::now());
+        let (mut requested, mut told, mut is_away) = (HashMap::new(), None, false);
+        let mut next_look = Instant::now();
         let mut has_dashboard = found.kept.server.is_some();
         let poll = if found.kept.server.is_some() { POLL_REMOTE } else { POLL };
         loop {
@@ -298,12 +298,18 @@ impl<'a> Gate<'a> {
             }
             // A server that is away for a while keeps the review.
             match found.reviews.get(&found.review.id).await {
-                Ok(Some(review)) => found.review = review,
+                Ok(Some(review)) => (found.review, is_away) = (review, false),
                 Ok(None) => {
                     return Err(format!("the review {} is gone from its store", found.review.id).into());
                 }
                 Err(error) => {
-                    self.ctx.progress(format!("the review cannot be looked at just now: {error}"))?;
+                    // Said once: a server may be away for hours.
+                    if !is_away {
+                        self.ctx.progress(format!(
+                            "the review cannot be looked at just now; it is tried again: {error}"
+                        ))?;
+                        is_away = true;
+                    }
                     tokio::time::sleep(POLL_REMOTE * 2).await;
                     continue;
                 }
@@ -313,7 +319,7 @@ impl<'a> Gate<'a> {
             {
                 found.review = review;
             }
-            self.send_notices(found, &mut requested, began).await?;
+            self.send_notices(found, &mut requested).await?;
             if !found.review.is_pending() {
                 return Ok(found.review.clone());
             }
@@ -361,19 +367,18 @@ impl<'a> Gate<'a> {
     async fn send_notices(
         &self,
         found: &mut Found,
-        requested: &mut HashSet<String>,
-        began: Instant,
+        requested: &mut HashMap<String, Instant>,
     ) -> Result<(), AnyError> {
         let planned: Vec<_> = found.review.planned_notices().cloned().collect();
         for notice in planned {
-            let is_own = requested.contains(&notice.id);
+            let asked = requested.get(&notice.id).map(Instant::elapsed);
             let state = match delivery(&self.dir, &notice.id) {
                 Delivery::Settled(state) => state,
                 // Its delivery began before this agent did, and ended with the run.
-                Delivery::Begun if !is_own || began.elapsed() > DELIVERY => NoticeState::Unknown,
-                Delivery::None if !is_own => {
+                Delivery::Begun if asked.is_none_or(|asked| asked > DELIVERY) => NoticeState::Unknown,
+                Delivery::None if asked.is_none() => {
                     self.ctx.reporter().notify(self.request(found, &notice))?;
-                    requested.insert(notice.id);
+                    requested.insert(notice.id, Instant::now());
                     continue;
                 }
                 Delivery::Begun | Delivery::None => continue,
