@@ -63,6 +63,19 @@ pub fn write_handoffs<'a>(
     spread(&channels, "handoff.json", |out| envelope.write_to(out))
 }
 
+/// Whether a channel has the text of this handoff and no more: its writer died between the two files.
+///
+/// # Errors
+/// A file is there and cannot be read.
+pub fn is_half_written(channel: &Utf8Path, envelope: &Envelope, limit: u64) -> Result<bool, FsError> {
+    if channel.join("handoff.json").exists() {
+        return Ok(false);
+    }
+    let mut own = Vec::new();
+    write_markdown(envelope, &mut own).at("write", channel)?;
+    Ok(read_if_exists(&channel.join("handoff.md"), limit)?.is_some_and(|found| found == own))
+}
+
 /// Writes a file of the same contents into several channels.
 fn spread(
     channels: &[&Utf8Path],

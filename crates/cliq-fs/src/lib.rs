@@ -24,7 +24,9 @@ mod watch;
 
 pub use archive::archive_run;
 pub use atomic::{AppendedFile, append_line, open_append, sync_file_system, write_atomic};
-pub use channel::{HandoffError, create_channel, read_handoff, write_handoff, write_handoffs};
+pub use channel::{
+    HandoffError, create_channel, is_half_written, read_handoff, write_handoff, write_handoffs,
+};
 pub use clock::{now, now_millis};
 pub use error::{FsError, IoContext};
 pub use layout::CliqDir;

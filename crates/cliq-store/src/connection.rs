@@ -1,13 +1,17 @@
 //! A connection to either database, and a transaction on it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnection, PgSslMode};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection as _, Postgres, Sqlite, Transaction};
 
+use crate::error::is_locked;
 use crate::location::Location;
 use crate::statement::{Answer, Argument, run_postgres, run_sqlite};
+
+/// How long to wait before a database that another process opens is opened again.
+const LOCKED: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub(crate) enum Connection {
@@ -32,7 +36,18 @@ impl Connection {
                     .synchronous(SqliteSynchronous::Full)
                     .busy_timeout(patience)
                     .disable_statement_logging();
-                Ok(Self::Sqlite(SqliteConnection::connect_with(&options).await?))
+                // The change to a write-ahead log, with which a new database begins, waits for nobody: of two processes that open it at the same
+                // moment one is refused at once, also with a timeout.
+                let deadline = Instant::now() + patience;
+                loop {
+                    match SqliteConnection::connect_with(&options).await {
+                        Ok(connection) => return Ok(Self::Sqlite(connection)),
+                        Err(error) if is_locked(&error) && Instant::now() < deadline => {
+                            tokio::time::sleep(LOCKED).await;
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
             }
             Location::Postgres(options) => {
                 let mut options = options.as_ref().clone().disable_statement_logging();

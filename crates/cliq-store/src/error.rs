@@ -24,6 +24,13 @@ pub(crate) fn is_broken(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether another program holds the file of an SQLite database.
+pub(crate) fn is_locked(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(said) = error else { return false };
+    let code = said.code().and_then(|code| code.parse::<u32>().ok());
+    code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
+}
+
 /// The error, with what can be done about it.
 pub(crate) fn explain(location: &Location, patience: Duration, error: sqlx::Error) -> GatewayError {
     match location {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use camino::Utf8PathBuf;
-use cliq_fs::{CliqDir, FsError, read_handoff, write_atomic, write_handoff};
+use cliq_fs::{CliqDir, FsError, is_half_written, read_handoff, write_atomic, write_handoff};
 use cliq_gate::Gate;
 use cliq_protocol::{Body, CommandResult, Envelope, GateData, Outcome, PhaseName};
 use cliq_workflow::{PhaseId, ValidatedWorkflow};
@@ -83,6 +83,11 @@ pub(super) fn deliver(
     limit: u64,
 ) -> Result<(), FsError> {
     let channel = dir.channel(gate, to);
+    let envelope = Envelope::gate(gate.clone(), agent, data.clone());
+    // A text alone is a handoff of its own, unless it is the half of this one.
+    if is_half_written(&channel, &envelope, limit)? {
+        return write_handoff(&channel, &envelope);
+    }
     let written_by_agent = match read_handoff(&channel, gate, limit) {
         Ok(Some(Envelope { body: Body::Gate(found), .. })) => {
             found.iteration == data.iteration && found.verdict.outcome == data.verdict.outcome
@@ -94,5 +99,35 @@ pub(super) fn deliver(
     if written_by_agent {
         return Ok(());
     }
-    write_handoff(&channel, &Envelope::gate(gate.clone(), agent, data.clone()))
+    write_handoff(&channel, &envelope)
+}
+
+#[cfg(test)]
+mod tests {
+    use cliq_protocol::{Object, Verdict};
+
+    use super::*;
+
+    #[test]
+    fn a_verdict_that_was_half_delivered_is_delivered() {
+        let place = tempfile::tempdir().unwrap();
+        let workspace = camino::Utf8Path::from_path(place.path()).unwrap();
+        let dir = CliqDir::create(workspace).unwrap();
+        let (gate, to) = (PhaseName::parse("g").unwrap(), PhaseName::parse("end").unwrap());
+        let verdict = Verdict::pass("fine");
+        let data =
+            GateData { verdict, checks: Vec::new(), iteration: 1, max_iterations: 3, extra: Object::new() };
+        let channel = dir.channel(&gate, &to);
+        let again = || deliver(&dir, &gate, "judge", &to, &data, 1 << 20).unwrap();
+        again();
+        // The orchestrator died between the text and the file for programs.
+        std::fs::remove_file(channel.join("handoff.json")).unwrap();
+        again();
+        assert!(channel.join("handoff.json").exists());
+        // A text of the gate's agent is its own handoff.
+        std::fs::remove_file(channel.join("handoff.json")).unwrap();
+        std::fs::write(channel.join("handoff.md"), "Look at the second page.").unwrap();
+        again();
+        assert!(!channel.join("handoff.json").exists());
+    }
 }

@@ -259,3 +259,28 @@ impl Store for Pausing {
         unreachable!("the bridge does not")
     }
 }
+
+/// A new database is made by the program that comes first; the others wait for it.
+#[test]
+fn many_open_a_new_database_at_the_same_moment() {
+    for _ in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(dir.path().join("new.db")).unwrap();
+        let barrier = std::sync::Barrier::new(12);
+        std::thread::scope(|scope| {
+            let open = || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                barrier.wait();
+                runtime.block_on(async {
+                    let store = SqlStore::open(&Location::Sqlite(path.clone()))
+                        .await
+                        .expect("it waits for the others");
+                    store.signals(&Filter::default()).await.expect("it waits for the others");
+                });
+            };
+            for _ in 0..12 {
+                scope.spawn(open);
+            }
+        });
+    }
+}
