@@ -15,7 +15,7 @@ use crate::commands::server_url;
 use crate::failure::Failure;
 use crate::gateway;
 
-/// How long pages are served after the decision, and after which time without a request nobody looks at them. Agents have 5 s to end.
+/// How long pages are served after the decision, and after which time without a request they are unused. Agents have 5 s to end.
 const OUTLAST: Duration = Duration::from_secs(4);
 const LOOKED_AT: Duration = Duration::from_secs(15);
 

@@ -42,7 +42,7 @@ pub enum NoticeState {
         /// Why.
         error: String,
     },
-    /// The run ended while it was being sent. It is not sent again: nobody is told twice.
+    /// The run ended while it was being sent. It is not sent again, so that no reviewer is told twice.
     Unknown,
 }
 

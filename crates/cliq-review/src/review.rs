@@ -41,7 +41,7 @@ impl Choice {
         }
     }
 
-    /// What somebody did who chose it.
+    /// The choice in the past tense: `approved`.
     #[must_use]
     pub fn done(&self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ pub struct AcceptedAnswer {
 }
 
 impl AcceptedAnswer {
-    /// Who answered, for people: the reviewer, and who really did it where that is somebody else.
+    /// Who answered, for people: the reviewer, and the actor where it is another person.
     #[must_use]
     pub fn by(&self) -> String {
         let Answer { reviewer, actor, .. } = &self.answer;
@@ -333,12 +333,12 @@ impl Review {
         self.state == ReviewState::Pending
     }
 
-    /// Whether somebody approved.
+    /// Whether a reviewer approved.
     fn approves(&self, name: &str) -> bool {
         self.answers.iter().any(|a| a.answer.reviewer == name && a.answer.choice == Choice::Approve)
     }
 
-    /// Who has not answered, and whose answer still matters; nobody once it is over.
+    /// Reviewers who have not answered and whose answer still matters. Empty once it is over.
     #[must_use]
     pub fn waits_for(&self) -> Vec<&str> {
         let mut names = Vec::new();
@@ -363,7 +363,7 @@ impl Review {
         self.reviewers.is_satisfied(&|name: &str| self.approves(name))
     }
 
-    /// In whose name an answer is, where it names nobody: the actor, if a reviewer; the only one who is waited for; one whose approval alone
+    /// The reviewer of an answer that may name none: the actor, if a reviewer; the only one who is waited for; one whose approval alone
     /// is enough.
     ///
     /// # Errors

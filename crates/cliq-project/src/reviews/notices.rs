@@ -32,7 +32,7 @@ pub(super) fn delivery(dir: &CliqDir, id: &str) -> Delivery {
 }
 
 /// What became of planned notices, as events for the review. A delivery that has begun and is not done counts as unknown with `is_over`:
-/// nobody works on it any more.
+/// no delivery is under way any more.
 #[must_use]
 pub fn settled_notices(dir: &CliqDir, review: &Review, is_over: bool) -> Vec<Event> {
     let state = |id: &str| match delivery(dir, id) {

@@ -197,7 +197,7 @@ pub(crate) async fn create(
         || [&review.run_id, &review.team].iter().any(|text| text.contains('\0'))
         || review.project.as_str().contains('\0')
     {
-        return Err(wrong("a new review waits, and nobody has answered it".to_owned()));
+        return Err(wrong("a new review is pending and has no answers".to_owned()));
     }
     Ok(axum::Json(document(&app.reviews.create(&review, &content).await?)))
 }

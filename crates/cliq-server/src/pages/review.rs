@@ -252,7 +252,8 @@ fn signed_in(
 ) -> Markup {
     let path = format!("/reviews/{}", review.id);
     let parts = Parts { review, content, path: &path, view };
-    let answering = if visitor.may_run() { Answering::For(&visitor.caller.label) } else { Answering::Nobody };
+    let answering =
+        if visitor.may_run() { Answering::For(&visitor.caller.label) } else { Answering::ReadOnly };
     parts.page(&answering, problem, given)
 }
 

@@ -16,7 +16,7 @@ use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
 
 pub(super) async fn run(id: &ReviewIdArg, full: bool, as_json: bool) -> Result<ExitCode, Failure> {
     let Found { review, reviews } = find::find(id, true).await?;
-    // What became of the last notices is recorded by nobody once the agent is gone.
+    // The agent has ended before the last notices were delivered: their outcome is in the files of the run.
     let review = settled(review);
     let content = reviews.content(&review.id).await?.unwrap_or_default();
     let record = check_record(&review);

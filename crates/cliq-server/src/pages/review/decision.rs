@@ -19,7 +19,7 @@ pub(super) enum Answering<'a> {
     /// A person who is signed in, in a reviewer's name.
     For(&'a str),
     /// A person who may only look.
-    Nobody,
+    ReadOnly,
 }
 
 /// The answer that was filled in.
@@ -51,9 +51,9 @@ pub(super) fn form(
     let value = |name: &str| given.get(name).map(String::as_str).unwrap_or_default();
     let answered = match answering {
         Answering::As(name) => review.answers.iter().any(|a| a.answer.reviewer == *name),
-        Answering::For(_) | Answering::Nobody => false,
+        Answering::For(_) | Answering::ReadOnly => false,
     };
-    let disabled = !review.is_pending() || answered || matches!(answering, Answering::Nobody);
+    let disabled = !review.is_pending() || answered || matches!(answering, Answering::ReadOnly);
     html! {
         section #decision.card aria-labelledby="decision-title" {
             h2 #decision-title { "Decision" }
@@ -89,7 +89,7 @@ fn who(review: &Review, answering: &Answering<'_>, answered: bool, given: &str, 
     let names = review.waits_for();
     html! {
         @match answering {
-            Answering::Nobody => p { "You may look at this review; a token with the scope " code { "run" } " decides it." },
+            Answering::ReadOnly => p { "You may look at this review; a token with the scope " code { "run" } " decides it." },
             Answering::As(name) if answered && review.is_pending() => p { strong { (name) } " has answered. The review waits for others." },
             Answering::As(name) => p { "You answer as " strong { (name) } "." },
             Answering::For(_) if !review.is_pending() => {}
