@@ -1,4 +1,4 @@
-//! Notices of a review: who is told what, by which way, and what became of it.
+//! Notices of a review: who is notified of what, through which channel, and the outcome of the delivery.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ pub enum NoticeState {
         /// Why.
         error: String,
     },
-    /// The run ended while it was being sent. It is not sent again, so that no reviewer is told twice.
+    /// The run ended while it was being sent. It is not sent again, so that no reviewer is notified twice.
     Unknown,
 }
 

@@ -237,7 +237,7 @@ pub struct Review {
     /// The links of the reviewers.
     #[serde(default)]
     pub links: Vec<Link>,
-    /// Who is told what.
+    /// The notifications of its reviewers.
     #[serde(default)]
     pub notices: Vec<Notice>,
     /// The answers that count.

@@ -117,7 +117,7 @@ proptest! {
             } else if !review.is_pending() {
                 ended = Some(review.state.clone());
             }
-            // Nobody approves twice, and nobody approves who is no reviewer.
+            // No reviewer approves twice, and only reviewers approve.
             let names: Vec<_> = review.answers.iter().map(|a| a.answer.reviewer.clone()).collect();
             prop_assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
             prop_assert!(names.iter().all(|name| review.reviewers.names().contains(&name.as_str())));

@@ -36,8 +36,8 @@ impl Connection {
                     .synchronous(SqliteSynchronous::Full)
                     .busy_timeout(patience)
                     .disable_statement_logging();
-                // The change to a write-ahead log, with which a new database begins, waits for nobody: of two processes that open it at the same
-                // moment one is refused at once, also with a timeout.
+                // A new database first switches to a write-ahead log. SQLite does not apply the busy timeout there: of two processes that open it
+                // at the same moment one is refused at once.
                 let deadline = Instant::now() + patience;
                 loop {
                     match SqliteConnection::connect_with(&options).await {

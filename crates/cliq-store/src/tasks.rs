@@ -79,10 +79,8 @@ async fn find_row(connection: &mut Connection, id: &RunId) -> Result<Option<Task
     connection.run(sql, arguments![id.as_str()]).await?.rows.first().map(task).transpose()
 }
 
-/// The states of a filter as two arguments: a state of a task is one or two states of runs. `None` where all are wanted.
-fn states(filter: &TaskFilter) -> Option<(&'static str, &'static str)> {
-    let first = filter.states.first()?.as_str();
-    Some((first, filter.states.get(1).map_or(first, |state| state.as_str())))
+fn states(filter: &TaskFilter) -> Option<[&'static str; 2]> {
+    filter.states.map(|states| states.map(cliq_runs::RunState::as_str))
 }
 
 async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<StoredTask>, sqlx::Error> {
@@ -96,7 +94,7 @@ async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<St
             );
             connection.run(sql, arguments![owner, limit, after, time, id]).await?
         }
-        (None, Some((a, b))) => {
+        (None, Some([a, b])) => {
             let sql = listed!(
                 "WHERE t.owner = $1 AND t.task_state IN ($6, $7) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $2"
             );
@@ -108,7 +106,7 @@ async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<St
             );
             connection.run(sql, arguments![owner, limit, after, time, id, context]).await?
         }
-        (Some(context), Some((a, b))) => {
+        (Some(context), Some([a, b])) => {
             let sql = listed!(
                 "WHERE t.owner = $1 AND t.context_id = $6 AND t.task_state IN ($7, $8) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $2"
             );
@@ -125,7 +123,7 @@ async fn count(connection: &mut Connection, filter: &TaskFilter) -> Result<u64, 
             let sql = "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND ($2 IS NULL OR updated_at > $2) AND ($3 IS NULL OR context_id = $3)";
             connection.run(sql, arguments![owner, after, context]).await?
         }
-        Some((a, b)) => {
+        Some([a, b]) => {
             let sql = "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND task_state IN ($4, $5) AND ($2 IS NULL OR updated_at > $2) AND ($3 IS NULL OR context_id = $3)";
             connection.run(sql, arguments![owner, after, context, a, b]).await?
         }

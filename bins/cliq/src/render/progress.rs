@@ -17,7 +17,7 @@ pub(crate) enum Progress {
     Json,
     /// One plain line per event. Without links of reviewers where the output is kept as a log.
     Plain {
-        /// Whether nobody looks on.
+        /// Whether the run was started with `--headless`.
         headless: bool,
     },
     /// Finished lines above, phases at work below, with the time they take.

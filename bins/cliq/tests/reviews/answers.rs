@@ -78,7 +78,7 @@ fn the_budget_of_rounds_holds_for_people_too() {
 }
 
 #[test]
-fn nobody_is_asked_while_commands_fail() {
+fn no_review_is_made_while_commands_fail() {
     let team = crate::waiting::team("        reviewer: ann\n")
         .replace("run: test -f notes.md", "run: test -f never");
     let waiting = Waiting::with(crate::machine::Machine::new(), &team);
@@ -204,7 +204,7 @@ fn the_first_answer_wins_across_all_ways() {
         assert!(matches!(by_link, 303 | 409));
         assert!(matches!(by_command, Some(0 | 4)));
         assert_eq!(waiting.end(), 0);
-        // The others are told who was first.
+        // The other answers are refused, and name the first.
         let winner = ["ann", "bob", "cleo"][won.iter().position(|won| *won).unwrap()];
         let said = waiting.fails(4, &["review", "reject", &id]);
         assert!(said.contains("is decided already") && said.contains(winner), "{said}");

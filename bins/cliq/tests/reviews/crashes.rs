@@ -1,4 +1,4 @@
-//! Orchestrator, agent and server are killed at random moments of the life of a review: it is not lost, not doubled, nobody is told twice, and
+//! Orchestrator, agent and server are killed at random moments of the life of a review: it is not lost, not doubled, no notice is sent twice, and
 //! it is decided once.
 
 use std::collections::HashMap;
@@ -164,7 +164,7 @@ fn check(waiting: &Waiting, receiver: &Receiver) {
     for body in receiver.bodies() {
         *notices.entry(body["payload"]["notice"].as_str().unwrap().to_owned()).or_default() += 1;
     }
-    assert!(notices.values().all(|count| *count == 1), "nobody is told twice: {notices:?}");
+    assert!(notices.values().all(|count| *count == 1), "a notice was sent twice: {notices:?}");
     assert!(waiting.project.join(".cliq/reviews/approval.1.json").exists());
     assert!(!waiting.project.join(".cliq/reviews/approval.1-2.json").exists());
     let shown = waiting.ok(&["review", "show"]);

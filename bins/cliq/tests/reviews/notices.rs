@@ -1,4 +1,4 @@
-//! Who is told: by Slack, mail and webhooks; requests, reminders, the outcome; and that a failure stops nothing.
+//! Notices to reviewers: by Slack, mail and webhooks; requests, reminders, the outcome; a failed delivery stops nothing.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -80,7 +80,7 @@ fn each_reviewer_is_told_with_a_link_of_their_own() {
     let waiting = Waiting::with(machine, &block("reviewer: team\nremind_every: 2s"));
     waiting.start(&["--headless"]);
     let (ann, bob) = (waiting.link("ann"), waiting.link("bob"));
-    wait_for("both are told", || (receiver.bodies().len() >= 2).then_some(()));
+    wait_for("both were notified", || (receiver.bodies().len() >= 2).then_some(()));
     let bodies = receiver.bodies();
     let to_ann = bodies.iter().find(|body| body["event"] == "hug_review").unwrap();
     assert_eq!(to_ann["payload"]["link"], ann);

@@ -218,13 +218,13 @@ async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> 
     let mut filter = TaskFilter {
         owner,
         context_id: listing.context_id.clone(),
-        states: states.clone().unwrap_or_default(),
+        states: states.flatten(),
         after: listing.after.clone(),
         cursor: cursor.transpose()?,
         limit: listing.page_size + 1,
     };
     // A state that no run has.
-    let (mut found, total) = if states.is_some_and(|states| states.is_empty()) {
+    let (mut found, total) = if states.is_some_and(|states| states.is_none()) {
         (Vec::new(), 0)
     } else {
         let total = app.tasks.count_tasks(&filter).await.map_err(|error| internal(&error))?;

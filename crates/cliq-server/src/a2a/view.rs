@@ -28,11 +28,15 @@ pub(super) fn state_of(state: RunState) -> TaskState {
     }
 }
 
-/// The states of runs that are this state for a caller.
-pub(super) fn states_of(state: TaskState) -> Vec<RunState> {
+/// The states of runs that are this state for a caller; `None` where no run is ever in it.
+pub(super) fn states_of(state: TaskState) -> Option<[RunState; 2]> {
     // A task that waits for its caller is a run that works.
     let state = if state == TaskState::InputRequired { TaskState::Working } else { state };
-    RunState::ALL.into_iter().filter(|run| state_of(*run) == state).collect()
+    let mut runs = RunState::ALL.into_iter().filter(|run| state_of(*run) == state);
+    let first = runs.next()?;
+    let states = [first, runs.next().unwrap_or(first)];
+    debug_assert!(runs.next().is_none(), "a filter of tasks takes two states of runs");
+    Some(states)
 }
 
 /// What the updates of a task need to know of it.

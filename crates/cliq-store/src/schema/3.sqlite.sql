@@ -9,8 +9,7 @@ task_state TEXT NOT NULL,
 updated_at TEXT NOT NULL
 );
 CREATE UNIQUE INDEX idx_a2a_tasks_message ON a2a_tasks (owner, message_id);
-CREATE INDEX idx_a2a_tasks_changed ON a2a_tasks (owner, updated_at, id, context_id);
-CREATE INDEX idx_a2a_tasks_state ON a2a_tasks (owner, task_state, updated_at, id, context_id);
+CREATE INDEX idx_a2a_tasks_changed ON a2a_tasks (owner, updated_at, id);
 CREATE INDEX idx_a2a_tasks_context ON a2a_tasks (owner, context_id, updated_at, id);
 CREATE TABLE a2a_push (
 task_id TEXT NOT NULL,

@@ -17,3 +17,8 @@ CREATE TABLE review_contents (
 id TEXT PRIMARY KEY,
 document TEXT NOT NULL
 );
+-- Pages of tasks need no look at the table. Some databases of format 3 have these indexes already.
+DROP INDEX IF EXISTS idx_a2a_tasks_changed;
+DROP INDEX IF EXISTS idx_a2a_tasks_state;
+CREATE INDEX idx_a2a_tasks_changed ON a2a_tasks (owner, updated_at, id, context_id);
+CREATE INDEX idx_a2a_tasks_state ON a2a_tasks (owner, task_state, updated_at, id, context_id);

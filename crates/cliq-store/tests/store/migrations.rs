@@ -5,6 +5,7 @@ use std::fs;
 use cliq_gateway::{Filter, Store};
 use cliq_runs::RunStore;
 use cliq_store::SqlStore;
+use sqlx::{Connection, SqliteConnection};
 
 use crate::place::{Place, signal};
 
@@ -42,6 +43,35 @@ async fn a_database_of_format_1_keeps_every_row() {
     assert!(store.runs(&cliq_runs::RunFilter { limit: 9, ..Default::default() }).await.unwrap().is_empty());
     // And it goes on to work.
     assert_eq!(store.create("/project", &signal("plan_start", "")).await.unwrap(), 36);
+}
+
+/// `fixtures/store/3.db` was made by the statements of format 3 as they were published, with three tasks. What is published is not changed: a
+/// database that was brought to the newest format is the same as a new one.
+#[tokio::test]
+async fn a_database_of_format_3_becomes_as_a_new_one() {
+    let (old, new) = (Place::sqlite(), Place::sqlite());
+    fs::create_dir_all(old.path("home")).unwrap();
+    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/store/3.db"), old.database()).unwrap();
+    for place in [&old, &new] {
+        drop(place.store().await);
+    }
+    assert_eq!(schema(&old).await, schema(&new).await);
+    let mut connection = connect(&old).await;
+    let tasks: i64 =
+        sqlx::query_scalar("SELECT COUNT(*) FROM a2a_tasks").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(tasks, 3);
+}
+
+async fn connect(place: &Place) -> SqliteConnection {
+    SqliteConnection::connect(&format!("sqlite://{}", place.database())).await.unwrap()
+}
+
+/// The statements of the tables and indexes of a database, by name.
+async fn schema(place: &Place) -> Vec<(String, String)> {
+    sqlx::query_as("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
+        .fetch_all(&mut connect(place).await)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
