@@ -1,5 +1,6 @@
 //! The command line.
 
+mod outside;
 mod review;
 mod server;
 
@@ -7,6 +8,7 @@ use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cliq_project::LauncherKind;
 
+pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolCommand, ToolName};
 pub(crate) use review::{AnswerArgs, ReviewCommand, ReviewIdArg};
 pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, TokenCommand};
 
@@ -76,8 +78,19 @@ pub(crate) enum Command {
     /// Check that everything needed is there.
     Doctor {
         /// Print JSON.
-        #[arg(long)]
+        #[arg(long, global = true)]
         json: bool,
+        #[command(subcommand)]
+        command: Option<DoctorCommand>,
+    },
+    /// Tools for commands of phases.
+    #[command(subcommand)]
+    Tool(ToolCommand),
+    /// Sign in to a service as a person.
+    Auth {
+        /// The service.
+        #[arg(value_enum)]
+        service: AuthService,
     },
     /// Run a bundled team on real files in DIR: no key, model or account needed.
     Demo {
@@ -89,6 +102,9 @@ pub(crate) enum Command {
         /// Show a run that asks you: on a page, or in another terminal.
         #[arg(long, conflicts_with = "plan")]
         review: bool,
+        /// Show a run that fetches pages from a site on this machine, and publishes what it makes of them to it.
+        #[arg(long, conflicts_with_all = ["plan", "review"])]
+        pull: bool,
     },
     /// Work with teams.
     #[command(subcommand)]
@@ -442,6 +458,9 @@ pub(crate) struct RunArgs {
     /// Print events as JSON, one per line.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Start nothing: show what would be fetched, and what would be published where.
+    #[arg(long, conflicts_with_all = ["resume", "from", "detach"])]
+    pub(crate) dry_run: bool,
     /// The id of the run, a UUID: for `cliq server`.
     #[arg(long, value_name = "ID", hide = true, value_parser = run_id)]
     pub(crate) run_id: Option<String>,
@@ -549,6 +568,17 @@ pub(crate) enum AgentCommand {
     },
     /// Handle the dispatch message on standard input with the built-in agent that it names, as `cliq-agent` does.
     Handle,
+    /// Convert the document on standard input to markdown.
+    #[command(hide = true)]
+    Convert,
+    /// Show what a connector takes, gives and needs.
+    Show {
+        /// The connector.
+        name: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Run the team of a team phase, whose dispatch message is on standard input.
     #[command(hide = true)]
     Team {

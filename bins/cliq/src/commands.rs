@@ -3,12 +3,14 @@
 mod agent;
 mod assemble;
 mod attach;
+mod auth;
 mod background;
 mod cancel;
 mod clean;
 mod daemon;
 mod demo;
 mod demo_plan;
+mod demo_pull;
 mod demo_review;
 mod detach;
 mod doctor;
@@ -29,10 +31,12 @@ mod settings;
 mod signal;
 mod status;
 mod team;
+mod tool;
 
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+use cliq_project::{Project, Settings};
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
@@ -40,6 +44,15 @@ use crate::failure::Failure;
 /// The address of the server that runs on this machine, where one does.
 pub(crate) fn server_url() -> Result<Option<String>, Failure> {
     server::url()
+}
+
+/// The settings of the project of this directory, or without one, a person's.
+fn settings_here() -> Result<Settings, Failure> {
+    let host = crate::project::host();
+    Ok(match Project::discover(&crate::project::here()?, host.clone()) {
+        Ok(project) => project.settings()?,
+        Err(_) => Settings::load(host.home.as_deref(), None)?,
+    })
 }
 
 /// Carries out a command.
@@ -68,8 +81,10 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Settings(command) => settings::run(&command),
         Command::Cancel => cancel::run(),
         Command::Clean => clean::run(),
-        Command::Doctor { json } => doctor::run(json),
-        Command::Demo { dir, plan, review } => demo::run(dir, plan, review),
+        Command::Doctor { json, command } => doctor::run(json, command.as_ref()),
+        Command::Tool(command) => tool::run(&command),
+        Command::Auth { service } => auth::run(service),
+        Command::Demo { dir, plan, review, pull } => demo::run(dir, plan, review, pull),
         Command::Team(command) => team::run(command),
         Command::Agent(command) => agent::run(command),
         Command::Signal(command) => signal::run(&command),

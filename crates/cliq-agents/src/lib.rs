@@ -3,6 +3,7 @@
 //!
 //! `rules` is a gate that needs no model; `exec` runs a phase's commands, for dispatchers other than the orchestrator;
 //! the model agents ask a language model, over a vendor's HTTP API (feature `http`) or by a vendor's command line;
+//! `pull`, `push` and the connectors fetch from outside and publish to it (feature `connectors`);
 //! `slack`, `email` and `webhook` deliver notifications; `a2a` has a phase done by a remote A2A agent; `builder` makes teams with a model.
 
 #[cfg(feature = "http")]
@@ -11,6 +12,10 @@ mod exec;
 mod llm;
 #[cfg(feature = "http")]
 mod notifications;
+#[cfg(feature = "connectors")]
+mod outside;
+#[cfg(feature = "connectors")]
+mod pull_requests;
 #[cfg(feature = "http")]
 mod remote;
 mod rules;
@@ -22,7 +27,11 @@ use cliq_sdk::{Agent, Completion, NotifyContext, PhaseContext};
 pub use cliq_settings::Environment;
 use cliq_settings::Settings;
 
-pub use llm::{MODEL_AGENTS, ModelAgent, Usable, usable};
+pub use llm::{MODEL_AGENTS, ModelAgent, Usable};
+#[cfg(feature = "connectors")]
+pub use outside::{CONVERT, SHAREPOINT, convert, preview, sign_in, test as test_connector};
+#[cfg(feature = "connectors")]
+pub use pull_requests::{Draft, PullRequests, test as test_code_host};
 pub use rules::decide;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -36,6 +45,16 @@ pub const NAMES: &[&str] = &[
     "rules",
     "slack",
     "webhook",
+    "pull",
+    "push",
+    "curl",
+    "s3",
+    "gdrive",
+    "jira",
+    "confluence",
+    "zendesk",
+    "hubspot",
+    "datadog",
     "claude-code",
     "cursor",
     "gemini",
@@ -56,6 +75,8 @@ pub fn agent(environment: Environment) -> Agent {
             "a2a" => remote::run(ctx, &environment),
             #[cfg(feature = "http")]
             "builder" => builder::run(ctx, &environment),
+            #[cfg(feature = "connectors")]
+            name if outside::is_ours(name) => outside::run(ctx, &environment),
             name if ModelAgent::find(name).is_some() => llm::standard(ctx, &environment),
             _ => Err(unknown(ctx)),
         })
@@ -75,6 +96,27 @@ fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<Completion,
 #[cfg(not(feature = "http"))]
 fn deliver(_: &NotifyContext, _: &Environment) -> Result<Completion, AnyError> {
     Err("this cliq was built without HTTP".into())
+}
+
+/// Whether a built-in agent can work with these settings and this environment; `None` for those that need neither.
+#[must_use]
+pub fn usable(name: &str, settings: &Settings, environment: &Environment) -> Option<Usable> {
+    #[cfg(feature = "connectors")]
+    if let Some(connector) = cliq_workflow::Connector::find(name).filter(|found| !found.settings.is_empty()) {
+        let missing = outside::missing(connector, settings, environment);
+        let places: Vec<String> = missing
+            .iter()
+            .map(|setting| {
+                format!("`agents.{name}.{}` (or the variable {})", setting.key, setting.variables[0])
+            })
+            .collect();
+        return Some(if places.is_empty() {
+            Usable::Yes(connector.about.to_owned())
+        } else {
+            Usable::No(format!("{} is not set; `cliq settings set -g KEY -` sets it", places.join(", ")))
+        });
+    }
+    llm::usable(name, settings, environment)
 }
 
 /// The settings of the project that an agent works in.

@@ -23,7 +23,8 @@ use serde_json::{Value, json};
 
 use crate::AnyError;
 pub(crate) use builder::Builder;
-pub use catalog::{MODEL_AGENTS, ModelAgent, Usable, usable};
+pub(crate) use catalog::usable;
+pub use catalog::{MODEL_AGENTS, ModelAgent, Usable};
 use display::Display;
 use meter::Meter;
 pub(crate) use prompt::opening;

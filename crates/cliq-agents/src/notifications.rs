@@ -48,10 +48,11 @@ pub(crate) fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<
         for (name, value) in &headers {
             request = request.header(*name, value);
         }
-        let response = request.send(&body).map_err(|error| CallError {
-            message: format!("{agent}:{channel} cannot be reached: {error}"),
-            is_transient: cliq_http::is_transient(&error),
-            pause: None,
+        let response = request.send(&body).map_err(|error| {
+            CallError::new(
+                format!("{agent}:{channel} cannot be reached: {error}"),
+                cliq_http::is_transient(&error),
+            )
         })?;
         if response.status().is_success() {
             Ok(())

@@ -168,6 +168,11 @@ impl Guard {
             .timeout_global(Some(whole))
             .user_agent(USER_AGENT)
             .build();
+        self.agent(config)
+    }
+
+    /// A client of that configuration that connects only to addresses that this guard allows.
+    pub(crate) fn agent(&self, config: Config) -> Agent {
         Agent::with_parts(config, DefaultConnector::default(), GuardedResolver { guard: self.clone() })
     }
 }

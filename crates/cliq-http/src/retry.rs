@@ -1,17 +1,23 @@
 //! Retries.
 
 use std::cell::Cell;
-use std::io::Read;
+use std::io::{self, Read};
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 use backon::{BlockingRetryable, ExponentialBuilder};
 use serde_json::Value;
 use ureq::Body;
 use ureq::http::Response;
 
+use crate::client::is_transient;
+
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How often a pause looks whether it is to end.
+const SLICE: Duration = Duration::from_millis(100);
 /// What of an error's body is quoted.
 const QUOTED: u64 = 2000;
 
@@ -25,12 +31,48 @@ pub struct CallError {
     pub is_transient: bool,
     /// The pause that the server asked for (`Retry-After`).
     pub pause: Option<Duration>,
+    /// The status, where there was an answer.
+    pub status: Option<u16>,
+    /// Whether it is certain that the server did nothing: there was no connection, or it answered 429 or 503.
+    pub was_refused: bool,
 }
 
 impl CallError {
     /// An error that another try will not mend.
     pub fn permanent(message: impl Into<String>) -> Self {
-        Self { message: message.into(), is_transient: false, pause: None }
+        Self { message: message.into(), is_transient: false, pause: None, status: None, was_refused: false }
+    }
+
+    /// An error that another try may mend, or not.
+    pub fn new(message: impl Into<String>, is_transient: bool) -> Self {
+        Self { is_transient, ..Self::permanent(message) }
+    }
+
+    /// The error for a call that got no answer.
+    #[must_use]
+    pub fn transport(who: &str, error: &ureq::Error) -> Self {
+        let was_refused = matches!(error, ureq::Error::ConnectionFailed | ureq::Error::HostNotFound)
+            || matches!(error, ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused)
+            || matches!(error, ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve));
+        let message = match error {
+            ureq::Error::Timeout(what) => format!("{who} did not answer in time ({what})"),
+            ureq::Error::TooManyRedirects => format!("{who} redirects in a circle, or too often"),
+            error => format!("{who} cannot be reached: {error}"),
+        };
+        let is_transient = is_transient(error);
+        Self { is_transient, was_refused, ..Self::permanent(message) }
+    }
+
+    /// The error for an answer that broke off.
+    #[must_use]
+    pub fn broken(who: &str, error: &io::Error) -> Self {
+        Self { is_transient: true, ..Self::permanent(format!("the answer of {who} broke off: {error}")) }
+    }
+
+    /// Whether the server says that there is no such thing.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self.status, Some(404 | 410))
     }
 }
 
@@ -42,8 +84,19 @@ impl CallError {
 pub fn retry<T>(
     to: &str,
     tries: usize,
+    call: impl FnMut() -> Result<T, CallError>,
+    notice: impl FnMut(&str),
+) -> Result<T, CallError> {
+    retry_until(to, tries, call, notice, &Arc::default())
+}
+
+/// As [`retry`], with pauses that end early once it is cancelled.
+pub(crate) fn retry_until<T>(
+    to: &str,
+    tries: usize,
     mut call: impl FnMut() -> Result<T, CallError>,
     mut notice: impl FnMut(&str),
+    cancelled: &Arc<AtomicBool>,
 ) -> Result<T, CallError> {
     let backoff = ExponentialBuilder::new()
         .with_min_delay(FIRST_PAUSE)
@@ -51,7 +104,7 @@ pub fn retry<T>(
         .with_max_times(tries.saturating_sub(1))
         .with_jitter();
     let wanted = Rc::new(Cell::new(None));
-    let asked = Rc::clone(&wanted);
+    let (asked, cancelled) = (Rc::clone(&wanted), Arc::clone(cancelled));
     let span = tracing::info_span!("http_request", to, tries = 0, outcome = tracing::field::Empty);
     let mut count = 0;
     let counted = || {
@@ -70,7 +123,14 @@ pub fn retry<T>(
             let seconds = wanted.get().unwrap_or(pause).as_secs_f32().round();
             notice(&format!("{}; trying again in {seconds} s", failed.message));
         })
-        .sleep(move |pause| std::thread::sleep(asked.take().unwrap_or(pause)))
+        .sleep(move |pause| {
+            let end = Instant::now() + asked.take().unwrap_or(pause);
+            while !cancelled.load(Ordering::Relaxed)
+                && let Some(rest) = end.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero())
+            {
+                std::thread::sleep(rest.min(SLICE));
+            }
+        })
         .call()
 }
 
@@ -78,21 +138,78 @@ pub fn retry<T>(
 #[must_use]
 pub fn refusal(who: &str, response: Response<Body>) -> CallError {
     let status = response.status();
-    let pause = response.headers().get("retry-after").and_then(|v| v.to_str().ok()?.trim().parse().ok());
-    let pause = pause.and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
+    let pause =
+        response.headers().get("retry-after").and_then(|value| retry_after(value.to_str().ok()?.trim()));
     let mut body = String::new();
     let _ = response.into_body().into_reader().take(QUOTED).read_to_string(&mut body);
-    let said = serde_json::from_str::<Value>(&body).ok();
-    let said = said.as_ref().and_then(|value| {
-        let value = value.get(0).unwrap_or(value);
-        value
-            .pointer("/error/message")
-            .or_else(|| value.get("message"))
-            .or_else(|| value.get("error"))?
-            .as_str()
-    });
-    let said = said.unwrap_or(body.trim());
+    let said = said_in(&body);
     let is_transient = matches!(status.as_u16(), 408 | 409 | 425 | 429) || status.is_server_error();
     let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-    CallError { message: format!("{who} answered {status}{said}"), is_transient, pause }
+    let was_refused = matches!(status.as_u16(), 429 | 503);
+    let status_code = Some(status.as_u16());
+    CallError {
+        message: format!("{who} answered {status}{said}"),
+        is_transient,
+        pause,
+        status: status_code,
+        was_refused,
+    }
+}
+
+/// A number of seconds, or a time (RFC 9110, section 10.2.3).
+fn retry_after(text: &str) -> Option<Duration> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let time = httpdate::parse_http_date(text).ok()?;
+    Some(time.duration_since(SystemTime::now()).unwrap_or_default())
+}
+
+/// What the body of an error says, in words: the field of JSON that services have them in, or the text itself. Pages are not quoted.
+fn said_in(body: &str) -> String {
+    let Ok(value) = serde_json::from_str::<Value>(body) else {
+        let text = body.trim();
+        return if text.starts_with('<') { xml_message(text) } else { text.to_owned() };
+    };
+    let value = value.get(0).unwrap_or(&value);
+    let one =
+        ["/error/message", "/message", "/error_description", "/error", "/title", "/detail", "/description"];
+    if let Some(text) =
+        one.iter().find_map(|place| value.pointer(place)?.as_str()).filter(|text| !text.is_empty())
+    {
+        return text.to_owned();
+    }
+    let mut texts: Vec<String> = Vec::new();
+    for list in ["errorMessages", "errors"] {
+        match value.get(list) {
+            Some(Value::Array(items)) => texts.extend(items.iter().filter_map(|item| {
+                let text = item
+                    .as_str()
+                    .or_else(|| item.get("message")?.as_str())
+                    .or_else(|| item.get("title")?.as_str());
+                text.map(str::to_owned)
+            })),
+            Some(Value::Object(fields)) => {
+                texts.extend(
+                    fields
+                        .iter()
+                        .map(|(field, said)| format!("{field}: {}", said.as_str().unwrap_or_default())),
+                );
+            }
+            _ => {}
+        }
+    }
+    if texts.is_empty() { body.trim().to_owned() } else { texts.join("; ") }
+}
+
+/// The `Message` of an error in XML, as S3 has it; nothing for other markup.
+fn xml_message(text: &str) -> String {
+    let between = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        rest.split_once(&format!("</{name}>")).map(|(inner, _)| inner.to_owned())
+    };
+    match (between("Code"), between("Message")) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (code, message) => code.or(message).unwrap_or_default(),
+    }
 }

@@ -56,6 +56,9 @@ pub enum Durability {
 
 /// The agent of team phases: it runs the whole team of `.cliq/teams/<phase>/`.
 const TEAM_AGENT: &str = "team";
+/// The agents of phases that fetch and publish.
+const PULL_AGENT: &str = "pull";
+const PUSH_AGENT: &str = "push";
 /// The agent of human gates: it makes a review and waits for its decision.
 const REVIEW_AGENT: &str = "hug";
 
@@ -106,6 +109,9 @@ pub struct RunPlan {
     pub budget: Budget,
     /// Prices of models, by model: for usage whose cost the agent does not report.
     pub prices: BTreeMap<String, Price>,
+    /// Whether the inputs come from a caller, who must not choose addresses of this network: entries of `sources` and targets
+    /// that contain a template are marked `guarded` for the agents that fetch and publish (SPEC section 17).
+    pub guards_inputs: bool,
     /// What starts processes.
     pub launcher: Arc<dyn Launcher>,
 }
@@ -149,6 +155,7 @@ impl RunPlan {
             parent: None,
             env: BTreeMap::new(),
             max_file_bytes: DEFAULT_FILE_LIMIT,
+            guards_inputs: false,
             launcher: Arc::new(ProcessLauncher),
         }
     }
@@ -160,7 +167,9 @@ impl RunPlan {
             PhaseKind::Standard | PhaseKind::Gate => phase.agent.as_deref().or(self.default_agent.as_deref()),
             PhaseKind::Team => Some(TEAM_AGENT),
             PhaseKind::Hug => Some(REVIEW_AGENT),
-            PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push => None,
+            PhaseKind::Pull => Some(PULL_AGENT),
+            PhaseKind::Push => Some(PUSH_AGENT),
+            PhaseKind::Exec => None,
         }
     }
 
@@ -197,13 +206,6 @@ impl RunPlan {
 
     fn check_phase(&self, phase: &Phase, has_env: &dyn Fn(&str) -> bool, problems: &mut Vec<String>) {
         let name = &phase.name;
-        if matches!(phase.kind, PhaseKind::Pull | PhaseKind::Push) {
-            problems.push(format!(
-                "phase `{name}` is of type `{}`, which this version of cliq validates but cannot run yet: remove the phase or wait for a version that can",
-                phase.kind
-            ));
-            return;
-        }
         if phase.kind == PhaseKind::Exec {
             return;
         }

@@ -47,6 +47,21 @@ pub const REVIEW_DEMO_TEAM: BundledTeam = BundledTeam {
 /// The files that `cliq demo --review` puts beside its team.
 pub const REVIEW_DEMO_FILES: &[(&str, &str)] = files!("demo-review": "menu.csv", "menu.md");
 
+/// The team of `cliq demo --pull`.
+pub const PULL_DEMO_TEAM: BundledTeam =
+    BundledTeam { name: "@cliq/demo-pull", files: files!("demo-pull/team": "team.yml") };
+
+/// The files that `cliq demo --pull` puts beside its team: a site.
+pub const PULL_DEMO_FILES: &[(&str, &str)] =
+    files!("demo-pull": "site/about.html", "site/prices.html", "site/stock.csv");
+
+const FEATURE_DEV_JS: BundledTeam = BundledTeam {
+    name: "@cliq/feature-dev-js",
+    files: files!("teams/feature-dev-js":
+        "team.yml", "roles/architect.md", "roles/tester.md", "roles/developer.md", "roles/reviewer.md", "roles/git-resolver.md",
+    ),
+};
+
 const HELLO_WORLD: BundledTeam = BundledTeam {
     name: "@cliq/hello-world",
     files: files!("teams/hello-world": "team.yml", "roles/planner.md", "roles/writer.md", "roles/reviewer.md"),
@@ -71,7 +86,8 @@ pub(crate) const NEW_TEAM: &[(&str, &str)] =
     files!("new-team": "team.yml", "roles/developer.md", "roles/fixer.md", "agents/worker.sh");
 
 /// Every bundled team.
-pub(crate) const BUNDLED: &[BundledTeam] = &[HELLO_WORLD, CODE, DEMO_TEAM, REVIEW_DEMO_TEAM];
+pub(crate) const BUNDLED: &[BundledTeam] =
+    &[HELLO_WORLD, CODE, FEATURE_DEV_JS, DEMO_TEAM, REVIEW_DEMO_TEAM, PULL_DEMO_TEAM];
 
 /// Writes files below a directory, creating directories as needed. Scripts, which begin with `#!`, become executable.
 ///

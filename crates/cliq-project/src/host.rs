@@ -16,11 +16,23 @@ pub struct Host {
     pub program: Utf8PathBuf,
 }
 
+/// The variable with which a server marks runs whose inputs a caller chose: they must not name addresses of this network
+/// ([`cliq_orchestrator::RunPlan::guards_inputs`]).
+pub const GUARD_INPUTS: &str = "CLIQ_GUARD_INPUTS";
+
 impl Host {
     /// A host with this environment and this `cliq` program. The home is the one that the environment names.
     #[must_use]
     pub fn new(environment: Environment, program: Utf8PathBuf) -> Self {
         Self { home: environment.cliq_home(), environment, program }
+    }
+
+    /// The PATH of agents and commands: with the directory of the `cliq` program at its end, so that they find it.
+    pub(crate) fn path(&self) -> Option<String> {
+        let own = self.program.parent().filter(|dir| !dir.as_str().is_empty())?;
+        let path = self.environment.get("PATH")?;
+        let has_it = std::env::split_paths(path).any(|dir| dir == own.as_std_path());
+        (!has_it).then(|| format!("{path}:{own}"))
     }
 
     /// Whether an environment variable is set. Has the shape that [`crate::Run::start`] takes.

@@ -19,6 +19,7 @@ mod host;
 mod install;
 mod launcher;
 mod new_team;
+mod outside;
 #[cfg(feature = "plans")]
 mod plan_agents;
 #[cfg(feature = "plans")]
@@ -37,15 +38,19 @@ mod teams;
 mod timeline;
 
 pub use assemble::Assembled;
-pub use bundled::{BundledTeam, DEMO_FILES, DEMO_TEAM, REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, write_files};
+pub use bundled::{
+    BundledTeam, DEMO_FILES, DEMO_TEAM, PULL_DEMO_FILES, PULL_DEMO_TEAM, REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM,
+    write_files,
+};
 pub use doctor::{Check, CheckStatus};
 pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};
 pub use history::RecordedRun;
-pub use host::Host;
+pub use host::{GUARD_INPUTS, Host};
 pub use install::Installed;
 pub use launcher::LauncherKind;
 pub use new_team::is_empty_dir;
+pub use outside::{OutsideDirection, OutsideEntry};
 #[cfg(feature = "plans")]
 pub use plan_agents::{SettingsPlanAgents, plan_config};
 #[cfg(feature = "plans")]

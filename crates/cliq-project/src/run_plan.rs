@@ -10,6 +10,7 @@ use cliq_settings::Settings;
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::agents::needs_default;
+use crate::host::GUARD_INPUTS;
 use crate::{Project, ProjectError};
 
 /// What the caller chooses for one run. Everything else comes from the team and the settings.
@@ -82,6 +83,8 @@ impl Project {
         plan.durability = durability(settings);
         plan.max_file_bytes = max_file_bytes(settings);
         plan.prices = prices(settings);
+        plan.guards_inputs = self.host().has_variable(GUARD_INPUTS);
+        plan.env.extend(self.host().path().map(|path| ("PATH".to_owned(), path)));
         plan
     }
 

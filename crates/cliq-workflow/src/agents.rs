@@ -1,8 +1,6 @@
 //! Agents that come with cliq (SPEC section 9).
 
-/// Connectors: agents that fetch from services and publish to them.
-pub const CONNECTORS: &[&str] =
-    &["curl", "s3", "gdrive", "jira", "confluence", "zendesk", "hubspot", "datadog", "mesh"];
+use crate::connectors::Connector;
 
 /// All built-in agents, connectors included.
 pub const BUILT_IN: &[&str] = &[
@@ -22,7 +20,6 @@ pub const BUILT_IN: &[&str] = &[
     "slack",
     "webhook",
     "email",
-    "email",
     "curl",
     "s3",
     "gdrive",
@@ -34,13 +31,8 @@ pub const BUILT_IN: &[&str] = &[
     "mesh",
 ];
 
-/// Whether an agent is a connector.
+/// Whether an agent is a connector. `mesh` counts as one: it has no role.
 #[must_use]
 pub fn is_connector(agent: &str) -> bool {
-    CONNECTORS.contains(&agent)
-}
-
-/// Connectors that need an `action`.
-pub(crate) fn needs_action(agent: &str) -> bool {
-    matches!(agent, "jira" | "confluence" | "zendesk" | "hubspot" | "datadog")
+    agent == "mesh" || Connector::find(agent).is_some()
 }

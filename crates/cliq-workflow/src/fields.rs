@@ -51,6 +51,8 @@ const fn may(name: &'static str, ty: Type, doc: &'static str) -> Field {
 pub(crate) const PHASE_TYPES: &[&str] = &["standard", "gate", "hug", "exec", "pull", "push", "team"];
 pub(crate) const SCOPES: &[&str] = &["workspace", "repo"];
 pub(crate) const FORMATS: &[&str] = &["auto", "raw"];
+pub(crate) const OBJECT_TYPES: &[&str] = &["contacts", "companies", "deals", "notes"];
+pub(crate) const VISIBILITIES: &[&str] = &["internal", "public"];
 pub(crate) const MODES: &[&str] = &["create", "append", "replace"];
 
 pub(crate) static TEAM: &[Field] = &[
@@ -189,7 +191,10 @@ pub(crate) static SOURCE: &[Field] = &[
     may("method", Type::Text, "The HTTP method (curl)."),
     may("headers", Type::TextMap, "HTTP headers (curl)."),
     may("body", Type::Text, "The HTTP body (curl)."),
-    may("window", Type::Text, "The time span (datadog)."),
+    may("window", Type::Text, "The time span, such as `4h` (datadog)."),
+    may("limit", Type::Integer(1, 100_000), "The most results of a search. Default 100."),
+    may("object", Type::Word(OBJECT_TYPES), "What to search for (hubspot). Default `contacts`."),
+    may("properties", Type::Texts, "Properties to fetch (hubspot)."),
     may("file", Type::Text, "A file to send along (mesh)."),
 ];
 
@@ -202,7 +207,13 @@ pub(crate) static TARGET: &[Field] = &[
     may("url", Type::Text, "Where to (curl)."),
     may("method", Type::Text, "The HTTP method (curl)."),
     may("headers", Type::TextMap, "HTTP headers (curl)."),
-    may("title", Type::Text, "The page's title (confluence)."),
+    may("title", Type::Text, "The page's title (confluence), or the file's name (gdrive)."),
+    may("parent", Type::Text, "The id of the page that a new one is below (confluence)."),
+    may(
+        "visibility",
+        Type::Word(VISIBILITIES),
+        "Whether a comment is for customers too (zendesk). Default `internal`.",
+    ),
 ];
 
 pub(crate) static NOTIFY_EVENTS: &[Field] = &[

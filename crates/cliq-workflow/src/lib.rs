@@ -11,6 +11,7 @@
 //! Absent on purpose: running anything. Only [`TeamFolder`] touches the disk.
 
 mod agents;
+mod connectors;
 mod diagnostic;
 mod fields;
 mod folder;
@@ -26,8 +27,9 @@ mod template;
 mod validate;
 mod yaml;
 
-pub use agents::{BUILT_IN, CONNECTORS, is_connector};
+pub use agents::{BUILT_IN, is_connector};
 pub use cliq_protocol::parse_duration;
+pub use connectors::{Action, CONNECTORS, Connector, Direction, GOOGLE, Setting};
 pub use diagnostic::{Diagnostic, Severity, Span, count_by_severity, nearest};
 pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder, link_that_leaves};
 pub use model::{Agent, Command, Input, Notify, Output, Phase, PhaseId, Rule, Scope, ValidatedWorkflow};

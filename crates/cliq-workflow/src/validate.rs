@@ -1,5 +1,6 @@
 //! From a raw team to a validated one: every rule of seed 003 and SPEC section 6 that looks beyond one field.
 
+mod connectors;
 mod gates;
 mod placement;
 mod references;
@@ -58,6 +59,7 @@ pub(crate) fn validate(
     let details = top::check(&cx, problems);
     references::check(&cx, problems);
     placement::check(&cx, problems);
+    connectors::check(&cx, problems);
     let targets = gates::check(&cx, problems);
     templates::check(&cx, &targets, problems);
     if problems.iter().any(|p| p.severity == Severity::Error) {

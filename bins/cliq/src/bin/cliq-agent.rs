@@ -10,6 +10,7 @@ fn main() -> ExitCode {
         Some("--version" | "-V") => {
             print(&format!("cliq-agent {}", env!("CARGO_PKG_VERSION")), ExitCode::SUCCESS)
         }
+        Some(cliq_agents::CONVERT) => cliq_agents::convert(),
         Some("--help" | "-h") => print(&usage(), ExitCode::SUCCESS),
         Some(other) => {
             print(&format!("error: unexpected argument {other:?}\n\n{}", usage()), ExitCode::from(2))

@@ -7,16 +7,19 @@ use std::time::Duration;
 use cliq_agents::Usable;
 use cliq_project::{Environment, Execute, Project, ProjectError, Settings, review_agent, team_phase_agent};
 use cliq_sdk::conformance::{self, Options, Role};
+use cliq_workflow::{CONNECTORS, Connector, Direction, Setting};
 
 use crate::args::{AgentCommand, CheckRole};
 use crate::failure::Failure;
 use crate::render::progress::Progress;
-use crate::ui::{self, DIM, GREEN, RED, YELLOW, paint};
+use crate::ui::{self, BOLD, CYAN, DIM, GREEN, RED, YELLOW, paint};
 use crate::{project, reviews};
 
 pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
     match command {
         AgentCommand::Handle => Ok(cliq_agents::agent(Environment::of_process()).run()),
+        AgentCommand::Convert => Ok(cliq_agents::convert()),
+        AgentCommand::Show { name, json } => show(&name, json),
         AgentCommand::Team { agent } => Ok(team_phase(agent)),
         AgentCommand::Review => review(),
         AgentCommand::List => list(),
@@ -106,4 +109,81 @@ fn list() -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a connector takes, gives and needs.
+fn show(name: &str, json: bool) -> Result<ExitCode, Failure> {
+    let Some(connector) = Connector::find(name) else {
+        let known: Vec<&str> = CONNECTORS.iter().map(|connector| connector.name).collect();
+        let hint = format!("connectors are {}; `cliq agent list` lists all agents", known.join(", "));
+        return Err(Failure::usage(format!("`{name}` is no connector")).hint(hint));
+    };
+    let settings = crate::commands::settings_here()?;
+    let environment = project::host().environment;
+    let is_set = |setting: &Setting| {
+        setting.variables.iter().any(|variable| environment.get(variable).is_some())
+            || settings
+                .entry(&format!("agents.{name}.{}", setting.key))
+                .is_ok_and(|entry| entry.value.is_some())
+    };
+    if json {
+        let actions: Vec<_> = connector.actions.iter().map(|action| serde_json::json!({
+            "name": action.name, "direction": direction(action.direction), "about": action.about, "ref": action.reference,
+            "required": action.required, "optional": action.optional,
+            "gives": action.gives.iter().map(|(key, about)| serde_json::json!({"key": key, "about": about})).collect::<Vec<_>>(),
+        })).collect();
+        let settings: Vec<_> = connector.settings.iter().map(|setting| serde_json::json!({
+            "key": format!("agents.{name}.{}", setting.key), "variables": setting.variables, "required": setting.required,
+            "secret": setting.secret, "about": setting.about, "is_set": is_set(setting),
+        })).collect();
+        ui::json(
+            &serde_json::json!({"name": name, "about": connector.about, "actions": actions, "settings": settings}),
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    ui::line(format!("{}  {}", paint(BOLD, name), connector.about))?;
+    for action in connector.actions {
+        let title = if action.name.is_empty() { "(no action)" } else { action.name };
+        ui::line(format!(
+            "\n{} {}",
+            paint(CYAN, title),
+            paint(DIM, format!("({})", direction(action.direction)))
+        ))?;
+        ui::line(format!("  {}", action.about))?;
+        if !action.reference.is_empty() {
+            ui::line(format!("  ref    {}", action.reference))?;
+        }
+        ui::line(format!("  takes  name, {}", [action.required, action.optional].concat().join(", ")))?;
+        for (key, about) in action.gives {
+            ui::line(format!("  gives  {key:<14} {}", paint(DIM, about)))?;
+        }
+    }
+    ui::line("\nEach entry of the handoff also has ref, file, size, content_type and url.")?;
+    if !connector.settings.is_empty() {
+        ui::line(format!("\n{}", paint(BOLD, "settings")))?;
+    }
+    for setting in connector.settings {
+        let mark = match (is_set(setting), setting.required) {
+            (true, _) => paint(GREEN, "✓"),
+            (false, true) => paint(RED, "✗"),
+            (false, false) => paint(DIM, "-"),
+        };
+        let key = format!("agents.{name}.{}", setting.key);
+        ui::line(format!("{mark} {key:<32} {}", setting.about))?;
+        if !setting.variables.is_empty() {
+            ui::line(format!(
+                "  {:<32} {}",
+                "",
+                paint(DIM, format!("or the variable {}", setting.variables.join(", ")))
+            ))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Fetch => "sources",
+        Direction::Publish => "target_entries",
+    }
 }

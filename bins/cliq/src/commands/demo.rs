@@ -15,7 +15,12 @@ use crate::{project, ui};
 const REQUIREMENT: &str =
     "Every page in pages/ passes the checks in checks/. Say what was wrong and what was done.\n";
 
-pub(super) fn run(dir: Option<Utf8PathBuf>, plan: bool, review: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(
+    dir: Option<Utf8PathBuf>,
+    plan: bool,
+    review: bool,
+    pull: bool,
+) -> Result<ExitCode, Failure> {
     let dir = match dir {
         Some(dir) => dir,
         None => free_name()?,
@@ -30,6 +35,9 @@ pub(super) fn run(dir: Option<Utf8PathBuf>, plan: bool, review: bool) -> Result<
     }
     if review {
         return super::demo_review::run(&dir);
+    }
+    if pull {
+        return super::demo_pull::run(&dir);
     }
     fs::create_dir_all(&dir).at("create", &dir)?;
     write_files(&dir, DEMO_FILES)?;

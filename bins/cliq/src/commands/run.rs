@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use cliq_fs::ProjectLock;
 use cliq_orchestrator::{PipelineStatus, Record, Run, RunPlan, RunView, StartError};
-use cliq_project::{LauncherKind, Project, Rerun, RunOptions, RunStart, rerun_rule};
+use cliq_project::{
+    LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, rerun_rule,
+};
 use cliq_protocol::{Budget, PhaseKind};
 use cliq_server::TaskEventsFile;
 use cliq_workflow::ValidatedWorkflow;
@@ -14,6 +16,7 @@ use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::gateway::block_on;
 use crate::render::{progress::Progress, summary};
+use crate::ui::{BOLD, DIM, YELLOW, paint};
 use crate::{project, ui};
 
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
@@ -24,6 +27,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     // The lock first, so that an error names a run under way and not the state of the last run.
     drop(ProjectLock::acquire(dir)?);
     let start = match (args.from.clone(), args.resume) {
+        (None, false) if args.dry_run => RunStart::Fresh,
         (None, false) => {
             check_rerun(&project, &workflow, args)?;
             RunStart::Fresh
@@ -40,6 +44,12 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     options.run_id.clone_from(&args.run_id);
     options.budget = Budget { tokens: args.budget_tokens, usd: args.budget_usd };
     let mut plan = project.run_plan_of(workflow, &settings, &options)?;
+    if args.dry_run {
+        return dry_run(&project, &plan, args.json);
+    }
+    if !args.headless && !args.json && ui::can_ask() && settings.flag("push.confirm") {
+        confirm_publishing(&project, &plan)?;
+    }
     if args.detach {
         // Failures that can be foreseen are reported here, where a person reads them.
         let has_variable = |name: &str| project.host().has_variable(name);
@@ -146,4 +156,64 @@ fn check_rerun(project: &Project, workflow: &ValidatedWorkflow, args: &RunArgs) 
     ui::warning(&message);
     ui::hint("`cliq run --resume` goes on where it stopped");
     if ui::confirm("Run all phases again?")? { Ok(()) } else { Err(Failure::refused("nothing was started")) }
+}
+
+/// Shows what the run would fetch and publish.
+fn dry_run(project: &Project, plan: &RunPlan, json: bool) -> Result<ExitCode, Failure> {
+    let entries = project.outside(plan)?;
+    if json {
+        ui::json(&serde_json::json!({"entries": entries}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if entries.is_empty() {
+        ui::line("the team fetches nothing from outside, and publishes nothing")?;
+    }
+    for entry in &entries {
+        ui::line(outside_line(entry))?;
+    }
+    ui::line(paint(DIM, "nothing was started"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn outside_line(entry: &OutsideEntry) -> String {
+    let verb = match entry.direction {
+        OutsideDirection::Fetch => "fetch  ",
+        OutsideDirection::Publish => "publish",
+    };
+    let arrow = if entry.direction == OutsideDirection::Fetch { "←" } else { "→" };
+    let mut facts = vec![entry.by.clone()];
+    facts.extend(entry.mode.clone());
+    facts.extend(entry.size.map(cliq_http::size));
+    if entry.is_there {
+        facts.push("published before: nothing to do".to_owned());
+    }
+    let mut line = format!(
+        "{} {verb} {} {arrow} {}  {}",
+        paint(BOLD, &entry.phase),
+        entry.file,
+        entry.place,
+        paint(DIM, facts.join(", "))
+    );
+    if let Some(problem) = &entry.problem {
+        line += &["\n  ", &paint(YELLOW, "!"), " ", problem].concat();
+    }
+    line
+}
+
+/// Asks before a team starts that publishes.
+fn confirm_publishing(project: &Project, plan: &RunPlan) -> Result<(), Failure> {
+    let entries = project.outside(plan)?;
+    let published: Vec<&OutsideEntry> = entries
+        .iter()
+        .filter(|entry| entry.direction == OutsideDirection::Publish && !entry.is_there)
+        .collect();
+    if published.is_empty() {
+        return Ok(());
+    }
+    ui::warning("this team publishes:");
+    for entry in published {
+        ui::line(format!("  {} → {}  {}", entry.file, entry.place, paint(DIM, &entry.by)))?;
+    }
+    ui::hint("`cliq settings set push.confirm false` no longer asks");
+    if ui::confirm("Start it?")? { Ok(()) } else { Err(Failure::refused("nothing was started")) }
 }

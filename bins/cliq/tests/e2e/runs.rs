@@ -351,12 +351,10 @@ fn what_cannot_run_yet_is_refused_by_name_before_anything_starts() {
     - name: first
       type: exec
       commands: [{name: t, run: touch ran}]
-    - name: fetch
-      type: pull
-      sources: [{name: x, url: 'https://example.com'}]
-    - name: publish
-      type: push
-      targets: [{file: x, to: 'https://example.com'}]
+    - name: route
+      type: standard
+      agent: mesh
+      sources: [{name: x, file: a.md}]
     - name: think
       type: standard
       agent: gemini-api
@@ -372,10 +370,9 @@ fn what_cannot_run_yet_is_refused_by_name_before_anything_starts() {
     env.without_models();
     env.cliq(["run"])
         .expect(2)
-        .says("phase `fetch` is of type `pull`")
-        .says("phase `publish` is of type `push`")
+        .says("phase `route` uses connector `mesh`, which this version of cliq knows but cannot run yet")
         .says("phase `think` uses agent `gemini-api`, which cannot work here: there is no key")
-        .says("phase `issue` uses connector `jira`")
+        .says("phase `issue` uses agent `jira`, which cannot work here: `agents.jira.base_url`")
         .says("phase `whoever` names no agent and there is no default");
     assert!(!env.exists("ran") && !env.exists(".cliq/journal.jsonl"));
 }

@@ -111,11 +111,10 @@ impl Api {
         }
         let response = request.send_json(&call.body).map_err(|error| {
             let (name, base) = (self.access.name, &self.access.base);
-            CallError {
-                message: format!("{name} cannot be reached at {base}: {error}"),
-                is_transient: cliq_http::is_transient(&error),
-                pause: None,
-            }
+            CallError::new(
+                format!("{name} cannot be reached at {base}: {error}"),
+                cliq_http::is_transient(&error),
+            )
         })?;
         if response.status() != StatusCode::OK {
             return Err(self.refusal(response));
@@ -138,11 +137,7 @@ impl Api {
             }
             ended |= piece.done;
             if let Some((message, again)) = piece.error {
-                outcome = Err(CallError {
-                    message: format!("{}: {message}", self.access.name),
-                    is_transient: again,
-                    pause: None,
-                });
+                outcome = Err(CallError::new(format!("{}: {message}", self.access.name), again));
             } else if let Some(why) = piece.refused {
                 outcome = Err(CallError::permanent(format!("{} ended its answer: {why}", self.access.name)));
             } else if piece.cut_off {
@@ -165,10 +160,8 @@ impl Api {
             read_events(BufReader::new(body), |event| take(self.piece(&event.data)))
         };
         outcome?;
-        let broken = |what: String| CallError {
-            message: format!("the answer of {} broke off: {what}", self.access.name),
-            is_transient: true,
-            pause: None,
+        let broken = |what: String| {
+            CallError::new(format!("the answer of {} broke off: {what}", self.access.name), true)
         };
         read.map_err(|error| broken(error.to_string()))?;
         if !ended {

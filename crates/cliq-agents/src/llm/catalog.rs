@@ -99,7 +99,7 @@ pub enum Usable {
 
 /// Whether a built-in agent can work with these settings and this environment; `None` for names of no model agent.
 #[must_use]
-pub fn usable(name: &str, settings: &Settings, environment: &Environment) -> Option<Usable> {
+pub(crate) fn usable(name: &str, settings: &Settings, environment: &Environment) -> Option<Usable> {
     ModelAgent::find(name).map(|agent| agent.usable(settings, environment))
 }
 

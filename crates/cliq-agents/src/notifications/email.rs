@@ -24,10 +24,11 @@ pub(super) fn deliver(ctx: &NotifyContext, settings: &Settings) -> Result<Comple
     let message = message(settings, to, &details.event, &details.payload)?;
     let transport = transport(settings)?;
     let send = || {
-        transport.send(&message).map(drop).map_err(|error| CallError {
-            message: format!("the mail server refuses: {error}"),
-            is_transient: !(error.is_permanent() || error.is_client()),
-            pause: None,
+        transport.send(&message).map(drop).map_err(|error| {
+            CallError::new(
+                format!("the mail server refuses: {error}"),
+                !(error.is_permanent() || error.is_client()),
+            )
         })
     };
     cliq_http::retry("email", TRIES, send, |said| drop(ctx.progress(said)))

@@ -116,19 +116,14 @@ impl Session {
 
     /// An error of a stream that broke.
     pub(super) fn broken(&self, why: &str) -> CallError {
-        CallError {
-            message: format!("the stream of {} broke: {why}", self.agent),
-            is_transient: true,
-            pause: None,
-        }
+        CallError::new(format!("the stream of {} broke: {why}", self.agent), true)
     }
 
     fn unreachable(&self, error: &cliq_http::ureq::Error) -> CallError {
-        CallError {
-            message: format!("{} cannot be reached at {}: {error}", self.agent, host(&self.url)),
-            is_transient: is_transient(error),
-            pause: None,
-        }
+        CallError::new(
+            format!("{} cannot be reached at {}: {error}", self.agent, host(&self.url)),
+            is_transient(error),
+        )
     }
 
     fn get_json(&self) -> Result<Value, CallError> {
@@ -171,7 +166,7 @@ impl Session {
             let said = error["message"].as_str().unwrap_or("no message");
             let message = format!("{} refused: {said}", self.agent);
             // Internal errors may pass; all others are about the request.
-            return Err(CallError { message, is_transient: error["code"] == -32603, pause: None });
+            return Err(CallError::new(message, error["code"] == -32603));
         }
         Ok(response["result"].take())
     }

@@ -84,8 +84,8 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
             model: phase.model.clone(),
             action: phase.action.clone(),
             commands: phase.commands.iter().map(command).collect(),
-            sources: phase.sources.clone(),
-            targets: phase.targets.clone(),
+            sources: entries(shared, phase, &phase.sources).unwrap_or_default(),
+            targets: entries(shared, phase, &phase.targets).unwrap_or_default(),
             env: shared.plan.agents.get(&activation.agent).map(|a| a.needs_env.clone()).unwrap_or_default(),
             config: config(shared, phase, &name),
         },
@@ -111,7 +111,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
     })
 }
 
-/// Why a phase cannot start: an input of its team, or a setting of its agent, whose template has no value.
+/// Why a phase cannot start: an input of its team, a setting of its agent, a source or a target, whose template has no value.
 pub(super) fn unresolved_input(shared: &Shared, phase: &Phase) -> Option<String> {
     let values = shared.values(phase);
     let broken = |what: &str, (key, text): (&String, &String)| {
@@ -122,6 +122,26 @@ pub(super) fn unresolved_input(shared: &Shared, phase: &Phase) -> Option<String>
     inputs
         .find_map(|entry| broken("input", entry))
         .or_else(|| phase.config.iter().find_map(|entry| broken("config", entry)))
+        .or_else(|| entries(shared, phase, &phase.sources).err())
+        .or_else(|| entries(shared, phase, &phase.targets).err())
+}
+
+/// Sources or targets with their templates replaced.
+fn entries(shared: &Shared, phase: &Phase, entries: &[Value]) -> Result<Vec<Value>, String> {
+    let values = shared.values(phase);
+    let resolve = |entry: &Value| {
+        let mut resolved = entry.clone();
+        let name = || {
+            entry["name"].as_str().or_else(|| entry["file"].as_str()).unwrap_or("without a name").to_owned()
+        };
+        resolve_all(&mut resolved, &values)
+            .map_err(|error| format!("entry `{}`: {}", name(), unresolved(&error)))?;
+        if shared.plan.guards_inputs && resolved != *entry {
+            resolved["guarded"] = true.into();
+        }
+        Ok(resolved)
+    };
+    entries.iter().map(resolve).collect()
 }
 
 /// What a team phase gives its team.

@@ -66,6 +66,8 @@ pub(super) fn start(
     command
         .env_remove("CLIQ_ADMIN_TOKEN")
         .env("NO_COLOR", "1")
+        // Inputs come from callers.
+        .env(cliq_project::GUARD_INPUTS, "1")
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
         .stderr(file)

@@ -6,7 +6,7 @@ use camino::{Utf8Component, Utf8Path};
 use cliq_protocol::PhaseKind;
 
 use super::Context;
-use crate::agents::needs_action;
+use crate::connectors::Connector;
 use crate::diagnostic::Diagnostic;
 use crate::raw::RawPhase;
 use crate::record::Record;
@@ -101,7 +101,7 @@ fn check_needs(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagnos
             need(
                 "action",
                 "connector-without-action",
-                record.has("action") || !needs_action(agent),
+                record.has("action") || !Connector::find(agent).is_some_and(Connector::has_actions),
                 "an action",
             );
         }

@@ -1,0 +1,29 @@
+//! `cliq auth`
+
+use std::process::ExitCode;
+
+use crate::args::AuthService;
+use crate::commands;
+use crate::failure::Failure;
+use crate::project;
+use crate::ui::{self, BOLD, GREEN, paint};
+
+pub(super) fn run(service: AuthService) -> Result<ExitCode, Failure> {
+    let settings = commands::settings_here()?;
+    match service {
+        AuthService::Gdrive => {
+            let show = |url: &str, code: &str| {
+                let _ =
+                    ui::line(format!("Open {} and enter the code {}", paint(BOLD, url), paint(BOLD, code)));
+                let _ = ui::line("Waiting until that is done …");
+            };
+            let file = cliq_agents::sign_in(&settings, &project::host().environment, &show)
+                .map_err(|error| Failure::failed(error.to_string()))?;
+            if settings.text("agents.gdrive.auth_mode").as_deref() != Some("oauth") {
+                ui::hint("`cliq settings set -g agents.gdrive.auth_mode oauth` makes agents use it");
+            }
+            ui::line(format!("{} signed in; {file} keeps the grant", paint(GREEN, "✓")))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

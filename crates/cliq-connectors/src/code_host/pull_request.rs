@@ -1,0 +1,56 @@
+//! Pull requests, as every host has them.
+
+use cliq_http::CallError;
+use serde::Serialize;
+
+/// An open pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PullRequest {
+    /// Its number on the host.
+    pub number: u64,
+    /// Its page.
+    pub url: String,
+    /// Its title.
+    pub title: String,
+    /// The branch that it is of.
+    pub branch: String,
+    /// The branch that it is for.
+    pub base: String,
+}
+
+/// A pull request that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NewPullRequest {
+    /// The branch that it is of. It has been pushed.
+    pub branch: String,
+    /// The branch that it is for.
+    pub base: String,
+    /// Its title.
+    pub title: String,
+    /// Its description, in markdown.
+    pub body: String,
+    /// Whether it is a draft.
+    pub draft: bool,
+    /// Its labels. Bitbucket has none.
+    pub labels: Vec<String>,
+    /// Who is asked to review it: names on the host. GitHub only.
+    pub reviewers: Vec<String>,
+}
+
+/// Why a host could not be asked, or refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodeHostError {
+    /// The call failed, or the host refused.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// The host answered something else than its API describes.
+    #[error("{host} answered without `{field}`: is that the address of its API?")]
+    Answer {
+        /// The host.
+        host: String,
+        /// What is missing.
+        field: &'static str,
+    },
+}

@@ -1,0 +1,283 @@
+//! Push: local files to the outside (seed 003, SPEC section 18). What is there already is not published again: a manifest in `.cliq/push/`
+//! says what went where, and before each publication, that it begins.
+
+mod destination;
+mod put;
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use destination::Destination;
+
+use crate::entry::Mode;
+use crate::ledger::{Ledger, Record};
+use crate::service::{Intent, Service};
+use crate::{ConnectorError, Context, Entry, LocalFile, Publishable, Target, files, google, s3, sharepoint};
+
+/// Whether something was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It was begun. Whether the service has it is not known.
+    Begun,
+    /// It is there.
+    Done,
+}
+
+/// What is known of a publication.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PushRecord {
+    /// The run that it was published in.
+    pub run_id: String,
+    /// Its place in the list of targets.
+    pub index: usize,
+    /// What publishes it: `push`, or a connector and its action.
+    pub by: String,
+    /// The local file, relative to the workspace.
+    pub file: Utf8PathBuf,
+    /// The SHA-256 of that file.
+    pub sha256: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Where it goes.
+    pub to: String,
+    /// What it is called there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What was to be done where something is there already.
+    pub mode: Mode,
+    /// Whether it is there.
+    pub state: State,
+    /// When that was noted.
+    pub at: String,
+    /// What the service needs to know in order to find out whether an interrupted publication is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Value>,
+    /// What came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<Entry>,
+}
+
+impl Record for PushRecord {
+    fn key(&self) -> String {
+        format!("{} {} {} {:?} {} {:?}", self.by, self.file, self.to, self.name, self.sha256, self.mode)
+    }
+}
+
+/// What a publication would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Preview {
+    /// The local file.
+    pub file: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Where it would go, with its name.
+    pub to: String,
+    /// What would be done where something is there already.
+    pub mode: Mode,
+    /// Whether it was published before, and nothing would be done.
+    pub is_there: bool,
+}
+
+/// The activation that publishes.
+#[derive(Debug, Clone, Copy)]
+pub struct Publisher<'a> {
+    /// The phase.
+    pub phase: &'a str,
+    /// The run.
+    pub run_id: &'a str,
+}
+
+/// What is published, and what is known of it.
+pub(crate) struct Publication<'a> {
+    pub(crate) publisher: Publisher<'a>,
+    pub(crate) by: String,
+    pub(crate) ledger: &'a Ledger<PushRecord>,
+    /// Whether the same content may be published again in another run, as a comment may.
+    pub(crate) is_per_run: bool,
+}
+
+/// The ledger of a phase.
+pub(crate) fn ledger(cx: &Context<'_>, phase: &str) -> Result<Ledger<PushRecord>, ConnectorError> {
+    let dir = cx.cliq_dir.join("push");
+    files::remove_parts(&dir);
+    Ledger::open(&dir.join(format!("{phase}.jsonl")))
+}
+
+/// Publishes all targets of a push phase, one after the other. Gives `data.targets`.
+///
+/// # Errors
+/// Names the first target that failed, and why. Those before it are published, and are not published again.
+pub fn push(
+    cx: &Context<'_>,
+    publisher: Publisher<'_>,
+    targets: &[Target],
+    allowed: &Publishable,
+) -> Result<Map<String, Value>, ConnectorError> {
+    let ledger = ledger(cx, publisher.phase)?;
+    // All that can be known to fail is found before the first file goes.
+    for target in targets {
+        let place = |error: ConnectorError| error.within(&called(target));
+        Destination::parse(target).map_err(place)?;
+        allowed.open(cx.workspace, target.local()?).map_err(place)?;
+    }
+    let mut entries = Map::new();
+    let publication = Publication { publisher, by: "push".to_owned(), ledger: &ledger, is_per_run: false };
+    for (index, target) in targets.iter().enumerate() {
+        let place = |error: ConnectorError| error.within(&called(target));
+        let destination = Destination::parse(target).map_err(place)?;
+        let file = allowed.open(cx.workspace, target.local()?).map_err(place)?;
+        let service = service_of(&destination);
+        let entry = publish(cx, &publication, index, service, target, &file).map_err(place)?;
+        let mut key = target.file.as_ref().and_then(|file| file.file_stem()).unwrap_or("target").to_owned();
+        while entries.contains_key(&key) {
+            key.push('-');
+            key.push_str(&(index + 1).to_string());
+        }
+        entries.insert(key, entry);
+    }
+    Ok(entries)
+}
+
+/// What a push phase would do. Calls nobody.
+///
+/// # Errors
+/// A target is wrong, or its file may not be published.
+pub fn preview(
+    cx: &Context<'_>,
+    phase: &str,
+    targets: &[Target],
+    allowed: &Publishable,
+) -> Result<Vec<Preview>, ConnectorError> {
+    let ledger = ledger(cx, phase)?;
+    let one = |target: &Target| {
+        let destination = Destination::parse(target)?;
+        let file = allowed.open(cx.workspace, target.local()?)?;
+        let is_there = ledger
+            .find(|record| record.state == State::Done && is_same(record, "push", target, &file, cx))
+            .is_some();
+        Ok(Preview {
+            file: cx.shown(&file.path),
+            size: file.size,
+            to: destination.shown(target, &file),
+            mode: target.mode(),
+            is_there,
+        })
+    };
+    targets
+        .iter()
+        .map(|target| one(target).map_err(|error: ConnectorError| error.within(&called(target))))
+        .collect()
+}
+
+fn service_of(destination: &Destination) -> &'static dyn Service {
+    match destination {
+        Destination::S3(_) => &s3::S3,
+        Destination::Put(_) => &put::Put,
+        Destination::Drive(_) | Destination::Doc(_) => &google::Drive,
+        Destination::SharePoint(_) => &sharepoint::SharePoint,
+    }
+}
+
+fn called(target: &Target) -> String {
+    format!("target `{}`", target.file.as_ref().map_or("without a file", |file| file.as_str()))
+}
+
+fn is_same(record: &PushRecord, by: &str, target: &Target, file: &LocalFile, cx: &Context<'_>) -> bool {
+    record.by == by
+        && record.file == cx.shown(&file.path)
+        && record.sha256 == file.sha256
+        && record.mode == target.mode()
+        && target.wanted().is_ok_and(|to| record.to == crate::web::without_secrets(to))
+        && record.name == target.name
+}
+
+/// Publishes one target, unless it is there already.
+pub(crate) fn publish(
+    cx: &Context<'_>,
+    publication: &Publication<'_>,
+    index: usize,
+    service: &dyn Service,
+    target: &Target,
+    file: &LocalFile,
+) -> Result<Value, ConnectorError> {
+    let Publication { publisher, by, ledger, is_per_run } = publication;
+    let in_this_run = |record: &PushRecord| record.run_id == publisher.run_id;
+    // Within a run, names with the time in them stay what they were first.
+    let earlier = ledger
+        .find(|record| {
+            in_this_run(record)
+                && record.index == index
+                && record.by == *by
+                && record.sha256 == file.sha256
+                && record.file == cx.shown(&file.path)
+                && record.mode == target.mode()
+                && (target.to.is_some()
+                    || record.to == crate::web::without_secrets(target.wanted().unwrap_or_default()))
+        })
+        .or_else(|| {
+            ledger
+                .find(|record| is_same(record, by, target, file, cx) && (!is_per_run || in_this_run(record)))
+        });
+    let shown = cx.shown(&file.path);
+    if let Some(PushRecord { state: State::Done, entry: Some(entry), .. }) = &earlier {
+        (cx.progress)(&format!("{shown}: published before"));
+        return Ok(data(entry, file, true));
+    }
+    let mut target = target.clone();
+    let mut record = match earlier {
+        Some(record) => {
+            if target.name.is_some() {
+                target.name.clone_from(&record.name);
+            }
+            // The record has no secrets, so it stands for the address only where that has none.
+            if target.to.as_ref().is_some_and(|to| crate::web::without_secrets(to) == *to) {
+                target.to = Some(record.to.clone());
+            }
+            record
+        }
+        None => PushRecord {
+            run_id: publisher.run_id.to_owned(),
+            index,
+            by: by.clone(),
+            file: shown.clone().into(),
+            sha256: file.sha256.clone(),
+            size: file.size,
+            to: crate::web::without_secrets(target.wanted().unwrap_or_default()),
+            name: target.name.clone(),
+            mode: target.mode(),
+            state: State::Begun,
+            at: crate::context::now(),
+            note: None,
+            entry: None,
+        },
+    };
+    (cx.progress)(&format!("{shown}: publishing to {}", record.to));
+    let begun = record.clone();
+    let mut note = |note: Value| {
+        ledger.put(PushRecord {
+            note: Some(note),
+            state: State::Begun,
+            at: crate::context::now(),
+            ..begun.clone()
+        })
+    };
+    let mut intent = Intent { earlier: record.note.take(), note: &mut note };
+    let entry = service.publish(cx, &target, file, &mut intent)?;
+    ledger.put(PushRecord {
+        state: State::Done,
+        at: crate::context::now(),
+        note: None,
+        entry: Some(entry.clone()),
+        ..record
+    })?;
+    Ok(data(&entry, file, false))
+}
+
+fn data(entry: &Entry, file: &LocalFile, unchanged: bool) -> Value {
+    let mut data = serde_json::to_value(entry).unwrap_or_default();
+    data["sha256"] = file.sha256.as_str().into();
+    data["unchanged"] = unchanged.into();
+    data
+}

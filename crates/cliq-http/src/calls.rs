@@ -1,0 +1,298 @@
+//! The client for services: every call has deadlines, a cap on its answer, a bounded number of tries, and can be cancelled.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::http::{HeaderMap, Response, Uri};
+use ureq::{Agent, Body, ResponseExt, SendBody};
+
+use crate::client::USER_AGENT;
+use crate::guard::Guard;
+use crate::request::{Content, Repeat, Request};
+use crate::retry::{CallError, refusal, retry_until};
+
+/// Limits of calls (SPEC section 20).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a connection may take.
+    pub connect: Duration,
+    /// How long the head of an answer may take.
+    pub first_byte: Duration,
+    /// How long nothing may come or go within a call.
+    pub idle: Duration,
+    /// How long a try may take, its body included.
+    pub whole: Duration,
+    /// How often a call is tried.
+    pub tries: usize,
+    /// The most bytes of an answer that is kept in memory.
+    pub answer: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(20),
+            first_byte: Duration::from_secs(60),
+            idle: Duration::from_secs(60),
+            whole: Duration::from_secs(30 * 60),
+            tries: 4,
+            answer: 64 << 20,
+        }
+    }
+}
+
+/// An answer that was a success, or a redirect that is not followed.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Where it came from, after redirects.
+    pub url: String,
+}
+
+impl Answer {
+    /// A header as text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The address of the next page, as the header `Link` gives it (RFC 8288).
+    #[must_use]
+    pub fn next_link(&self) -> Option<String> {
+        let link = self.headers.get_all("link").iter().filter_map(|value| value.to_str().ok());
+        let next = link.flat_map(|value| value.split(',')).find_map(|part| {
+            let (address, parameters) = part.split_once(';')?;
+            let is_next = parameters.split(';').any(|p| matches!(p.trim(), "rel=\"next\"" | "rel=next"));
+            is_next.then(|| address.trim().trim_start_matches('<').trim_end_matches('>').to_owned())
+        })?;
+        Some(url::Url::parse(&self.url).ok()?.join(&next).ok()?.into())
+    }
+}
+
+type Notice = dyn Fn(&str) + Send + Sync;
+
+/// A client for services. Clones share connections and cancellation. Calls block their thread.
+#[derive(Clone)]
+pub struct Client {
+    agent: Agent,
+    pub(crate) limits: Limits,
+    cancelled: Arc<AtomicBool>,
+    notice: Arc<Notice>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client for addresses that a person set. It follows at most five redirects, without credentials to other hosts.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self::of(limits, |config| Agent::new_with_config(config.build()))
+    }
+
+    /// A client for addresses that a caller chose: each address that it connects to is checked by the guard, those of redirects
+    /// too. It uses no proxy.
+    #[must_use]
+    pub fn guarded(limits: Limits, guard: &Guard) -> Self {
+        Self::of(limits, |config| guard.agent(config.proxy(None).build()))
+    }
+
+    fn of(
+        limits: Limits,
+        make: impl FnOnce(ureq::config::ConfigBuilder<ureq::typestate::AgentScope>) -> Agent,
+    ) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(5)
+            .timeout_connect(Some(limits.connect))
+            .timeout_recv_response(Some(limits.first_byte))
+            .timeout_per_read(Some(limits.idle))
+            .timeout_per_write(Some(limits.idle))
+            .timeout_per_call(Some(limits.whole))
+            .max_idle_connections_per_host(16)
+            .user_agent(USER_AGENT);
+        Self { agent: make(config), limits, cancelled: Arc::default(), notice: Arc::new(|_| {}) }
+    }
+
+    /// Gives sentences such as "… answered 503; trying again in 2 s" to `notice`.
+    #[must_use]
+    pub fn with_notice(mut self, notice: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.notice = Arc::new(notice);
+        self
+    }
+
+    /// Ends all calls of this client and its clones, those that wait included. Later calls fail at once.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.agent.clone().shutdown();
+    }
+
+    /// Whether it was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Sends a request, and reads the answer into memory.
+    ///
+    /// # Errors
+    /// No answer, a status that is no success, or a body that is longer than the limit. Never shows a secret.
+    pub fn send(&self, request: &Request) -> Result<Answer, CallError> {
+        self.tries(request, || {
+            let response = self.open(request)?;
+            self.read(request, response)
+        })
+    }
+
+    /// Sends a request, and reads the answer as JSON. An empty answer is `null`.
+    ///
+    /// # Errors
+    /// As for [`Self::send`], and the answer is no JSON.
+    pub fn json(&self, request: &Request) -> Result<Value, CallError> {
+        json_of(request, &self.send(request)?)
+    }
+
+    /// Calls at most as often as the limits say, and as the request allows.
+    pub(crate) fn tries<T>(
+        &self,
+        request: &Request,
+        mut call: impl FnMut() -> Result<T, CallError>,
+    ) -> Result<T, CallError> {
+        let who = request.who();
+        let one = || {
+            if self.is_cancelled() {
+                return Err(CallError::permanent(format!("{who}: cancelled")));
+            }
+            call().map_err(|mut error| {
+                error.message = request.redact(&error.message);
+                if request.repeat == Repeat::Refused && !error.was_refused {
+                    error.is_transient = false;
+                }
+                if self.is_cancelled() {
+                    error = CallError::permanent(format!("{who}: cancelled"));
+                }
+                error
+            })
+        };
+        retry_until(&who, self.limits.tries, one, |said| (self.notice)(said), &self.cancelled)
+    }
+
+    /// Sends a request once. Gives the response where its status is a success, a redirect or 304.
+    pub(crate) fn open(&self, request: &Request) -> Result<Response<Body>, CallError> {
+        let mut http = ureq::http::Request::builder().method(request.method.clone()).uri(&request.url);
+        for (name, value) in &request.headers {
+            http = http.header(name.as_str(), value.as_str());
+        }
+        let who = request.who();
+        let invalid = |error: ureq::http::Error| {
+            CallError::permanent(format!("the request to {who} cannot be made: {error}"))
+        };
+        let result = match &request.content {
+            Content::Nothing => {
+                // A body is expected of these, be it empty.
+                if matches!(request.method.as_str(), "POST" | "PUT" | "PATCH") {
+                    self.agent.run(http.body(&[][..]).map_err(invalid)?)
+                } else {
+                    self.agent.run(http.body(()).map_err(invalid)?)
+                }
+            }
+            Content::Bytes(bytes) => self.agent.run(http.body(bytes.as_slice()).map_err(invalid)?),
+            Content::File { path, offset, length } => {
+                let opened = File::open(path).and_then(|mut file| {
+                    file.seek(SeekFrom::Start(*offset))?;
+                    Ok(file.take(*length))
+                });
+                let file = opened.map_err(|error| {
+                    CallError::permanent(format!("cannot read {}: {error}", path.display()))
+                })?;
+                let http = http.header("content-length", *length);
+                self.agent.run(http.body(SendBody::from_owned_reader(file)).map_err(invalid)?)
+            }
+        };
+        let response = result.map_err(|error| CallError::transport(&who, &error))?;
+        let status = response.status();
+        if status.is_success() || status.is_redirection() {
+            Ok(response)
+        } else {
+            Err(refusal(&who, response))
+        }
+    }
+
+    fn read(&self, request: &Request, response: Response<Body>) -> Result<Answer, CallError> {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let url = response.get_uri().clone();
+        check_encoding(request, &headers)?;
+        let mut body = Vec::new();
+        let limit = self.limits.answer;
+        let read = response.into_body().into_reader().take(limit + 1).read_to_end(&mut body);
+        read.map_err(|error| CallError::broken(&request.who(), &error))?;
+        if body.len() as u64 > limit {
+            return Err(too_long(&request.who(), limit));
+        }
+        Ok(Answer { status, headers, body, url: shown(&url, request) })
+    }
+}
+
+/// The address that answered; that of the request where it was not redirected, as the caller wrote it.
+pub(crate) fn shown(url: &Uri, request: &Request) -> String {
+    let asked = request.url.parse::<Uri>().ok();
+    if asked.as_ref() == Some(url) { request.url.clone() } else { url.to_string() }
+}
+
+/// The body of an answer as JSON.
+pub(crate) fn json_of(request: &Request, answer: &Answer) -> Result<Value, CallError> {
+    if answer.body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(&answer.body).map_err(|_| {
+        let what = answer.header("content-type").unwrap_or("something without a type");
+        CallError::permanent(format!(
+            "{} answered no JSON but {what}: is that the address of its API?",
+            request.who()
+        ))
+    })
+}
+
+/// Bodies that are compressed in a way that was not asked for cannot be read.
+pub(crate) fn check_encoding(request: &Request, headers: &HeaderMap) -> Result<(), CallError> {
+    // The client decodes gzip and drops the header.
+    match headers.get("content-encoding").and_then(|value| value.to_str().ok()) {
+        None | Some("identity" | "gzip" | "x-gzip" | "") => Ok(()),
+        Some(other) => Err(CallError::permanent(format!(
+            "{} sent a body in the encoding `{other}`, which was not asked for",
+            request.who()
+        ))),
+    }
+}
+
+pub(crate) fn too_long(who: &str, limit: u64) -> CallError {
+    CallError::permanent(format!("{who} sent more than {} and was stopped", size(limit)))
+}
+
+/// A size for people: `64 MiB`, `1.5 GiB`.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if value.fract() < 0.05 || unit == 0 {
+        format!("{value:.0} {}", UNITS[unit])
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}

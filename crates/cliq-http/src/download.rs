@@ -1,0 +1,194 @@
+//! Answers that are streamed to a file.
+
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+use ureq::ResponseExt;
+use ureq::http::{HeaderMap, StatusCode};
+
+use crate::calls::{Client, check_encoding, shown, too_long};
+use crate::request::Request;
+use crate::retry::CallError;
+
+const CHUNK: usize = 256 << 10;
+
+/// A file that came, whole.
+#[derive(Debug)]
+pub struct Download {
+    /// The file, under a temporary name in the directory that was asked for. It goes with this value unless it is kept.
+    pub file: NamedTempFile,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its SHA-256, in hexadecimal digits.
+    pub sha256: String,
+    /// Its type, as the server says.
+    pub content_type: Option<String>,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// Where it came from, after redirects.
+    pub url: String,
+}
+
+impl Download {
+    /// A header as text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Gives the file its name, in one step.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    pub fn keep(self, path: &Path) -> io::Result<()> {
+        self.file.persist(path).map(drop).map_err(|error| error.error)
+    }
+}
+
+/// A temporary file beside the one it becomes. Its name begins with `.` and ends with `.part`.
+///
+/// # Errors
+/// It cannot be made.
+pub fn part_file(dir: &Path) -> io::Result<NamedTempFile> {
+    let permissions = std::fs::Permissions::from_mode(0o644);
+    tempfile::Builder::new().prefix(".").suffix(".part").permissions(permissions).tempfile_in(dir)
+}
+
+/// What has come of a body so far.
+struct Received {
+    file: NamedTempFile,
+    digest: Sha256,
+    size: u64,
+    /// What a later try goes on by: the validator of `If-Range`.
+    validator: Option<String>,
+}
+
+impl Received {
+    fn begin_again(&mut self) -> io::Result<()> {
+        self.file.as_file_mut().set_len(0)?;
+        self.file.as_file_mut().rewind()?;
+        self.digest = Sha256::new();
+        self.size = 0;
+        self.validator = None;
+        Ok(())
+    }
+}
+
+impl Client {
+    /// Streams an answer to a file in `dir`. What breaks off goes on where it stopped, where the server can do that. `None` where the
+    /// server says that nothing changed (304). `progress` gets the bytes that have come and, where known, how many there are.
+    ///
+    /// # Errors
+    /// As for [`Client::send`]; a body of more than `limit` bytes, decompressed; a file that cannot be written. Nothing is left behind.
+    pub fn download(
+        &self,
+        request: &Request,
+        dir: &Path,
+        limit: u64,
+        progress: &(dyn Fn(u64, Option<u64>) + Sync),
+    ) -> Result<Option<Download>, CallError> {
+        let file = part_file(dir).map_err(|error| unwritable(dir, &error))?;
+        let mut received = Received { file, digest: Sha256::new(), size: 0, validator: None };
+        let head = self.tries(request, || self.receive(request, &mut received, limit, progress))?;
+        let Some((headers, url)) = head else { return Ok(None) };
+        let content_type =
+            headers.get("content-type").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let sha256 = hex(&received.digest.finalize());
+        Ok(Some(Download { file: received.file, size: received.size, sha256, content_type, headers, url }))
+    }
+
+    fn receive(
+        &self,
+        request: &Request,
+        received: &mut Received,
+        limit: u64,
+        progress: &(dyn Fn(u64, Option<u64>) + Sync),
+    ) -> Result<Option<(HeaderMap, String)>, CallError> {
+        let who = request.who();
+        let failed = |error: &io::Error| unwritable(received_dir(), error);
+        // Compressed bodies could not be gone on with, and say nothing of their size.
+        let mut asked = request.clone().header("accept-encoding", "identity");
+        if let Some(validator) = received.validator.as_ref().filter(|_| received.size > 0) {
+            asked = asked.header("range", format!("bytes={}-", received.size)).header("if-range", validator);
+        }
+        let response = self.open(&asked)?;
+        let status = response.status();
+        if status == StatusCode::NOT_MODIFIED {
+            return Ok(None);
+        }
+        if status.is_redirection() {
+            return Err(CallError::permanent(format!("{who} answered {status} without saying where it is")));
+        }
+        let headers = response.headers().clone();
+        check_encoding(request, &headers)?;
+        let goes_on = status == StatusCode::PARTIAL_CONTENT
+            && headers
+                .get("content-range")
+                .and_then(|value| value.to_str().ok())
+                .is_some_and(|range| range.starts_with(&format!("bytes {}-", received.size)));
+        if !goes_on {
+            received.begin_again().map_err(|error| failed(&error))?;
+        }
+        let is_compressed = headers.contains_key("content-encoding");
+        received.validator = validator(&headers).filter(|_| !is_compressed);
+        let total = response.body().content_length().filter(|_| !is_compressed);
+        let total = total.map(|rest| rest + received.size);
+        if total.is_some_and(|total| total > limit) {
+            return Err(too_long(&who, limit));
+        }
+        let url = shown(&response.get_uri().clone(), request);
+        let mut body = response.into_body().into_reader();
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            if self.is_cancelled() {
+                return Err(CallError::permanent(format!("{who}: cancelled")));
+            }
+            let count = match body.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(CallError::broken(&who, &error)),
+            };
+            if received.size + count as u64 > limit {
+                return Err(too_long(&who, limit));
+            }
+            received.file.write_all(&chunk[..count]).map_err(|error| failed(&error))?;
+            received.digest.update(&chunk[..count]);
+            received.size += count as u64;
+            progress(received.size, total);
+        }
+        if let Some(total) = total.filter(|total| *total != received.size) {
+            let error = io::Error::other(format!("{} of {total} bytes came", received.size));
+            return Err(CallError::broken(&who, &error));
+        }
+        Ok(Some((headers, url)))
+    }
+}
+
+/// A strong `ETag`, or else the time of the last change: what `If-Range` takes (RFC 9110, section 13.1.5).
+fn validator(headers: &HeaderMap) -> Option<String> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let takes_ranges = text("accept-ranges").is_some_and(|value| value.contains("bytes"));
+    let etag = text("etag").filter(|etag| !etag.starts_with("W/"));
+    etag.or_else(|| text("last-modified")).filter(|_| takes_ranges)
+}
+
+fn received_dir() -> &'static Path {
+    Path::new("the temporary file")
+}
+
+fn unwritable(dir: &Path, error: &io::Error) -> CallError {
+    CallError::permanent(format!("cannot write in {}: {error}", dir.display()))
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
