@@ -18,8 +18,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How often a pause looks whether it is to end.
 const SLICE: Duration = Duration::from_millis(100);
-/// What of an error's body is quoted.
-const QUOTED: u64 = 2000;
+/// What of an error's body is read, and what of it is quoted.
+const READ: u64 = 16 << 10;
+const QUOTED: usize = 400;
 
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -141,8 +142,12 @@ pub fn refusal(who: &str, response: Response<Body>) -> CallError {
     let pause =
         response.headers().get("retry-after").and_then(|value| retry_after(value.to_str().ok()?.trim()));
     let mut body = String::new();
-    let _ = response.into_body().into_reader().take(QUOTED).read_to_string(&mut body);
-    let said = said_in(&body);
+    let _ = response.into_body().into_reader().take(READ).read_to_string(&mut body);
+    let mut said = said_in(&body);
+    if let Some((end, _)) = said.char_indices().nth(QUOTED) {
+        said.truncate(end);
+        said.push('…');
+    }
     let is_transient = matches!(status.as_u16(), 408 | 409 | 425 | 429) || status.is_server_error();
     let said = if said.is_empty() { String::new() } else { format!(": {said}") };
     let was_refused = matches!(status.as_u16(), 429 | 503);

@@ -8,6 +8,8 @@ mod demo;
 #[expect(dead_code, reason = "the other tests use more of it")]
 mod env;
 mod feature_dev;
+mod google;
+mod prism;
 mod pull;
 mod push;
 mod s3;

@@ -9,7 +9,7 @@ use crate::env::Env;
 use crate::site::{Asked, Fault, Reply, Site, json as answer, reply};
 
 /// A project whose settings have all keys of a service.
-fn project(service: &str, base: &str, workflow: &str) -> Env {
+pub(crate) fn project(service: &str, base: &str, workflow: &str) -> Env {
     let env = Env::new(workflow, &[]);
     let keys: &[(&str, &str)] = match service {
         "jira" | "confluence" | "zendesk" => &[("email", "ann@example.com"), ("api_token", "secret-token")],
@@ -27,23 +27,23 @@ fn project(service: &str, base: &str, workflow: &str) -> Env {
 }
 
 /// A workflow of one phase of a connector, whose handoff goes to another phase.
-fn phase(service: &str, action: &str, entries: &str) -> String {
+pub(crate) fn phase(service: &str, action: &str, entries: &str) -> String {
     let action = if action.is_empty() { String::new() } else { format!("      action: {action}\n") };
     format!(
         "workflow:\n  phases:\n    - name: ask\n      type: standard\n      agent: {service}\n{action}      {entries}\n    - {{name: after, type: exec, depends_on: [ask], commands: [{{name: t, run: 'true'}}]}}\n"
     )
 }
 
-fn source(reference: &str) -> String {
+pub(crate) fn source(reference: &str) -> String {
     format!("sources: [{{name: got.json, ref: \"{reference}\"}}]")
 }
 
-fn target(reference: &str, file: &str) -> String {
+pub(crate) fn target(reference: &str, file: &str) -> String {
     format!("target_entries: [{{name: done, ref: \"{reference}\", file: {file}}}]")
 }
 
 /// What the phase handed over.
-fn data(env: &Env) -> Value {
+pub(crate) fn data(env: &Env) -> Value {
     env.read_json(".cliq/channels/ask--after/handoff.json")["data"].clone()
 }
 
