@@ -253,7 +253,8 @@ pub(crate) fn publish(
             entry: None,
         },
     };
-    (cx.progress)(&format!("{shown}: publishing to {}", record.to));
+    let place = if record.to.is_empty() { by } else { &record.to };
+    (cx.progress)(&format!("{shown}: publishing to {place}"));
     let begun = record.clone();
     let mut note = |note: Value| {
         ledger.put(PushRecord {

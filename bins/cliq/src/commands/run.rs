@@ -9,7 +9,7 @@ use cliq_project::{
 };
 use cliq_protocol::{Budget, PhaseKind};
 use cliq_server::TaskEventsFile;
-use cliq_workflow::ValidatedWorkflow;
+use cliq_workflow::{Phase, ValidatedWorkflow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::RunArgs;
@@ -34,7 +34,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
         (from, _) => RunStart::Resume { from },
     };
-    if !dir.requirement().exists() && workflow.phases().any(|(_, phase)| phase.kind == PhaseKind::Standard) {
+    let has_reader = |phase: &Phase| {
+        phase.kind == PhaseKind::Standard && !phase.agent.as_deref().is_some_and(cliq_workflow::is_connector)
+    };
+    if !dir.requirement().exists() && workflow.phases().any(|(_, phase)| has_reader(phase)) {
         ui::warning("there is no requirement: `cliq req -m TEXT` says what the team is to do");
     }
     let mut options = RunOptions::default();

@@ -4,6 +4,7 @@
 
 mod agents;
 mod demo;
+mod documents;
 #[path = "../e2e/env.rs"]
 #[expect(dead_code, reason = "the other tests use more of it")]
 mod env;
@@ -14,5 +15,6 @@ mod pull;
 mod push;
 mod s3;
 mod services;
+mod sharepoint;
 mod site;
 mod tools;

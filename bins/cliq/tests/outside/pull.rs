@@ -261,3 +261,26 @@ fn pdf_becomes_text() {
     env.cliq(["run", "--headless"]).expect(0);
     assert_eq!(env.read(".cliq/pull/report.md"), "Annual report\n\nSales rose by 12 percent in 2026.\n");
 }
+
+#[test]
+fn callers_choose_no_addresses_of_this_network() {
+    let site = Site::start(|_| reply(200, "text/plain", "inside"));
+    let team = format!(
+        "inputs: [{{name: at}}]\nworkflow:\n  phases:\n    - name: fetch\n      type: pull\n      sources: [{{name: a, url: \"$(inputs.at)/x\"}}, {{name: b, url: \"{}/fixed\"}}]\n",
+        site.base
+    );
+    let env = Env::new(&team, &[]);
+    let input = format!("at={}", site.base);
+    let run = |env: &Env| {
+        let mut command = env.command(["run", "--headless", "-f", "--input", &input]);
+        crate::env::done(&command.env("CLIQ_GUARD_INPUTS", "1").output().unwrap())
+    };
+    // What team.yml itself names may be private; what an input names may not.
+    run(&env).expect(3).says("source `a`").says("not public");
+    assert_eq!(site.calls(), ["GET /fixed"]);
+    env.cliq(["settings", "set", "pull.allow_hosts", "127.0.0.1"]).expect(0);
+    run(&env).expect(0);
+    // Without a caller, everything may.
+    env.cliq(["settings", "unset", "pull.allow_hosts"]).expect(0);
+    env.cliq(["run", "--headless", "-f", "--input", &input]).expect(0);
+}

@@ -135,11 +135,22 @@ fn main_content(document: &Document, url: &str) -> String {
         && let Ok(mut readability) = Readability::new(html.as_ref(), Some(url), Some(config))
         && let Ok(article) = readability.parse()
         && words(&article.text_content) >= wanted.max(20)
+        && keeps_structure(document, &article.content)
     {
         return article.content.to_string();
     }
     document.select(AROUND).remove();
     body(document)
+}
+
+/// Whether an article still has all tables, code and headings of its document: it may take one of these for the content.
+fn keeps_structure(document: &Document, article: &str) -> bool {
+    let article = Document::from(article);
+    let outside = |selector: &str| {
+        let inside = AROUND.split(", ").map(|around| document.select(&format!("{around} {selector}")).length()).sum();
+        document.select(selector).length().saturating_sub(inside)
+    };
+    ["tr", "pre", "h2", "h3"].iter().all(|part| article.select(part).length() >= outside(part))
 }
 
 /// Whether elements are nested deeper than people nest them.
@@ -201,6 +212,13 @@ mod tests {
         );
         assert!(text.contains("| a") && text.contains("---"), "{text}");
         assert!(text.contains("x &#124; y"), "{text}");
+    }
+
+    #[test]
+    fn a_table_is_not_taken_for_the_content() {
+        let cell = "A long text about what is the case, with commas, and more words, so that it reads like an article. ".repeat(8);
+        let text = convert(&format!("<body><h2>Codes</h2><table><tr><th>code</th><th>meaning</th></tr><tr><td>1</td><td>{cell}</td></tr></table><p>After.</p>"));
+        assert!(text.contains("## Codes") && text.contains("| 1 ") && text.contains("After."), "{text}");
     }
 
     #[test]
