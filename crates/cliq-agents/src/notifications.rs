@@ -7,7 +7,7 @@ mod words;
 
 use std::time::Duration;
 
-use cliq_http::CallError;
+use cliq_http::{Client, Limits, Repeat, Request};
 use cliq_sdk::{Completion, NotifyContext};
 use cliq_settings::{Environment, Settings};
 use ring::hmac;
@@ -42,28 +42,21 @@ pub(crate) fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<
         _ => webhook(ctx, &settings, &place("secret"))?,
     };
     let body = serde_json::to_vec(&body)?;
-    let client = cliq_http::client(FIRST_BYTE);
-    let call = || {
-        let mut request = client.post(url.reveal()).header("content-type", "application/json");
-        for (name, value) in &headers {
-            request = request.header(*name, value);
-        }
-        let response = request.send(&body).map_err(|error| {
-            CallError::new(
-                format!("{agent}:{channel} cannot be reached: {error}"),
-                cliq_http::is_transient(&error),
-            )
-        })?;
-        if response.status().is_success() {
-            Ok(())
-        } else {
-            Err(cliq_http::refusal(&format!("{agent}:{channel}"), response))
-        }
-    };
-    // The address is as good as a key.
-    let masked = |text: &str| text.replace(url.reveal(), "********");
-    cliq_http::retry(&format!("{agent}:{channel}"), TRIES, call, |said| drop(ctx.progress(masked(said))))
-        .map_err(|failed| masked(&failed.message))?;
+    let mut request = Request::post(url.reveal())
+        .header("content-type", "application/json")
+        .bytes(body)
+        .called(format!("{agent}:{channel}"))
+        // The address is as good as a key.
+        .secret(url.reveal())
+        // A notification that comes twice is better than none.
+        .repeat(Repeat::Safe);
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let limits = Limits { first_byte: FIRST_BYTE, whole: 2 * FIRST_BYTE, tries: TRIES, ..Limits::default() };
+    let reporter = ctx.reporter().clone();
+    let client = Client::new(limits).with_notice(move |said| drop(reporter.progress(said)));
+    client.send(&request).map_err(|failed| failed.message)?;
     Ok(ctx.complete())
 }
 

@@ -189,8 +189,12 @@ impl Client {
         retry_until(&who, self.limits.tries, one, |said| (self.notice)(said), &self.cancelled)
     }
 
-    /// Sends a request once. Gives the response where its status is a success, a redirect or 304.
-    pub(crate) fn open(&self, request: &Request) -> Result<Response<Body>, CallError> {
+    /// Sends a request once, and gives the response as it begins, for bodies that are read while they come. Its status is a success, a
+    /// redirect that was not followed, or 304.
+    ///
+    /// # Errors
+    /// No answer, or another status. Errors of this one call are not redacted: [`Request::redact`] does it.
+    pub fn open(&self, request: &Request) -> Result<Response<Body>, CallError> {
         let mut http = ureq::http::Request::builder().method(request.method.clone()).uri(&request.url);
         for (name, value) in &request.headers {
             http = http.header(name.as_str(), value.as_str());

@@ -425,6 +425,12 @@ impl NotifyContext {
         &self.details
     }
 
+    /// To report with from other threads.
+    #[must_use]
+    pub fn reporter(&self) -> &Reporter {
+        &self.reporter
+    }
+
     /// Says how far the work is.
     ///
     /// # Errors

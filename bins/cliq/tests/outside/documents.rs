@@ -8,8 +8,20 @@ use crate::env::{Env, has_program};
 use crate::site::{Site, reply};
 
 /// The documents of this project, as documents of others.
-const SOURCES: &[&str] =
-    &["signals", "protocol", "server", "a2a", "reviews", "models", "embedding", "diagnostics", "exit-codes", "team-yml", "pull-push", "performance"];
+const SOURCES: &[&str] = &[
+    "signals",
+    "protocol",
+    "server",
+    "a2a",
+    "reviews",
+    "models",
+    "embedding",
+    "diagnostics",
+    "exit-codes",
+    "team-yml",
+    "pull-push",
+    "performance",
+];
 
 fn run(program: &str, args: &[&str], dir: &Path) {
     let done = Command::new(program).args(args).current_dir(dir).env("HOME", dir).output().unwrap();
@@ -57,15 +69,44 @@ fn documents_of_other_programs() {
     for name in SOURCES {
         let source = docs.join(format!("{name}.md"));
         let source = source.to_str().unwrap();
-        run("pandoc", &[source, "-f", "gfm", "-s", "--metadata", &format!("title={name}"), "-o", &format!("{name}.html")], dir.path());
+        run(
+            "pandoc",
+            &[
+                source,
+                "-f",
+                "gfm",
+                "-s",
+                "--metadata",
+                &format!("title={name}"),
+                "-o",
+                &format!("{name}.html"),
+            ],
+            dir.path(),
+        );
         run("pandoc", &[source, "-f", "gfm", "-o", &format!("{name}.docx")], dir.path());
-        let text = Command::new("pandoc").args([source, "-f", "gfm", "-t", "plain", "--columns=9999"]).output().unwrap().stdout;
+        let text = Command::new("pandoc")
+            .args([source, "-f", "gfm", "-t", "plain", "--columns=9999"])
+            .output()
+            .unwrap()
+            .stdout;
         wanted.insert(*name, words(&String::from_utf8(text).unwrap()));
         let print = format!("--print-to-pdf={}", at(&format!("{name}-chromium.pdf")).display());
-        run("chromium", &["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", &print, &format!("{name}.html")], dir.path());
+        run(
+            "chromium",
+            &[
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--no-pdf-header-footer",
+                &print,
+                &format!("{name}.html"),
+            ],
+            dir.path(),
+        );
     }
     let office: Vec<String> = SOURCES.iter().map(|name| format!("{name}.docx")).collect();
-    let office: Vec<&str> = ["--headless", "--convert-to", "pdf"].into_iter().chain(office.iter().map(String::as_str)).collect();
+    let office: Vec<&str> =
+        ["--headless", "--convert-to", "pdf"].into_iter().chain(office.iter().map(String::as_str)).collect();
     run("soffice", &office, dir.path());
 
     let place = dir.path().to_owned();
@@ -76,11 +117,21 @@ fn documents_of_other_programs() {
     });
     let mut sources = String::new();
     for name in SOURCES {
-        for (suffix, file) in [("page", format!("{name}.html")), ("office", format!("{name}.pdf")), ("browser", format!("{name}-chromium.pdf"))] {
-            sources.push_str(&["        - {name: ", name, "-", suffix, ", url: \"", &site.base, "/", &file, "\"}\n"].concat());
+        for (suffix, file) in [
+            ("page", format!("{name}.html")),
+            ("office", format!("{name}.pdf")),
+            ("browser", format!("{name}-chromium.pdf")),
+        ] {
+            sources.push_str(
+                &["        - {name: ", name, "-", suffix, ", url: \"", &site.base, "/", &file, "\"}\n"]
+                    .concat(),
+            );
         }
     }
-    let env = Env::new(&format!("workflow:\n  phases:\n    - name: fetch\n      type: pull\n      sources:\n{sources}"), &[]);
+    let env = Env::new(
+        &format!("workflow:\n  phases:\n    - name: fetch\n      type: pull\n      sources:\n{sources}"),
+        &[],
+    );
     env.cliq(["run", "--headless"]).expect(0);
     let mut bad = Vec::new();
     for name in SOURCES {

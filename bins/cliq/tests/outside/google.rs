@@ -80,13 +80,17 @@ fn drive(files: Vec<File>) -> (Site, Files) {
                 return answer(&json!({"access_token": "token-1", "expires_in": 3600}));
             }
             if form.contains("device_code=D") {
-                return answer(&json!({"access_token": "token-1", "refresh_token": "refresh-1", "expires_in": 3600}));
+                return answer(
+                    &json!({"access_token": "token-1", "refresh_token": "refresh-1", "expires_in": 3600}),
+                );
             }
             assert!(form.contains("refresh_token=refresh-1"), "{form}");
             return answer(&json!({"access_token": "token-1", "expires_in": 3600}));
         }
         if path == "/device" {
-            return answer(&json!({"device_code": "D", "user_code": "ABCD-EFGH", "verification_url": "https://google.com/device", "interval": 1, "expires_in": 60}));
+            return answer(
+                &json!({"device_code": "D", "user_code": "ABCD-EFGH", "verification_url": "https://google.com/device", "interval": 1, "expires_in": 60}),
+            );
         }
         if asked.header("authorization") != Some("Bearer token-1") {
             return reply(401, "application/json", r#"{"error": {"message": "Invalid Credentials"}}"#);
@@ -94,8 +98,12 @@ fn drive(files: Vec<File>) -> (Site, Files) {
         let mut files = own.lock().unwrap();
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         match (asked.method.as_str(), &parts[..]) {
-            ("GET", ["drive", "v3", "about"]) => answer(&json!({"user": {"emailAddress": "robot@example.com"}})),
-            ("GET", ["drive", "v3", "files", "generateIds"]) => answer(&json!({"ids": [format!("new-{}", files.len())]})),
+            ("GET", ["drive", "v3", "about"]) => {
+                answer(&json!({"user": {"emailAddress": "robot@example.com"}}))
+            }
+            ("GET", ["drive", "v3", "files", "generateIds"]) => {
+                answer(&json!({"ids": [format!("new-{}", files.len())]}))
+            }
             ("GET", ["drive", "v3", "files"]) => {
                 let q = query(asked, "q").unwrap();
                 let parent = q.split('\'').nth(1).unwrap().to_owned();
@@ -116,7 +124,9 @@ fn drive(files: Vec<File>) -> (Site, Files) {
                 answer(&page)
             }
             ("GET", ["drive", "v3", "files", id, "export"]) => {
-                let Some(found) = files.iter().find(|f| f.id == *id) else { return reply(404, "application/json", "{}") };
+                let Some(found) = files.iter().find(|f| f.id == *id) else {
+                    return reply(404, "application/json", "{}");
+                };
                 reply(200, &query(asked, "mimeType").unwrap(), found.bytes.clone())
             }
             ("GET", ["drive", "v3", "files", id]) => match files.iter().find(|f| f.id == *id) {
@@ -128,7 +138,8 @@ fn drive(files: Vec<File>) -> (Site, Files) {
                 let mut sessions = sessions.lock().unwrap();
                 sessions.push((rest.first().map(|id| (*id).to_owned()), asked.json()));
                 let host = asked.header("host").unwrap();
-                reply(200, "application/json", "").with("location", format!("http://{host}/session/{}", sessions.len() - 1))
+                reply(200, "application/json", "")
+                    .with("location", format!("http://{host}/session/{}", sessions.len() - 1))
             }
             ("PUT", ["session", n]) => {
                 let (id, about) = sessions.lock().unwrap()[n.parse::<usize>().unwrap()].clone();
@@ -136,7 +147,13 @@ fn drive(files: Vec<File>) -> (Site, Files) {
                 let id = id.or_else(|| text("id")).unwrap_or_else(|| format!("doc-{}", files.len()));
                 if !files.iter().any(|f| f.id == id) {
                     let kind = text("mimeType").unwrap_or_else(|| "text/markdown".to_owned());
-                    files.push(file(&id, &text("name").unwrap(), &kind, about["parents"][0].as_str().unwrap(), ""));
+                    files.push(file(
+                        &id,
+                        &text("name").unwrap(),
+                        &kind,
+                        about["parents"][0].as_str().unwrap(),
+                        "",
+                    ));
                 }
                 let found = files.iter_mut().find(|f| f.id == id).unwrap();
                 found.bytes.clone_from(&asked.body);
@@ -147,7 +164,10 @@ fn drive(files: Vec<File>) -> (Site, Files) {
                 answer(&described(found))
             }
             ("POST", ["v1", "documents", id]) => {
-                let found = files.iter_mut().find(|f| id.strip_suffix(":batchUpdate") == Some(f.id.as_str())).unwrap();
+                let found = files
+                    .iter_mut()
+                    .find(|f| id.strip_suffix(":batchUpdate") == Some(f.id.as_str()))
+                    .unwrap();
                 let text = asked.json()["requests"][0]["insertText"]["text"].as_str().unwrap().to_owned();
                 found.bytes.extend(text.bytes());
                 found.version += 1;
@@ -162,7 +182,10 @@ fn drive(files: Vec<File>) -> (Site, Files) {
 /// A project whose settings have a service account of this Drive.
 fn project(site: &Site, workflow: &str) -> Env {
     let env = Env::new(workflow, &[]);
-    let key = Command::new("openssl").args(["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"]).output().unwrap();
+    let key = Command::new("openssl")
+        .args(["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"])
+        .output()
+        .unwrap();
     let file = env.home().join("robot.json");
     std::fs::create_dir_all(env.home()).unwrap();
     let credentials = json!({"type": "service_account", "client_email": "robot@example.com", "private_key": String::from_utf8(key.stdout).unwrap(),
@@ -201,13 +224,17 @@ fn folders_come_with_all_that_is_below_them() {
         lost,
     ]);
     let env = project(&site, &pull("{name: room, url: \"gdrive://top\"}"));
-    env.cliq(["run", "--headless"]).expect(0).says("form: Google cannot export").says("lost: its file is gone");
+    env.cliq(["run", "--headless"])
+        .expect(0)
+        .says("form: Google cannot export")
+        .says("lost: its file is gone");
     let mut found = env.files(".cliq/pull/room");
     found.sort();
     assert_eq!(found, ["a_b.txt", "deeper/note.txt", "linked/far.txt", "numbers.csv", "plan.md"]);
     assert_eq!(env.read(".cliq/pull/room/plan.md"), "# Plan\n");
     // Only what changed is fetched again; what is gone there goes here.
-    let fetched = || site.calls().iter().filter(|call| call.contains("alt=media") || call.contains("/export")).count();
+    let fetched =
+        || site.calls().iter().filter(|call| call.contains("alt=media") || call.contains("/export")).count();
     assert_eq!(fetched(), 5);
     {
         let mut files = files.lock().unwrap();
@@ -233,7 +260,10 @@ fn documents_sheets_and_files() {
     let sources = "{name: doc, url: \"https://docs.google.com/document/d/doc/edit\"}, {name: sheet, url: \"https://docs.google.com/spreadsheets/d/sheet/edit#gid=0\"}, {name: file, url: \"https://drive.google.com/file/d/txt/view\"}";
     let env = project(&site, &pull(sources));
     env.cliq(["run", "--headless"]).expect(0);
-    assert_eq!((env.read(".cliq/pull/doc.md"), env.read(".cliq/pull/sheet.csv"), env.read(".cliq/pull/file.txt")), ("# Plan\n".into(), "x,y\n".into(), "note".into()));
+    assert_eq!(
+        (env.read(".cliq/pull/doc.md"), env.read(".cliq/pull/sheet.csv"), env.read(".cliq/pull/file.txt")),
+        ("# Plan\n".into(), "x,y\n".into(), "note".into())
+    );
     env.cliq(["run", "--headless", "-f"]).expect(0).says("doc: unchanged").says("file: unchanged");
     env.cliq(["doctor", "test", "gdrive"]).expect(0).says("robot@example.com");
     let env = project(&site, &pull("{name: x, url: \"gdrive://missing\"}"));
@@ -242,7 +272,11 @@ fn documents_sheets_and_files() {
 
 #[test]
 fn files_and_documents_are_published_once() {
-    let (site, files) = drive(vec![file("box", "Box", FOLDER, "", ""), file("log", "log.md", "text/markdown", "box", "first\n"), file("doc", "Doc", DOCUMENT, "", "start\n")]);
+    let (site, files) = drive(vec![
+        file("box", "Box", FOLDER, "", ""),
+        file("log", "log.md", "text/markdown", "box", "first\n"),
+        file("doc", "Doc", DOCUMENT, "", "start\n"),
+    ]);
     let env = project(
         &site,
         "workflow:
@@ -260,22 +294,33 @@ fn files_and_documents_are_published_once() {
     env.cliq(["run", "--headless"]).expect(0);
     let text = |name: &str| {
         let files = files.lock().unwrap();
-        let found: Vec<String> = files.iter().filter(|f| f.name == name).map(|f| String::from_utf8(f.bytes.clone()).unwrap()).collect();
+        let found: Vec<String> = files
+            .iter()
+            .filter(|f| f.name == name)
+            .map(|f| String::from_utf8(f.bytes.clone()).unwrap())
+            .collect();
         assert_eq!(found.len(), 1, "{name}");
         found[0].clone()
     };
-    assert_eq!((text("new.md"), text("log.md"), text("Report")), ("text\n".into(), "first\ntext\n".into(), "text\n".into()));
+    assert_eq!(
+        (text("new.md"), text("log.md"), text("Report")),
+        ("text\n".into(), "first\ntext\n".into(), "text\n".into())
+    );
     assert_eq!(text("Doc"), "start\n\ntext\n");
     env.cliq(["run", "--headless", "-f"]).expect(0).says("published before");
     assert_eq!((text("log.md"), text("Doc")), ("first\ntext\n".into(), "start\n\ntext\n".into()));
-    let env = project(&site, "workflow:\n  phases:\n    - name: p\n      type: push\n      targets: [{file: r.md, to: \"gdrive://box\", name: new.md}]\n");
+    let env = project(
+        &site,
+        "workflow:\n  phases:\n    - name: p\n      type: push\n      targets: [{file: r.md, to: \"gdrive://box\", name: new.md}]\n",
+    );
     env.write("r.md", "other");
     env.cliq(["run", "--headless"]).expect(3).says("has a file `new.md` already");
 }
 
 #[test]
 fn the_connector_lists_fetches_and_uploads() {
-    let (site, files) = drive(vec![file("box", "Box", FOLDER, "", ""), file("doc", "plan", DOCUMENT, "box", "plain text")]);
+    let (site, files) =
+        drive(vec![file("box", "Box", FOLDER, "", ""), file("doc", "plan", DOCUMENT, "box", "plain text")]);
     let env = project(
         &site,
         "workflow:
@@ -292,7 +337,9 @@ fn the_connector_lists_fetches_and_uploads() {
     env.cliq(["run", "--headless"]).expect(0);
     assert_eq!(env.read(".cliq/files/ask/plan.txt"), "plain text");
     assert_eq!(env.read_json(".cliq/files/ask/list.json")[0]["name"], "plan");
-    assert!(files.lock().unwrap().iter().any(|f| f.name == "r.md" && f.parent == "box" && f.bytes == b"report"));
+    assert!(
+        files.lock().unwrap().iter().any(|f| f.name == "r.md" && f.parent == "box" && f.bytes == b"report")
+    );
 }
 
 #[test]
@@ -305,9 +352,14 @@ fn a_person_signs_in_with_a_code() {
     env.cliq(["settings", "set", "-g", "agents.gdrive.credentials_file", file.to_str().unwrap()]).expect(0);
     env.cliq(["settings", "set", "-g", "agents.gdrive.auth_mode", "oauth"]).expect(0);
     env.cliq(["doctor", "test", "gdrive"]).expect(1).says("cliq auth gdrive");
-    let signed = done(&env.command(["auth", "gdrive"]).output().unwrap()).expect(0).says("https://google.com/device").says("ABCD-EFGH");
+    let signed = done(&env.command(["auth", "gdrive"]).output().unwrap())
+        .expect(0)
+        .says("https://google.com/device")
+        .says("ABCD-EFGH");
     assert!(!signed.stdout.contains("refresh-1"));
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(env.home().join("google-grant.json")).unwrap().permissions());
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(env.home().join("google-grant.json")).unwrap().permissions(),
+    );
     assert_eq!(mode & 0o777, 0o600);
     env.cliq(["doctor", "test", "gdrive"]).expect(0);
 }

@@ -37,10 +37,12 @@ impl Prism {
             return None;
         }
         // Prism serves paths without the prefix that `servers` of a description has.
-        let mut text: serde_json::Value = serde_json::from_slice(&std::fs::read(&description).unwrap()).unwrap();
+        let mut text: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&description).unwrap()).unwrap();
         if name == "confluence" {
             let paths = text["paths"].as_object().unwrap().clone();
-            let paths = paths.into_iter().map(|(path, value)| (format!("/wiki/api/v2{path}"), value)).collect();
+            let paths =
+                paths.into_iter().map(|(path, value)| (format!("/wiki/api/v2{path}"), value)).collect();
             text["paths"] = serde_json::Value::Object(paths);
         }
         let copy = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
@@ -78,7 +80,14 @@ fn jira() {
     assert!(run("get_issue", &source("ED-1"), "")["sources"]["got"]["key"].is_string());
     assert!(run("get_comments", &source("ED-1"), "")["sources"]["got"]["count"].is_u64());
     assert!(run("search", "sources: [{name: got.json, ref: \"project = ED\", limit: 1}]", "")["sources"]["got"]["count"].is_u64());
-    assert!(run("add_comment", &target("ED-1", "file.txt"), "A *note* with [a link](https://example.com).\n\n- one\n- two")["targets"]["done"]["size"].is_u64());
+    assert!(
+        run(
+            "add_comment",
+            &target("ED-1", "file.txt"),
+            "A *note* with [a link](https://example.com).\n\n- one\n- two"
+        )["targets"]["done"]["size"]
+            .is_u64()
+    );
     let env = project("jira", &prism.base, &phase("jira", "get_issue", &source("ED-1")));
     env.cliq(["doctor", "test", "jira"]).expect(0);
 }
@@ -101,13 +110,21 @@ fn hubspot() {
         ("hubspot-companies", "get_company", source("52")),
         ("hubspot-deals", "get_deal", source("53")),
         ("hubspot-contacts", "search", "sources: [{name: got.json, ref: ann, limit: 1}]".to_owned()),
-        ("hubspot-deals", "search", "sources: [{name: got.json, ref: ann, object: deals, limit: 1}]".to_owned()),
+        (
+            "hubspot-deals",
+            "search",
+            "sources: [{name: got.json, ref: ann, object: deals, limit: 1}]".to_owned(),
+        ),
         ("hubspot-deals", "update_deal_stage", target("53", "file.txt")),
         ("hubspot-notes", "create_note", target("deals/53", "file.txt")),
     ] {
         let Some(prism) = Prism::start(description) else { return };
         let got = data(&prism.run("hubspot", action, &entries, "closedwon"));
-        let entry = if action.starts_with("get") { &got["sources"]["got"]["id"] } else { &got["targets"]["done"]["size"] };
+        let entry = if action.starts_with("get") {
+            &got["sources"]["got"]["id"]
+        } else {
+            &got["targets"]["done"]["size"]
+        };
         assert!(action == "search" || !entry.is_null(), "{action}: {got:#}");
     }
 }
@@ -118,8 +135,17 @@ fn datadog() {
     let run = |action: &str, entries: &str, file: &str| data(&prism.run("datadog", action, entries, file));
     assert!(run("query_metrics", &source("avg:system.cpu.idle{*}"), "")["sources"]["got"]["series"].is_u64());
     assert!(run("get_monitors", "sources: [{name: got.json}]", "")["sources"]["got"]["count"].is_u64());
-    assert!(run("get_events", "sources: [{name: got.json, ref: \"env:prod\", window: 2h}]", "")["sources"]["got"]["count"].is_u64());
-    run("post_event", "target_entries: [{name: d, file: file.txt}]", "{\"title\": \"T\", \"text\": \"x\", \"tags\": [\"a:b\"]}");
-    let env = project("datadog", &prism.base, &phase("datadog", "get_monitors", "sources: [{name: got.json}]"));
+    assert!(
+        run("get_events", "sources: [{name: got.json, ref: \"env:prod\", window: 2h}]", "")["sources"]["got"]
+            ["count"]
+            .is_u64()
+    );
+    run(
+        "post_event",
+        "target_entries: [{name: d, file: file.txt}]",
+        "{\"title\": \"T\", \"text\": \"x\", \"tags\": [\"a:b\"]}",
+    );
+    let env =
+        project("datadog", &prism.base, &phase("datadog", "get_monitors", "sources: [{name: got.json}]"));
     env.cliq(["doctor", "test", "datadog"]).expect(0);
 }

@@ -154,3 +154,35 @@ fn killed_at_random_moments_it_publishes_once() {
         assert_eq!(text, "<0><1><2><3><4><5>", "round {round}");
     }
 }
+
+#[test]
+fn a_person_is_asked_before_a_team_that_publishes() {
+    let (site, _) = store();
+    let env = Env::new(&team(&target("report.md", &format!("{}/a.md", site.base), "")), &[]);
+    env.write("report.md", "text");
+    let cliq = env!("CARGO_BIN_EXE_cliq");
+    let run = |answer: &str, more: &str| {
+        // `script` gives the program a terminal.
+        let inherited = env.command(["run"]);
+        let mut command = std::process::Command::new("sh");
+        command.args([
+            "-c",
+            &format!("sleep 1; echo {answer} | script -qec '{cliq} run --launcher process {more}' /dev/null"),
+        ]);
+        command
+            .current_dir(env.work())
+            .env_clear()
+            .envs(inherited.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        command.env("PATH", std::env::var_os("PATH").unwrap());
+        crate::env::done(&command.output().unwrap())
+    };
+    run("n", "").expect(4).says("this team publishes").says("/a.md").says("nothing was started");
+    assert_eq!(site.count("PUT"), 0);
+    run("y", "").expect(0);
+    assert_eq!(site.count("PUT"), 1);
+    // What is there already is no question; nor is one that was turned off.
+    assert!(!run("n", "-f").expect(0).stdout.contains("Start it?"));
+    env.write("report.md", "more");
+    env.cliq(["settings", "set", "push.confirm", "false"]).expect(0);
+    run("n", "-f").expect(3);
+}

@@ -402,22 +402,34 @@ fn hubspot_notes_are_made_once() {
     let site = Site::start(move |asked: &Asked| -> Reply {
         let mut notes = own.lock().unwrap();
         match (asked.method.as_str(), asked.path.split('?').next().unwrap()) {
-            ("GET", "/crm/v3/objects/0-3/53") => answer(&json!({"id": "53", "properties": {"dealname": "Tea", "dealstage": "open"}, "updatedAt": "2026-11-01T10:00:00Z", "url": "https://app.hubspot.com/53"})),
-            ("PATCH", "/crm/v3/objects/0-3/53") => answer(&json!({"id": "53", "properties": asked.json()["properties"]})),
-            ("POST", "/crm/v3/objects/notes/search") => answer(&json!({"total": notes.len(), "results": *notes})),
+            ("GET", "/crm/v3/objects/0-3/53") => answer(
+                &json!({"id": "53", "properties": {"dealname": "Tea", "dealstage": "open"}, "updatedAt": "2026-11-01T10:00:00Z", "url": "https://app.hubspot.com/53"}),
+            ),
+            ("PATCH", "/crm/v3/objects/0-3/53") => {
+                answer(&json!({"id": "53", "properties": asked.json()["properties"]}))
+            }
+            ("POST", "/crm/v3/objects/notes/search") => {
+                answer(&json!({"total": notes.len(), "results": *notes}))
+            }
             ("POST", "/crm/v3/objects/notes") => {
                 let note = asked.json();
                 assert_eq!(note["associations"][0]["types"][0]["associationTypeId"], 214);
                 let id = notes.len() + 1;
                 notes.push(json!({"id": id.to_string(), "properties": note["properties"]}));
                 let made = reply(201, "application/json", notes[id - 1].to_string());
-                if losses.fetch_add(1, Ordering::Relaxed) == 0 { made.fault(Fault::CutAfter(1)) } else { made }
+                if losses.fetch_add(1, Ordering::Relaxed) == 0 {
+                    made.fault(Fault::CutAfter(1))
+                } else {
+                    made
+                }
             }
             ("POST", "/crm/v3/objects/contacts/search") => {
                 let after = asked.json()["after"].as_str().unwrap_or("0").to_owned();
                 let contact = |n: usize| json!({"id": n.to_string(), "properties": {"firstname": "Ann", "lastname": n.to_string()}});
                 if after == "0" {
-                    answer(&json!({"total": 150, "results": (0..100).map(contact).collect::<Vec<_>>(), "paging": {"next": {"after": "100"}}}))
+                    answer(
+                        &json!({"total": 150, "results": (0..100).map(contact).collect::<Vec<_>>(), "paging": {"next": {"after": "100"}}}),
+                    )
                 } else {
                     answer(&json!({"total": 150, "results": (100..150).map(contact).collect::<Vec<_>>()}))
                 }
@@ -430,7 +442,11 @@ fn hubspot_notes_are_made_once() {
     env.cliq(["run", "--headless"]).expect(3).says("broke off");
     env.cliq(["run", "--headless", "--resume"]).expect(0);
     assert_eq!(notes.lock().unwrap().len(), 1);
-    let env = project("hubspot", &site.base, &phase("hubspot", "search", "sources: [{name: got.json, ref: ann, limit: 120}]"));
+    let env = project(
+        "hubspot",
+        &site.base,
+        &phase("hubspot", "search", "sources: [{name: got.json, ref: ann, limit: 120}]"),
+    );
     env.cliq(["run", "--headless"]).expect(0);
     let got = &data(&env)["sources"]["got"];
     assert_eq!((got["count"].as_u64(), got["records"][119]["name"].as_str()), (Some(120), Some("Ann 119")));
@@ -457,32 +473,61 @@ fn datadog_events_are_posted_once() {
                 let mut event = asked.json();
                 event["id"] = (events.len() + 1).into();
                 events.push(event.clone());
-                let made = reply(202, "application/json", json!({"event": event, "status": "ok"}).to_string());
-                if losses.fetch_add(1, Ordering::Relaxed) == 0 { made.fault(Fault::CutAfter(1)) } else { made }
+                let made =
+                    reply(202, "application/json", json!({"event": event, "status": "ok"}).to_string());
+                if losses.fetch_add(1, Ordering::Relaxed) == 0 {
+                    made.fault(Fault::CutAfter(1))
+                } else {
+                    made
+                }
             }
             ("GET", "/api/v1/events") => {
-                let tag = asked.path.split("tags=").nth(1).map(|rest| rest.split('&').next().unwrap().replace("%3A", ":"));
-                let found: Vec<&Value> = events.iter().filter(|event| tag.as_ref().is_none_or(|tag| event["tags"].as_array().unwrap().contains(&tag.as_str().into()))).collect();
+                let tag = asked
+                    .path
+                    .split("tags=")
+                    .nth(1)
+                    .map(|rest| rest.split('&').next().unwrap().replace("%3A", ":"));
+                let found: Vec<&Value> = events
+                    .iter()
+                    .filter(|event| {
+                        tag.as_ref().is_none_or(|tag| {
+                            event["tags"].as_array().unwrap().contains(&tag.as_str().into())
+                        })
+                    })
+                    .collect();
                 answer(&json!({"events": found}))
             }
-            ("GET", "/api/v1/query") => answer(&json!({"status": "ok", "series": [{"metric": "m", "pointlist": [[1, 2.0], [2, 3.0]]}]})),
-            ("GET", "/api/v1/monitor") => answer(&json!([{"id": 1, "name": "up", "overall_state": "Alert"}, {"id": 2, "name": "ok", "overall_state": "OK"}])),
+            ("GET", "/api/v1/query") => answer(
+                &json!({"status": "ok", "series": [{"metric": "m", "pointlist": [[1, 2.0], [2, 3.0]]}]}),
+            ),
+            ("GET", "/api/v1/monitor") => answer(
+                &json!([{"id": 1, "name": "up", "overall_state": "Alert"}, {"id": 2, "name": "ok", "overall_state": "OK"}]),
+            ),
             _ => reply(404, "application/json", "{}"),
         }
     });
-    let env = project("datadog", &site.base, &phase("datadog", "post_event", "target_entries: [{name: done, file: e.json}]"));
+    let env = project(
+        "datadog",
+        &site.base,
+        &phase("datadog", "post_event", "target_entries: [{name: done, file: e.json}]"),
+    );
     env.write("e.json", r#"{"title": "Deployed", "text": "1.2", "tags": ["env:prod"]}"#);
     env.cliq(["run", "--headless"]).expect(3).says("broke off");
     env.cliq(["run", "--headless", "--resume"]).expect(0);
     assert_eq!(events.lock().unwrap().len(), 1);
     env.write("e.json", "{\n  \"title\": oops\n}");
     env.cliq(["run", "--headless", "-f"]).expect(3).says("line 2, column 12");
-    let env = project("datadog", &site.base, &phase("datadog", "query_metrics", "sources: [{name: got.json, ref: \"avg:m{*}\", window: 4h}]"));
+    let env = project(
+        "datadog",
+        &site.base,
+        &phase("datadog", "query_metrics", "sources: [{name: got.json, ref: \"avg:m{*}\", window: 4h}]"),
+    );
     env.cliq(["run", "--headless"]).expect(0);
     let got = data(&env)["sources"]["got"].clone();
     assert_eq!((got["series"].as_u64(), got["points"].as_u64()), (Some(1), Some(2)));
     assert_eq!(got["to"].as_i64().unwrap() - got["from"].as_i64().unwrap(), 4 * 3600);
-    let env = project("datadog", &site.base, &phase("datadog", "get_monitors", "sources: [{name: got.json}]"));
+    let env =
+        project("datadog", &site.base, &phase("datadog", "get_monitors", "sources: [{name: got.json}]"));
     env.cliq(["run", "--headless"]).expect(0);
     assert_eq!(data(&env)["sources"]["got"]["alerting"], 1);
 }

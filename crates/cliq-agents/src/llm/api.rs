@@ -8,9 +8,7 @@ use std::cell::RefCell;
 use std::io::{BufReader, Read};
 use std::time::Duration;
 
-use cliq_http::ureq::http::{Response, StatusCode};
-use cliq_http::ureq::{Agent, Body};
-use cliq_http::{CallError, read_events};
+use cliq_http::{CallError, Client, Limits, Request, read_events};
 use cliq_sdk::Usage;
 use cliq_settings::Secret;
 use serde_json::Value;
@@ -25,6 +23,8 @@ use crate::AnyError;
 const TRIES: usize = 6;
 /// How long the first byte of an answer may take.
 const FIRST_BYTE: Duration = Duration::from_secs(300);
+/// The longest that an answer may take, to its end.
+const ANSWER: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// What is needed to use an API.
 pub(crate) struct Access {
@@ -39,7 +39,7 @@ pub(crate) struct Access {
 /// A model behind an API.
 pub(crate) struct Api {
     access: Access,
-    client: Agent,
+    client: Client,
 }
 
 /// One call, as an API wants it.
@@ -69,7 +69,8 @@ struct Piece {
 
 impl Api {
     pub(crate) fn new(access: Access) -> Self {
-        Self { access, client: cliq_http::client(FIRST_BYTE) }
+        let limits = Limits { first_byte: FIRST_BYTE, idle: FIRST_BYTE, whole: ANSWER, ..Limits::default() };
+        Self { access, client: Client::new(limits) }
     }
 
     fn call(&self, conversation: &Conversation) -> Call {
@@ -105,20 +106,14 @@ impl Api {
         display: &mut Display<'_>,
         usage: &mut Usage,
     ) -> Result<String, CallError> {
-        let mut request = self.client.post(&call.url);
+        let mut request = Request::post(&call.url).json(&call.body).called(self.access.name);
         for (name, value) in &call.headers {
-            request = request.header(*name, value);
+            request = request.secret_header(*name, value);
         }
-        let response = request.send_json(&call.body).map_err(|error| {
-            let (name, base) = (self.access.name, &self.access.base);
-            CallError::new(
-                format!("{name} cannot be reached at {base}: {error}"),
-                cliq_http::is_transient(&error),
-            )
+        let response = self.client.open(&request).map_err(|mut failed| {
+            failed.message = request.redact(&failed.message);
+            self.with_hint(failed)
         })?;
-        if response.status() != StatusCode::OK {
-            return Err(self.refusal(response));
-        }
         let whole = response
             .headers()
             .get("content-type")
@@ -180,18 +175,18 @@ impl Api {
         Usage { provider: Some(provider.to_owned()), model, ..Usage::default() }
     }
 
-    /// What a status other than 200 means.
-    fn refusal(&self, response: Response<Body>) -> CallError {
+    /// An error with what may mend it.
+    fn with_hint(&self, mut failed: CallError) -> CallError {
         let name = self.access.name;
-        let hint = match response.status().as_u16() {
-            401 | 403 => format!(" (check its key: the environment, or `agents.{name}.api_key`)"),
-            404 => format!(
+        let hint = match failed.status {
+            Some(401 | 403) => format!(" (check its key: the environment, or `agents.{name}.api_key`)"),
+            Some(404) => format!(
                 " (check `agents.{name}.model`, here {}, and `agents.{name}.base_url`)",
                 self.access.model
             ),
-            _ => String::new(),
+            None => format!(" (at {})", self.access.base),
+            Some(_) => String::new(),
         };
-        let mut failed = cliq_http::refusal(name, response);
         failed.message.push_str(&hint);
         failed
     }

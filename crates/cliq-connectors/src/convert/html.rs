@@ -147,7 +147,8 @@ fn main_content(document: &Document, url: &str) -> String {
 fn keeps_structure(document: &Document, article: &str) -> bool {
     let article = Document::from(article);
     let outside = |selector: &str| {
-        let inside = AROUND.split(", ").map(|around| document.select(&format!("{around} {selector}")).length()).sum();
+        let inside =
+            AROUND.split(", ").map(|around| document.select(&format!("{around} {selector}")).length()).sum();
         document.select(selector).length().saturating_sub(inside)
     };
     ["tr", "pre", "h2", "h3"].iter().all(|part| article.select(part).length() >= outside(part))
@@ -217,7 +218,9 @@ mod tests {
     #[test]
     fn a_table_is_not_taken_for_the_content() {
         let cell = "A long text about what is the case, with commas, and more words, so that it reads like an article. ".repeat(8);
-        let text = convert(&format!("<body><h2>Codes</h2><table><tr><th>code</th><th>meaning</th></tr><tr><td>1</td><td>{cell}</td></tr></table><p>After.</p>"));
+        let text = convert(&format!(
+            "<body><h2>Codes</h2><table><tr><th>code</th><th>meaning</th></tr><tr><td>1</td><td>{cell}</td></tr></table><p>After.</p>"
+        ));
         assert!(text.contains("## Codes") && text.contains("| 1 ") && text.contains("After."), "{text}");
     }
 
