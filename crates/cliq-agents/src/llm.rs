@@ -22,11 +22,13 @@ use cliq_settings::Environment;
 use serde_json::{Value, json};
 
 use crate::AnyError;
+#[cfg(feature = "http")]
 pub(crate) use builder::Builder;
 pub(crate) use catalog::usable;
 pub use catalog::{MODEL_AGENTS, ModelAgent, Usable};
 use display::Display;
 use meter::Meter;
+#[cfg(feature = "http")]
 pub(crate) use prompt::opening;
 pub(crate) use reply::Reply;
 

@@ -42,7 +42,11 @@ impl ConnectorError {
 
 impl From<CallError> for ConnectorError {
     fn from(error: CallError) -> Self {
-        Self { message: error.message, status: error.status }
+        let mut message = error.message;
+        if message.ends_with("has an address that is not public") {
+            message.push_str(" (a caller of the server chose it; `pull.allow_hosts` names exceptions)");
+        }
+        Self { message, status: error.status }
     }
 }
 

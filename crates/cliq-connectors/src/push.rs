@@ -117,19 +117,18 @@ pub fn push(
 ) -> Result<Map<String, Value>, ConnectorError> {
     let ledger = ledger(cx, publisher.phase)?;
     // All that can be known to fail is found before the first file goes.
-    for target in targets {
-        let place = |error: ConnectorError| error.within(&called(target));
-        Destination::parse(target).map_err(place)?;
-        allowed.open(cx.workspace, target.local()?).map_err(place)?;
-    }
+    let open =
+        |target: &Target| Ok((Destination::parse(target)?, allowed.open(cx.workspace, target.local()?)?));
+    let ready: Vec<(Destination, LocalFile)> = targets
+        .iter()
+        .map(|target| open(target).map_err(|error: ConnectorError| error.within(&called(target))))
+        .collect::<Result<_, _>>()?;
     let mut entries = Map::new();
     let publication = Publication { publisher, by: "push".to_owned(), ledger: &ledger, is_per_run: false };
-    for (index, target) in targets.iter().enumerate() {
-        let place = |error: ConnectorError| error.within(&called(target));
-        let destination = Destination::parse(target).map_err(place)?;
-        let file = allowed.open(cx.workspace, target.local()?).map_err(place)?;
-        let service = service_of(&destination);
-        let entry = publish(cx, &publication, index, service, target, &file).map_err(place)?;
+    for (index, (target, (destination, file))) in targets.iter().zip(&ready).enumerate() {
+        let service = service_of(destination);
+        let entry = publish(cx, &publication, index, service, target, file)
+            .map_err(|error| error.within(&called(target)))?;
         let mut key = target.file.as_ref().and_then(|file| file.file_stem()).unwrap_or("target").to_owned();
         while entries.contains_key(&key) {
             key.push('-');

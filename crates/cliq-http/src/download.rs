@@ -108,7 +108,10 @@ impl Client {
         progress: &(dyn Fn(u64, Option<u64>) + Sync),
     ) -> Result<Option<(HeaderMap, String)>, CallError> {
         let who = request.who();
-        let failed = |error: &io::Error| unwritable(received_dir(), error);
+        let path = received.file.path().to_owned();
+        let failed = |error: &io::Error| {
+            CallError::permanent(format!("cannot write {}: {}", path.display(), plain(error)))
+        };
         // Compressed bodies could not be gone on with, and say nothing of their size.
         let mut asked = request.clone().header("accept-encoding", "identity");
         if let Some(validator) = received.validator.as_ref().filter(|_| received.size > 0) {
@@ -176,8 +179,11 @@ fn validator(headers: &HeaderMap) -> Option<String> {
     etag.or_else(|| text("last-modified")).filter(|_| takes_ranges)
 }
 
-fn received_dir() -> &'static Path {
-    Path::new("the temporary file")
+/// An error of the system without the path that the library adds to it.
+fn plain(error: &io::Error) -> String {
+    error
+        .raw_os_error()
+        .map_or_else(|| error.to_string(), |code| io::Error::from_raw_os_error(code).to_string())
 }
 
 fn unwritable(dir: &Path, error: &io::Error) -> CallError {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::env::{Env, skipped};
+use crate::env::{Env, print_note, skipped};
 use crate::services::{data, phase, project, source, target};
 
 struct Prism {
@@ -27,7 +27,8 @@ impl Prism {
     /// Serves a description. `None` where it, or Prism, is not there.
     fn start(name: &str) -> Option<Self> {
         let Some(dir) = std::env::var_os("CLIQ_OPENAPI").map(PathBuf::from) else {
-            skipped("CLIQ_OPENAPI names no directory of published descriptions");
+            // They are not part of the project: without them nothing is missing.
+            print_note("SKIPPED: CLIQ_OPENAPI names no directory of published descriptions");
             return None;
         };
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/node/node_modules/.bin/prism");

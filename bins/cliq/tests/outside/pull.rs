@@ -276,7 +276,7 @@ fn callers_choose_no_addresses_of_this_network() {
         crate::env::done(&command.env("CLIQ_GUARD_INPUTS", "1").output().unwrap())
     };
     // What team.yml itself names may be private; what an input names may not.
-    run(&env).expect(3).says("source `a`").says("not public");
+    run(&env).expect(3).says("source `a`").says("not public").says("pull.allow_hosts");
     assert_eq!(site.calls(), ["GET /fixed"]);
     env.cliq(["settings", "set", "pull.allow_hosts", "127.0.0.1"]).expect(0);
     run(&env).expect(0);
