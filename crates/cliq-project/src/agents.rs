@@ -8,7 +8,7 @@ use cliq_fs::read_limited;
 use cliq_orchestrator::{AgentCommand, Agents};
 use cliq_protocol::PhaseKind;
 use cliq_settings::{Settings, is_executable};
-use cliq_workflow::{Agent, ValidatedWorkflow};
+use cliq_workflow::{Agent, ValidatedWorkflow, is_connector};
 use serde::Deserialize;
 
 use crate::host::Host;
@@ -72,9 +72,10 @@ impl Project {
 
 fn agents(host: &Host, workflow: Option<&ValidatedWorkflow>, settings: &Settings) -> Agents {
     let mut agents = Agents::new();
-    // Looking for programs takes time: only for agents that the team may need.
+    // Looking for programs and keys takes time: only for agents that the team may need.
     let needed = |name: &&&str| {
-        ModelAgent::find(name).is_none() || workflow.is_none_or(|workflow| may_need(workflow, name))
+        let is_plain = ModelAgent::find(name).is_none() && !is_connector(name);
+        is_plain || workflow.is_none_or(|workflow| may_need(workflow, name))
     };
     for name in cliq_agents::NAMES.iter().filter(needed) {
         agents = match cliq_agents::usable(name, settings, &host.environment) {

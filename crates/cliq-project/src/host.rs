@@ -31,7 +31,7 @@ impl Host {
     pub(crate) fn path(&self) -> Option<String> {
         let own = self.program.parent().filter(|dir| !dir.as_str().is_empty())?;
         let path = self.environment.get("PATH")?;
-        let has_it = std::env::split_paths(path).any(|dir| dir == own.as_std_path());
+        let has_it = path.split(':').any(|dir| dir == own.as_str());
         (!has_it).then(|| format!("{path}:{own}"))
     }
 
