@@ -428,6 +428,9 @@ pub(crate) struct RunArgs {
     /// Go on with the last run: what completed is not run again, what was under way, failed or was stopped starts anew.
     #[arg(long, conflicts_with_all = ["force", "inputs"])]
     pub(crate) resume: bool,
+    /// Publish without asking.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
     /// Run PHASE again, with all phases that depend on it and all that are not complete.
     #[arg(long, value_name = "PHASE", conflicts_with_all = ["force", "inputs"])]
     pub(crate) from: Option<String>,

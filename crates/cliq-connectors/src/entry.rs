@@ -111,6 +111,9 @@ pub struct Target {
     /// Whether a caller chose the address.
     #[serde(default)]
     pub guarded: bool,
+    /// For a target that changes with the time: what does not change. Two targets with the same one are the same entry of team.yml.
+    #[serde(default)]
+    pub identity: Option<String>,
 }
 
 /// Numbers of team.yml arrive as numbers; with a template, as text.
@@ -166,6 +169,12 @@ impl Target {
         let all = [&self.reference, &self.to, &self.url];
         let text = all.into_iter().flatten().map(|text| text.trim()).find(|text| !text.is_empty());
         text.ok_or_else(|| ConnectorError::new("it has no `ref`"))
+    }
+
+    /// The field that [`Self::wanted`] reads.
+    pub(crate) fn place_mut(&mut self) -> Option<&mut String> {
+        let all = [&mut self.reference, &mut self.to, &mut self.url];
+        all.into_iter().flatten().find(|text| !text.trim().is_empty())
     }
 
     /// Its key in the handoff.

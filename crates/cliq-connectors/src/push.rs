@@ -45,8 +45,14 @@ pub struct PushRecord {
     /// What it is called there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The title of a page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// What was to be done where something is there already.
     pub mode: Mode,
+    /// What does not change with the time, of a target that does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
     /// Whether it is there.
     pub state: State,
     /// When that was noted.
@@ -61,7 +67,8 @@ pub struct PushRecord {
 
 impl Record for PushRecord {
     fn key(&self) -> String {
-        format!("{} {} {} {:?} {} {:?}", self.by, self.file, self.to, self.name, self.sha256, self.mode)
+        let Self { by, file, to, name, title, sha256, mode, .. } = self;
+        format!("{by} {file} {to} {name:?} {title:?} {sha256} {mode:?}")
     }
 }
 
@@ -190,6 +197,7 @@ fn is_same(record: &PushRecord, by: &str, target: &Target, file: &LocalFile, cx:
         && record.mode == target.mode()
         && target.wanted().is_ok_and(|to| record.to == crate::web::without_secrets(to))
         && record.name == target.name
+        && record.title == target.title
 }
 
 /// Publishes one target, unless it is there already.
@@ -204,17 +212,17 @@ pub(crate) fn publish(
     let Publication { publisher, by, ledger, is_per_run } = publication;
     let in_this_run = |record: &PushRecord| record.run_id == publisher.run_id;
     // Within a run, names with the time in them stay what they were first.
+    let is_same_at_another_time = |record: &PushRecord| {
+        in_this_run(record)
+            && target.identity.is_some()
+            && record.identity == target.identity
+            && record.index == index
+            && record.by == *by
+            && record.sha256 == file.sha256
+            && record.file == cx.shown(&file.path)
+    };
     let earlier = ledger
-        .find(|record| {
-            in_this_run(record)
-                && record.index == index
-                && record.by == *by
-                && record.sha256 == file.sha256
-                && record.file == cx.shown(&file.path)
-                && record.mode == target.mode()
-                && (target.to.is_some()
-                    || record.to == crate::web::without_secrets(target.wanted().unwrap_or_default()))
-        })
+        .find(is_same_at_another_time)
         .or_else(|| {
             ledger
                 .find(|record| is_same(record, by, target, file, cx) && (!is_per_run || in_this_run(record)))
@@ -227,12 +235,13 @@ pub(crate) fn publish(
     let mut target = target.clone();
     let mut record = match earlier {
         Some(record) => {
-            if target.name.is_some() {
-                target.name.clone_from(&record.name);
-            }
+            target.name.clone_from(&record.name);
+            target.title.clone_from(&record.title);
             // The record has no secrets, so it stands for the address only where that has none.
-            if target.to.as_ref().is_some_and(|to| crate::web::without_secrets(to) == *to) {
-                target.to = Some(record.to.clone());
+            if let Some(place) = target.place_mut()
+                && crate::web::without_secrets(place) == *place
+            {
+                place.clone_from(&record.to);
             }
             record
         }
@@ -245,7 +254,9 @@ pub(crate) fn publish(
             size: file.size,
             to: crate::web::without_secrets(target.wanted().unwrap_or_default()),
             name: target.name.clone(),
+            title: target.title.clone(),
             mode: target.mode(),
+            identity: target.identity.clone(),
             state: State::Begun,
             at: crate::context::now(),
             note: None,

@@ -50,7 +50,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if args.dry_run {
         return dry_run(&project, &plan, args.json);
     }
-    if !args.headless && !args.json && ui::can_ask() && settings.flag("push.confirm") {
+    let may_ask = !args.yes && !args.headless && !args.json && ui::can_ask();
+    if may_ask && settings.flag("push.confirm") {
         confirm_publishing(&project, &plan)?;
     }
     if args.detach {
@@ -217,6 +218,6 @@ fn confirm_publishing(project: &Project, plan: &RunPlan) -> Result<(), Failure> 
     for entry in published {
         ui::line(format!("  {} → {}  {}", entry.file, entry.place, paint(DIM, &entry.by)))?;
     }
-    ui::hint("`cliq settings set push.confirm false` no longer asks");
+    ui::hint("`cliq run --yes` does not ask, and `cliq settings set push.confirm false` never does");
     if ui::confirm("Start it?")? { Ok(()) } else { Err(Failure::refused("nothing was started")) }
 }

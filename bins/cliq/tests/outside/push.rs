@@ -155,27 +155,89 @@ fn killed_at_random_moments_it_publishes_once() {
     }
 }
 
+/// A place where each file goes, with the first answer lost.
+fn forgetful_store() -> (Site, Files) {
+    let files = Files::default();
+    let own = Arc::clone(&files);
+    let site = Site::start(move |asked: &Asked| -> Reply {
+        let mut files = own.lock().unwrap();
+        match (asked.method.as_str(), files.get(&asked.path)) {
+            ("PUT", _) => {
+                let is_first = files.is_empty();
+                files.insert(asked.path.clone(), asked.body.clone());
+                reply(if is_first { 400 } else { 201 }, "text/plain", "")
+            }
+            (_, Some(bytes)) => reply(200, "text/plain", bytes.clone()),
+            _ => reply(404, "text/plain", ""),
+        }
+    });
+    (site, files)
+}
+
+#[test]
+fn a_name_with_the_time_stays_what_it_was_first() {
+    let (site, files) = forgetful_store();
+    let env = Env::new(&team(&target("a.md", &format!("{}/$(timestamp)/a.md", site.base), "")), &[]);
+    env.write("a.md", "text");
+    env.cliq(["run", "--headless"]).expect(3);
+    env.cliq(["run", "--headless", "--resume"]).expect(0);
+    assert_eq!(files.lock().unwrap().len(), 1, "{:?}", site.calls());
+}
+
+#[test]
+fn a_target_that_was_mended_is_another_one() {
+    for (before, after) in [("/old/a.md", "/new/a.md"), ("/old-$(timestamp)/a.md", "/new/$(timestamp)/a.md")] {
+        let (site, files) = forgetful_store();
+        let env = Env::new(&team(&target("a.md", &format!("{}{before}", site.base), "")), &[]);
+        env.write("a.md", "text");
+        env.cliq(["run", "--headless"]).expect(3);
+        let text = env.read(".cliq/team.yml").replace(before, after);
+        env.write(".cliq/team.yml", &text);
+        env.cliq(["run", "--headless", "--resume"]).expect(0);
+        let places: Vec<String> = files.lock().unwrap().keys().cloned().collect();
+        assert!(places.iter().any(|place| place.starts_with("/new/")), "{places:?}");
+    }
+}
+
+/// Runs cliq where it has a terminal. The answer comes a second later.
+fn in_terminal(env: &Env, answer: &str, args: &str) -> crate::env::Done {
+    let inherited = env.command(["run"]);
+    let mut command = std::process::Command::new("sh");
+    let cliq = env!("CARGO_BIN_EXE_cliq");
+    command
+        .args(["-c", &format!("sleep 1; echo {answer} | script -qec '{cliq} {args}' /dev/null")])
+        .current_dir(env.work())
+        .env_clear()
+        .envs(inherited.get_envs().filter_map(|(key, value)| Some((key, value?))))
+        .env("PATH", std::env::var_os("PATH").unwrap());
+    crate::env::done(&command.output().unwrap())
+}
+
+#[test]
+fn a_run_in_the_background_asks_before_it_leaves() {
+    if !crate::env::has_program("tmux") {
+        return;
+    }
+    let (site, _) = store();
+    let env = Env::new(&team(&target("report.md", &format!("{}/a.md", site.base), "")), &[]);
+    env.write("report.md", "text");
+    in_terminal(&env, "n", "run --detach").expect(4).says("this team publishes");
+    assert_eq!(site.count("PUT"), 0);
+    in_terminal(&env, "y", "run --detach").expect(0);
+    env.wait_for("the run", || env.exists(".cliq/signals/_pipeline_status"));
+    assert_eq!(env.read(".cliq/signals/_pipeline_status").trim(), "COMPLETED");
+    assert_eq!(site.count("PUT"), 1);
+    env.write("report.md", "more");
+    let done = in_terminal(&env, "n", "run --force --launcher process --yes").expect(3);
+    assert!(!done.stdout.contains("Start it?"), "{}", done.stdout);
+}
+
 #[test]
 fn a_person_is_asked_before_a_team_that_publishes() {
     let (site, _) = store();
     let env = Env::new(&team(&target("report.md", &format!("{}/a.md", site.base), "")), &[]);
     env.write("report.md", "text");
-    let cliq = env!("CARGO_BIN_EXE_cliq");
-    let run = |answer: &str, more: &str| {
-        // `script` gives the program a terminal.
-        let inherited = env.command(["run"]);
-        let mut command = std::process::Command::new("sh");
-        command.args([
-            "-c",
-            &format!("sleep 1; echo {answer} | script -qec '{cliq} run --launcher process {more}' /dev/null"),
-        ]);
-        command
-            .current_dir(env.work())
-            .env_clear()
-            .envs(inherited.get_envs().filter_map(|(key, value)| Some((key, value?))));
-        command.env("PATH", std::env::var_os("PATH").unwrap());
-        crate::env::done(&command.output().unwrap())
-    };
+    let run = |answer: &str, more: &str| in_terminal(&env, answer, &format!("run --launcher process {more}"));
     run("n", "").expect(4).says("this team publishes").says("/a.md").says("nothing was started");
     assert_eq!(site.count("PUT"), 0);
     run("y", "").expect(0);

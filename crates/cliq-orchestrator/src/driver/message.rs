@@ -7,10 +7,11 @@ use cliq_fs::{CliqDir, FsError, IoContext, read_if_exists, write_atomic};
 use cliq_gate::Gate;
 use cliq_protocol::{
     AgentMessage, Budget, Dispatch, GateDispatch, Incoming, Object, Outcome, Outgoing, PhaseDispatch,
-    PhaseInfo, PhaseName, ReviewSpec, TeamDispatch,
+    PhaseInfo, PhaseName, ReviewSpec, TeamDispatch, Timestamp,
 };
 use cliq_workflow::{Command, Phase, PhaseId, ResolveError, Rule, Scope, resolve_text};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::shared::{PhaseValues, Shared, unresolved};
 
@@ -126,9 +127,11 @@ pub(super) fn unresolved_input(shared: &Shared, phase: &Phase) -> Option<String>
         .or_else(|| entries(shared, phase, &phase.targets).err())
 }
 
-/// Sources or targets with their templates replaced.
+/// Sources or targets with their templates replaced. An entry that changes with the time gets an `identity`, which does not: so
+/// that an agent that starts anew knows it again.
 fn entries(shared: &Shared, phase: &Phase, entries: &[Value]) -> Result<Vec<Value>, String> {
     let values = shared.values(phase);
+    let at_no_time = shared.values_at(phase, Timestamp::from_unix_millis(0));
     let resolve = |entry: &Value| {
         let mut resolved = entry.clone();
         let name = || {
@@ -136,7 +139,15 @@ fn entries(shared: &Shared, phase: &Phase, entries: &[Value]) -> Result<Vec<Valu
         };
         resolve_all(&mut resolved, &values)
             .map_err(|error| format!("entry `{}`: {}", name(), unresolved(&error)))?;
-        if shared.plan.guards_inputs && resolved != *entry {
+        if resolved == *entry {
+            return Ok(resolved);
+        }
+        let mut timeless = entry.clone();
+        if resolve_all(&mut timeless, &at_no_time).is_ok() && timeless != resolved {
+            let name = timeless.to_string();
+            resolved["identity"] = Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).to_string().into();
+        }
+        if shared.plan.guards_inputs {
             resolved["guarded"] = true.into();
         }
         Ok(resolved)

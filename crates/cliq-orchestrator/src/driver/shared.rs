@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, read_handoff};
-use cliq_protocol::{PhaseName, Usage};
+use cliq_protocol::{PhaseName, Timestamp, Usage};
 use cliq_workflow::{Phase, ResolveError, ValidatedWorkflow, Values};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
@@ -117,7 +117,12 @@ impl Shared {
     }
 
     pub(super) fn values<'a>(&'a self, phase: &'a Phase) -> PhaseValues<'a> {
-        PhaseValues { shared: self, phase, now: cliq_fs::now() }
+        self.values_at(phase, cliq_fs::now())
+    }
+
+    /// The values that templates have at a time.
+    pub(super) fn values_at<'a>(&'a self, phase: &'a Phase, now: Timestamp) -> PhaseValues<'a> {
+        PhaseValues { shared: self, phase, now }
     }
 }
 
@@ -125,7 +130,7 @@ impl Shared {
 pub(super) struct PhaseValues<'a> {
     shared: &'a Shared,
     phase: &'a Phase,
-    now: cliq_protocol::Timestamp,
+    now: Timestamp,
 }
 
 impl Values for PhaseValues<'_> {
