@@ -1,5 +1,6 @@
 //! The command line.
 
+mod lazy;
 mod outside;
 mod review;
 mod server;
@@ -8,6 +9,7 @@ use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cliq_project::LauncherKind;
 
+pub(crate) use lazy::Lazy;
 pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolCommand, ToolName};
 pub(crate) use review::{AnswerArgs, ReviewCommand, ReviewIdArg};
 pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, TokenCommand};
@@ -85,7 +87,7 @@ pub(crate) enum Command {
     },
     /// Tools for commands of phases.
     #[command(subcommand)]
-    Tool(ToolCommand),
+    Tool(Lazy<ToolCommand>),
     /// Sign in to a service as a person.
     Auth {
         /// The service.
@@ -108,28 +110,28 @@ pub(crate) enum Command {
     },
     /// Work with teams.
     #[command(subcommand)]
-    Team(TeamCommand),
+    Team(Lazy<TeamCommand>),
     /// Work with agents.
     #[command(subcommand)]
-    Agent(AgentCommand),
+    Agent(Lazy<AgentCommand>),
     /// Read and change settings.
     #[command(subcommand)]
-    Settings(SettingsCommand),
+    Settings(Lazy<SettingsCommand>),
     /// Emit signals, and see what became of them.
     #[command(subcommand)]
-    Signal(SignalCommand),
+    Signal(Lazy<SignalCommand>),
     /// Work with plans, which outlive a run.
     #[command(subcommand)]
-    Plan(PlanCommand),
+    Plan(Lazy<PlanCommand>),
     /// The daemon that drives plans.
     #[command(subcommand)]
-    Daemon(DaemonCommand),
+    Daemon(Lazy<DaemonCommand>),
     /// The server: runs over HTTP, a dashboard.
     #[command(subcommand)]
-    Server(ServerCommand),
+    Server(Lazy<ServerCommand>),
     /// Answer reviews: what waits for a person.
     #[command(subcommand)]
-    Review(ReviewCommand),
+    Review(Lazy<ReviewCommand>),
     /// Serve signals, plans and runs to agents, as an MCP server on standard input and output.
     #[cfg(feature = "mcp")]
     Mcp,

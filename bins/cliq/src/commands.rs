@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use cliq_project::{Project, Settings};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Lazy};
 use crate::failure::Failure;
 
 /// The address of the server that runs on this machine, where one does.
@@ -58,9 +58,12 @@ fn settings_here() -> Result<Settings, Failure> {
 /// Carries out a command.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
-    let is_server = matches!(cli.command, Command::Server(crate::args::ServerCommand::Run { .. }));
+    let is_server = matches!(cli.command, Command::Server(Lazy(crate::args::ServerCommand::Run { .. })));
     let can_export = is_server
-        || matches!(cli.command, Command::Run(_) | Command::Daemon(crate::args::DaemonCommand::Run { .. }));
+        || matches!(
+            cli.command,
+            Command::Run(_) | Command::Daemon(Lazy(crate::args::DaemonCommand::Run { .. }))
+        );
     // The log of a server is its standard error.
     let verbosity = if is_server { cli.verbose.max(1) } else { cli.verbose };
     let options = cliq_telemetry::Options::of(variable, verbosity, can_export);
@@ -78,20 +81,20 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Logs { phase, follow } => logs::run(phase.as_deref(), follow),
         Command::Explain { run, json } => explain::run(run.as_deref(), json),
         Command::Attach { phase } => attach::run(phase.as_deref()),
-        Command::Settings(command) => settings::run(&command),
+        Command::Settings(Lazy(command)) => settings::run(&command),
         Command::Cancel => cancel::run(),
         Command::Clean => clean::run(),
         Command::Doctor { json, command } => doctor::run(json, command.as_ref()),
-        Command::Tool(command) => tool::run(&command),
+        Command::Tool(Lazy(command)) => tool::run(&command),
         Command::Auth { service } => auth::run(service),
         Command::Demo { dir, plan, review, pull } => demo::run(dir, plan, review, pull),
-        Command::Team(command) => team::run(command),
-        Command::Agent(command) => agent::run(command),
-        Command::Signal(command) => signal::run(&command),
-        Command::Plan(command) => plan::run(&command),
-        Command::Daemon(command) => daemon::run(&command),
-        Command::Server(command) => server::run(&command),
-        Command::Review(command) => review::run(&command),
+        Command::Team(Lazy(command)) => team::run(command),
+        Command::Agent(Lazy(command)) => agent::run(command),
+        Command::Signal(Lazy(command)) => signal::run(&command),
+        Command::Plan(Lazy(command)) => plan::run(&command),
+        Command::Daemon(Lazy(command)) => daemon::run(&command),
+        Command::Server(Lazy(command)) => server::run(&command),
+        Command::Review(Lazy(command)) => review::run(&command),
         #[cfg(feature = "mcp")]
         Command::Mcp => mcp::run(),
         Command::Markers(args) => markers::run(&args),

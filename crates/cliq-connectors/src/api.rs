@@ -58,6 +58,11 @@ impl<'a> Api<'a> {
         let mut url = self.base.clone();
         for part in parts {
             url.push('/');
+            // These would lead up. Encoded twice, they are a name that nothing has.
+            if matches!(*part, "." | "..") {
+                url.push_str(&"%252E".repeat(part.len()));
+                continue;
+            }
             url.extend(
                 url::form_urlencoded::byte_serialize(part.as_bytes()).map(|text| text.replace('+', "%20")),
             );

@@ -146,7 +146,7 @@ impl CodeHost {
             (HostKind::GitHub, _) => (&["user"], "/login"),
             (HostKind::GitLab, _) => (&["user"], "/username"),
             (HostKind::Bitbucket, true) => (&["user"], "/display_name"),
-            // It names nobody: that it lists projects shows that it takes the token.
+            // It does not say whose token it is. A list of projects shows that it takes it.
             (HostKind::Bitbucket, false) => {
                 self.calls.get(&self.calls.at(&["projects"], &[("limit", "1")]))?;
                 return Ok("the holder of the token".to_owned());

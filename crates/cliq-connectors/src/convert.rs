@@ -31,7 +31,7 @@ pub enum Document {
     Pdf,
 }
 
-/// What the child is told before the document.
+/// The line that the child reads before the document.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     kind: Document,

@@ -35,7 +35,7 @@ pub(crate) fn request_of(
     }
     let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes())
         .map_err(|_| ConnectorError::new(format!("`method` is {method:?}, which is none of HTTP")))?;
-    // Tried again after 429, 500 and 503 whatever the method is (UPSTREAM 5.2).
+    // Every method is tried again after 429, 500 and 503 (UPSTREAM 5.2).
     let mut request = Request::new(method, url).repeat(Repeat::Safe);
     if let Some(password) = parsed.password() {
         request = request.secret(password);
@@ -79,8 +79,9 @@ impl Service for Curl {
             url: Some(without_secrets(&download.url)),
             ..Entry::default()
         };
+        let status = download.status;
         download.keep(file.as_std_path()).map_err(|error| file_error("write", file, &error))?;
-        Ok(entry.with("status", 200))
+        Ok(entry.with("status", status))
     }
 
     fn publish(

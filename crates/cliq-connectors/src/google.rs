@@ -76,6 +76,22 @@ fn export_of(mime_type: &str, format: Format) -> Option<(&'static str, &'static 
     })
 }
 
+/// Whether a text can be the id of a file: ids become a part of addresses and queries.
+pub(crate) fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+/// The id that is `text`, a part of what a person wrote.
+pub(crate) fn id(text: &str, whole: &str) -> Result<String, ConnectorError> {
+    let id = text.trim_matches('/');
+    if is_id(id) {
+        return Ok(id.to_owned());
+    }
+    Err(ConnectorError::new(format!(
+        "{whole:?} has no id: it is what follows /folders/ or /d/ in the address of the page"
+    )))
+}
+
 fn base(cx: &Context<'_>) -> String {
     cx.setting("gdrive.base_url").unwrap_or_else(|| API.to_owned()).trim_end_matches('/').to_owned()
 }
@@ -272,8 +288,8 @@ impl Service for Drive {
     fn fetch(&self, cx: &Context<'_>, source: &Source, file: &Utf8Path) -> Result<Entry, ConnectorError> {
         let wanted = source.wanted()?;
         let entry = Entry { reference: wanted.to_owned(), file: cx.shown(file), ..Entry::default() };
-        if let Some(id) = wanted.strip_prefix("folder/") {
-            let files: Vec<Value> = children(cx, id, cx.bounds.files)?
+        if let Some(folder) = wanted.strip_prefix("folder/") {
+            let files: Vec<Value> = children(cx, &id(folder, wanted)?, cx.bounds.files)?
                 .iter()
                 .map(|file| {
                     let size = file.size.as_ref().and_then(|size| size.parse::<u64>().ok());
@@ -287,8 +303,8 @@ impl Service for Drive {
                 Entry { size: text.len() as u64, content_type: Some("application/json".to_owned()), ..entry };
             return Ok(entry.with("count", files.len()));
         }
-        let id = wanted.strip_prefix("gdrive://").unwrap_or(wanted);
-        let found = metadata(cx, id)?;
+        let id = id(wanted.strip_prefix("gdrive://").unwrap_or(wanted), wanted)?;
+        let found = metadata(cx, &id)?;
         let request = if found.mime_type == DOCUMENT {
             // A connector gives plain text (UPSTREAM 5.2); `pull` gives markdown.
             authorized(
@@ -316,7 +332,7 @@ impl Service for Drive {
         let download = cx
             .client
             .download(&request, dir.as_std_path(), cx.bounds.file, &|done, total| progress.at(done, total));
-        let download = download.map_err(|error| explain(error.into(), id))?;
+        let download = download.map_err(|error| explain(error.into(), &id))?;
         let download =
             download.ok_or_else(|| ConnectorError::new("Google Drive says that nothing changed"))?;
         let entry = Entry {

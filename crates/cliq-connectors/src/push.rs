@@ -146,7 +146,7 @@ pub fn push(
     Ok(entries)
 }
 
-/// What a push phase would do. Calls nobody.
+/// What a push phase would do. Sends nothing.
 ///
 /// # Errors
 /// A target is wrong, or its file may not be published.
@@ -221,12 +221,9 @@ pub(crate) fn publish(
             && record.sha256 == file.sha256
             && record.file == cx.shown(&file.path)
     };
-    let earlier = ledger
-        .find(is_same_at_another_time)
-        .or_else(|| {
-            ledger
-                .find(|record| is_same(record, by, target, file, cx) && (!is_per_run || in_this_run(record)))
-        });
+    let earlier = ledger.find(is_same_at_another_time).or_else(|| {
+        ledger.find(|record| is_same(record, by, target, file, cx) && (!is_per_run || in_this_run(record)))
+    });
     let shown = cx.shown(&file.path);
     if let Some(PushRecord { state: State::Done, entry: Some(entry), .. }) = &earlier {
         (cx.progress)(&format!("{shown}: published before"));

@@ -1,19 +1,19 @@
 //! S3: objects of any server that speaks its protocol. Requests are signed with `rusty-s3`, and sent as all others are.
 
 use std::borrow::Cow;
-use std::io::Write;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_http::ureq::http::Method;
-use cliq_http::{Answer, Client, Repeat, Request, size};
+use cliq_http::{Answer, Client, Repeat, Request};
 use rusty_s3::actions::{CompleteMultipartUploadResponse, CreateMultipartUpload, ListObjectsV2};
 use rusty_s3::{Bucket, Credentials, S3Action, UrlStyle};
 use serde_json::{Value, json};
 
+use crate::append::{append, fetch_before};
 use crate::entry::Mode;
 use crate::error::file_error;
-use crate::files::{content_type, digest, inside};
+use crate::files::{content_type, inside};
 use crate::service::{Intent, Service, in_parallel};
 use crate::{ConnectorError, Context, Entry, LocalFile, Source, Target};
 
@@ -438,51 +438,31 @@ impl Service for S3 {
             }
             (Mode::Append, Some(answer)) => {
                 let before = format!("\"{}\"", etag(answer));
-                let (_part, longer) = append(cx, &access, &location, file, &before)?;
-                intent.note(json!({"sha256": longer.sha256}))?;
-                Ok(entry(access.put(&location.key, &longer, Some(("if-match", &before)))?, longer.size))
+                let request = access.get(&location.key).header("if-match", &before);
+                let there = fetch_before(cx, access.client, &request);
+                let longer = append(there.map_err(|error| exists(error, &location.key))?, file)?;
+                intent.note(json!({"sha256": longer.file.sha256}))?;
+                let etag = access.put(&location.key, &longer.file, Some(("if-match", &before)))?;
+                Ok(entry(etag, longer.file.size))
             }
         }
     }
 
     fn test(&self, cx: &Context<'_>) -> Result<String, ConnectorError> {
-        // Who asks for the list of buckets needs a right that least rights lack: a refusal of that alone shows that the keys are right.
+        // The list of buckets needs a right that few keys have. Servers look at the keys before they look for a bucket: what they say of one
+        // that hardly exists tells whether they took the keys.
         let access = Access::open(cx, "cliq-doctor-test")?;
-        let action = access.bucket.head_bucket(Some(&access.credentials));
-        let request = access.request(Method::HEAD, &action);
+        let mut action = access.bucket.list_objects_v2(Some(&access.credentials));
+        action.with_max_keys(1);
+        let request = access.request(Method::GET, &action);
+        let taken = Ok(format!("{} takes the keys", request.host()));
         match access.client.send(&request) {
-            Ok(_) => Ok(format!("{} answers", request.host())),
-            Err(error) if error.is_not_found() => Ok(format!("{} takes the keys", request.host())),
-            Err(error) if error.status == Some(403) => Ok(format!(
-                "{} answers; whether the keys are right shows with a bucket that they may read",
-                request.host()
-            )),
-            Err(error) => Err(ConnectorError::from(error)),
+            Ok(_) => taken,
+            Err(error) if error.status == Some(404) && error.message.contains("NoSuchBucket") => taken,
+            Err(error) if error.status == Some(403) && error.message.contains("AccessDenied") => taken,
+            Err(error) => Err(ConnectorError::from(error).hint_on_refusal(HINT)),
         }
     }
-}
-
-/// What is there, with the file behind it.
-fn append(
-    cx: &Context<'_>,
-    access: &Access<'_>,
-    location: &Location,
-    file: &LocalFile,
-    etag: &str,
-) -> Result<(tempfile::NamedTempFile, LocalFile), ConnectorError> {
-    let dir = cx.cliq_dir.join("push");
-    std::fs::create_dir_all(&dir).map_err(|error| file_error("make", &dir, &error))?;
-    let request = access.get(&location.key).header("if-match", etag);
-    let download = access.client.download(&request, dir.as_std_path(), cx.bounds.file, &|_, _| {});
-    let download = download.map_err(|error| exists(error.into(), &location.key))?;
-    let download = download.ok_or_else(|| ConnectorError::new("the server says that nothing changed"))?;
-    crate::append::append_file(download.file, file)
-        .and_then(|(mut part, path)| {
-            part.flush().map_err(|error| file_error("write", &path, &error))?;
-            let (sha256, size) = digest(&path)?;
-            Ok((part, LocalFile { path, size, sha256 }))
-        })
-        .map_err(|error| error.within(&format!("appending {}", size(file.size))))
 }
 
 #[cfg(test)]

@@ -9,10 +9,10 @@ use cliq_http::ureq::http::Method;
 use cliq_http::{Page, Repeat, Request};
 use serde_json::{Value, json};
 
-use crate::append::append_file;
+use crate::append::{append, fetch_before};
 use crate::entry::Mode;
 use crate::error::file_error;
-use crate::files::{digest, inside};
+use crate::files::inside;
 use crate::pull::{Place, Pulled, Validators, folder_of};
 use crate::service::{Intent, Service, in_parallel};
 use crate::web::{self, Wanted};
@@ -289,14 +289,7 @@ impl Service for SharePoint {
             };
             described(entry, item).with("id", item["id"].clone())
         };
-        let bytes_of = |item: &Value| {
-            let dir = cx.cliq_dir.join("push");
-            std::fs::create_dir_all(&dir).map_err(|error| file_error("make", &dir, &error))?;
-            let download =
-                cx.client.download(&content(cx, item)?, dir.as_std_path(), cx.bounds.file, &|_, _| {});
-            let download = download.map_err(|error| explain(error.into()))?;
-            download.ok_or_else(|| ConnectorError::new("SharePoint says that nothing changed"))
-        };
+        let bytes_of = |item: &Value| fetch_before(cx, &cx.client, &content(cx, item)?).map_err(explain);
         if let (Some(item), Some(expected)) = (&there, intent.earlier("sha256")) {
             let download = bytes_of(item)?;
             if download.sha256 == expected {
@@ -309,12 +302,11 @@ impl Service for SharePoint {
             ))),
             (Mode::Append, Some(item)) => {
                 let before = bytes_of(&item)?;
-                let (_part, path_of_longer) = append_file(before.file, file)?;
-                let (sha256, size) = digest(&path_of_longer)?;
-                intent.note(json!({"sha256": sha256}))?;
-                let longer = LocalFile { path: path_of_longer, size, sha256 };
+                let longer = append(before, file)?;
+                intent.note(json!({"sha256": longer.file.sha256}))?;
                 let etag = item["eTag"].as_str();
-                Ok(entry(&upload(cx, &path, &longer, file.content_type(), "replace", etag)?, size))
+                let made = upload(cx, &path, &longer.file, file.content_type(), "replace", etag)?;
+                Ok(entry(&made, longer.file.size))
             }
             (mode, _) => {
                 intent.note(json!({"sha256": file.sha256}))?;

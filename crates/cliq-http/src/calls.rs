@@ -64,18 +64,6 @@ impl Answer {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
-
-    /// The address of the next page, as the header `Link` gives it (RFC 8288).
-    #[must_use]
-    pub fn next_link(&self) -> Option<String> {
-        let link = self.headers.get_all("link").iter().filter_map(|value| value.to_str().ok());
-        let next = link.flat_map(|value| value.split(',')).find_map(|part| {
-            let (address, parameters) = part.split_once(';')?;
-            let is_next = parameters.split(';').any(|p| matches!(p.trim(), "rel=\"next\"" | "rel=next"));
-            is_next.then(|| address.trim().trim_start_matches('<').trim_end_matches('>').to_owned())
-        })?;
-        Some(url::Url::parse(&self.url).ok()?.join(&next).ok()?.into())
-    }
 }
 
 type Notice = dyn Fn(&str) + Send + Sync;
@@ -177,7 +165,8 @@ impl Client {
             }
             call().map_err(|mut error| {
                 error.message = request.redact(&error.message);
-                if request.repeat == Repeat::Refused && !error.was_refused {
+                // 409 is an answer to what was asked: the same again gets the same (SPEC section 20).
+                if error.status == Some(409) || (request.repeat == Repeat::Refused && !error.was_refused) {
                     error.is_transient = false;
                 }
                 if self.is_cancelled() {

@@ -26,10 +26,19 @@ pub struct Download {
     pub sha256: String,
     /// Its type, as the server says.
     pub content_type: Option<String>,
+    /// The status.
+    pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
     /// Where it came from, after redirects.
     pub url: String,
+}
+
+/// What an answer says beside its body.
+struct Head {
+    status: StatusCode,
+    headers: HeaderMap,
+    url: String,
 }
 
 impl Download {
@@ -93,11 +102,19 @@ impl Client {
         let file = part_file(dir).map_err(|error| unwritable(dir, &error))?;
         let mut received = Received { file, digest: Sha256::new(), size: 0, validator: None };
         let head = self.tries(request, || self.receive(request, &mut received, limit, progress))?;
-        let Some((headers, url)) = head else { return Ok(None) };
+        let Some(Head { status, headers, url }) = head else { return Ok(None) };
         let content_type =
             headers.get("content-type").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let sha256 = hex(&received.digest.finalize());
-        Ok(Some(Download { file: received.file, size: received.size, sha256, content_type, headers, url }))
+        Ok(Some(Download {
+            file: received.file,
+            size: received.size,
+            sha256,
+            content_type,
+            status: status.as_u16(),
+            headers,
+            url,
+        }))
     }
 
     fn receive(
@@ -106,7 +123,7 @@ impl Client {
         received: &mut Received,
         limit: u64,
         progress: &(dyn Fn(u64, Option<u64>) + Sync),
-    ) -> Result<Option<(HeaderMap, String)>, CallError> {
+    ) -> Result<Option<Head>, CallError> {
         let who = request.who();
         let path = received.file.path().to_owned();
         let failed = |error: &io::Error| {
@@ -114,7 +131,9 @@ impl Client {
         };
         // Compressed bodies could not be gone on with, and say nothing of their size.
         let mut asked = request.clone().header("accept-encoding", "identity");
-        if let Some(validator) = received.validator.as_ref().filter(|_| received.size > 0) {
+        // A part that the caller wants is a whole of its own.
+        let wants_part = request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("range"));
+        if let Some(validator) = received.validator.as_ref().filter(|_| received.size > 0 && !wants_part) {
             asked = asked.header("range", format!("bytes={}-", received.size)).header("if-range", validator);
         }
         let response = self.open(&asked)?;
@@ -127,13 +146,18 @@ impl Client {
         }
         let headers = response.headers().clone();
         check_encoding(request, &headers)?;
-        let goes_on = status == StatusCode::PARTIAL_CONTENT
-            && headers
-                .get("content-range")
-                .and_then(|value| value.to_str().ok())
-                .is_some_and(|range| range.starts_with(&format!("bytes {}-", received.size)));
-        if !goes_on {
+        let is_rest = headers
+            .get("content-range")
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|range| range.starts_with(&format!("bytes {}-", received.size)));
+        let goes_on = status == StatusCode::PARTIAL_CONTENT && !wants_part;
+        if !goes_on || !is_rest {
+            let was_begun = received.size > 0;
             received.begin_again().map_err(|error| failed(&error))?;
+            if goes_on {
+                let message = format!("{who} sent another part of the file than was asked for");
+                return Err(CallError::new(message, was_begun));
+            }
         }
         let is_compressed = headers.contains_key("content-encoding");
         received.validator = validator(&headers).filter(|_| !is_compressed);
@@ -167,7 +191,9 @@ impl Client {
             let error = io::Error::other(format!("{} of {total} bytes came", received.size));
             return Err(CallError::broken(&who, &error));
         }
-        Ok(Some((headers, url)))
+        // The rest of what began with 200.
+        let status = if goes_on { StatusCode::OK } else { status };
+        Ok(Some(Head { status, headers, url }))
     }
 }
 

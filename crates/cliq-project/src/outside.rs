@@ -50,7 +50,7 @@ pub struct OutsideEntry {
 }
 
 impl Project {
-    /// All that a run of this plan would fetch and publish, in the order of its phases. Calls nobody.
+    /// All that a run of this plan would fetch and publish, in the order of its phases. Sends nothing.
     ///
     /// # Errors
     /// The settings, or the team of a team phase, cannot be read.

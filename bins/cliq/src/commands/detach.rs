@@ -64,8 +64,9 @@ fn last_beginning(dir: &CliqDir) -> Option<Timestamp> {
 }
 
 fn command(me: &str, dir: &CliqDir, args: &RunArgs) -> Vec<String> {
-    let mut command =
-        [me, "-C", dir.workspace().as_str(), "run", "--launcher", "tmux", "--yes"].map(str::to_owned).to_vec();
+    let mut command = [me, "-C", dir.workspace().as_str(), "run", "--launcher", "tmux", "--yes"]
+        .map(str::to_owned)
+        .to_vec();
     match (&args.from, args.resume) {
         (Some(from), _) => command.extend(["--from".to_owned(), from.clone()]),
         (None, true) => command.push("--resume".to_owned()),

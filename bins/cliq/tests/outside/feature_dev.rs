@@ -128,7 +128,7 @@ fn several_repositories_and_a_conflict() {
     repository(&env, "one", "one");
     repository(&env, "two", "two");
     prepare(&env);
-    // Somebody else adds a file of the same name to the default branch of one, while the team works.
+    // Another developer adds a file of the same name to the default branch of one, while the team works.
     let seed = "cd ../two-seed && echo 'exports.sum = null;' > sum.js && git add -A && git commit -qm theirs";
     assert!(Command::new("sh").args(["-c", seed]).current_dir(env.work()).status().unwrap().success());
     let agent = AGENT.replace(

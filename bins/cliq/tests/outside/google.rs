@@ -64,7 +64,7 @@ fn query(asked: &Asked, key: &str) -> Option<String> {
     url.query_pairs().find(|(own, _)| own == key).map(|(_, value)| value.into_owned())
 }
 
-/// Drive with these files. `{base}/token` gives tokens to whoever signs with the key of the account.
+/// Drive with these files. `{base}/token` gives tokens for requests that are signed with the account's key.
 fn drive(files: Vec<File>) -> (Site, Files) {
     let files: Files = Arc::new(Mutex::new(files));
     let own = Arc::clone(&files);

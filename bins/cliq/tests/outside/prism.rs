@@ -41,14 +41,20 @@ impl Prism {
         let mut text: serde_json::Value =
             serde_json::from_slice(&std::fs::read(&description).unwrap()).unwrap();
         if name == "confluence" {
+            // Of the two forms of a page's body, none can be exactly one: the description does not say which fields are required.
+            for request in ["PageCreateRequest", "PageUpdateRequest"] {
+                let place = "/content/application~1json/schema/properties/body";
+                let body = text.pointer_mut(&format!("/components/requestBodies/{request}{place}")).unwrap();
+                let forms = body.as_object_mut().unwrap().remove("oneOf").unwrap();
+                body["anyOf"] = forms;
+            }
             let paths = text["paths"].as_object().unwrap().clone();
             let paths =
                 paths.into_iter().map(|(path, value)| (format!("/wiki/api/v2{path}"), value)).collect();
             text["paths"] = serde_json::Value::Object(paths);
         }
         let copy = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
-        // Of Confluence's two forms of a body, no body can be exactly one: the description does not say which fields are required.
-        std::fs::write(copy.path(), text.to_string().replace("\"oneOf\"", "\"anyOf\"")).unwrap();
+        std::fs::write(copy.path(), text.to_string()).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let server = Command::new(program)
             .args(["mock", "--host", "127.0.0.1", "--port", &port.to_string()])

@@ -186,7 +186,8 @@ fn a_name_with_the_time_stays_what_it_was_first() {
 
 #[test]
 fn a_target_that_was_mended_is_another_one() {
-    for (before, after) in [("/old/a.md", "/new/a.md"), ("/old-$(timestamp)/a.md", "/new/$(timestamp)/a.md")] {
+    for (before, after) in [("/old/a.md", "/new/a.md"), ("/old-$(timestamp)/a.md", "/new/$(timestamp)/a.md")]
+    {
         let (site, files) = forgetful_store();
         let env = Env::new(&team(&target("a.md", &format!("{}{before}", site.base), "")), &[]);
         env.write("a.md", "text");

@@ -109,8 +109,9 @@ fn assertion(file: &KeyFile, path: &Utf8Path) -> Result<Request, ConnectorError>
 fn refresh(cx: &Context<'_>, file: &KeyFile, path: &Utf8Path) -> Result<Request, ConnectorError> {
     let client = oauth_client(file, path)?;
     let grant_file = grant_file(cx)?;
-    let text = cliq_fs::read_text(&grant_file, 1 << 20)
-        .map_err(|_| ConnectorError::new("nobody has signed in to Google yet: `cliq auth gdrive` does it"))?;
+    let text = cliq_fs::read_text(&grant_file, 1 << 20).map_err(|_| {
+        ConnectorError::new("you have not signed in to Google yet: `cliq auth gdrive` does it")
+    })?;
     let grant: Grant = serde_json::from_str(&text).map_err(|_| {
         ConnectorError::new(format!("{grant_file} cannot be read: `cliq auth gdrive` makes it anew"))
     })?;

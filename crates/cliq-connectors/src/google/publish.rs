@@ -4,11 +4,9 @@ use cliq_http::ureq::http::Method;
 use cliq_http::{Repeat, Request};
 use serde_json::{Value, json};
 
-use super::{DOCUMENT, File, at, authorized, base, explain, file_of, metadata};
-use crate::append::append_file;
+use super::{DOCUMENT, File, at, authorized, base, explain, file_of, id, metadata};
+use crate::append::{append, fetch_before};
 use crate::entry::Mode;
-use crate::error::file_error;
-use crate::files::digest;
 use crate::service::Intent;
 use crate::{ConnectorError, Context, Entry, LocalFile, Target};
 
@@ -20,10 +18,14 @@ pub(super) fn publish(
 ) -> Result<Entry, ConnectorError> {
     let wanted = target.wanted()?;
     let published = match wanted.strip_prefix("gdoc://") {
-        Some(id) => to_document(cx, id.trim_matches('/'), target, file, intent)?,
+        Some(rest) => match rest.strip_prefix("folder/") {
+            Some(folder) => new_document(cx, &id(folder, wanted)?, target, file, intent)?,
+            None => to_document(cx, &id(rest, wanted)?, target, file, intent)?,
+        },
         None => {
-            let folder = wanted.strip_prefix("gdrive://").unwrap_or(wanted).trim_matches('/');
-            to_folder(cx, folder.strip_prefix("folder/").unwrap_or(folder), target, file, intent)?
+            let folder = wanted.strip_prefix("gdrive://").unwrap_or(wanted);
+            let folder = id(folder.strip_prefix("folder/").unwrap_or(folder), wanted)?;
+            to_folder(cx, &folder, target, file, intent)?
         }
     };
     let entry = Entry {
@@ -87,33 +89,61 @@ fn to_folder(
             )
         }
         (Mode::Append, Some(there)) => {
-            let dir = cx.cliq_dir.join("push");
-            std::fs::create_dir_all(&dir).map_err(|error| file_error("make", &dir, &error))?;
             let get = authorized(
                 cx,
                 Request::get(at(cx, &format!("/drive/v3/files/{}", there.id), &[("alt", "media")])),
             )?;
-            let before = cx.client.download(&get, dir.as_std_path(), cx.bounds.file, &|_, _| {});
-            let before = before.map_err(|error| explain(error.into(), &there.id))?;
-            let before =
-                before.ok_or_else(|| ConnectorError::new("Google Drive says that nothing changed"))?;
-            let (_part, path) = append_file(before.file, file)?;
-            let (sha256, size) = digest(&path)?;
-            intent.note(json!({"id": there.id, "sha256": sha256}))?;
-            let longer = LocalFile { path, size, sha256 };
+            let before = fetch_before(cx, &cx.client, &get).map_err(|error| explain(error, &there.id))?;
+            let longer = append(before, file)?;
+            intent.note(json!({"id": there.id, "sha256": longer.file.sha256}))?;
             upload(
                 cx,
                 Method::PATCH,
                 &format!("/upload/drive/v3/files/{}", there.id),
                 &json!({}),
-                &longer,
+                &longer.file,
                 file.content_type(),
             )
         }
     }
 }
 
-/// A text as a document: `folder/ID` makes one, an id alone is that of a document that is there.
+/// What a document bears of the file that it was made of: documents have no digest.
+fn mark(file: &LocalFile) -> Value {
+    json!({"cliqSha256": file.sha256})
+}
+
+/// A text as a document of a folder, by its name.
+fn new_document(
+    cx: &Context<'_>,
+    folder: &str,
+    target: &Target,
+    file: &LocalFile,
+    intent: &mut Intent<'_>,
+) -> Result<File, ConnectorError> {
+    let name = name_of(target, file);
+    if intent.earlier.is_some() {
+        let is_marked = format!("appProperties has {{ key='cliqSha256' and value='{}' }}", file.sha256);
+        if let Some(there) = find(cx, folder, &format!("{is_marked} and name = '{}'", quoted(name)))? {
+            return Ok(there);
+        }
+    }
+    let there = find(cx, folder, &format!("name = '{}' and mimeType = '{DOCUMENT}'", quoted(name)))?;
+    match (target.mode(), there) {
+        (Mode::Create, Some(_)) => Err(ConnectorError::new(format!(
+            "the folder has a document `{name}` already: `mode: replace` replaces it"
+        ))),
+        (_, None) => {
+            intent.note(json!({"sha256": file.sha256}))?;
+            let about =
+                json!({"name": name, "mimeType": DOCUMENT, "parents": [folder], "appProperties": mark(file)});
+            upload(cx, Method::POST, "/upload/drive/v3/files", &about, file, file.content_type())
+        }
+        (_, Some(there)) => to_document(cx, &there.id, target, file, intent),
+    }
+}
+
+/// A text to a document that is there.
 fn to_document(
     cx: &Context<'_>,
     id: &str,
@@ -121,29 +151,6 @@ fn to_document(
     file: &LocalFile,
     intent: &mut Intent<'_>,
 ) -> Result<File, ConnectorError> {
-    let name = name_of(target, file);
-    // Documents have no digest: they bear the file's as a property.
-    let mark = json!({"cliqSha256": file.sha256});
-    let is_marked = format!("appProperties has {{ key='cliqSha256' and value='{}' }}", file.sha256);
-    if let Some(folder) = id.strip_prefix("folder/") {
-        if intent.earlier.is_some()
-            && let Some(there) = find(cx, folder, &format!("{is_marked} and name = '{}'", quoted(name)))?
-        {
-            return Ok(there);
-        }
-        let there = find(cx, folder, &format!("name = '{}' and mimeType = '{DOCUMENT}'", quoted(name)))?;
-        let about = json!({"name": name, "mimeType": DOCUMENT, "parents": [folder], "appProperties": mark});
-        return match (target.mode(), there) {
-            (Mode::Create, Some(_)) => Err(ConnectorError::new(format!(
-                "the folder has a document `{name}` already: `mode: replace` replaces it"
-            ))),
-            (_, None) => {
-                intent.note(json!({"sha256": file.sha256}))?;
-                upload(cx, Method::POST, "/upload/drive/v3/files", &about, file, file.content_type())
-            }
-            (_, Some(there)) => to_document(cx, &there.id, target, file, intent),
-        };
-    }
     let there = metadata(cx, id)?;
     if there.mime_type != DOCUMENT {
         return Err(ConnectorError::new(format!(
@@ -157,7 +164,7 @@ fn to_document(
         )),
         Mode::Replace => {
             intent.note(json!({"sha256": file.sha256}))?;
-            let about = json!({"appProperties": mark});
+            let about = json!({"appProperties": mark(file)});
             upload(
                 cx,
                 Method::PATCH,

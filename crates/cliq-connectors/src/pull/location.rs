@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::{ConnectorError, s3};
+use crate::{ConnectorError, google, s3};
 
 /// Where a source is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,10 +37,10 @@ impl Location {
             return s3::Location::parse(text).map(Self::S3);
         }
         if let Some(rest) = text.strip_prefix("gdrive://") {
-            return id(rest.trim_matches('/'), text).map(Self::DriveFolder);
+            return google::id(rest, text).map(Self::DriveFolder);
         }
         if let Some(rest) = text.strip_prefix("gdoc://") {
-            return id(rest.trim_matches('/'), text).map(Self::GoogleDoc);
+            return google::id(rest, text).map(Self::GoogleDoc);
         }
         let url = Url::parse(text)
             .map_err(|error| ConnectorError::new(format!("{text:?} is no address: {error}")))?;
@@ -58,7 +58,7 @@ impl Location {
         let after = |before: &[&str]| {
             // Accounts have `/u/0/` within.
             let at = parts.windows(before.len()).position(|window| window == before)?;
-            parts.get(at + before.len()).filter(|id| !id.is_empty()).map(|id| (*id).to_owned())
+            parts.get(at + before.len()).filter(|id| google::is_id(id)).map(|id| (*id).to_owned())
         };
         let found = match host {
             "docs.google.com" => after(&["document", "d"])
@@ -94,17 +94,6 @@ impl Location {
 /// Whether a host is SharePoint or OneDrive.
 pub(crate) fn is_sharepoint(host: &str) -> bool {
     host.ends_with(".sharepoint.com") || matches!(host, "onedrive.live.com" | "1drv.ms")
-}
-
-fn id(text: &str, whole: &str) -> Result<String, ConnectorError> {
-    let right = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if !text.is_empty() && text.chars().all(right) {
-        Ok(text.to_owned())
-    } else {
-        Err(ConnectorError::new(format!(
-            "{whole:?} has no id: it is what follows /folders/ or /d/ in the address of the page"
-        )))
-    }
 }
 
 #[cfg(test)]

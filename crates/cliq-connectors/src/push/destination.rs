@@ -3,7 +3,7 @@
 use url::Url;
 
 use crate::pull::S3Location;
-use crate::{ConnectorError, LocalFile, Target, s3};
+use crate::{ConnectorError, LocalFile, Target, google, s3};
 
 /// A place that files are published to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,10 +32,10 @@ impl Destination {
             return s3::Location::parse(text).map(Self::S3);
         }
         if let Some(id) = text.strip_prefix("gdrive://") {
-            return drive_id(id, text).map(Self::Drive);
+            return google::id(id, text).map(Self::Drive);
         }
         if let Some(id) = text.strip_prefix("gdoc://") {
-            return drive_id(id.strip_prefix("folder/").unwrap_or(id), text)
+            return google::id(id.strip_prefix("folder/").unwrap_or(id), text)
                 .map(|_| Self::Doc(id.trim_matches('/').to_owned()));
         }
         let url = Url::parse(text)
@@ -70,16 +70,4 @@ impl Destination {
 
 fn slashed(text: &str) -> String {
     if text.ends_with('/') { text.to_owned() } else { format!("{text}/") }
-}
-
-fn drive_id(text: &str, whole: &str) -> Result<String, ConnectorError> {
-    let id = text.trim_matches('/');
-    let right = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if !id.is_empty() && id.chars().all(right) {
-        Ok(id.to_owned())
-    } else {
-        Err(ConnectorError::new(format!(
-            "{whole:?} has no id: it is what follows /folders/ or /d/ in the address of the page"
-        )))
-    }
 }

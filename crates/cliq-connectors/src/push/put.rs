@@ -5,11 +5,10 @@ use cliq_http::ureq::http::Method;
 use cliq_http::{Download, Request};
 use serde_json::json;
 
-use crate::append::append_file;
+use crate::append::{append, fetch_before};
 use crate::curl::request_of;
 use crate::entry::Mode;
-use crate::error::file_error;
-use crate::files::{digest, inside};
+use crate::files::inside;
 use crate::service::{Intent, Service};
 use crate::{ConnectorError, Context, Entry, LocalFile, Source, Target};
 
@@ -36,13 +35,11 @@ impl Service for Put {
         let request = |method: &str| request_of(method, &url, &target.headers);
         let get = request("GET")?;
         let there = || -> Result<Option<Download>, ConnectorError> {
-            let dir = cx.cliq_dir.join("push");
-            std::fs::create_dir_all(&dir).map_err(|error| file_error("make", &dir, &error))?;
-            match client.download(&get, dir.as_std_path(), cx.bounds.file, &|_, _| {}) {
-                Ok(download) => Ok(download),
+            match fetch_before(cx, client, &get) {
+                Ok(download) => Ok(Some(download)),
                 // Some take files and give none.
                 Err(error) if matches!(error.status, Some(404 | 405 | 410 | 501)) => Ok(None),
-                Err(error) => Err(error.into()),
+                Err(error) => Err(error),
             }
         };
         let entry = |size: u64| Entry {
@@ -92,11 +89,10 @@ impl Service for Put {
                     return Ok(entry(file.size));
                 };
                 let condition = before.header("etag").map(|etag| ("if-match", etag.to_owned()));
-                let (_part, path) = append_file(before.file, file)?;
-                let (sha256, size) = digest(&path)?;
-                intent.note(json!({"sha256": sha256}))?;
-                put(&LocalFile { path, size, sha256 }, condition)?;
-                Ok(entry(size))
+                let longer = append(before, file)?;
+                intent.note(json!({"sha256": longer.file.sha256}))?;
+                put(&longer.file, condition)?;
+                Ok(entry(longer.file.size))
             }
         }
     }
