@@ -137,6 +137,13 @@ pub(crate) enum Command {
     Mcp,
     /// Find the markers in an agent's text, and say which one decides.
     Markers(MarkersArgs),
+    /// The cliq in a container: reads what is handed over, and becomes `cliq` with the arguments that follow.
+    #[cfg(feature = "docker")]
+    #[command(hide = true)]
+    Contained {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Write man pages, one for each command, into a directory.
     Man {
         /// The directory, such as /usr/local/share/man/man1. It is created where it is missing.
@@ -442,6 +449,12 @@ pub(crate) struct RunArgs {
     /// Where phases run. Default: tmux where it is installed and standard output is a terminal, else process.
     #[arg(long, value_enum, conflicts_with = "headless")]
     pub(crate) launcher: Option<LauncherName>,
+    /// Work in a container (`docker.*` in the settings).
+    #[arg(long, conflicts_with_all = ["no_docker", "launcher"])]
+    pub(crate) docker: bool,
+    /// Work on this machine, whatever the settings say.
+    #[arg(long)]
+    pub(crate) no_docker: bool,
     /// Leave the run to a tmux session and give the shell back.
     #[arg(short, long, conflicts_with_all = ["headless", "json", "launcher"])]
     pub(crate) detach: bool,
@@ -472,6 +485,22 @@ pub(crate) struct RunArgs {
     /// Write `.cliq/signals/_a2a_events`; the name of this cliq: for `cliq server`.
     #[arg(long, value_name = "INSTANCE", hide = true)]
     pub(crate) a2a_events: Option<String>,
+}
+
+impl RunArgs {
+    /// What was chosen for the run, as arguments of another `cliq run`: agent, inputs, budgets, bounds.
+    pub(crate) fn choices(&self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        let mut add = |name: &str, value: Option<String>| {
+            arguments.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        };
+        add("--agent", self.agent.clone());
+        self.inputs.iter().for_each(|(key, value)| add("--input", Some(format!("{key}={value}"))));
+        add("--budget-tokens", self.budget_tokens.map(|tokens| tokens.to_string()));
+        add("--budget-usd", self.budget_usd.map(|usd| usd.to_string()));
+        add("--max-parallel", self.max_parallel.map(|n| n.to_string()));
+        arguments
+    }
 }
 
 fn run_id(text: &str) -> Result<String, String> {

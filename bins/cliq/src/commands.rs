@@ -7,12 +7,16 @@ mod auth;
 mod background;
 mod cancel;
 mod clean;
+#[cfg(feature = "docker")]
+mod contained;
 mod daemon;
 mod demo;
 mod demo_plan;
 mod demo_pull;
 mod demo_review;
 mod detach;
+#[cfg(feature = "docker")]
+mod docker;
 mod doctor;
 mod explain;
 mod init;
@@ -97,6 +101,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Review(Lazy(command)) => review::run(&command),
         #[cfg(feature = "mcp")]
         Command::Mcp => mcp::run(),
+        #[cfg(feature = "docker")]
+        Command::Contained { arguments } => contained::run(&arguments),
         Command::Markers(args) => markers::run(&args),
         Command::Man { dir } => man::run(&dir),
         Command::Completions { shell } => {

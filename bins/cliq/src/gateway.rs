@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
-use cliq_settings::Settings;
+use cliq_settings::{Secret, Settings};
 use cliq_store::{Location, SqlStore};
 
 use crate::failure::Failure;
@@ -22,12 +22,16 @@ pub(crate) fn home() -> Result<Utf8PathBuf, Failure> {
     })
 }
 
-/// The database that the setting `database.url` names, else `CLIQ_HOME/cliq.db` (SPEC sections 12 and 15). A project cannot
+/// The database that the variable `CLIQ_DATABASE_URL` or the setting `database.url` names, else `CLIQ_HOME/cliq.db` (SPEC sections 12 and 15). A project cannot
 /// choose another one: all projects of a home share it.
 pub(crate) fn location() -> Result<Location, Failure> {
     let home = home()?;
-    let url = Settings::load(Some(&home), None)?.secret("database.url");
-    let url = url.as_ref().map(cliq_settings::Secret::reveal);
+    let from_environment = std::env::var("CLIQ_DATABASE_URL").ok().filter(|url| !url.is_empty());
+    let url = match from_environment {
+        Some(url) => Some(Secret::new(url)),
+        None => Settings::load(Some(&home), None)?.secret("database.url"),
+    };
+    let url = url.as_ref().map(Secret::reveal);
     Location::choose(url, &home).map_err(|error| Failure::usage(error.to_string()))
 }
 

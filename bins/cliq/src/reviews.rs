@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::Utf8Path;
-use cliq_project::{PageAddress, ReviewBackend};
+use cliq_project::{PageAddress, REVIEW_SOCKET, ReviewBackend, SocketReviews};
 use cliq_review::{Review, ReviewId, Reviews, StoredReviews, Time};
 use cliq_server::ReviewPages;
 use cliq_settings::Settings;
@@ -27,6 +27,11 @@ pub(crate) fn now() -> Time {
 /// The reviews of this machine.
 pub(crate) async fn open() -> Result<Arc<dyn Reviews>, Failure> {
     Ok(Arc::new(StoredReviews::new(gateway::open().await?, now)))
+}
+
+/// In a container, the reviews of the machine that it runs on.
+fn socket() -> Option<SocketReviews> {
+    std::env::var(REVIEW_SOCKET).ok().filter(|path| !path.is_empty()).map(SocketReviews::new)
 }
 
 /// The user of this machine, for the record of who answered.
@@ -98,11 +103,17 @@ impl ReviewBackend for Backend {
         if let Some(reviews) = kept.as_ref() {
             return Ok(Arc::clone(reviews));
         }
-        let opened = open().await.map_err(|failure| failure.text().to_owned())?;
+        let opened: Arc<dyn Reviews> = match socket() {
+            Some(socket) => Arc::new(socket),
+            None => open().await.map_err(|failure| failure.text().to_owned())?,
+        };
         Ok(Arc::clone(kept.insert(opened)))
     }
 
     async fn pages(&self, reviews: &Arc<dyn Reviews>, review: &ReviewId) -> Result<PageAddress, String> {
+        if let Some(socket) = socket() {
+            return socket.pages(review).await;
+        }
         let mut own = self.own_pages.lock().await;
         if let Ok(Some(url)) = server_url() {
             *own = None;

@@ -119,6 +119,18 @@ pub fn usable(name: &str, settings: &Settings, environment: &Environment) -> Opt
     llm::usable(name, settings, environment)
 }
 
+/// The environment variables that built-in agents look at: keys and addresses of models, services and code hosts.
+#[must_use]
+pub fn variables() -> std::collections::BTreeSet<&'static str> {
+    let models = MODEL_AGENTS.iter().flat_map(ModelAgent::variables);
+    let connectors = cliq_workflow::CONNECTORS.iter().flat_map(|connector| connector.settings);
+    let connectors = connectors.flat_map(|setting| setting.variables.iter().copied());
+    let all = models.chain(connectors);
+    #[cfg(feature = "connectors")]
+    let all = all.chain(pull_requests::variables());
+    all.collect()
+}
+
 /// The settings of the project that an agent works in.
 fn settings_of(cliq_dir: &Utf8Path, environment: &Environment) -> Result<Settings, AnyError> {
     // A team within a team, or an agent of a plan, works in a directory of its own below the project's `.cliq`.

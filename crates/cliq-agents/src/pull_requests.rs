@@ -175,3 +175,9 @@ pub fn test(kind: &str, settings: &Settings, environment: &Environment) -> Resul
     };
     Ok(format!("signed in as {}", code_host.who()?))
 }
+
+/// The variables that code hosts look at.
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    let kinds = [HostKind::GitHub, HostKind::GitLab, HostKind::Bitbucket];
+    kinds.into_iter().flat_map(|kind| kind.variables().iter().copied().chain([kind.api_variable()]))
+}

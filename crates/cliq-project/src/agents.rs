@@ -149,6 +149,13 @@ fn installed(host: &Host) -> Vec<(String, AgentCommand)> {
         .collect()
 }
 
+impl Host {
+    /// The variables that installed agents say they need.
+    pub(crate) fn variables_of_installed_agents(&self) -> Vec<String> {
+        installed(self).into_iter().flat_map(|(_, command)| command.needs_env).collect()
+    }
+}
+
 pub(crate) fn installed_names(host: &Host) -> Vec<String> {
     installed(host).into_iter().map(|(name, _)| name).collect()
 }

@@ -11,6 +11,7 @@ mod agents;
 mod assemble;
 mod bundled;
 mod clean;
+mod contained;
 mod doctor;
 mod error;
 mod execute;
@@ -42,6 +43,7 @@ pub use bundled::{
     BundledTeam, DEMO_FILES, DEMO_TEAM, PULL_DEMO_FILES, PULL_DEMO_TEAM, REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM,
     write_files,
 };
+pub use contained::SharedPath;
 pub use doctor::{Check, CheckStatus};
 pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};
@@ -58,8 +60,8 @@ pub use plan_commands::PlanCommandError;
 pub use project::Project;
 pub use rerun_rules::{Rerun, rerun_rule};
 pub use reviews::{
-    KeptReview, PageAddress, RecordCheck, ReviewBackend, ServerReviews, check_record, kept_review,
-    kept_reviews, review_agent, settle, settled_notices,
+    KeptReview, PageAddress, REVIEW_SOCKET, RecordCheck, ReviewBackend, ReviewSocket, ServerReviews,
+    SocketReviews, check_record, kept_review, kept_reviews, review_agent, settle, settled_notices,
 };
 pub use run_plan::{RunOptions, timing};
 pub use status::{PhaseRow, RunState, RunStatus};

@@ -8,9 +8,11 @@ mod links;
 mod notices;
 mod records;
 mod server;
+mod socket;
 
 pub use agent::{PageAddress, ReviewBackend, review_agent};
 pub use links::{KeptReview, kept_review, kept_reviews};
 pub use notices::{settle, settled_notices};
 pub use records::{RecordCheck, check_record};
 pub use server::ServerReviews;
+pub use socket::{REVIEW_SOCKET, ReviewSocket, SocketReviews};

@@ -28,6 +28,8 @@ pub struct RunOptions {
     pub launcher: Option<Arc<dyn Launcher>>,
     /// The most that the run may use of language models, in place of the team's `budget`, part by part.
     pub budget: Budget,
+    /// Whether the run works in another place, such as a container: what this host lacks is no matter then.
+    pub is_elsewhere: bool,
     /// The id of the run, where the caller chooses it ([`RunPlan::run_id`]).
     pub run_id: Option<String>,
 }
@@ -52,7 +54,9 @@ impl Project {
         settings: &Settings,
         options: &RunOptions,
     ) -> Result<RunPlan, ProjectError> {
-        self.check_programs(&workflow)?;
+        if !options.is_elsewhere {
+            self.check_programs(&workflow)?;
+        }
         let mut plan = self.base_plan(workflow, settings);
         if let Some(agent) = &options.agent {
             self.set_default_agent(&mut plan, agent);
@@ -64,7 +68,9 @@ impl Project {
         }
         plan.budget = plan.budget.overridden_by(options.budget);
         plan.notifications = notifications(settings);
-        self.check_team_phases(&plan, settings)?;
+        if !options.is_elsewhere {
+            self.check_team_phases(&plan, settings)?;
+        }
         if let Some(launcher) = &options.launcher {
             plan.launcher = Arc::clone(launcher);
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
 use crate::id::ReviewId;
@@ -29,7 +30,7 @@ impl StoreError {
 }
 
 /// Which reviews.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReviewFilter {
     /// Only those of this workspace.
     pub project: Option<String>,

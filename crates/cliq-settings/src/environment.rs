@@ -44,6 +44,11 @@ impl Environment {
         self.variables.contains_key(name)
     }
 
+    /// The names of all variables.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.variables.keys().map(String::as_str)
+    }
+
     /// The cliq home: `CLIQ_HOME`, else `~/.cliqrc` (SPEC section 2). It need not exist. `None` where neither `CLIQ_HOME` nor
     /// `HOME` is set.
     #[must_use]

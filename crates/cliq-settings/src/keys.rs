@@ -42,6 +42,8 @@ pub enum Kind {
     Flag,
     /// A duration such as `90s`.
     Duration,
+    /// A number of bytes such as `512m` or `4g`.
+    Size,
     /// An address that begins with `http://` or `https://`.
     Url,
     /// An address with a secret in it: never shown.
@@ -157,9 +159,10 @@ impl Key {
             Kind::Text | Kind::Secret => text.is_some_and(|text| !text.is_empty()),
             Kind::Choice(words) => text.is_some_and(|text| words.contains(&text)),
             Kind::Count => value.as_u64().is_some_and(|n| n > 0),
-            Kind::Amount => value.as_f64().is_some_and(|n| n.is_finite() && n >= 0.0),
+            Kind::Amount => amount_of(value).is_some_and(|n| n.is_finite() && n >= 0.0),
             Kind::Flag => value.is_boolean(),
             Kind::Duration => text.is_some_and(|text| parse_duration(text).is_ok()),
+            Kind::Size => size_of(value).is_some(),
             Kind::Url | Kind::SecretUrl => is_url(),
             Kind::List => texts(),
             Kind::Meshes => Mesh::read(value).is_some(),
@@ -192,6 +195,7 @@ impl Kind {
             Self::Amount => "a number, 0 or more".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Duration => "a duration such as \"90s\", \"45m\", \"8h\"".to_owned(),
+            Self::Size => "a number of bytes, such as \"512m\" or \"4g\"".to_owned(),
             Self::Url | Self::SecretUrl => "an address that begins with https:// or http://".to_owned(),
             Self::List => "a list of texts".to_owned(),
             Self::Meshes => {
@@ -204,6 +208,29 @@ impl Kind {
             Self::Channels => "a list of channels such as \"slack:NAME\", \"email:ADDRESS\" or \"webhook:NAME\"".to_owned(),
         }
     }
+}
+
+/// A number, or a text that is one.
+pub(crate) fn amount_of(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
+}
+
+/// A number of bytes: a number, or a text with a unit (`k`, `m`, `g`, `t`, each 1024 of the one before).
+pub(crate) fn size_of(value: &Value) -> Option<u64> {
+    let Some(text) = value.as_str() else { return value.as_u64().filter(|bytes| *bytes > 0) };
+    let text = text.trim().to_ascii_lowercase();
+    let text = text.strip_suffix("ib").or_else(|| text.strip_suffix('b')).unwrap_or(&text);
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let shift = match unit.trim() {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift).filter(|bytes| *bytes > 0)
 }
 
 /// What paths of prices begin with: their second part is the name of a model, which may contain dots.
@@ -244,4 +271,29 @@ fn nearest_path(path: &str) -> Option<String> {
         })
         .collect();
     nearest(path, candidates.iter().map(String::as_str)).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("4g", Some(4 << 30)),
+            ("512M", Some(512 << 20)),
+            ("64 MiB", Some(64 << 20)),
+            ("100kb", Some(100 << 10)),
+            ("1024", Some(1024)),
+            ("0", None),
+            ("", None),
+            ("g", None),
+            ("-1g", None),
+            ("1.5g", None),
+            ("4x", None),
+            ("99999999999t", None),
+        ] {
+            assert_eq!(size_of(&text.into()), bytes, "{text}");
+        }
+    }
 }

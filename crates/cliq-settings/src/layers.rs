@@ -1,6 +1,6 @@
 //! Reading settings: defaults, a person's file, a project's file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -177,7 +177,7 @@ impl Settings {
     /// A number.
     #[must_use]
     pub fn amount(&self, path: &str) -> Option<f64> {
-        self.value(path)?.as_f64()
+        crate::keys::amount_of(&self.value(path)?)
     }
 
     /// Names of the user's choice in a group such as `prices`, of which something is set.
@@ -203,6 +203,23 @@ impl Settings {
     #[must_use]
     pub fn duration(&self, path: &str) -> Option<Duration> {
         parse_duration(self.value(path)?.as_str()?).ok()
+    }
+
+    /// A number of bytes.
+    #[must_use]
+    pub fn size(&self, path: &str) -> Option<u64> {
+        crate::keys::size_of(&self.value(path)?)
+    }
+
+    /// The texts of a group such as `docker.env`, by name.
+    #[must_use]
+    pub fn texts_below(&self, group: &str) -> BTreeMap<String, String> {
+        let prefix = format!("{group}.");
+        let paths = self.set_below(&prefix);
+        paths
+            .iter()
+            .filter_map(|path| Some((path.strip_prefix(&prefix)?.to_owned(), self.text(path)?)))
+            .collect()
     }
 
     /// The meshes of `server.a2a.meshes`.

@@ -17,14 +17,19 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts `cliq run` with the same wishes in a session of its own and waits until the run has begun. What people may
 /// be asked was asked before. With `keep`, the session stays after the run.
-pub(super) fn run(dir: &CliqDir, args: &RunArgs, keep: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(
+    dir: &CliqDir,
+    args: &RunArgs,
+    in_container: bool,
+    keep: bool,
+) -> Result<ExitCode, Failure> {
     LauncherKind::require_tmux()?;
     let server = TmuxServer::of(dir);
     // No run is under way: a session that exists is left over.
     server.discard()?;
     let before = last_beginning(dir);
     let me = std::env::current_exe()?;
-    let command = command(&me.to_string_lossy(), dir, args);
+    let command = command(&me.to_string_lossy(), dir, args, in_container);
     let pane = server.start(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -63,30 +68,22 @@ fn last_beginning(dir: &CliqDir) -> Option<Timestamp> {
     records.into_iter().rfind(|record| begins(&record.event)).map(|record| record.ts)
 }
 
-fn command(me: &str, dir: &CliqDir, args: &RunArgs) -> Vec<String> {
-    let mut command = [me, "-C", dir.workspace().as_str(), "run", "--launcher", "tmux", "--yes"]
-        .map(str::to_owned)
-        .to_vec();
+fn command(me: &str, dir: &CliqDir, args: &RunArgs, in_container: bool) -> Vec<String> {
+    let mut command = [me, "-C", dir.workspace().as_str(), "run", "--yes"].map(str::to_owned).to_vec();
+    // A run in a container has no panes: the session has what the run prints.
+    let place: &[&str] = match in_container {
+        true if args.docker => &["--docker"],
+        true => &[],
+        false if args.no_docker => &["--no-docker", "--launcher", "tmux"],
+        false => &["--launcher", "tmux"],
+    };
+    command.extend(place.iter().map(|word| (*word).to_owned()));
     match (&args.from, args.resume) {
         (Some(from), _) => command.extend(["--from".to_owned(), from.clone()]),
         (None, true) => command.push("--resume".to_owned()),
         // Whether this is wanted was asked already.
         (None, false) => command.push("--force".to_owned()),
     }
-    if let Some(agent) = &args.agent {
-        command.extend(["--agent".to_owned(), agent.clone()]);
-    }
-    for (key, value) in &args.inputs {
-        command.extend(["--input".to_owned(), format!("{key}={value}")]);
-    }
-    if let Some(tokens) = args.budget_tokens {
-        command.extend(["--budget-tokens".to_owned(), tokens.to_string()]);
-    }
-    if let Some(usd) = args.budget_usd {
-        command.extend(["--budget-usd".to_owned(), usd.to_string()]);
-    }
-    if let Some(n) = args.max_parallel {
-        command.extend(["--max-parallel".to_owned(), n.to_string()]);
-    }
+    command.extend(args.choices());
     command
 }

@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 
 use cliq_fs::ProjectLock;
+#[cfg(feature = "docker")]
+use cliq_orchestrator::Journal;
 use cliq_orchestrator::{PipelineStatus, Record, Run, RunPlan, RunView, StartError};
 use cliq_project::{
-    LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, rerun_rule,
+    LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings, rerun_rule,
 };
 use cliq_protocol::{Budget, PhaseKind};
 use cliq_server::TaskEventsFile;
@@ -24,6 +26,16 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let workflow = project.workflow()?;
     let settings = project.settings()?;
     let dir = project.dir();
+    let in_container = is_for_container(args, &settings)?;
+    #[cfg(feature = "docker")]
+    if in_container
+        && args.resume
+        && ProjectLock::holder(dir)?.is_some()
+        && let Some(living) = super::docker::find_living(&project, &settings)?
+    {
+        let start = RunStart::Resume { from: None };
+        return super::docker::run(&project, &workflow, &settings, args, &start, Some(&living));
+    }
     // The lock first, so that an error names a run under way and not the state of the last run.
     drop(ProjectLock::acquire(dir)?);
     let start = match (args.from.clone(), args.resume) {
@@ -46,6 +58,9 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     options.max_parallel = args.max_parallel.map(|n| n as usize);
     options.run_id.clone_from(&args.run_id);
     options.budget = Budget { tokens: args.budget_tokens, usd: args.budget_usd };
+    options.is_elsewhere = in_container;
+    #[cfg(feature = "docker")]
+    let shown_workflow = in_container.then(|| workflow.clone());
     let mut plan = project.run_plan_of(workflow, &settings, &options)?;
     if args.dry_run {
         return dry_run(&project, &plan, args.json);
@@ -58,10 +73,16 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         // Failures that can be foreseen are reported here, where a person reads them.
         let has_variable = |name: &str| project.host().has_variable(name);
         match &start {
+            _ if in_container => {}
             RunStart::Fresh => plan.check(&has_variable).map_err(StartError::from)?,
             RunStart::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &has_variable)?,
         }
-        return super::detach::run(dir, args, settings.flag("tmux.keep_session"));
+        return super::detach::run(dir, args, in_container, settings.flag("tmux.keep_session"));
+    }
+    #[cfg(feature = "docker")]
+    if let Some(workflow) = shown_workflow {
+        cancel_reviews(&project, &start)?;
+        return super::docker::run(&project, &workflow, &settings, args, &start, None);
     }
     let requested = match args.launcher {
         Some(name) => Some(name.into()),
@@ -73,11 +94,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if launcher == LauncherKind::Tmux && project.host().own_pane(dir).is_none() && !args.json {
         ui::hint("`cliq attach` in another terminal shows the panes");
     }
-    if start == RunStart::Fresh
-        && let Some(home) = &project.host().home
-    {
-        crate::reviews::cancel_left_over(home, dir.workspace())?;
-    }
+    cancel_reviews(&project, &start)?;
     let mut progress = Progress::new(args.json, args.headless);
     let mut events_file = args.a2a_events.as_ref().map(|id| TaskEventsFile::open(dir, id)).transpose()?;
     let view = execute(plan, &start, |record, view| {
@@ -91,6 +108,39 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         summary::show(&view, &project)?;
     }
     Ok(exit_code(&view))
+}
+
+/// Reviews that a run before has left open wait for nobody.
+fn cancel_reviews(project: &Project, start: &RunStart) -> Result<(), Failure> {
+    if *start == RunStart::Fresh
+        && let Some(home) = &project.host().home
+    {
+        crate::reviews::cancel_left_over(home, project.dir().workspace())?;
+    }
+    Ok(())
+}
+
+/// Whether the run is to work in a container.
+#[cfg(feature = "docker")]
+#[expect(clippy::unnecessary_wraps, reason = "without containers it can fail")]
+fn is_for_container(args: &RunArgs, settings: &Settings) -> Result<bool, Failure> {
+    Ok(super::docker::is_wanted(args, settings))
+}
+
+#[cfg(not(feature = "docker"))]
+fn is_for_container(args: &RunArgs, settings: &Settings) -> Result<bool, Failure> {
+    if args.docker || (!args.no_docker && settings.flag("docker.enabled")) {
+        return Err(Failure::failed("this cliq was built without containers")
+            .hint("`cliq run --no-docker` works on this machine"));
+    }
+    Ok(false)
+}
+
+/// The id of the last run, from its journal.
+#[cfg(feature = "docker")]
+pub(super) fn last_run_id(project: &Project) -> Result<Option<String>, Failure> {
+    let journal = Journal::read(&project.dir().journal())?;
+    Ok(journal.and_then(|journal| journal.run_id().map(str::to_owned)))
 }
 
 /// Executes a plan to its end. Signals cancel it. `show` gets each event, until it fails: the run goes on without a reader.
@@ -109,7 +159,7 @@ pub(super) fn execute(
 }
 
 /// Waits for SIGINT, SIGTERM or SIGHUP.
-async fn interrupted() {
+pub(super) async fn interrupted() {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let [mut interrupt, mut terminate, mut hangup] = kinds.map(signal);
     tokio::select! {

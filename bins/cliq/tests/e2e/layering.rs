@@ -51,6 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("cliq-mcp", &[]),
+    ("cliq-docker", &["cliq-settings"]),
     ("cliq-telemetry", &[]),
     ("cliq-lifecycle", &["cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs"]),
     (
@@ -86,6 +87,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-server",
             "cliq-lifecycle",
             "cliq-mcp",
+            "cliq-docker",
             "cliq-orchestrator",
             "cliq-agents",
             "cliq-project",

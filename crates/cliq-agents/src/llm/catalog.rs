@@ -110,6 +110,11 @@ impl ModelAgent {
         MODEL_AGENTS.iter().find(|agent| agent.name == name)
     }
 
+    /// The variables that it looks at.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.key_variables.iter().copied().chain(self.base_variable)
+    }
+
     pub(super) fn setting(&self, key: &str) -> String {
         format!("agents.{}.{key}", self.name)
     }

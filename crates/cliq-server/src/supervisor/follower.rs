@@ -22,6 +22,8 @@ use crate::clock;
 const POLL: Duration = Duration::from_millis(500);
 /// How long to wait after a failure of the database, at most.
 const RETRY: Duration = Duration::from_secs(5);
+/// The exit code of a `cliq run` that the rules forbid.
+const REFUSED: i32 = 4;
 /// How long processes that a dead orchestrator left have to end.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -202,7 +204,14 @@ impl Follower<'_> {
     /// Whether the orchestrator is gone.
     fn is_gone(&mut self) -> bool {
         if let Some(child) = &mut self.child {
-            return !matches!(child.try_wait(), Ok(None));
+            match child.try_wait() {
+                Ok(None) => return false,
+                // It was refused: the project is another run's.
+                Ok(Some(status)) if status.code() == Some(REFUSED) => return true,
+                // It may have followed a container in which the orchestrator lives.
+                _ if !orchestrator::is_project_busy(&self.run.workspace) => return true,
+                _ => self.child = None,
+            }
         }
         // A person may have started or resumed it in its project. Once its journal is aside, the project is another run's.
         let is_busy = !self.is_aside && orchestrator::is_project_busy(&self.run.workspace);
@@ -376,7 +385,7 @@ impl Follower<'_> {
     /// The orchestrator is gone, and the journal has no end.
     async fn lost(&mut self) -> Next {
         let status = self.child.take().map(|mut child| child.try_wait().ok().flatten());
-        let refused = status.flatten().and_then(|status| status.code()) == Some(4);
+        let refused = status.flatten().and_then(|status| status.code()) == Some(REFUSED);
         let was_started_here = status.is_some();
         // A run begins, or goes on, when its journal records it.
         let has_begun = self.run.life.began && !self.run.life.resume;

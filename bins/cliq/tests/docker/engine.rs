@@ -1,0 +1,93 @@
+//! The engine, its own client, and the image that `scripts/images` makes.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::env::{Env, skipped};
+
+const IMAGE: &str = "cliq-runner:test";
+
+/// The image that the tests run in. `None` where no engine answers: the test is recorded as one that could not be run.
+pub(crate) fn image() -> Option<&'static str> {
+    if !docker(&["version"]).status.success() {
+        skipped("no container engine answers: `.ci/run` starts one");
+        return None;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Tests run side by side; one of them makes the image of this very program, the others wait for it.
+    let stamp = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("runner-image");
+    let lock = File::options().create(true).append(true).open(stamp.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    let program = std::fs::metadata(env!("CARGO_BIN_EXE_cliq")).unwrap().modified().unwrap();
+    let is_there = docker(&["image", "inspect", IMAGE]).status.success();
+    if !is_there || std::fs::read_to_string(&stamp).unwrap_or_default() != format!("{program:?}") {
+        let bin = Path::new(env!("CARGO_BIN_EXE_cliq")).ancestors().nth(2).unwrap();
+        let made = Command::new(root.join("scripts/images"))
+            .arg("runner")
+            .env("CLIQ_IMAGE_TAG", "test")
+            .env("CARGO_TARGET_DIR", bin)
+            .output()
+            .unwrap();
+        if !made.status.success() {
+            skipped(&format!("the image cannot be made: {}", String::from_utf8_lossy(&made.stderr).trim()));
+            return None;
+        }
+        std::fs::write(&stamp, format!("{program:?}")).unwrap();
+    }
+    Some(IMAGE)
+}
+
+/// Docker's own client.
+pub(crate) fn docker(args: &[&str]) -> Output {
+    let own = Path::new("/usr/bin/docker");
+    Command::new(if own.exists() { own } else { Path::new("docker") }).args(args).output().unwrap_or_else(
+        |_| {
+            // As where it is not installed.
+            Command::new("false").output().unwrap()
+        },
+    )
+}
+
+/// What it prints.
+#[track_caller]
+pub(crate) fn said(args: &[&str]) -> String {
+    let output = docker(args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// The containers of a home, running or not.
+pub(crate) fn containers(home: &Path) -> Vec<String> {
+    let filter = format!("label=dev.cliq.home={}", home.display());
+    said(&["ps", "-aq", "--filter", &filter]).lines().map(str::to_owned).collect()
+}
+
+/// What the engine says of a container.
+pub(crate) fn inspect(container: &str) -> Value {
+    serde_json::from_str::<Value>(&said(&["inspect", container])).unwrap()[0].clone()
+}
+
+/// A project whose runs work in containers. Each setting is a key below `docker.` and a value.
+pub(crate) fn project(workflow: &str, settings: &[(&str, &str)]) -> Option<Env> {
+    let image = image()?;
+    let env = Env::new(workflow, &[]);
+    for (key, value) in [("enabled", "true"), ("image", image), ("memory", "1g")].iter().chain(settings) {
+        env.cliq(["settings", "set", "-g", &format!("docker.{key}"), value]).expect(0);
+    }
+    Some(env)
+}
+
+/// A team of exec phases that follow each other.
+pub(crate) fn chain(commands: &[&str]) -> String {
+    let mut text = "workflow:\n  phases:\n".to_owned();
+    for (n, command) in commands.iter().enumerate() {
+        let after = if n == 0 { String::new() } else { format!("\n      depends_on: [p{}]", n - 1) };
+        let command = serde_json::to_string(command).unwrap();
+        let phase = format!("    - name: p{n}\n      type: exec{after}\n");
+        text.extend([phase.as_str(), "      commands: [{name: c, run: ", &command, "}]\n"]);
+    }
+    text
+}

@@ -1,0 +1,14 @@
+//! Runs in containers of a real engine.
+#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
+
+mod engine;
+#[path = "../e2e/env.rs"]
+#[expect(dead_code, reason = "the other tests use more of it")]
+mod env;
+mod failures;
+mod hardening;
+#[path = "../server/machine.rs"]
+#[expect(dead_code, reason = "the other tests use more of it")]
+mod machine;
+mod runs;
+mod server;

@@ -1,0 +1,102 @@
+//! A server whose runs work in containers.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::engine::{containers, image, said};
+use crate::machine::{Machine, wait_for};
+
+fn machine() -> Option<Machine> {
+    let image = image()?;
+    Some(Machine::new().settings(&json!({"docker": {"enabled": true, "image": image, "memory": "1g"}})))
+}
+
+#[test]
+fn runs_of_a_server_outlive_it_and_their_followers() {
+    let Some(machine) = machine() else { return };
+    machine.chain(
+        "steps",
+        &[
+            "hostname > where; echo 0 >> ran",
+            "echo 1 >> ran; while ! test -e go; do sleep 0.1; done",
+            "echo 2 >> ran",
+        ],
+    );
+    // The server dies; and with it the process that follows the container; and that alone.
+    for (server_dies, follower_dies) in [(true, false), (true, true), (false, true)] {
+        let server = machine.serve();
+        let id = server.start_run(&json!({"team": "@local/steps"}));
+        let workspace = machine.home.join("workspaces").join(&id);
+        let ran = || fs::read_to_string(workspace.join("ran")).unwrap_or_default();
+        wait_for("the second phase works", || ran().contains('1').then_some(()));
+        assert_eq!(containers(&machine.home).len(), 1);
+        let mut server = Some(server);
+        if server_dies {
+            server.take().unwrap().kill();
+        }
+        if follower_dies {
+            let name = format!("cliq -C {} run", workspace.display());
+            let killed = std::process::Command::new("pkill").args(["-KILL", "-f", &name]).status().unwrap();
+            assert!(killed.success(), "{name}");
+        }
+        let server = server.unwrap_or_else(|| machine.serve());
+        fs::write(workspace.join("go"), "").unwrap();
+        let run = server.ended(&id);
+        assert_eq!(run["state"], "completed", "{run}");
+        let ran: Vec<String> = server
+            .events(&id)
+            .iter()
+            .filter(|(_, event)| event["event"] == "phase_completed")
+            .map(|(_, event)| event["phase"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(ran, ["p0", "p1", "p2"], "each once");
+        server.kill();
+    }
+}
+
+#[test]
+fn a_run_of_a_server_is_cancelled() {
+    let Some(machine) = machine() else { return };
+    machine.chain("long", &["touch begun; sleep 61.5"]);
+    let server = machine.serve();
+    let id = server.start_run(&json!({"team": "@local/long"}));
+    let workspace = machine.home.join("workspaces").join(&id);
+    wait_for("the phase works", || workspace.join("begun").exists().then_some(()));
+    server.post(&format!("/api/v1/runs/{id}/cancel"), &json!({})).expect(202);
+    assert_eq!(server.ended(&id)["state"], "cancelled");
+    wait_for("the container goes", || containers(&machine.home).is_empty().then_some(()));
+}
+
+#[test]
+fn the_image_of_the_server_serves() {
+    if image().is_none() {
+        return;
+    }
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_cliq")).ancestors().nth(2).unwrap();
+    let made = std::process::Command::new(root.join("scripts/images"))
+        .arg("server")
+        .env("CLIQ_IMAGE_TAG", "test")
+        .env("CARGO_TARGET_DIR", bin)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let hardened =
+        ["--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"];
+    let token = "a-long-random-text-of-the-administrator-0123456789";
+    let variable = format!("CLIQ_ADMIN_TOKEN={token}");
+    let run = [&["run", "-d", "--rm", "-e", &variable][..], &hardened, &["cliq-server:test"]].concat();
+    let id = said(&run);
+    let shown = crate::engine::inspect(&id);
+    let address = shown["NetworkSettings"]["IPAddress"].as_str().unwrap().to_owned();
+    let base = format!("http://{address}:4100");
+    let get = |path: &str| {
+        ureq::get(format!("{base}{path}")).header("authorization", &format!("Bearer {token}")).call()
+    };
+    wait_for("the server", || get("/readyz").ok().filter(|answer| answer.status() == 200).map(drop));
+    let runs = get("/api/v1/runs").unwrap().body_mut().read_to_string().unwrap();
+    assert!(runs.contains("\"runs\":[]") || runs.contains("\"items\":[]"), "{runs}");
+    assert_eq!(said(&["exec", &id, "id", "-u"]), "1000");
+    said(&["stop", &id]);
+}

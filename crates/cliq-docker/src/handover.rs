@@ -1,0 +1,61 @@
+//! What a container gets over its standard input: nothing of it is in its description, its arguments or its image.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The most bytes of a handover.
+pub const SETTINGS_LIMIT: u64 = 32 << 20;
+
+/// Variables and settings for the cliq in a container: one line of JSON.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handover {
+    /// Variables of the environment.
+    pub env: BTreeMap<String, String>,
+    /// The content of a person's settings file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<String>,
+}
+
+impl std::fmt::Debug for Handover {
+    /// Shows the names of variables only.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.env.keys()).finish()
+    }
+}
+
+impl Handover {
+    /// The line.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
+    /// Reads the line.
+    ///
+    /// # Errors
+    /// It is none. The message quotes nothing of it.
+    pub fn decode(line: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(line).map_err(|error| format!("it is no handover (column {})", error.column()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handover_is_one_line_and_shows_no_secret() {
+        let handover = Handover {
+            env: [("KEY".to_owned(), "hush\nhush".to_owned())].into(),
+            settings: Some("{\n}".to_owned()),
+        };
+        let line = handover.encode();
+        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        assert_eq!(Handover::decode(&line), Ok(handover.clone()));
+        assert!(!format!("{handover:?}").contains("hush"));
+        assert!(!Handover::decode(b"{\"env\": \"hush\"}").unwrap_err().contains("hush"));
+    }
+}

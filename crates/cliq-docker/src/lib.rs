@@ -1,0 +1,25 @@
+//! Runs in containers (SPEC section 19): the whole pipeline of a run works in one container, with its workspace mounted at the same
+//! path, as the user who started it, without capabilities.
+//!
+//! The container runs `cliq contained`, which reads settings and variables from its standard input (so that no key is in the
+//! container's description) and becomes `cliq run --headless --json --no-docker`. Lock, journal and status of the run lie in the
+//! workspace: `cliq status`, `logs`, `cancel` and a server see no difference.
+//!
+//! [`Engine`] speaks the Engine's API of Docker and Podman; [`description`] makes the description of a container, without IO; [`Place`] keeps the bound on
+//! containers at a time.
+
+mod description;
+mod engine;
+mod error;
+mod handover;
+mod options;
+mod outcome;
+mod place;
+
+pub use description::{Job, Mount, container_name, description};
+pub use engine::{Engine, Found, Stream};
+pub use error::DockerError;
+pub use handover::{Handover, SETTINGS_LIMIT};
+pub use options::{DockerOptions, engine_address};
+pub use outcome::{ContainerEnd, ContainerFacts};
+pub use place::Place;

@@ -1,0 +1,134 @@
+//! What a run takes along into a container: variables, a person's settings, directories.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::read_limited;
+use cliq_protocol::PhaseKind;
+use cliq_settings::Settings;
+
+use crate::host::GUARD_INPUTS;
+use crate::{Host, Project, ProjectError};
+
+/// Variables that a run gets beside those of its agents.
+const ALWAYS: &[&str] = &[
+    GUARD_INPUTS,
+    "CLIQ_LOG",
+    "TZ",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+];
+/// The most bytes of a settings file.
+const SETTINGS_LIMIT: u64 = 16 << 20;
+
+/// A file or directory that a container sees at the same path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedPath {
+    /// Where it is.
+    pub path: Utf8PathBuf,
+    /// Whether the container may write to it.
+    pub writable: bool,
+}
+
+impl Project {
+    /// The variables of this host's environment that a run of the assembled team may need: those that its agents declare, those that
+    /// built-in agents look at, proxies, exports of traces. Nothing else leaves the host.
+    ///
+    /// # Errors
+    /// No team is assembled, or it has errors.
+    pub fn variables_for_container(&self) -> Result<BTreeMap<String, String>, ProjectError> {
+        let mut names: BTreeSet<String> =
+            cliq_agents::variables().iter().map(|name| (*name).to_owned()).collect();
+        names.extend(ALWAYS.iter().map(|name| (*name).to_owned()));
+        self.collect_variables(&mut names)?;
+        let environment = &self.host().environment;
+        names.extend(environment.names().filter(|name| name.starts_with("OTEL_")).map(str::to_owned));
+        let value = |name: String| Some((name.clone(), environment.get(&name)?.to_owned()));
+        Ok(names.into_iter().filter_map(value).collect())
+    }
+
+    fn collect_variables(&self, names: &mut BTreeSet<String>) -> Result<(), ProjectError> {
+        let workflow = self.workflow()?;
+        names.extend(workflow.agents.values().flat_map(|agent| agent.env.iter().cloned()));
+        names.extend(self.host().variables_of_installed_agents());
+        for (_, phase) in workflow.phases().filter(|(_, phase)| phase.kind == PhaseKind::Team) {
+            let inner = self.team_phase(&phase.name);
+            if inner.has_team() {
+                inner.collect_variables(names)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a run needs beside its workspace: installed teams and agents, the links of reviews, files with credentials that settings
+    /// name, and of a worktree the repository that it is of.
+    #[must_use]
+    pub fn paths_for_container(&self, settings: &Settings) -> Vec<SharedPath> {
+        let mut paths = Vec::new();
+        let mut add = |path: Utf8PathBuf, writable: bool| {
+            if path.exists() {
+                paths.push(SharedPath { path, writable });
+            }
+        };
+        if let Some(home) = &self.host().home {
+            let reviews = home.join("reviews");
+            // Made by who needs it first; in the container that would be too late.
+            let _ = std::fs::create_dir_all(&reviews);
+            add(reviews, true);
+            add(home.join("teams"), false);
+            add(home.join("agents"), false);
+            add(home.join("google-grant.json"), true);
+        }
+        if let Some(file) = settings.text("agents.gdrive.credentials_file") {
+            add(Utf8PathBuf::from(file), false);
+        }
+        if let Some(repository) = repository_of_worktree(self.dir().workspace()) {
+            add(repository, true);
+        }
+        paths
+    }
+}
+
+impl Host {
+    /// A person's settings as they stand in their file; `None` where there is none.
+    #[must_use]
+    pub fn settings_text(&self) -> Option<String> {
+        let bytes = read_limited(&self.home.as_ref()?.join("settings.json"), SETTINGS_LIMIT).ok()?;
+        String::from_utf8(bytes).ok()
+    }
+}
+
+/// The repository of a worktree of git: its `.git` is a file that names a directory below `worktrees` of that repository.
+fn repository_of_worktree(workspace: &Utf8Path) -> Option<Utf8PathBuf> {
+    let file = workspace.join(".git");
+    let text = String::from_utf8(read_limited(&file, 4096).ok()?).ok()?;
+    let dir = workspace.join(text.strip_prefix("gitdir:")?.trim());
+    let worktrees = dir.parent()?;
+    (worktrees.file_name() == Some("worktrees")).then(|| worktrees.parent().map(Utf8Path::to_owned))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_of_a_worktree() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dir = Utf8Path::from_path(dir.path()).expect("UTF-8");
+        assert_eq!(repository_of_worktree(dir), None);
+        std::fs::write(dir.join(".git"), "gitdir: /repo/.git/worktrees/x\n").expect("written");
+        assert_eq!(repository_of_worktree(dir), Some("/repo/.git".into()));
+        std::fs::write(dir.join(".git"), "gitdir: /repo/.git/modules/x\n").expect("written");
+        assert_eq!(repository_of_worktree(dir), None);
+    }
+}

@@ -1,0 +1,269 @@
+//! The reviews of this machine for a run in a container, over a socket: agents there see no database of this machine, and cannot answer
+//! for people.
+//!
+//! One connection, one line of JSON each way.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_review::{
+    Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError, StoreError,
+};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
+
+use super::agent::{PageAddress, ReviewBackend};
+
+/// The variable that names the socket.
+pub const REVIEW_SOCKET: &str = "CLIQ_REVIEW_SOCKET";
+
+/// The most bytes of a request or a reply.
+const LIMIT: u64 = 128 << 20;
+/// How long a reply may take.
+const REPLY: Duration = Duration::from_secs(60);
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+enum Request {
+    Create { review: Box<Review>, content: Content },
+    Get { id: ReviewId },
+    Content { id: ReviewId },
+    List { filter: ReviewFilter },
+    Apply { id: ReviewId, event: Event },
+    Pages { id: ReviewId },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+enum Reply {
+    Review { review: Option<Box<Review>> },
+    Content { content: Option<Content> },
+    Reviews { reviews: Vec<Review> },
+    Pages { base_url: String, has_dashboard: bool, hint: Option<String> },
+    NotFound { id: ReviewId },
+    Refused { why: String, review: Box<Review> },
+    Failed { why: String },
+}
+
+/// The reviews of this machine, as a run in a container reaches them: only its own.
+#[derive(Debug)]
+pub struct ReviewSocket {
+    path: Utf8PathBuf,
+    listener: UnixListener,
+}
+
+impl ReviewSocket {
+    /// Listens at a path. What was there goes.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub fn listen(path: &Utf8Path) -> io::Result<Self> {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = through_its_directory(path, |short| UnixListener::bind(short))?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        Ok(Self { path: path.to_owned(), listener })
+    }
+
+    /// Answers the questions of a run, and of the teams within it, until the future is dropped. Reviews of other workspaces are not there
+    /// for it.
+    pub async fn serve(&self, workspace: &Utf8Path, backend: Arc<dyn ReviewBackend>) {
+        loop {
+            let Ok((stream, _)) = self.listener.accept().await else {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            let (workspace, backend) = (workspace.to_owned(), Arc::clone(&backend));
+            tokio::spawn(async move {
+                let (read, mut write) = stream.into_split();
+                let mut line = Vec::new();
+                let read = tokio::io::BufReader::new(read.take(LIMIT)).read_until(b'\n', &mut line).await;
+                let reply = match read.map(|_| serde_json::from_slice::<Request>(&line)) {
+                    Ok(Ok(request)) => answer(request, &workspace, &backend).await,
+                    _ => Reply::Failed { why: "it is no question about reviews".to_owned() },
+                };
+                let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
+                bytes.push(b'\n');
+                // One that does not wait for its answer asks again.
+                let _ = write.write_all(&bytes).await;
+            });
+        }
+    }
+}
+
+impl Drop for ReviewSocket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+async fn answer(request: Request, workspace: &Utf8Path, backend: &Arc<dyn ReviewBackend>) -> Reply {
+    match try_answer(request, workspace, backend).await {
+        Ok(reply) => reply,
+        Err(ReviewsError::NotFound(id)) => Reply::NotFound { id },
+        Err(ReviewsError::Refused { refusal, review }) => Reply::Refused { why: refusal.to_string(), review },
+        Err(error) => Reply::Failed { why: error.to_string() },
+    }
+}
+
+async fn try_answer(
+    request: Request,
+    workspace: &Utf8Path,
+    backend: &Arc<dyn ReviewBackend>,
+) -> Result<Reply, ReviewsError> {
+    let reviews = backend.reviews().await.map_err(StoreError::new)?;
+    let own = async |id: &ReviewId| -> Result<Review, ReviewsError> {
+        let found = reviews.get(id).await?.filter(|review| is_of(review, workspace));
+        found.ok_or_else(|| ReviewsError::NotFound(id.clone()))
+    };
+    Ok(match request {
+        Request::Create { review, content } => {
+            if !is_of(&review, workspace) {
+                return Err(StoreError::new("the review is one of another workspace").into());
+            }
+            Reply::Review { review: Some(Box::new(reviews.create(&review, &content).await?)) }
+        }
+        Request::Get { id } => {
+            let found = reviews.get(&id).await?.filter(|review| is_of(review, workspace));
+            Reply::Review { review: found.map(Box::new) }
+        }
+        Request::Content { id } => {
+            own(&id).await?;
+            Reply::Content { content: reviews.content(&id).await? }
+        }
+        Request::List { mut filter } => {
+            filter.project = Some(workspace.to_string());
+            Reply::Reviews { reviews: reviews.list(&filter).await? }
+        }
+        Request::Apply { event: Event::Answer(_), .. } => {
+            return Err(StoreError::new("people answer reviews, not the run").into());
+        }
+        Request::Apply { id, event } => {
+            own(&id).await?;
+            Reply::Review { review: Some(Box::new(reviews.apply(&id, event).await?)) }
+        }
+        Request::Pages { id } => {
+            own(&id).await?;
+            let page = backend.pages(&reviews, &id).await.map_err(StoreError::new)?;
+            Reply::Pages { base_url: page.base_url, has_dashboard: page.has_dashboard, hint: page.hint }
+        }
+    })
+}
+
+fn is_of(review: &Review, workspace: &Utf8Path) -> bool {
+    review.project == workspace
+}
+
+/// The reviews of the machine that a container runs on.
+#[derive(Debug, Clone)]
+pub struct SocketReviews {
+    path: Utf8PathBuf,
+}
+
+impl SocketReviews {
+    /// The reviews behind a socket.
+    #[must_use]
+    pub fn new(path: impl Into<Utf8PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where the pages of a review are.
+    ///
+    /// # Errors
+    /// There are none, or nobody answers.
+    pub async fn pages(&self, id: &ReviewId) -> Result<PageAddress, String> {
+        match self.ask(Request::Pages { id: id.clone() }).await.map_err(|error| error.to_string())? {
+            Reply::Pages { base_url, has_dashboard, hint } => {
+                Ok(PageAddress { base_url, has_dashboard, hint })
+            }
+            _ => Err("the machine of this container gives no address of pages".to_owned()),
+        }
+    }
+
+    async fn ask(&self, request: Request) -> Result<Reply, ReviewsError> {
+        let path = self.path.clone();
+        // A socket of the system blocks: on a thread of its own.
+        let asked = tokio::task::spawn_blocking(move || ask(&path, &request)).await;
+        let reply = asked.map_err(|error| StoreError::new(error.to_string()))?;
+        let reply = reply.map_err(|error| {
+            StoreError::new(format!("what started this container does not answer about reviews: {error}"))
+        })?;
+        match reply {
+            Reply::NotFound { id } => Err(ReviewsError::NotFound(id)),
+            Reply::Refused { why, review } => {
+                Err(ReviewsError::Refused { refusal: Refusal::Server(why), review })
+            }
+            Reply::Failed { why } => Err(StoreError::new(why).into()),
+            reply => Ok(reply),
+        }
+    }
+
+    async fn review(&self, request: Request) -> Result<Option<Review>, ReviewsError> {
+        match self.ask(request).await? {
+            Reply::Review { review } => Ok(review.map(|review| *review)),
+            _ => Err(misunderstood()),
+        }
+    }
+}
+
+fn ask(path: &Utf8Path, request: &Request) -> io::Result<Reply> {
+    let mut stream = through_its_directory(path, |short| UnixStream::connect(short))?;
+    stream.set_read_timeout(Some(REPLY))?;
+    stream.set_write_timeout(Some(REPLY))?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    let mut reply = Vec::new();
+    BufReader::new(stream.take(LIMIT)).read_until(b'\n', &mut reply)?;
+    Ok(serde_json::from_slice(&reply)?)
+}
+
+fn misunderstood() -> ReviewsError {
+    StoreError::new("what started this container speaks another version's language about reviews").into()
+}
+
+/// Uses a socket by a short name: the system takes no more than 107 bytes, and homes may be deep.
+fn through_its_directory<T>(path: &Utf8Path, open: impl FnOnce(&str) -> io::Result<T>) -> io::Result<T> {
+    let dir = File::open(path.parent().unwrap_or(Utf8Path::new(".")))?;
+    open(&format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), path.file_name().unwrap_or_default()))
+}
+
+#[async_trait]
+impl Reviews for SocketReviews {
+    async fn create(&self, review: &Review, content: &Content) -> Result<Review, ReviewsError> {
+        let request = Request::Create { review: Box::new(review.clone()), content: content.clone() };
+        self.review(request).await?.ok_or_else(misunderstood)
+    }
+
+    async fn get(&self, id: &ReviewId) -> Result<Option<Review>, ReviewsError> {
+        self.review(Request::Get { id: id.clone() }).await
+    }
+
+    async fn content(&self, id: &ReviewId) -> Result<Option<Content>, ReviewsError> {
+        match self.ask(Request::Content { id: id.clone() }).await? {
+            Reply::Content { content } => Ok(content),
+            _ => Err(misunderstood()),
+        }
+    }
+
+    async fn list(&self, filter: &ReviewFilter) -> Result<Vec<Review>, ReviewsError> {
+        match self.ask(Request::List { filter: filter.clone() }).await? {
+            Reply::Reviews { reviews } => Ok(reviews),
+            _ => Err(misunderstood()),
+        }
+    }
+
+    async fn apply(&self, id: &ReviewId, event: Event) -> Result<Review, ReviewsError> {
+        self.review(Request::Apply { id: id.clone(), event }).await?.ok_or_else(misunderstood)
+    }
+}
