@@ -10,10 +10,12 @@ use serde_json::Value;
 use ureq::http::{HeaderMap, Response, Uri};
 use ureq::{Agent, Body, ResponseExt, SendBody};
 
-use crate::client::USER_AGENT;
 use crate::guard::Guard;
 use crate::request::{Content, Repeat, Request};
 use crate::retry::{CallError, refusal, retry_until};
+
+/// What servers see as the client's name.
+const USER_AGENT: &str = concat!("cliq/", env!("CARGO_PKG_VERSION"));
 
 /// Limits of calls (SPEC section 20).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct Limits {
     pub tries: usize,
     /// The most bytes of an answer that is kept in memory.
     pub answer: u64,
+    /// How many redirects are followed. With 0, a redirect is an answer.
+    pub redirects: u32,
 }
 
 impl Default for Limits {
@@ -41,11 +45,12 @@ impl Default for Limits {
             whole: Duration::from_secs(30 * 60),
             tries: 4,
             answer: 64 << 20,
+            redirects: 5,
         }
     }
 }
 
-/// An answer that was a success, or a redirect that is not followed.
+/// An answer that was a success, a redirect that is not followed, or one that the request is prepared for ([`Request::answers`]).
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The status.
@@ -84,7 +89,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client for addresses that a person set. It follows at most five redirects, without credentials to other hosts.
+    /// A client for addresses that a person set. It follows redirects without credentials to other hosts.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self::of(limits, |config| Agent::new_with_config(config.build()))
@@ -103,7 +108,8 @@ impl Client {
     ) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            .max_redirects(5)
+            .max_redirects(limits.redirects)
+            .max_redirects_will_error(limits.redirects > 0)
             .timeout_connect(Some(limits.connect))
             .timeout_recv_response(Some(limits.first_byte))
             .timeout_per_read(Some(limits.idle))
@@ -179,7 +185,7 @@ impl Client {
     }
 
     /// Sends a request once, and gives the response as it begins, for bodies that are read while they come. Its status is a success, a
-    /// redirect that was not followed, or 304.
+    /// redirect that was not followed, 304, or one that the request is prepared for.
     ///
     /// # Errors
     /// No answer, or another status. Errors of this one call are not redacted: [`Request::redact`] does it.
@@ -216,7 +222,7 @@ impl Client {
         };
         let response = result.map_err(|error| CallError::transport(&who, &error))?;
         let status = response.status();
-        if status.is_success() || status.is_redirection() {
+        if status.is_success() || status.is_redirection() || request.answers.contains(&status.as_u16()) {
             Ok(response)
         } else {
             Err(refusal(&who, response))

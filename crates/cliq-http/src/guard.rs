@@ -1,7 +1,6 @@
 //! The guard for addresses that a caller chose (SPEC section 17): no request leaves for a private network.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::time::Duration;
 
 use ureq::Agent;
 use ureq::config::Config;
@@ -11,10 +10,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use url::{Host, Url};
 
 use crate::address::is_public;
-use crate::client::USER_AGENT;
 
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(10);
 /// The longest address that is taken, in bytes.
 const MAX_URL: usize = 4096;
 
@@ -155,23 +151,7 @@ impl Guard {
         })
     }
 
-    /// A client that connects only to addresses that this guard allows: the address that is checked is the one that is connected
-    /// to. It follows no redirect and uses no proxy. `whole` is the deadline of a call, its response included.
-    #[must_use]
-    pub fn client(&self, whole: Duration) -> Agent {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .proxy(None)
-            .timeout_connect(Some(CONNECT.min(whole)))
-            .timeout_global(Some(whole))
-            .user_agent(USER_AGENT)
-            .build();
-        self.agent(config)
-    }
-
-    /// A client of that configuration that connects only to addresses that this guard allows.
+    /// A client that connects only to addresses that this guard allows: the address that is checked is the one that is connected to.
     pub(crate) fn agent(&self, config: Config) -> Agent {
         Agent::with_parts(config, DefaultConnector::default(), GuardedResolver { guard: self.clone() })
     }

@@ -7,7 +7,6 @@
 
 mod address;
 mod calls;
-mod client;
 mod download;
 mod guard;
 mod pages;
@@ -17,12 +16,11 @@ mod sse;
 
 pub use address::is_public;
 pub use calls::{Answer, Client, Limits, size};
-pub use client::{client, is_transient};
 pub use download::{Download, part_file};
 pub use guard::{CallerUrl, Guard, GuardError};
 pub use pages::{Items, Page};
 pub use request::{Repeat, Request};
-pub use retry::{CallError, refusal, retry};
+pub use retry::{CallError, retry};
 pub use sse::{SseEvent, read_events};
 
 pub use ureq;

@@ -37,6 +37,7 @@ pub struct Request {
     pub(crate) repeat: Repeat,
     pub(crate) secrets: Vec<String>,
     pub(crate) who: Option<String>,
+    pub(crate) answers: Vec<u16>,
 }
 
 impl std::fmt::Debug for Request {
@@ -62,6 +63,7 @@ impl Request {
             repeat,
             secrets: Vec::new(),
             who: None,
+            answers: Vec::new(),
         }
     }
 
@@ -150,6 +152,13 @@ impl Request {
     #[must_use]
     pub fn called(mut self, who: impl Into<String>) -> Self {
         self.who = Some(who.into());
+        self
+    }
+
+    /// Statuses that are answers too, and no errors: what they mean is for the caller to say.
+    #[must_use]
+    pub fn answers(mut self, statuses: &[u16]) -> Self {
+        self.answers = statuses.to_vec();
         self
     }
 

@@ -12,8 +12,6 @@ use serde_json::Value;
 use ureq::Body;
 use ureq::http::Response;
 
-use crate::client::is_transient;
-
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How often a pause looks whether it is to end.
@@ -77,6 +75,17 @@ impl CallError {
     }
 }
 
+/// Whether an error may be gone a moment later.
+fn is_transient(error: &ureq::Error) -> bool {
+    matches!(
+        error,
+        ureq::Error::Io(_)
+            | ureq::Error::Timeout(_)
+            | ureq::Error::ConnectionFailed
+            | ureq::Error::HostNotFound
+    )
+}
+
 /// Calls at most `tries` times, with growing pauses between. The pause that the server asks for goes before the computed one, up to
 /// a minute. `notice` gets a sentence before each pause.
 ///
@@ -137,7 +146,7 @@ pub(crate) fn retry_until<T>(
 
 /// The error for a response whose status is not a success. Reads the start of its body.
 #[must_use]
-pub fn refusal(who: &str, response: Response<Body>) -> CallError {
+pub(crate) fn refusal(who: &str, response: Response<Body>) -> CallError {
     let status = response.status();
     let pause =
         response.headers().get("retry-after").and_then(|value| retry_after(value.to_str().ok()?.trim()));

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use cliq_http::Guard;
+use cliq_http::{Client, Guard, Limits, Request};
 
 /// Each of these must be refused, by its form or when it is resolved. None may be connected to.
 const HOSTILE: &[&str] = &[
@@ -111,19 +111,26 @@ fn hostile_addresses_are_refused_and_never_connected_to() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("nonblocking");
     let guard = Guard::default();
-    let client = guard.client(Duration::from_secs(2));
+    let client = client(&guard);
+    let call = |address: &str| client.send(&Request::get(address));
     assert!(HOSTILE.len() >= 60);
     for address in HOSTILE {
         let refused = guard.parse(address).and_then(|url| guard.resolve(&url));
         assert!(refused.is_err(), "{address:?} resolved to {refused:?}");
         // The client checks by itself: a caller's address may have changed since it was parsed.
-        assert!(client.get(*address).call().is_err(), "{address:?} was called");
+        assert!(call(address).is_err(), "{address:?} was called");
     }
     let port = listener.local_addr().expect("address").port();
     for host in ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "0"] {
-        assert!(client.get(format!("http://{host}:{port}/")).call().is_err(), "{host}");
+        assert!(call(&format!("http://{host}:{port}/")).is_err(), "{host}");
     }
     assert!(listener.accept().is_err(), "a connection was made");
+}
+
+/// A client that follows no redirect, as for push notifications.
+fn client(guard: &Guard) -> Client {
+    let limits = Limits { connect: Duration::from_secs(2), tries: 1, redirects: 0, ..Limits::default() };
+    Client::guarded(limits, guard)
 }
 
 #[test]
@@ -137,8 +144,8 @@ fn redirects_are_not_followed() {
         stream.write_all(response.as_bytes()).expect("sent");
     });
     let guard = Guard { allow_private: true, ..Guard::default() };
-    let response = guard.client(Duration::from_secs(5)).get(format!("http://127.0.0.1:{port}/")).call();
-    assert_eq!(response.expect("a response").status(), 302);
+    let answer = client(&guard).send(&Request::get(format!("http://127.0.0.1:{port}/")));
+    assert_eq!(answer.expect("an answer").status, 302);
     server.join().expect("served");
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use cliq_a2a::{AgentCard, StreamItem, Task, Version, wire};
+use cliq_http::ureq::Body;
 use cliq_http::ureq::http::Response;
-use cliq_http::ureq::{Agent, Body};
-use cliq_http::{CallError, is_transient, refusal, retry};
+use cliq_http::{CallError, Client as Http, Limits, Request, retry};
 use serde_json::{Value, json};
 
 /// How long the head of a response may take. A stream is silent between updates for as long as it likes; the remote agent shows
@@ -17,6 +17,12 @@ const CANCEL: Duration = Duration::from_millis(1500);
 const TRIES: usize = 4;
 /// The most bytes of a response that is no stream.
 const MAX_RESPONSE: u64 = 64 << 20;
+
+/// A stream goes on for as long as its task.
+fn limits() -> Limits {
+    const LONG: Duration = Duration::from_secs(30 * 86_400);
+    Limits { first_byte: FIRST_BYTE, idle: LONG, whole: LONG, ..Limits::default() }
+}
 
 /// A remote agent.
 pub(super) struct Client {
@@ -34,7 +40,7 @@ pub(super) struct Session {
     version: Version,
     streams: bool,
     token: Option<String>,
-    http: Agent,
+    http: Http,
 }
 
 impl Client {
@@ -52,7 +58,7 @@ impl Client {
             version: Version::V1_0,
             streams: false,
             token,
-            http: cliq_http::client(FIRST_BYTE),
+            http: Http::new(limits()),
         };
         let card = retry("a2a", TRIES, || session.get_json(), |_| {})?;
         let name = card["name"].as_str().unwrap_or(&session.agent).to_owned();
@@ -75,7 +81,7 @@ impl Client {
             version: self.version,
             streams: self.streams,
             token: self.token.clone(),
-            http: cliq_http::client(FIRST_BYTE),
+            http: Http::new(limits()),
         }
     }
 }
@@ -119,22 +125,21 @@ impl Session {
         CallError::new(format!("the stream of {} broke: {why}", self.agent), true)
     }
 
-    fn unreachable(&self, error: &cliq_http::ureq::Error) -> CallError {
-        CallError::new(
-            format!("{} cannot be reached at {}: {error}", self.agent, host(&self.url)),
-            is_transient(error),
-        )
+    fn open(&self, request: Request) -> Result<Response<Body>, CallError> {
+        let request = request.called(format!("{} at {}", self.agent, host(&self.url)));
+        let request = match &self.token {
+            Some(token) => request.secret(token),
+            None => request,
+        };
+        let opened = self.http.open(&request);
+        opened.map_err(|error| CallError { message: request.redact(&error.message), ..error })
     }
 
     fn get_json(&self) -> Result<Value, CallError> {
-        let response = self.http.get(&self.url).call().map_err(|error| self.unreachable(&error))?;
-        self.json(response)
+        self.json(self.open(Request::get(&self.url))?)
     }
 
     fn json(&self, response: Response<Body>) -> Result<Value, CallError> {
-        if !response.status().is_success() {
-            return Err(refusal(&self.agent, response));
-        }
         let read = response.into_body().with_config().limit(MAX_RESPONSE).read_to_vec();
         let bytes = read.map_err(|error| self.broken(&error.to_string()))?;
         serde_json::from_slice(&bytes)
@@ -142,17 +147,18 @@ impl Session {
     }
 
     fn post(&self, method: &str, params: &Value, last: Option<&str>) -> Result<Response<Body>, CallError> {
-        let mut request = self.http.post(&self.url).header("a2a-version", self.version.as_str());
-        request = request.header("accept", "application/json, text/event-stream");
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let mut request = Request::post(&self.url)
+            .header("a2a-version", self.version.as_str())
+            .header("accept", "application/json, text/event-stream")
+            .json(&body);
         if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
+            request = request.secret_header("authorization", format!("Bearer {token}"));
         }
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let response = request.send_json(&body).map_err(|error| self.unreachable(&error))?;
-        if response.status().is_success() { Ok(response) } else { Err(refusal(&self.agent, response)) }
+        self.open(request)
     }
 
     fn call(&self, method: &str, params: &Value) -> Result<Value, CallError> {
@@ -244,7 +250,7 @@ impl Session {
             version: self.version,
             streams: false,
             token: self.token.clone(),
-            http: cliq_http::client(CANCEL),
+            http: Http::new(Limits { connect: CANCEL, whole: CANCEL, ..limits() }),
         };
         if let Err(error) = quick.call(self.method("CancelTask", "tasks/cancel"), &json!({"id": id})) {
             tracing::debug!(%error, "the remote task may go on");

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cliq_http::ureq::http::Response;
-use cliq_http::ureq::{Agent, Body};
+use cliq_http::{Answer, Client, Limits, Request};
 use cliq_review::{
     Choice, Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError, StoreError, Time,
 };
@@ -23,7 +22,7 @@ const LIMIT: u64 = 64 << 20;
 pub struct ServerReviews {
     url: String,
     token: Option<Secret>,
-    http: Agent,
+    http: Client,
 }
 
 /// What a call gave.
@@ -38,7 +37,10 @@ impl ServerReviews {
     /// The reviews of the server at `url`, for the holder of a token.
     #[must_use]
     pub fn new(url: &str, token: Option<Secret>) -> Self {
-        Self { url: url.trim_end_matches('/').to_owned(), token, http: cliq_http::client(FIRST_BYTE) }
+        // Who asks tries again by itself.
+        let limits =
+            Limits { first_byte: FIRST_BYTE, whole: CALL, tries: 1, answer: LIMIT, ..Limits::default() };
+        Self { url: url.trim_end_matches('/').to_owned(), token, http: Client::new(limits) }
     }
 
     /// Calls block their thread: each has one of its own.
@@ -57,34 +59,27 @@ impl ServerReviews {
     fn call_blocking(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Reply, StoreError> {
         let url = format!("{}/api/v1/reviews{path}", self.url);
         let broken = |why: String| StoreError::new(format!("the review server {}: {why}", self.url));
-        let authorization = self.token.as_ref().map(|token| format!("Bearer {}", token.reveal()));
-        let sent = match body {
-            None => {
-                let mut request = self.http.get(&url).config().timeout_global(Some(CALL)).build();
-                if let Some(authorization) = authorization {
-                    request = request.header("authorization", authorization);
-                }
-                request.call()
-            }
-            Some(body) => {
-                let request = if method == "PUT" { self.http.put(&url) } else { self.http.post(&url) };
-                let mut request = request.config().timeout_global(Some(CALL)).build();
-                if let Some(authorization) = authorization {
-                    request = request.header("authorization", authorization);
-                }
-                request.send_json(body)
-            }
+        let mut request = match method {
+            "GET" => Request::get(url),
+            "PUT" => Request::put(url),
+            _ => Request::post(url),
         };
-        let response = sent.map_err(|error| broken(error.to_string()))?;
-        let status = response.status().as_u16();
-        match status {
-            200..300 => Ok(Reply::Ok(read(response).map_err(broken)?)),
+        // What they mean here is no failure of the call.
+        request = request.called("it").answers(&[401, 403, 404, 409, 410, 422]);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        if let Some(token) = &self.token {
+            request = request.secret_header("authorization", format!("Bearer {}", token.reveal()));
+        }
+        let answer = self.http.send(&request).map_err(|error| broken(error.message))?;
+        match answer.status {
             404 => Ok(Reply::NotFound),
-            409 | 410 | 422 => Ok(Reply::Refused(said(response))),
+            409 | 410 | 422 => Ok(Reply::Refused(said(&answer))),
             401 | 403 => {
-                Err(broken(format!("it does not take the token of `hug.token` ({})", said(response))))
+                Err(broken(format!("it does not take the token of `hug.token` ({})", said(&answer))))
             }
-            _ => Err(broken(format!("it answered {status}: {}", said(response)))),
+            _ => Ok(Reply::Ok(read(&answer).map_err(broken)?)),
         }
     }
 
@@ -119,15 +114,13 @@ impl ServerReviews {
     }
 }
 
-fn read(response: Response<Body>) -> Result<Value, String> {
-    let text = response.into_body().with_config().limit(LIMIT).read_to_string();
-    let text = text.map_err(|error| error.to_string())?;
-    serde_json::from_str(&text).map_err(|error| format!("its answer is no JSON: {error}"))
+fn read(answer: &Answer) -> Result<Value, String> {
+    serde_json::from_slice(&answer.body).map_err(|error| format!("its answer is no JSON: {error}"))
 }
 
 /// What a problem says.
-fn said(response: Response<Body>) -> String {
-    let value = read(response).unwrap_or_default();
+fn said(answer: &Answer) -> String {
+    let value = read(answer).unwrap_or_default();
     let detail = value.get("detail").and_then(Value::as_str).unwrap_or("no reason was given").to_owned();
     let errors =
         value.get("errors").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);

@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use cliq_fs::ProjectLock;
+use cliq_http::{Client, Limits, Request};
 use cliq_project::{Check, CheckStatus};
 use cliq_runs::{RunState, RunStore};
 use serde_json::{Value, json};
@@ -116,9 +117,9 @@ pub(super) fn stop() -> Result<ExitCode, Failure> {
 /// What a running server says of its meshes. Empty where it does not answer.
 fn meshes(record: &ServerRecord) -> Vec<Value> {
     let call = || -> Option<Value> {
-        let request = cliq_http::client(ANSWER).get(format!("{}/api/v1/meshes", record.url));
-        let response = request.header("authorization", format!("Bearer {}", record.token)).call().ok()?;
-        response.into_body().read_json().ok()
+        let client = Client::new(Limits { whole: ANSWER, tries: 1, ..Limits::default() });
+        let request = Request::get(format!("{}/api/v1/meshes", record.url));
+        client.json(&request.secret_header("authorization", format!("Bearer {}", record.token))).ok()
     };
     call().and_then(|mut answer| answer["meshes"].as_array_mut().map(std::mem::take)).unwrap_or_default()
 }

@@ -1,11 +1,10 @@
 //! The calls of a mesh of type `savant`. They block: each is made on a thread of its own.
 
-use std::io::Read;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use cliq_http::ureq::Agent;
+use cliq_http::{Client, Limits, Request};
 use cliq_settings::{Mesh, Secret};
 use serde_json::{Value, json};
 
@@ -40,12 +39,14 @@ impl Token {
 #[derive(Debug)]
 pub(super) struct MeshClient {
     mesh: Mesh,
-    http: Agent,
+    http: Client,
 }
 
 impl MeshClient {
     pub(super) fn new(mesh: Mesh) -> Self {
-        Self { mesh, http: cliq_http::client(DEADLINE) }
+        // Registrations are repeated by who makes them.
+        let limits = Limits { whole: DEADLINE, tries: 1, answer: MAX_ANSWER, ..Limits::default() };
+        Self { mesh, http: Client::new(limits) }
     }
 
     /// A new token for the account of this cliq.
@@ -53,8 +54,8 @@ impl MeshClient {
         let body =
             json!({"client_id": self.mesh.client_id, "client_secret": self.mesh.client_secret.reveal()});
         let answer = self.post("/auth/token", None, &body)?;
-        let answer: Value = serde_json::from_str(&answer)
-            .map_err(|_| format!("/auth/token answered no JSON: {}", self.quoted(&answer)))?;
+        let answer: Value =
+            serde_json::from_str(&answer).map_err(|_| "/auth/token answered no JSON".to_owned())?;
         let token = ["access_token", "token", "jwt"].iter().find_map(|key| answer[*key].as_str());
         let token = token.filter(|token| !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic()));
         let token = token.ok_or("/auth/token answered without a token")?;
@@ -76,34 +77,21 @@ impl MeshClient {
     }
 
     fn post(&self, path: &str, token: Option<&Token>, body: &Value) -> Result<String, String> {
-        let mut request = self.http.post(format!("{}{path}", self.mesh.url));
+        let mut request = Request::post(format!("{}{path}", self.mesh.url))
+            .called(path)
+            .secret(self.mesh.client_secret.reveal())
+            .json(body);
         if let Some(token) = token {
-            request = request.header("authorization", format!("Bearer {}", token.secret.reveal()));
+            request = request.secret_header("authorization", format!("Bearer {}", token.secret.reveal()));
         }
-        let response =
-            request.send_json(body).map_err(|error| format!("{path}: it cannot be reached: {error}"))?;
-        let status = response.status();
-        let mut bytes = Vec::new();
-        response
-            .into_body()
-            .into_reader()
-            .take(MAX_ANSWER)
-            .read_to_end(&mut bytes)
-            .map_err(|error| format!("{path}: the answer broke off: {error}"))?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if status.is_success() {
-            return Ok(text);
-        }
-        let text =
-            token.map_or_else(|| text.clone(), |token| text.replace(token.secret.reveal(), "********"));
-        Err(format!("{path} answered {status} {}", self.quoted(&text)).trim().to_owned())
+        let answer = self.http.send(&request).map_err(|error| quoted(&error.message))?;
+        Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
+}
 
-    /// The beginning of an answer, without the secret of the account.
-    fn quoted(&self, text: &str) -> String {
-        let text = text.replace(self.mesh.client_secret.reveal(), "********");
-        text.chars().filter(|c| !c.is_control()).take(QUOTED).collect()
-    }
+/// The beginning of what a mesh said.
+fn quoted(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(QUOTED).collect()
 }
 
 /// How long a JSON Web Token is valid by its claim `exp`. Its signature is the mesh's own affair.

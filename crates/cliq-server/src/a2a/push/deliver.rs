@@ -1,14 +1,12 @@
 //! Posting updates to their receivers.
 
 use std::collections::HashSet;
-use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cliq_a2a::{StreamItem, Task, TaskContext, Update, Version, wire};
 use cliq_gateway::GatewayError;
-use cliq_http::Guard;
-use cliq_http::ureq;
+use cliq_http::{Client, Guard, Limits, Request};
 use cliq_runs::{PushRow, PushState, RunId};
 use tokio::sync::Semaphore;
 
@@ -25,10 +23,18 @@ const AT_ONCE: usize = 32;
 const BATCH: u32 = 256;
 /// How many events of a task are read together.
 const PAGE: u32 = 100;
-/// How long a receiver has to answer.
-const DEADLINE: Duration = Duration::from_secs(15);
-/// What of an answer is quoted as a reason, in bytes.
-const QUOTED: u64 = 200;
+/// How long a receiver has to answer. Deliveries are repeated later, not at once.
+const LIMITS: Limits = Limits {
+    connect: Duration::from_secs(15),
+    first_byte: Duration::from_secs(15),
+    idle: Duration::from_secs(15),
+    whole: Duration::from_secs(15),
+    tries: 1,
+    answer: 1 << 20,
+    redirects: 0,
+};
+/// What of a failure is kept as a reason, in characters.
+const QUOTED: usize = 240;
 
 /// Receivers that a delivery is under way for.
 type Busy = Arc<Mutex<HashSet<(RunId, String)>>>;
@@ -140,32 +146,29 @@ async fn post(guard: &Guard, push: &PushRow, context: &TaskContext, update: &Upd
         Ok(url) => url.as_str().to_owned(),
         Err(error) => return Attempt::Failed(error.to_string()),
     };
-    let client = guard.client(DEADLINE);
-    let mut headers = vec![("content-type", content_type.to_owned())];
-    headers.extend(push.token.clone().map(|token| ("x-a2a-notification-token", token)));
-    headers.extend(push.scheme.as_ref().map(|scheme| {
+    let client = Client::guarded(LIMITS, guard);
+    let mut request =
+        Request::post(url).called("it").header("content-type", content_type).bytes(body.to_string());
+    if let Some(token) = &push.token {
+        request = request.secret_header("x-a2a-notification-token", token);
+    }
+    if let Some(scheme) = &push.scheme {
         let credentials = push.credentials.as_deref().unwrap_or_default();
-        ("authorization", format!("{scheme} {credentials}").trim().to_owned())
-    }));
-    let sent = tokio::task::spawn_blocking(move || send(&client, &url, &headers, &body.to_string()));
+        request = request.secret_header("authorization", format!("{scheme} {credentials}").trim());
+    }
+    let sent = tokio::task::spawn_blocking(move || send(&client, &request));
     sent.await.unwrap_or_else(|error| Attempt::Failed(error.to_string()))
 }
 
-fn send(client: &ureq::Agent, url: &str, headers: &[(&str, String)], body: &str) -> Attempt {
-    let mut request = client.post(url);
-    for (name, value) in headers {
-        request = request.header(*name, value);
-    }
-    match request.send(body) {
-        Err(error) => Attempt::Failed(format!("it cannot be reached: {error}")),
-        Ok(response) if response.status().is_success() => Attempt::Delivered,
-        Ok(response) => {
-            let status = response.status();
-            let mut said = Vec::new();
-            let _ = response.into_body().into_reader().take(QUOTED).read_to_end(&mut said);
-            let said: String = String::from_utf8_lossy(&said).chars().filter(|c| !c.is_control()).collect();
-            let reason = format!("it answered {status} {said}").trim().to_owned();
-            if status.as_u16() == 410 { Attempt::Gone(reason) } else { Attempt::Failed(reason) }
+fn send(client: &Client, request: &Request) -> Attempt {
+    match client.send(request) {
+        Ok(answer) if (200..300).contains(&answer.status) => Attempt::Delivered,
+        Ok(answer) => {
+            Attempt::Failed(format!("it answered {}, and redirects are not followed", answer.status))
+        }
+        Err(error) => {
+            let reason = error.message.chars().filter(|c| !c.is_control()).take(QUOTED).collect();
+            if error.status == Some(410) { Attempt::Gone(reason) } else { Attempt::Failed(reason) }
         }
     }
 }
