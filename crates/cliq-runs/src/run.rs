@@ -163,6 +163,8 @@ pub struct Run {
     pub last_event: i64,
     /// How often it was changed, for optimistic locking. 0 for a run that is not stored yet.
     pub version: i64,
+    /// The server that has it, where several share a database.
+    pub replica: Option<String>,
 }
 
 impl Run {
@@ -194,6 +196,7 @@ impl Run {
             journal_lines: 0,
             last_event: 0,
             version: 0,
+            replica: None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! What a store of runs can do.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
 
@@ -98,6 +100,28 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// The store cannot be read.
     async fn ended_before(&self, before: &str, limit: u32) -> Result<Vec<Run>, GatewayError>;
+
+    /// Whether several servers may use it.
+    fn is_shared(&self) -> bool;
+
+    /// Takes a lease that is free or over, or makes one's own longer, from now on by the clock of the store. `false` where another
+    /// holds it.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn take_lease(&self, name: &str, holder: &str, time: Duration) -> Result<bool, GatewayError>;
+
+    /// Gives a lease back before it is over.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn give_lease(&self, name: &str, holder: &str) -> Result<(), GatewayError>;
+
+    /// Who holds the leases whose names begin with `prefix`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn lease_holders(&self, prefix: &str) -> Result<Vec<String>, GatewayError>;
 
     /// Stores a token.
     ///

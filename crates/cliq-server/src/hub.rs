@@ -122,6 +122,12 @@ impl Hub {
         self.changes.subscribe()
     }
 
+    /// The runs that have subscribers.
+    pub(crate) fn subscribed(&self) -> Vec<RunId> {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.iter().filter(|(_, run)| run.sender.receiver_count() > 0).map(|(id, _)| id.clone()).collect()
+    }
+
     /// The number of subscribers.
     pub(crate) fn subscribers(&self) -> usize {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);

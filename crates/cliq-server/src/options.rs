@@ -52,6 +52,12 @@ pub struct ServerOptions {
     pub admin_token: Option<Secret>,
     /// Whether callers of A2A get what agents print.
     pub workflow_streaming: bool,
+    /// The name of this server among several on one database: the same after each start in the same home.
+    pub replica: String,
+    /// How long it may be silent before the others take over what it has.
+    pub lease: Duration,
+    /// Whether all of them see the same workspaces at the same paths.
+    pub shared_workspaces: bool,
     /// What the server is started with as an A2A agent; `None`: it is none.
     pub a2a: Option<A2aOptions>,
 }
@@ -81,6 +87,9 @@ impl ServerOptions {
             rate_limit: u32::try_from(count("server.rate_limit", 500)).unwrap_or(u32::MAX),
             max_connections: count("server.max_connections", 2000),
             workflow_streaming: settings.flag("server.workflow_streaming"),
+            replica: cliq_runs::RunId::generate().to_string(),
+            lease: settings.duration("server.lease").unwrap_or(Duration::from_secs(15)),
+            shared_workspaces: settings.flag("server.shared_workspaces"),
             a2a: None,
         }
     }
@@ -100,6 +109,11 @@ impl ServerOptions {
         let hosts =
             self.a2a.as_ref().filter(|_| run.origin == RunOrigin::A2a).map(|a2a| a2a.repo_hosts.clone());
         Guard { allow_private: false, allowed_hosts: hosts.unwrap_or_default() }
+    }
+
+    /// The directory of the logs of orchestrators: where all servers see it that see the workspaces.
+    pub(crate) fn log_dir(&self) -> Utf8PathBuf {
+        if self.shared_workspaces { self.workspace_root.join(".logs") } else { self.dir().join("runs") }
     }
 
     /// The directory of the server's own files.

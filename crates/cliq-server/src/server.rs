@@ -24,7 +24,7 @@ use crate::hub::Hub;
 use crate::listener::{self, Limits};
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, TlsFiles};
-use crate::supervisor::Supervisor;
+use crate::supervisor::{Duty, Supervisor};
 use crate::{a2a, api, pages};
 
 /// How long reviews that are over are kept at least. Their records stay in their projects.
@@ -165,9 +165,13 @@ impl Server {
         let stopping = self.app.stopping.clone();
         let app = Arc::clone(&self.app);
         let tidy = tokio::spawn(async move {
+            let mut duty = Duty::new("reviews");
             loop {
                 tokio::time::sleep(std::time::Duration::from_secs(60)).await;
                 app.gatekeeper.tidy();
+                if !duty.is_own(app.runs.as_ref(), &app.options).await.unwrap_or(false) {
+                    continue;
+                }
                 let age = app.options.retention.max(REVIEWS);
                 let before = crate::clock::review_time().millis()
                     - i64::try_from(age.as_millis()).unwrap_or(i64::MAX / 2);

@@ -1,7 +1,7 @@
 //! The run supervisor (SPEC section 15): it starts orchestrators as processes that outlive the server, follows their journals,
 //! and stores what they say, each event once.
 //!
-//! `queue.rs` gives free places to runs that wait; `follower.rs` is with one run until it ends, and `journal.rs` reads its journal;
+//! `queue.rs` gives free places to runs that wait; `replicas.rs` shares the work with other servers on the same database; `follower.rs` is with one run until it ends, and `journal.rs` reads its journal;
 //! `orchestrator.rs` is the process; `workspace.rs` prepares where it works; `task.rs` is what callers of A2A get beside the
 //! journal; `discovery.rs` finds runs that people start in registered projects; `retention.rs` removes what is old. Decisions are in [`cliq_runs::Life`].
 
@@ -11,13 +11,14 @@ mod follower;
 mod journal;
 mod orchestrator;
 mod queue;
+mod replicas;
 mod repositories;
 mod retention;
 mod task;
 mod workspace;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -38,6 +39,7 @@ use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use change::{event, update};
 pub(crate) use journal::status_document;
+pub(crate) use replicas::Duty;
 pub(crate) use repositories::check_repository;
 
 /// The run supervisor. Clones are the same one.
@@ -62,11 +64,19 @@ pub(crate) struct Shared {
     /// Whether runs may wait for a place: a new one then takes its turn. Spares a look into the store where none waits.
     may_wait: AtomicBool,
     /// Followers by run.
-    followers: Mutex<HashMap<RunId, Arc<Notify>>>,
+    followers: Mutex<HashMap<RunId, Arc<Followed>>>,
     /// Followers by the directory whose files tell of news.
     wakers: Arc<Mutex<HashMap<Utf8PathBuf, Arc<Notify>>>>,
     /// `None` where the system cannot watch: followers then poll.
     watch: Option<DirectoryWatch>,
+}
+
+/// What others know of a follower.
+#[derive(Debug, Default)]
+pub(crate) struct Followed {
+    waker: Arc<Notify>,
+    /// The newest version of the run that is known: another server, or a request, may have changed it.
+    newest: AtomicI64,
 }
 
 /// Why a run was not changed.
@@ -111,10 +121,16 @@ impl Supervisor {
             wakers,
             watch,
         });
-        let active = shared.store.active().await?;
-        tracing::info!(runs = active.len(), "runs that go on are followed");
-        for run in active {
-            follower::follow(&shared, run, follower::Begin::TakeUp);
+        if shared.store.is_shared() {
+            let runs = replicas::round(&shared, &mut replicas::Foreign::default()).await?;
+            tracing::info!(runs, replica = shared.options.replica, "runs that go on are followed");
+            shared.tasks.spawn(replicas::run(Arc::clone(&shared)));
+        } else {
+            let active = shared.store.active().await?;
+            tracing::info!(runs = active.len(), "runs that go on are followed");
+            for run in active {
+                follower::follow(&shared, run, follower::Begin::TakeUp);
+            }
         }
         shared.tasks.spawn(queue::run(Arc::clone(&shared)));
         shared.tasks.spawn(discovery::run(Arc::clone(&shared)));
@@ -192,6 +208,7 @@ impl Supervisor {
                 return Err(NotAllowed { state: RunState::Completed });
             }
             change.run.life.step(LifeEvent::Resumed)?;
+            change.run.replica = None;
             change.run.request.from.clone_from(&from);
             change.run.request.budget = change.run.request.budget.overridden_by(budget);
             change.run.queued_at = clock::now();
@@ -217,8 +234,8 @@ impl Supervisor {
 
     fn wake(&self, id: &RunId) {
         let followers = self.shared.followers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(waker) = followers.get(id) {
-            waker.notify_one();
+        if let Some(followed) = followers.get(id) {
+            followed.waker.notify_one();
         }
     }
 }
@@ -249,6 +266,16 @@ impl Shared {
         }
     }
 
+    /// The name under which this server has runs; `None` where no other can.
+    fn replica(&self) -> Option<String> {
+        self.store.is_shared().then(|| self.options.replica.clone())
+    }
+
+    /// Whether this server has a run.
+    fn has(&self, run: &Run) -> bool {
+        !self.store.is_shared() || run.replica.as_ref() == Some(&self.options.replica)
+    }
+
     /// Whether a follower is with the run.
     fn is_followed(&self, id: &RunId) -> bool {
         self.followers.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id)
@@ -256,7 +283,7 @@ impl Shared {
 
     /// The log of a run's orchestrator. Its lock is held for as long as the orchestrator lives.
     fn log_file(&self, id: &RunId) -> Utf8PathBuf {
-        self.options.dir().join("runs").join(format!("{id}.log"))
+        self.options.log_dir().join(format!("{id}.log"))
     }
 }
 

@@ -9,6 +9,7 @@
 mod connection;
 mod error;
 mod instances;
+mod leases;
 mod location;
 mod migrations;
 mod plans;

@@ -96,6 +96,7 @@ pub(crate) fn run(row: &Row) -> Result<Run, sqlx::Error> {
         journal_lines: row.count("journal_lines")?,
         last_event: row.integer("last_event")?,
         version: row.integer("version")?,
+        replica: row.optional_text("replica")?,
     })
 }
 

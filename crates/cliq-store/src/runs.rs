@@ -1,5 +1,7 @@
 //! Runs and their queue (SPEC section 15).
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_runs::{
@@ -11,7 +13,7 @@ use crate::connection::{Connection, Target};
 use crate::rows::{run, totals};
 use crate::statement::{Answer, arguments};
 use crate::store::{SqlStore, on};
-use crate::{instances, run_events, tasks, tokens};
+use crate::{instances, leases, run_events, tasks, tokens};
 
 /// All columns, with the large one left out: a list does not show it.
 macro_rules! without_view {
@@ -19,7 +21,7 @@ macro_rules! without_view {
         concat!(
             "SELECT id, instance, team, origin, caller, request, workspace, state, cancel_requested, began, resume, recoveries, ",
             "reason, phase, queued_at, started_at, ended_at, tokens_in, tokens_out, cost_usd, 'null' AS view, journal_lines, ",
-            "last_event, version FROM runs ",
+            "last_event, version, replica FROM runs ",
             $rest
         )
     };
@@ -54,11 +56,12 @@ async fn change(connection: &mut Connection, change: &Change) -> Result<Outcome,
         stored(run.journal_lines),
         run.last_event,
         run.version,
+        run.replica.as_deref(),
     ];
     let sql = if run.version == 0 {
-        "INSERT INTO runs (id, instance, team, origin, caller, request, workspace, state, cancel_requested, began, resume, recoveries, reason, phase, queued_at, started_at, ended_at, tokens_in, tokens_out, cost_usd, view, journal_lines, last_event, version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24 + 1) ON CONFLICT DO NOTHING"
+        "INSERT INTO runs (id, instance, team, origin, caller, request, workspace, state, cancel_requested, began, resume, recoveries, reason, phase, queued_at, started_at, ended_at, tokens_in, tokens_out, cost_usd, view, journal_lines, last_event, version, replica) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24 + 1, $25) ON CONFLICT DO NOTHING"
     } else {
-        "UPDATE runs SET instance = $2, team = $3, origin = $4, caller = $5, request = $6, workspace = $7, state = $8, cancel_requested = $9, began = $10, resume = $11, recoveries = $12, reason = $13, phase = $14, queued_at = $15, started_at = $16, ended_at = $17, tokens_in = $18, tokens_out = $19, cost_usd = $20, view = $21, journal_lines = $22, last_event = $23, version = $24 + 1 WHERE id = $1 AND version = $24"
+        "UPDATE runs SET instance = $2, team = $3, origin = $4, caller = $5, request = $6, workspace = $7, state = $8, cancel_requested = $9, began = $10, resume = $11, recoveries = $12, reason = $13, phase = $14, queued_at = $15, started_at = $16, ended_at = $17, tokens_in = $18, tokens_out = $19, cost_usd = $20, view = $21, journal_lines = $22, last_event = $23, version = $24 + 1, replica = $25 WHERE id = $1 AND version = $24"
     };
     let mut transaction = connection.begin().await?;
     if transaction.run(sql, arguments).await?.changed != 1 {
@@ -226,6 +229,22 @@ impl RunStore for SqlStore {
         on!(self.reader(), connection => async {
             runs_of(&connection.run(sql, arguments![before, i64::from(limit)]).await?)
         }.await)
+    }
+
+    fn is_shared(&self) -> bool {
+        self.location().is_shared()
+    }
+
+    async fn take_lease(&self, name: &str, holder: &str, time: Duration) -> Result<bool, GatewayError> {
+        on!(self.writer(), connection => leases::take(connection, name, holder, time).await)
+    }
+
+    async fn give_lease(&self, name: &str, holder: &str) -> Result<(), GatewayError> {
+        on!(self.writer(), connection => leases::give(connection, name, holder).await)
+    }
+
+    async fn lease_holders(&self, prefix: &str) -> Result<Vec<String>, GatewayError> {
+        on!(self.reader(), connection => leases::holders(connection, prefix).await)
     }
 
     async fn add_token(&self, token: &NewToken) -> Result<(), GatewayError> {

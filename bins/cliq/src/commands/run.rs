@@ -2,10 +2,8 @@
 
 use std::process::ExitCode;
 
-use cliq_fs::ProjectLock;
-#[cfg(feature = "docker")]
-use cliq_orchestrator::Journal;
-use cliq_orchestrator::{PipelineStatus, Record, Run, RunPlan, RunView, StartError};
+use cliq_fs::{CliqDir, ProjectLock};
+use cliq_orchestrator::{Journal, PipelineStatus, Record, Run, RunPlan, RunView, StartError};
 use cliq_project::{
     LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings, rerun_rule,
 };
@@ -46,6 +44,13 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
         (from, _) => RunStart::Resume { from },
     };
+    if start == RunStart::Fresh
+        && let Some(id) = &args.run_id
+        && has_run(dir, id)?
+    {
+        return Err(Failure::refused(format!("the run {id} was started here before"))
+            .hint("`cliq run --resume` goes on with the last run"));
+    }
     let has_reader = |phase: &Phase| {
         phase.kind == PhaseKind::Standard && !phase.agent.as_deref().is_some_and(cliq_workflow::is_connector)
     };
@@ -108,6 +113,12 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         summary::show(&view, &project)?;
     }
     Ok(exit_code(&view))
+}
+
+/// Whether a run has begun in the project: a server that slept since it gave the run its place starts it once more.
+fn has_run(dir: &CliqDir, id: &str) -> Result<bool, Failure> {
+    let is_last = Journal::read(&dir.journal())?.is_some_and(|journal| journal.run_id() == Some(id));
+    Ok(is_last || dir.history().join(id).exists())
 }
 
 /// Reviews that a run before has left open wait for nobody.

@@ -87,6 +87,7 @@ fn options_of(args: &ServerRunArgs) -> Result<ServerOptions, Failure> {
         .ok_or_else(|| Failure::usage(format!("{name} has no address")))?;
     let mut options = ServerOptions::new(project::host(), home, address, &settings);
     options.allowed_hosts.push(name);
+    options.replica = a2a::instance_id(&options.home)?;
     options.insecure_http = args.insecure_http;
     options.tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => {

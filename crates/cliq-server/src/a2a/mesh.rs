@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::clock;
+use crate::supervisor::Duty;
 use client::{MeshClient, Token};
 
 /// The pauses after failures: the first, and the longest.
@@ -93,7 +94,16 @@ async fn stay(app: Arc<App>, mesh: Mesh) {
     let name = mesh.name.clone();
     let client = Arc::new(MeshClient::new(mesh));
     let (mut token, mut failures, mut is_new): (Option<Token>, u32, bool) = (None, 0, true);
+    // Of several servers on one database, one is registered.
+    let mut duty = Duty::new(&format!("mesh/{name}"));
     loop {
+        if !duty.is_own(app.runs.as_ref(), &app.options).await.unwrap_or(false) {
+            app.meshes.set(&name, MeshState::Joining, None, Some("another server is registered".to_owned()));
+            tokio::select! {
+                () = app.stopping.cancelled() => break,
+                () = tokio::time::sleep(app.options.lease / 3) => continue,
+            }
+        }
         let pause = match register(&app, &client, &mut token).await {
             Ok(pause) => {
                 if failures > 0 || is_new {
@@ -116,6 +126,7 @@ async fn stay(app: Arc<App>, mesh: Mesh) {
         tokio::select! {
             () = app.stopping.cancelled() => break,
             () = tokio::time::sleep(pause) => {}
+            () = lost(&app, &mut duty) => token = None,
         }
     }
     if let Some(token) = token {
@@ -125,6 +136,16 @@ async fn stay(app: Arc<App>, mesh: Mesh) {
             Ok(Ok(Ok(()))) => tracing::info!(mesh = %name, "left"),
             Ok(Ok(Err(reason))) => tracing::warn!(mesh = %name, reason, "the mesh was not left"),
             _ => tracing::warn!(mesh = %name, "the mesh was not left in time"),
+        }
+    }
+}
+
+/// Keeps the duty. Ends when another server has it.
+async fn lost(app: &App, duty: &mut Duty) {
+    loop {
+        tokio::time::sleep(app.options.lease / 3).await;
+        if matches!(duty.is_own(app.runs.as_ref(), &app.options).await, Ok(false)) {
+            return;
         }
     }
 }

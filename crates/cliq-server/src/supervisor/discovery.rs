@@ -69,7 +69,8 @@ async fn look(
         }
         Some(_) => {}
         None => {
-            let run = found_run(instance, id, team);
+            let mut run = found_run(instance, id, team);
+            run.replica = shared.replica();
             let change = Change::of(run);
             if shared.store.change(&change).await? == Outcome::Applied
                 && let Some(run) = shared.store.run(&change.run.id).await?

@@ -1,5 +1,6 @@
 //! Being with one run: from the start of its orchestrator to the end in the store.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -11,11 +12,10 @@ use cliq_protocol::PhaseName;
 use cliq_runs::{Change, Death, LifeEffect, LifeEvent, NewRunEvent, Recovery, Run, RunOrigin, RunState};
 use serde_json::{Value, json};
 use tokio::process::Child;
-use tokio::sync::Notify;
 
 use super::journal::{apply, ended_work, is_of, status_document, stored, totals};
 use super::task::{self, Outputs};
-use super::{Shared, event, orchestrator, workspace};
+use super::{Followed, Shared, event, orchestrator, workspace};
 use crate::clock;
 
 /// How often a journal is read without a notification.
@@ -38,12 +38,12 @@ pub(super) enum Begin {
 
 /// Follows a run in a task of its own.
 pub(super) fn follow(shared: &Arc<Shared>, run: Run, begin: Begin) {
-    let waker = Arc::new(Notify::new());
+    let followed = Arc::new(Followed::default());
     let mut followers = shared.followers.lock().unwrap_or_else(PoisonError::into_inner);
     if followers.contains_key(&run.id) {
         return;
     }
-    followers.insert(run.id.clone(), Arc::clone(&waker));
+    followers.insert(run.id.clone(), Arc::clone(&followed));
     drop(followers);
     let shared = Arc::clone(shared);
     let tasks = shared.tasks.clone();
@@ -62,7 +62,7 @@ pub(super) fn follow(shared: &Arc<Shared>, run: Run, begin: Begin) {
             verdicts: Vec::new(),
             outputs: None,
             shared: &shared,
-            waker: &waker,
+            followed: &followed,
             dir: None,
             run,
         };
@@ -85,7 +85,7 @@ pub(super) fn follow(shared: &Arc<Shared>, run: Run, begin: Begin) {
 
 struct Follower<'a> {
     shared: &'a Arc<Shared>,
-    waker: &'a Arc<Notify>,
+    followed: &'a Followed,
     run: Run,
     view: RunView,
     journal: JournalFollower,
@@ -126,6 +126,13 @@ impl Follower<'_> {
             return;
         }
         loop {
+            // Another has changed it: a caller who asked another server to cancel it, or a server that took it over.
+            if self.followed.newest.load(Ordering::SeqCst) > self.run.version && self.reload().await.is_ok() {
+                tracing::debug!(run = %self.run.id, "it was changed elsewhere");
+            }
+            if !self.is_own() {
+                return;
+            }
             self.watch();
             // First this, then the journal: what it wrote before its end is read.
             let gone = self.is_gone();
@@ -147,7 +154,7 @@ impl Follower<'_> {
             }
             tokio::select! {
                 () = self.shared.stopping.cancelled() => return,
-                () = self.waker.notified() => {}
+                () = self.followed.waker.notified() => {}
                 () = exited(&mut self.child) => {}
                 () = tokio::time::sleep(POLL) => {}
             }
@@ -196,7 +203,7 @@ impl Follower<'_> {
     fn watch(&mut self) {
         let dir = self.run.workspace.join(CliqDir::NAME);
         if self.dir.is_none() && dir.is_dir() {
-            self.shared.watch(&dir, self.waker);
+            self.shared.watch(&dir, &self.followed.waker);
             self.dir = Some(dir);
         }
     }
@@ -311,6 +318,12 @@ impl Follower<'_> {
         stored
     }
 
+    /// Whether the run is this server's. One that ended or waits again is nobody's.
+    fn is_own(&self) -> bool {
+        let is_active = matches!(self.run.life.state, RunState::Starting | RunState::Running);
+        !is_active || self.shared.has(&self.run)
+    }
+
     fn is_task(&self) -> bool {
         self.run.origin == RunOrigin::A2a
     }
@@ -360,7 +373,11 @@ impl Follower<'_> {
                     }
                     return true;
                 }
-                Ok(None) => self.reload().await.err(),
+                Ok(None) => match self.reload().await {
+                    // Another server has it: what this one would store is stored by that.
+                    Ok(()) if !self.is_own() => return false,
+                    reloaded => reloaded.err(),
+                },
                 Err(error) => Some(error),
             };
             if let Some(error) = failed {
@@ -398,6 +415,9 @@ impl Follower<'_> {
             Death::NeverBegan
         };
         let reason = match death {
+            Death::Died if !self.run.workspace.exists() => {
+                "the server that had it is gone, and its workspace is not here".to_owned()
+            }
             Death::Died => "its orchestrator died: it was killed, or the machine went down".to_owned(),
             Death::NeverBegan | Death::ProjectBusy => orchestrator::last_words(&self.log),
         };
@@ -419,6 +439,9 @@ impl Follower<'_> {
             .commit(|change, view| {
                 effects = change.run.life.step(LifeEvent::Lost(death, recovery)).unwrap_or_default();
                 let state = change.run.life.state;
+                if state == RunState::Queued {
+                    change.run.replica = None;
+                }
                 let fields = json!({"reason": reason, "state": state.as_str()});
                 match death {
                     Death::ProjectBusy if state == RunState::Queued => {

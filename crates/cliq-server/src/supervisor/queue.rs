@@ -37,6 +37,7 @@ pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<
     let _places = shared.places.lock().await;
     let begins = has_place(shared, &change.run).await? && change.run.life.step(LifeEvent::Dispatched).is_ok();
     if begins {
+        change.run.replica = shared.replica();
         change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
     }
     let Some(run) = shared.commit(&change).await? else { return Ok(None) };
@@ -54,7 +55,7 @@ async fn has_place(shared: &Shared, run: &Run) -> Result<bool, GatewayError> {
         return Ok(false);
     }
     let active = shared.store.active().await?;
-    let own = active.iter().filter(|run| run.origin.is_ours()).count();
+    let own = active.iter().filter(|run| run.origin.is_ours() && shared.has(run)).count();
     let is_busy = active.iter().any(|other| other.workspace == run.workspace)
         || orchestrator::is_project_busy(&run.workspace);
     Ok(own < shared.options.max_runs && !is_busy)
@@ -69,7 +70,7 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
         return Ok(());
     }
     let active = shared.store.active().await?;
-    let own = active.iter().filter(|run| run.origin.is_ours()).count();
+    let own = active.iter().filter(|run| run.origin.is_ours() && shared.has(run)).count();
     let mut free = shared.options.max_runs.saturating_sub(own);
     let mut busy: HashSet<_> = active.into_iter().map(|run| run.workspace).collect();
     for run in waiting {
@@ -79,6 +80,8 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
         if busy.contains(&run.workspace)
             || shared.is_followed(&run.id)
             || orchestrator::is_project_busy(&run.workspace)
+            // A project of another machine: the server there takes it.
+            || (shared.store.is_shared() && run.instance.is_some() && !run.workspace.is_dir())
         {
             continue;
         }
@@ -86,6 +89,7 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
         if change.run.life.step(LifeEvent::Dispatched).is_err() {
             continue;
         }
+        change.run.replica = shared.replica();
         change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
         // `None`: it was cancelled at this moment.
         if let Some(run) = shared.commit(&change).await? {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use cliq_gateway::GatewayError;
 use cliq_runs::RunId;
 
+use super::replicas::Duty;
 use super::{Shared, orchestrator, workspace};
 use crate::clock;
 
@@ -18,13 +19,22 @@ const BATCH: u32 = 200;
 
 /// Removes what is old until the server stops.
 pub(super) async fn run(shared: Arc<Shared>) {
-    let mut wait = FIRST;
+    let (mut wait, mut duty) = (FIRST, Duty::new("retention"));
     loop {
         tokio::select! {
             () = shared.stopping.cancelled() => return,
             () = tokio::time::sleep(wait) => {}
         }
         wait = EVERY.min(shared.options.retention);
+        // Of several servers, one does it.
+        match duty.is_own(shared.store.as_ref(), &shared.options).await {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(error) => {
+                tracing::error!(%error, "old runs cannot be removed; it is tried again");
+                continue;
+            }
+        }
         match remove_old(&shared).await {
             Ok(0) => {}
             Ok(runs) => tracing::info!(runs, "old runs are removed"),

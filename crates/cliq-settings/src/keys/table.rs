@@ -407,6 +407,18 @@ pub static KEYS: &[Key] = &[
         "the site of Datadog, such as datadoghq.eu; datadoghq.com without it",
     ),
     key(
+        "server.shared_workspaces",
+        Kind::Flag,
+        Some("false"),
+        "whether all servers on one database see the same workspaces at the same paths: then the runs of one that died go on with another",
+    ),
+    key(
+        "server.lease",
+        Kind::Duration,
+        Some("15s"),
+        "how long one of several servers on one database may be silent before the others take over what it had",
+    ),
+    key(
         "docker.enabled",
         Kind::Flag,
         Some("false"),

@@ -1,6 +1,7 @@
 //! Runs, their events and queue, registered projects, tokens.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use cliq_gateway::Outcome;
 use cliq_runs::{
@@ -36,6 +37,7 @@ pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
         journal_lines: 0,
         last_event: 0,
         version: 0,
+        replica: Some("replica-1".to_owned()),
     }
 }
 
@@ -223,4 +225,28 @@ pub(crate) async fn usage_is_summed_by_team(place: &Place) {
     let a = RunTotals { tokens_in: 11, tokens_out: 2, cost_usd: Some(0.5) };
     let b = RunTotals { tokens_in: 1, tokens_out: 1, cost_usd: None };
     assert_eq!(totals, [("@local/a".to_owned(), 2, a), ("@local/b".to_owned(), 1, b)]);
+}
+
+pub(crate) async fn a_lease_has_one_holder_until_it_is_over(place: &Place) {
+    let (one, other) = (place.store().await, place.store().await);
+    let long = Duration::from_secs(60);
+    assert!(one.take_lease("replica/a", "a", long).await.unwrap());
+    assert!(!other.take_lease("replica/a", "b", long).await.unwrap(), "it is taken");
+    assert!(one.take_lease("replica/a", "a", long).await.unwrap(), "its holder makes it longer");
+    assert!(other.take_lease("replica/b", "b", Duration::from_millis(20)).await.unwrap());
+    assert!(other.take_lease("other/a", "c", long).await.unwrap());
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    assert_eq!(one.lease_holders("replica/").await.unwrap(), ["a"], "one is over, one is of another kind");
+    assert!(one.take_lease("replica/b", "a", long).await.unwrap(), "it was over");
+    one.give_lease("replica/b", "other").await.unwrap();
+    one.give_lease("replica/a", "a").await.unwrap();
+    assert!(other.take_lease("replica/a", "b", long).await.unwrap(), "it was given back");
+    // Of many who want one at the same moment, one gets it.
+    let mut wanting = tokio::task::JoinSet::new();
+    for n in 0..8 {
+        let store = place.store().await;
+        wanting.spawn(async move { store.take_lease("duty", &n.to_string(), long).await.unwrap() });
+    }
+    let got = wanting.join_all().await;
+    assert_eq!(got.iter().filter(|got| **got).count(), 1);
 }

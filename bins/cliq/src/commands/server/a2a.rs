@@ -42,7 +42,7 @@ pub(super) fn options(
 }
 
 /// The name of this cliq, made once and kept in the home.
-fn instance_id(home: &Utf8Path) -> Result<String, Failure> {
+pub(super) fn instance_id(home: &Utf8Path) -> Result<String, Failure> {
     let file = home.join("instance_id");
     if let Ok(text) = cliq_fs::read_text(&file, LIMIT)
         && !text.trim().is_empty()

@@ -14,6 +14,7 @@ use super::attempt::{Attempt, after};
 use crate::a2a::view::{context_of, updates};
 use crate::app::App;
 use crate::clock;
+use crate::supervisor::Duty;
 
 /// How often receivers are looked for without a reason: the time of a next try may have come.
 const POLL: Duration = Duration::from_secs(1);
@@ -45,7 +46,20 @@ pub(crate) async fn deliver(app: Arc<App>) {
     let guard = options.push_guard.clone();
     let (busy, slots) = (Busy::default(), Arc::new(Semaphore::new(AT_ONCE)));
     let mut changes = app.hub.changes();
+    let mut duty = Duty::new("pushes");
     loop {
+        match duty.is_own(app.runs.as_ref(), &app.options).await {
+            Ok(true) => {}
+            other => {
+                if let Err(error) = other {
+                    tracing::error!(%error, "push notifications wait: the database cannot be used");
+                }
+                tokio::select! {
+                    () = app.stopping.cancelled() => return,
+                    () = tokio::time::sleep(POLL) => continue,
+                }
+            }
+        }
         match app.tasks.due_pushes(&clock::now(), BATCH).await {
             Ok(due) => {
                 for push in due {
