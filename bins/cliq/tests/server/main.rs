@@ -10,5 +10,6 @@ mod operations;
 mod postgres;
 mod readers;
 mod recovery;
+mod replicas;
 mod schema;
 mod security;
