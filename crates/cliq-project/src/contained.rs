@@ -28,6 +28,8 @@ const ALWAYS: &[&str] = &[
     "GIT_COMMITTER_NAME",
     "GIT_COMMITTER_EMAIL",
 ];
+/// Settings that are of no use in a container, and whose secrets stay out of it.
+const STAYS: &[&str] = &["database", "server", "docker", "kubernetes"];
 /// The most bytes of a settings file.
 const SETTINGS_LIMIT: u64 = 16 << 20;
 
@@ -100,11 +102,14 @@ impl Project {
 }
 
 impl Host {
-    /// A person's settings as they stand in their file; `None` where there is none.
+    /// A person's settings for a run in a container: without what is about this machine's database, server and containers. `None` where
+    /// there are none.
     #[must_use]
-    pub fn settings_text(&self) -> Option<String> {
+    pub fn settings_for_container(&self) -> Option<String> {
         let bytes = read_limited(&self.home.as_ref()?.join("settings.json"), SETTINGS_LIMIT).ok()?;
-        String::from_utf8(bytes).ok()
+        let mut settings: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&bytes).ok()?;
+        settings.retain(|group, _| !STAYS.contains(&group.as_str()));
+        serde_json::to_string(&settings).ok()
     }
 }
 

@@ -119,7 +119,7 @@ pub(super) fn run(
             let mut env = project.variables_for_container()?;
             env.extend(options.env.clone());
             env.insert(REVIEW_SOCKET.to_owned(), socket.to_string());
-            let handover = Handover { env, settings: project.host().settings_text() };
+            let handover = Handover { env, settings: project.host().settings_for_container() };
             tokio::select! {
                 ready = async {
                     engine.require_image(&options.image, notice).await?;

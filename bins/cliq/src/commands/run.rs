@@ -25,6 +25,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let settings = project.settings()?;
     let dir = project.dir();
     let in_container = is_for_container(args, &settings)?;
+    if in_container && matches!(args.launcher, Some(crate::args::LauncherName::Tmux)) {
+        return Err(Failure::usage("a run in a container has no panes")
+            .hint("`cliq run --no-docker --launcher tmux` works on this machine"));
+    }
     #[cfg(feature = "docker")]
     if in_container
         && args.resume

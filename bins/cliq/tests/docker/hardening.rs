@@ -60,11 +60,14 @@ fn socket_group() -> u32 {
     std::os::unix::fs::MetadataExt::gid(&std::fs::metadata("/var/run/docker.sock").unwrap())
 }
 
+const MESHES: &str = r#"[{"name": "m", "type": "savant", "url": "https://m.example", "client_id": "c", "client_secret": "hush-mesh", "active": true}]"#;
+
 #[test]
 fn keys_arrive_and_are_not_shown() {
     let command = "printenv ANTHROPIC_API_KEY OWN_TOKEN > keys; cat $CLIQ_HOME/settings.json > settings; touch second; while ! test -e go; do sleep 0.1; done";
     let Some(env) = project(&chain(&[command]), &[("env.OWN_TOKEN", "hush-own")]) else { return };
     env.cliq(["settings", "set", "-g", "agents.claude-api.api_key", "hush-setting"]).expect(0);
+    env.cliq(["settings", "set", "-g", "server.a2a.meshes", MESHES]).expect(0);
     let mut run = env.command(["run", "--headless"]);
     let run = run.env("ANTHROPIC_API_KEY", "hush-model").env("OTHER_SECRET", "hush-other");
     let run = run.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
@@ -78,7 +81,9 @@ fn keys_arrive_and_are_not_shown() {
     let done = crate::env::done(&run.wait_with_output().unwrap()).expect(0);
     assert!(!done.stdout.contains("hush") && !done.stderr.contains("hush"));
     assert_eq!(env.read("keys"), "hush-model\nhush-own\n");
-    assert!(env.read("settings").contains("hush-setting"));
+    let settings = env.read("settings");
+    assert!(settings.contains("hush-setting"));
+    assert!(!settings.contains("hush-mesh") && !settings.contains("hush-own"), "{settings}");
 }
 
 #[test]
