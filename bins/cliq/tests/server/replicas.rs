@@ -161,6 +161,11 @@ fn any_of_them_starts_shows_and_cancels_runs_of_all() {
     let id = one.start_run(&json!({"team": "@local/long"}));
     let begun = replicas.workspaces.join(&id).join("begun");
     wait_for("the phase works", || begun.exists().then_some(()));
+    for server in [one, other] {
+        wait_for("its phases are told", || {
+            (server.run(&id)["phases"][0]["status"] == "running").then_some(())
+        });
+    }
     other.post(&format!("/api/v1/runs/{id}/cancel"), &json!({})).expect(202);
     assert_eq!(one.ended(&id)["state"], "cancelled");
 }

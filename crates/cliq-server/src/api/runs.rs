@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
+use cliq_orchestrator::{Record, RunView};
 use cliq_project::{Project, ProjectError};
 use cliq_protocol::Budget;
 use cliq_runs::{Run, RunCursor, RunFilter, RunId, RunOrigin, RunRequest, RunState, RunTotals};
@@ -347,11 +348,34 @@ fn check_inputs(workflow: &ValidatedWorkflow, given: &BTreeMap<String, String>) 
     }
 }
 
+/// The state of a run after its stored events.
+async fn view_of_events(app: &Arc<App>, run: &Run) -> Result<RunView, Problem> {
+    const PAGE: u32 = 1000;
+    let (mut view, mut after) = (RunView::empty(), 0);
+    loop {
+        let rows = app.runs.run_events(&run.id, after, PAGE).await?;
+        // Events of the server's own are no records of the journal.
+        rows.iter()
+            .filter_map(|row| Record::decode(row.data.as_bytes()).ok())
+            .for_each(|record| view.apply(&record));
+        match rows.last() {
+            Some(last) => after = last.id,
+            None => return Ok(view),
+        }
+    }
+}
+
 /// A run with its phases as they are now.
 pub(crate) async fn find(app: &Arc<App>, id: &str) -> Result<(Run, RunDocument), Problem> {
     let run = app.run(id).await?;
     // The view of an active run is not stored with each event.
-    let document = match app.hub.view(&run.id).filter(|_| !run.life.state.is_final()) {
+    let is_active = !run.life.state.is_final();
+    let view = match app.hub.view(&run.id).filter(|_| is_active) {
+        // Another server has it: what it has told so far is in the database.
+        None if is_active && app.runs.is_shared() => Some(view_of_events(app, &run).await?),
+        view => view,
+    };
+    let document = match view {
         Some(view) => {
             let (host, run) = (app.options.host.clone(), run.clone());
             let made = tokio::task::spawn_blocking(move || status_document(&host, &run, &view)).await;

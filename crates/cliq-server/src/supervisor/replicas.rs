@@ -146,7 +146,8 @@ async fn pass_on(shared: &Arc<Shared>, foreign: &mut Foreign) -> Result<(), Gate
             continue;
         };
         // Readers look into the store for what was before.
-        let last = *foreign.passed_on.entry(id.clone()).or_insert(run.last_event);
+        // The newest one tells them whether they have all.
+        let last = *foreign.passed_on.entry(id.clone()).or_insert((run.last_event - 1).max(0));
         if run.last_event > last {
             let rows = shared.store.run_events(&id, last, PAGE).await?;
             if let Some(newest) = rows.last() {
