@@ -319,9 +319,14 @@ impl<'a> Gate<'a> {
             {
                 found.review = review;
             }
+            let was_over = !found.review.is_pending();
             self.send_notices(found, &mut requested).await?;
-            if !found.review.is_pending() {
+            if was_over {
                 return Ok(found.review.clone());
+            }
+            // It ended while what became of a notice was recorded: those of its end are still to be sent.
+            if !found.review.is_pending() {
+                continue;
             }
             let page = has_dashboard.then(|| {
                 found.kept.base_url.as_ref().map(|base| format!("{base}/reviews/{}", found.review.id))
