@@ -3,15 +3,16 @@
 mod lazy;
 mod outside;
 mod review;
+mod run;
 mod server;
 
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use cliq_project::LauncherKind;
 
 pub(crate) use lazy::Lazy;
 pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolCommand, ToolName};
 pub(crate) use review::{AnswerArgs, ReviewCommand, ReviewIdArg};
+pub(crate) use run::{LauncherName, RunArgs};
 pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, TokenCommand};
 
 /// Runs teams of agents.
@@ -363,24 +364,6 @@ pub(crate) struct MarkersArgs {
     pub(crate) format: Option<Option<String>>,
 }
 
-/// What starts processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LauncherName {
-    /// Plain child processes.
-    Process,
-    /// A pane of tmux for each phase.
-    Tmux,
-}
-
-impl From<LauncherName> for LauncherKind {
-    fn from(name: LauncherName) -> Self {
-        match name {
-            LauncherName::Process => Self::Process,
-            LauncherName::Tmux => Self::Tmux,
-        }
-    }
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum SettingsCommand {
     /// Show every setting, what it is and where it comes from.
@@ -427,96 +410,6 @@ pub(crate) struct ReqArgs {
     /// A file that holds it; `-` for standard input.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<Utf8PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    /// Run again without asking, in any state of the last run.
-    #[arg(short, long)]
-    pub(crate) force: bool,
-    /// Go on with the last run: what completed is not run again, what was under way, failed or was stopped starts anew.
-    #[arg(long, conflicts_with_all = ["force", "inputs"])]
-    pub(crate) resume: bool,
-    /// Publish without asking.
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-    /// Run PHASE again, with all phases that depend on it and all that are not complete.
-    #[arg(long, value_name = "PHASE", conflicts_with_all = ["force", "inputs"])]
-    pub(crate) from: Option<String>,
-    /// Plain child processes, plain lines, no questions.
-    #[arg(long)]
-    pub(crate) headless: bool,
-    /// Where phases run. Default: tmux where it is installed and standard output is a terminal, else process.
-    #[arg(long, value_enum, conflicts_with = "headless")]
-    pub(crate) launcher: Option<LauncherName>,
-    /// Work in a container (`docker.*` in the settings).
-    #[arg(long, conflicts_with_all = ["no_docker", "launcher"])]
-    pub(crate) docker: bool,
-    /// Work on this machine, whatever the settings say.
-    #[arg(long)]
-    pub(crate) no_docker: bool,
-    /// Leave the run to a tmux session and give the shell back.
-    #[arg(short, long, conflicts_with_all = ["headless", "json", "launcher"])]
-    pub(crate) detach: bool,
-    /// The agent for phases that name none, for this run.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
-    /// A value for an input of the team. May be given several times.
-    #[arg(long = "input", value_name = "KEY=VALUE", value_parser = key_value)]
-    pub(crate) inputs: Vec<(String, String)>,
-    /// How many phases may work at the same time. Default: as many as can.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_parallel: Option<u32>,
-    /// The most tokens that the run's language models may use, in place of the team's `budget`.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) budget_tokens: Option<u64>,
-    /// The most US dollars that the run's language models may cost, in place of the team's `budget`.
-    #[arg(long, value_name = "X", value_parser = amount)]
-    pub(crate) budget_usd: Option<f64>,
-    /// Print events as JSON, one per line.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Start nothing: show what would be fetched, and what would be published where.
-    #[arg(long, conflicts_with_all = ["resume", "from", "detach"])]
-    pub(crate) dry_run: bool,
-    /// The id of the run, a UUID: for `cliq server`.
-    #[arg(long, value_name = "ID", hide = true, value_parser = run_id)]
-    pub(crate) run_id: Option<String>,
-    /// Write `.cliq/signals/_a2a_events`; the name of this cliq: for `cliq server`.
-    #[arg(long, value_name = "INSTANCE", hide = true)]
-    pub(crate) a2a_events: Option<String>,
-}
-
-impl RunArgs {
-    /// What was chosen for the run, as arguments of another `cliq run`: agent, inputs, budgets, bounds.
-    pub(crate) fn choices(&self) -> Vec<String> {
-        let mut arguments = Vec::new();
-        let mut add = |name: &str, value: Option<String>| {
-            arguments.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
-        };
-        add("--agent", self.agent.clone());
-        self.inputs.iter().for_each(|(key, value)| add("--input", Some(format!("{key}={value}"))));
-        add("--budget-tokens", self.budget_tokens.map(|tokens| tokens.to_string()));
-        add("--budget-usd", self.budget_usd.map(|usd| usd.to_string()));
-        add("--max-parallel", self.max_parallel.map(|n| n.to_string()));
-        arguments
-    }
-}
-
-fn run_id(text: &str) -> Result<String, String> {
-    cliq_runs::RunId::parse(text).map(|id| id.as_str().to_owned()).ok_or_else(|| "write a UUID".to_owned())
-}
-
-fn amount(text: &str) -> Result<f64, String> {
-    let amount = text.parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount > 0.0);
-    amount.ok_or_else(|| "write a number above 0, such as 2.50".to_owned())
-}
-
-fn key_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("write KEY=VALUE".to_owned()),
-    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

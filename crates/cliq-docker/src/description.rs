@@ -84,7 +84,7 @@ pub fn description(job: &Job, options: &DockerOptions) -> ContainerCreateBody {
         mounts: Some(mounts),
         // Ends with what it started, and passes signals on.
         init: Some(true),
-        // Its output must be readable, whatever the engine does by default.
+        // Its output must be readable; the engine's default may be a driver that cannot be read.
         log_config: Some(HostConfigLogConfig { typ: Some("json-file".to_owned()), config: None }),
         userns_mode: job.keeps_user.then(|| "keep-id".to_owned()),
         ..HostConfig::default()

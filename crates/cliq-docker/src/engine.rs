@@ -84,7 +84,7 @@ impl Engine {
         &self.address
     }
 
-    /// Whether it is a Podman, which changes the numbers of users unless it is told not to.
+    /// Whether it is Podman, which maps user ids by default.
     #[must_use]
     pub fn is_podman(&self) -> bool {
         self.is_podman

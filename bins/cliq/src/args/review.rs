@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::key_value;
+use super::run::key_value;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReviewCommand {

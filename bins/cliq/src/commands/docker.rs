@@ -41,7 +41,7 @@ pub(super) fn is_wanted(args: &RunArgs, settings: &Settings) -> bool {
     args.docker || (!args.no_docker && settings.flag("docker.enabled"))
 }
 
-/// The container that still works at the last run, after whoever followed it was killed.
+/// The container that still works at the last run, after the process that followed it was killed.
 pub(super) fn find_living(project: &Project, settings: &Settings) -> Result<Option<String>, Failure> {
     let Some(run_id) = last_run_id(project)? else { return Ok(None) };
     let address = engine_address(&options(project, settings)?, &project.host().environment);

@@ -125,7 +125,7 @@ fn has_run(dir: &CliqDir, id: &str) -> Result<bool, Failure> {
     Ok(is_last || dir.history().join(id).exists())
 }
 
-/// Reviews that a run before has left open wait for nobody.
+/// Cancels reviews that an earlier run has left open.
 fn cancel_reviews(project: &Project, start: &RunStart) -> Result<(), Failure> {
     if *start == RunStart::Fresh
         && let Some(home) = &project.host().home

@@ -1,4 +1,5 @@
-//! Several servers on one PostgreSQL, with the same workspaces: whatever happens to one of them, each run is done once and to its end.
+//! Several servers on one PostgreSQL, with the same workspaces: each run is done once and to its end, also when a server is killed, paused or
+//! cut off.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -116,7 +117,7 @@ impl Replicas {
         Pid::from_raw(i32::try_from(record["pid"].as_i64().unwrap()).unwrap()).unwrap()
     }
 
-    /// A run was done once, and all of it is told once.
+    /// Each phase of a run was executed once, and each event is stored once.
     fn check(&self, id: &str) {
         let server = self.any();
         let run = wait_for("the run ends", || {

@@ -267,3 +267,84 @@ impl Reviews for SocketReviews {
         self.review(Request::Apply { id: id.clone(), event }).await?.ok_or_else(misunderstood)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cliq_review::{Answer, Choice, Via};
+
+    use super::*;
+
+    /// A machine without reviews.
+    #[derive(Debug)]
+    struct Empty;
+
+    #[async_trait]
+    impl Reviews for Empty {
+        async fn create(&self, review: &Review, _: &Content) -> Result<Review, ReviewsError> {
+            Ok(review.clone())
+        }
+        async fn get(&self, _: &ReviewId) -> Result<Option<Review>, ReviewsError> {
+            Ok(None)
+        }
+        async fn content(&self, _: &ReviewId) -> Result<Option<Content>, ReviewsError> {
+            Ok(Some(Content::default()))
+        }
+        async fn list(&self, filter: &ReviewFilter) -> Result<Vec<Review>, ReviewsError> {
+            Err(StoreError::new(format!("listed {:?}", filter.project)).into())
+        }
+        async fn apply(&self, _: &ReviewId, _: Event) -> Result<Review, ReviewsError> {
+            Err(StoreError::new("applied").into())
+        }
+    }
+
+    struct Machine;
+
+    #[async_trait]
+    impl ReviewBackend for Machine {
+        async fn reviews(&self) -> Result<Arc<dyn Reviews>, String> {
+            Ok(Arc::new(Empty))
+        }
+        async fn pages(&self, _: &Arc<dyn Reviews>, _: &ReviewId) -> Result<PageAddress, String> {
+            Err("no pages".to_owned())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_container_cannot_answer_and_sees_its_own_only() {
+        let dir = tempfile::tempdir().expect("a directory");
+        // Deeper than the name of a socket may be long.
+        let deep = Utf8Path::from_path(dir.path()).expect("UTF-8").join("x".repeat(120));
+        std::fs::create_dir_all(&deep).expect("made");
+        let path = deep.join("reviews.sock");
+        let socket = ReviewSocket::listen(&path).expect("listening");
+        let reviews = SocketReviews::new(path.clone());
+        let id = ReviewId::random().expect("random numbers");
+        let answer = Event::Answer(Answer {
+            reviewer: "ada".to_owned(),
+            actor: "an agent".to_owned(),
+            via: Via::CommandLine,
+            choice: Choice::Approve,
+            reason: None,
+            inputs: serde_json::Map::new(),
+        });
+        let asked = async {
+            let refused = reviews.apply(&id, answer).await.expect_err("an answer").to_string();
+            assert!(refused.contains("people answer reviews"), "{refused}");
+            let cancel = Event::Cancel { reason: "x".to_owned() };
+            // It is not of this workspace: the store is not even asked.
+            assert!(matches!(reviews.apply(&id, cancel).await, Err(ReviewsError::NotFound(_))));
+            assert!(matches!(reviews.content(&id).await, Err(ReviewsError::NotFound(_))));
+            assert!(reviews.get(&id).await.expect("asked").is_none());
+            let other = ReviewFilter { project: Some("/other".to_owned()), ..ReviewFilter::default() };
+            let listed = reviews.list(&other).await.expect_err("told").to_string();
+            assert!(listed.contains("/work/mine"), "{listed}");
+        };
+        tokio::select! {
+            () = asked => {}
+            () = socket.serve(Utf8Path::new("/work/mine"), Arc::new(Machine)) => panic!("it ended"),
+        }
+        drop(socket);
+        assert!(!path.exists());
+        assert!(reviews.get(&id).await.is_err(), "nobody listens");
+    }
+}

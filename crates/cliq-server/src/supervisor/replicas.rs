@@ -145,8 +145,7 @@ async fn pass_on(shared: &Arc<Shared>, foreign: &mut Foreign) -> Result<(), Gate
             shared.hub.remove(&id);
             continue;
         };
-        // Readers look into the store for what was before.
-        // The newest one tells them whether they have all.
+        // The newest event is passed on first: readers who lack some before it look into the store.
         let last = *foreign.passed_on.entry(id.clone()).or_insert((run.last_event - 1).max(0));
         if run.last_event > last {
             let rows = shared.store.run_events(&id, last, PAGE).await?;
