@@ -139,9 +139,12 @@ pub(crate) enum Command {
     /// Find the markers in an agent's text, and say which one decides.
     Markers(MarkersArgs),
     /// The cliq in a container: reads what is handed over, and becomes `cliq` with the arguments that follow.
-    #[cfg(feature = "docker")]
+    #[cfg(any(feature = "docker", feature = "kubernetes"))]
     #[command(hide = true)]
     Contained {
+        /// The file that has what is handed over. Default: the first line of standard input.
+        #[arg(long, value_name = "FILE")]
+        handover: Option<Utf8PathBuf>,
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },

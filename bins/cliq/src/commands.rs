@@ -7,7 +7,7 @@ mod auth;
 mod background;
 mod cancel;
 mod clean;
-#[cfg(feature = "docker")]
+#[cfg(any(feature = "docker", feature = "kubernetes"))]
 mod contained;
 mod daemon;
 mod demo;
@@ -18,9 +18,12 @@ mod detach;
 #[cfg(feature = "docker")]
 mod docker;
 mod doctor;
+mod elsewhere;
 mod explain;
 mod init;
 mod install;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 mod logs;
 mod man;
 mod markers;
@@ -101,8 +104,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Review(Lazy(command)) => review::run(&command),
         #[cfg(feature = "mcp")]
         Command::Mcp => mcp::run(),
-        #[cfg(feature = "docker")]
-        Command::Contained { arguments } => contained::run(&arguments),
+        #[cfg(any(feature = "docker", feature = "kubernetes"))]
+        Command::Contained { handover, arguments } => contained::run(handover.as_deref(), &arguments),
         Command::Markers(args) => markers::run(&args),
         Command::Man { dir } => man::run(&dir),
         Command::Completions { shell } => {

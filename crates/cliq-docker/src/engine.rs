@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::description::{HOME, RUN, container_name, description};
 use crate::error::status;
-use crate::{ContainerEnd, ContainerFacts, DockerError, DockerOptions, Handover, Job, Place};
+use crate::{ContainerEnd, ContainerFacts, DockerError, DockerOptions, Job, Place};
 
 /// How long the engine may take to answer at first.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
@@ -156,7 +156,7 @@ impl Engine {
             .map(|facts| if facts.is_running { Found::Running } else { Found::Ended }))
     }
 
-    /// Starts the container of a run, and hands over what it needs.
+    /// Starts the container of a run, and writes what it needs to its standard input.
     ///
     /// # Errors
     /// The engine refuses: a mount, a network, a limit. Nothing is left then.
@@ -164,7 +164,7 @@ impl Engine {
         &self,
         job: &Job,
         options: &DockerOptions,
-        handover: &Handover,
+        handover: &[u8],
     ) -> Result<(), DockerError> {
         let name = container_name(&job.run_id);
         let create = CreateContainerOptionsBuilder::new().name(&name).build();
@@ -183,14 +183,14 @@ impl Engine {
         begun
     }
 
-    async fn begin(&self, name: &str, handover: &Handover) -> Result<(), DockerError> {
+    async fn begin(&self, name: &str, handover: &[u8]) -> Result<(), DockerError> {
         let attach = AttachContainerOptionsBuilder::new().stdin(true).stream(true).build();
         let attached = self.docker.attach_container(name, Some(attach)).await;
         let mut attached = attached.map_err(|error| self.refused("attach to the container", &error))?;
         let started = self.docker.start_container(name, None).await;
         started.map_err(|error| self.refused("start the container", &error))?;
         let written = async {
-            attached.input.write_all(&handover.encode()).await?;
+            attached.input.write_all(handover).await?;
             attached.input.flush().await?;
             attached.input.shutdown().await
         };

@@ -11,7 +11,6 @@
 mod description;
 mod engine;
 mod error;
-mod handover;
 mod options;
 mod outcome;
 mod place;
@@ -19,7 +18,6 @@ mod place;
 pub use description::{Job, Mount, container_name, description};
 pub use engine::{Engine, Found, Stream};
 pub use error::DockerError;
-pub use handover::{Handover, SETTINGS_LIMIT};
 pub use options::{DockerOptions, engine_address};
 pub use outcome::{ContainerEnd, ContainerFacts};
 pub use place::Place;

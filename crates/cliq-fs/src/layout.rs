@@ -254,6 +254,12 @@ impl CliqDir {
         self.root.join("lock")
     }
 
+    /// The file whose lock the follower of a run elsewhere holds.
+    #[must_use]
+    pub fn follower_lock(&self) -> Utf8PathBuf {
+        self.root.join("follower")
+    }
+
     /// Earlier runs.
     #[must_use]
     pub fn history(&self) -> Utf8PathBuf {

@@ -30,7 +30,7 @@ pub use channel::{
 pub use clock::{now, now_millis};
 pub use error::{FsError, IoContext};
 pub use layout::CliqDir;
-pub use lock::{LockError, ProjectLock};
+pub use lock::{FollowerLock, LockError, ProjectLock};
 pub use markdown::render_handoff;
 pub use proc::{parent_of, process_group_is_alive, session_of};
 pub use read::{

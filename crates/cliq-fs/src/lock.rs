@@ -43,26 +43,7 @@ impl ProjectLock {
     /// # Errors
     /// Another process holds it, or the lock file cannot be opened.
     pub fn acquire(dir: &CliqDir) -> Result<Self, LockError> {
-        let path = dir.lock_file();
-        let mut file = open(&path, OFlags::RDWR | OFlags::CREATE).at("open", &path)?;
-        match lock(&file) {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let _ = file.read_to_string(&mut text);
-                return Err(LockError::Held {
-                    holder: text.trim().parse().ok(),
-                    project: dir.workspace().to_owned(),
-                });
-            }
-            Err(TryLockError::Error(error)) => Err(error).at("lock", &path)?,
-        }
-        // Only for people who wonder who holds it; the lock itself is what counts.
-        let _ = file
-            .set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()));
-        Ok(Self { _file: file })
+        Ok(Self { _file: acquire(dir, &dir.lock_file())? })
     }
 
     /// The process that holds the lock of a project: `None` where none does, `Some(None)` where it has not said who it is.
@@ -70,22 +51,70 @@ impl ProjectLock {
     /// # Errors
     /// The lock file cannot be opened.
     pub fn holder(dir: &CliqDir) -> Result<Option<Option<u32>>, FsError> {
-        let path = dir.lock_file();
-        let mut file = match open(&path, OFlags::RDONLY) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).at("open", &path),
-        };
-        // A shared lock, so that two who ask at once do not take each other for an orchestrator.
-        match file.try_lock_shared() {
-            Ok(()) => Ok(None),
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let _ = file.read_to_string(&mut text);
-                Ok(Some(text.trim().parse().ok()))
-            }
-            Err(TryLockError::Error(error)) => Err(error).at("lock", &path),
+        holder(&dir.lock_file())
+    }
+}
+
+/// The lock of who follows a run that works elsewhere, in a container or a cluster. It is held from before the run begins: one that waits for its turn
+/// can be cancelled, and no other is started beside it.
+#[derive(Debug)]
+pub struct FollowerLock {
+    _file: File,
+}
+
+impl FollowerLock {
+    /// Takes the lock of a project's follower. Waits a second at most.
+    ///
+    /// # Errors
+    /// Another process holds it, or the lock file cannot be opened.
+    pub fn acquire(dir: &CliqDir) -> Result<Self, LockError> {
+        Ok(Self { _file: acquire(dir, &dir.follower_lock())? })
+    }
+
+    /// The process that holds it, as for [`ProjectLock::holder`].
+    ///
+    /// # Errors
+    /// The lock file cannot be opened.
+    pub fn holder(dir: &CliqDir) -> Result<Option<Option<u32>>, FsError> {
+        holder(&dir.follower_lock())
+    }
+}
+
+fn acquire(dir: &CliqDir, path: &Utf8Path) -> Result<File, LockError> {
+    let mut file = open(path, OFlags::RDWR | OFlags::CREATE).at("open", path)?;
+    match lock(&file) {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let _ = file.read_to_string(&mut text);
+            return Err(LockError::Held {
+                holder: text.trim().parse().ok(),
+                project: dir.workspace().to_owned(),
+            });
         }
+        Err(TryLockError::Error(error)) => Err(error).at("lock", path)?,
+    }
+    // Only for people who wonder who holds it; the lock itself is what counts.
+    let _ =
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+    Ok(file)
+}
+
+fn holder(path: &Utf8Path) -> Result<Option<Option<u32>>, FsError> {
+    let mut file = match open(path, OFlags::RDONLY) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).at("open", path),
+    };
+    // A shared lock, so that two who ask at once do not take each other for an orchestrator.
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let _ = file.read_to_string(&mut text);
+            Ok(Some(text.trim().parse().ok()))
+        }
+        Err(TryLockError::Error(error)) => Err(error).at("lock", path),
     }
 }
 

@@ -72,8 +72,32 @@ impl Project {
         Ok(())
     }
 
-    /// What a run needs beside its workspace: installed teams and agents, the links of reviews, files with credentials that settings
-    /// name, and of a worktree the repository that it is of.
+    /// Whether the team, or one within it, asks people.
+    ///
+    /// # Errors
+    /// No team is assembled, or it has errors.
+    pub fn asks_people(&self) -> Result<bool, ProjectError> {
+        for (_, phase) in self.workflow()?.phases() {
+            let is_asking = phase.kind == PhaseKind::Hug || phase.agent.as_deref() == Some("hug");
+            let inner = self.team_phase(&phase.name);
+            if is_asking || (phase.kind == PhaseKind::Team && inner.has_team() && inner.asks_people()?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The directory with the links of reviews, which is made where it is missing.
+    #[must_use]
+    pub fn review_links(&self) -> Option<SharedPath> {
+        let path = self.host().home.as_ref()?.join("reviews");
+        // Made by who needs it first; in the container that would be too late.
+        let _ = std::fs::create_dir_all(&path);
+        Some(SharedPath { path, writable: true })
+    }
+
+    /// What a run needs beside its workspace: installed teams and agents, files with credentials that settings name, and of a worktree the
+    /// repository that it is of.
     #[must_use]
     pub fn paths_for_container(&self, settings: &Settings) -> Vec<SharedPath> {
         let mut paths = Vec::new();
@@ -83,10 +107,6 @@ impl Project {
             }
         };
         if let Some(home) = &self.host().home {
-            let reviews = home.join("reviews");
-            // Made by who needs it first; in the container that would be too late.
-            let _ = std::fs::create_dir_all(&reviews);
-            add(reviews, true);
             add(home.join("teams"), false);
             add(home.join("agents"), false);
             add(home.join("google-grant.json"), true);

@@ -58,6 +58,8 @@ pub struct ServerOptions {
     pub lease: Duration,
     /// Whether all of them see the same workspaces at the same paths.
     pub shared_workspaces: bool,
+    /// Whether runs work as Jobs of a cluster (`kubernetes.enabled`).
+    pub in_cluster: bool,
     /// What the server is started with as an A2A agent; `None`: it is none.
     pub a2a: Option<A2aOptions>,
 }
@@ -90,6 +92,7 @@ impl ServerOptions {
             replica: cliq_runs::RunId::generate().to_string(),
             lease: settings.duration("server.lease").unwrap_or(Duration::from_secs(15)),
             shared_workspaces: settings.flag("server.shared_workspaces"),
+            in_cluster: settings.flag("kubernetes.enabled"),
             a2a: None,
         }
     }

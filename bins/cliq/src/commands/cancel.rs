@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use cliq_fs::{PipelineStatus, ProjectLock, write_status};
+use cliq_fs::{CliqDir, FollowerLock, FsError, PipelineStatus, ProjectLock, write_status};
 use cliq_orchestrator::Timing;
 use cliq_project::timing;
 
@@ -13,7 +13,7 @@ use crate::{project, ui};
 pub(super) fn run() -> Result<ExitCode, Failure> {
     let project = project::open()?;
     let dir = project.dir();
-    let Some(holder) = ProjectLock::holder(dir)? else {
+    let Some(holder) = holder_of(dir)? else {
         return Err(Failure::failed("nothing is running in this project")
             .hint("`cliq status` shows how the last run ended"));
     };
@@ -24,7 +24,7 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
     // Settings that cannot be read must not keep a run from being stopped.
     let timing = project.settings().map_or_else(|_| Timing::default(), |settings| timing(&settings));
     let deadline = Instant::now() + timing.poll_interval + timing.kill_grace * 2 + Duration::from_secs(15);
-    while ProjectLock::holder(dir)?.is_some() {
+    while holder_of(dir)?.is_some() {
         if Instant::now() > deadline {
             return Err(Failure::failed("the run has not stopped yet")
                 .hint("`cliq status` shows how it stands; end its process by hand if it hangs"));
@@ -33,4 +33,12 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
     }
     ui::line("it has stopped")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Who works in the project, or follows a run that works elsewhere or waits to.
+fn holder_of(dir: &CliqDir) -> Result<Option<Option<u32>>, FsError> {
+    Ok(match FollowerLock::holder(dir)? {
+        Some(follower) => Some(follower),
+        None => ProjectLock::holder(dir)?,
+    })
 }

@@ -7,18 +7,24 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_docker::{Handover, SETTINGS_LIMIT};
+use cliq_project::{HANDOVER_LIMIT, Handover};
 
 use crate::failure::Failure;
 use crate::project;
 
-/// Reads the handover from standard input, and becomes `cliq` with these arguments.
-pub(super) fn run(arguments: &[String]) -> Result<ExitCode, Failure> {
-    let mut line = Vec::new();
-    BufReader::new(std::io::stdin().lock().take(SETTINGS_LIMIT)).read_until(b'\n', &mut line)?;
+/// Reads the handover from a file or from standard input, and becomes `cliq` with these arguments.
+pub(super) fn run(file: Option<&Utf8Path>, arguments: &[String]) -> Result<ExitCode, Failure> {
+    let (place, line) = match file {
+        Some(file) => (file.to_string(), cliq_fs::read_limited(file, HANDOVER_LIMIT)?),
+        None => {
+            let mut line = Vec::new();
+            BufReader::new(std::io::stdin().lock().take(HANDOVER_LIMIT)).read_until(b'\n', &mut line)?;
+            ("standard input".to_owned(), line)
+        }
+    };
     let handover = Handover::decode(&line).map_err(|why| {
-        Failure::usage(format!("standard input: {why}"))
-            .hint("`cliq contained` is for containers that `cliq run --docker` starts")
+        Failure::usage(format!("{place}: {why}"))
+            .hint("`cliq contained` is for what `cliq run --docker` and `cliq run --kubernetes` start")
     })?;
     let host = project::host();
     for dir in [host.environment.get("HOME").map(Utf8PathBuf::from), host.home.clone()].into_iter().flatten()

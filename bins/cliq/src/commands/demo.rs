@@ -65,7 +65,7 @@ pub(super) fn run(
             ui::line(format!("  {:<58} {what}", dir.join(path).as_str()))?;
         }
     }
-    Ok(run_command::exit_code(&view))
+    Ok(run_command::exit_code(view.pipeline_status()))
 }
 
 fn pages() -> usize {

@@ -48,5 +48,5 @@ pub(super) fn run(dir: &Utf8Path) -> Result<ExitCode, Failure> {
         }
         ui::line("\n`docs/pull-push.md` describes sources and targets, `docs/connectors.md` the services.")?;
     }
-    Ok(run_command::exit_code(&view))
+    Ok(run_command::exit_code(view.pipeline_status()))
 }

@@ -44,7 +44,7 @@ pub(super) fn run(dir: &Utf8Path) -> Result<ExitCode, Failure> {
             ui::line(format!("  {:<40} {what}", dir.join(path).as_str()))?;
         }
     }
-    Ok(run_command::exit_code(&view))
+    Ok(run_command::exit_code(view.pipeline_status()))
 }
 
 /// Makes the directory a git repository, so that the review shows what changed. Without git the demo works too.

@@ -8,6 +8,7 @@ use cliq_orchestrator::{Journal, RunEvent, TmuxServer};
 use cliq_project::LauncherKind;
 use cliq_protocol::Timestamp;
 
+use super::elsewhere::Elsewhere;
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::ui;
@@ -20,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) fn run(
     dir: &CliqDir,
     args: &RunArgs,
-    in_container: bool,
+    place: Option<Elsewhere>,
     keep: bool,
 ) -> Result<ExitCode, Failure> {
     LauncherKind::require_tmux()?;
@@ -29,7 +30,7 @@ pub(super) fn run(
     server.discard()?;
     let before = last_beginning(dir);
     let me = std::env::current_exe()?;
-    let command = command(&me.to_string_lossy(), dir, args, in_container);
+    let command = command(&me.to_string_lossy(), dir, args, place);
     let pane = server.start(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -68,16 +69,15 @@ fn last_beginning(dir: &CliqDir) -> Option<Timestamp> {
     records.into_iter().rfind(|record| begins(&record.event)).map(|record| record.ts)
 }
 
-fn command(me: &str, dir: &CliqDir, args: &RunArgs, in_container: bool) -> Vec<String> {
+fn command(me: &str, dir: &CliqDir, args: &RunArgs, place: Option<Elsewhere>) -> Vec<String> {
     let mut command = [me, "-C", dir.workspace().as_str(), "run", "--yes"].map(str::to_owned).to_vec();
-    // A run in a container has no panes: the session has what the run prints.
-    let place: &[&str] = match in_container {
-        true if args.docker => &["--docker"],
-        true => &[],
-        false if args.no_docker => &["--no-docker", "--launcher", "tmux"],
-        false => &["--launcher", "tmux"],
+    // A run elsewhere has no panes: the session has what the run prints.
+    let flags: &[&str] = match place {
+        Some(place) => &[place.flag()],
+        None if args.no_docker => &["--no-docker", "--launcher", "tmux"],
+        None => &["--launcher", "tmux"],
     };
-    command.extend(place.iter().map(|word| (*word).to_owned()));
+    command.extend(flags.iter().map(|word| (*word).to_owned()));
     match (&args.from, args.resume) {
         (Some(from), _) => command.extend(["--from".to_owned(), from.clone()]),
         (None, true) => command.push("--resume".to_owned()),

@@ -1,30 +1,27 @@
 //! `cliq run --docker`: the run works in a container, and is shown here.
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use camino::Utf8Path;
 use cliq_docker::{
-    ContainerEnd, DockerError, DockerOptions, Engine, Found, Handover, Job, Mount, Place, Stream,
-    engine_address,
+    ContainerEnd, DockerError, DockerOptions, Engine, Found, Job, Mount, Place, Stream, engine_address,
 };
-use cliq_orchestrator::{Record, RunView};
-use cliq_project::{Check, CheckStatus, Project, REVIEW_SOCKET, ReviewSocket, RunStart, Settings, timing};
-use cliq_protocol::Timestamp;
+use cliq_project::{
+    Check, CheckStatus, Handover, Project, REVIEW_SOCKET, ReviewSocket, RunStart, Settings, timing,
+};
 use cliq_workflow::ValidatedWorkflow;
 
-use super::run::{interrupted, last_run_id};
+use super::elsewhere::{
+    GRACE, Shown, arguments, cancelled, last_run_id, not_begun, own_settings, run_id, take_project,
+};
+use super::run::interrupted;
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::gateway::{block_on, home};
-use crate::render::{progress::Progress, summary};
 use crate::reviews::Backend;
 use crate::ui;
-
-/// How long a run has to end, beside what its agents have, before its container is ended.
-const GRACE: Duration = Duration::from_secs(15);
 
 impl From<DockerError> for Failure {
     fn from(error: DockerError) -> Self {
@@ -34,11 +31,6 @@ impl From<DockerError> for Failure {
             None => failure,
         }
     }
-}
-
-/// Whether a run is to work in a container.
-pub(super) fn is_wanted(args: &RunArgs, settings: &Settings) -> bool {
-    args.docker || (!args.no_docker && settings.flag("docker.enabled"))
 }
 
 /// The container that still works at the last run, after the process that followed it was killed.
@@ -51,11 +43,8 @@ pub(super) fn find_living(project: &Project, settings: &Settings) -> Result<Opti
     })
 }
 
-/// The options of containers. Where a person's own settings turn containers on, those of the project do not change them: agents can write
-/// these.
 fn options(project: &Project, settings: &Settings) -> Result<DockerOptions, Failure> {
-    let own = Settings::load(project.host().home.as_deref(), None)?;
-    let own = own.flag("docker.enabled").then_some(own);
+    let own = own_settings(project.host(), "docker")?;
     Ok(DockerOptions::of(own.as_ref().unwrap_or(settings)))
 }
 
@@ -95,14 +84,9 @@ pub(super) fn run(
     let options = options(project, settings)?;
     let home = home()?;
     let places = home.join("containers");
-    let is_resume = matches!(start, RunStart::Resume { .. });
-    let run_id = match (living, &args.run_id) {
-        (Some(run_id), _) => run_id.to_owned(),
-        (None, Some(run_id)) => run_id.clone(),
-        (None, None) if is_resume => last_run_id(project)?.unwrap_or_else(new_id),
-        (None, None) => new_id(),
-    };
-    let mut shown = Shown::new(project, workflow, args, is_resume, living.is_some())?;
+    let run_id = run_id(project, args, start, living)?;
+    let lock = take_project(project.dir(), living.is_some())?;
+    let mut shown = Shown::new(project, workflow, args, &run_id, living.is_some(), living.is_some())?;
     let notice = |text: &str| ui::hint(text);
     let end = block_on(async {
         let address = engine_address(&options, &project.host().environment);
@@ -119,13 +103,13 @@ pub(super) fn run(
             let mut env = project.variables_for_container()?;
             env.extend(options.env.clone());
             env.insert(REVIEW_SOCKET.to_owned(), socket.to_string());
-            let handover = Handover { env, settings: project.host().settings_for_container() };
+            let handover = Handover { env, settings: project.host().settings_for_container() }.encode();
             tokio::select! {
                 ready = async {
                     engine.require_image(&options.image, notice).await?;
                     engine.wait_for_place(&place, &home, &places, options.max_containers, notice).await
                 } => ready?,
-                () = interrupted() => return Ok(None),
+                () = cancelled(project.dir()) => return Ok(None),
             }
             // One that ended, and whose follower was killed before it could remove it.
             engine.remove(&run_id).await?;
@@ -141,7 +125,8 @@ pub(super) fn run(
         drop(place);
         end.map(Some)
     })?;
-    let Some(end) = end else { return Ok(ExitCode::from(130)) };
+    drop(lock);
+    let Some(end) = end else { return not_begun(project.dir()) };
     finish(project, &options, &shown, args, &end)
 }
 
@@ -163,8 +148,11 @@ async fn follow(
     shown: &mut Shown,
     kill_grace: Duration,
 ) -> Result<ContainerEnd, Failure> {
-    let mut following =
-        std::pin::pin!(engine.follow(run_id, |stream, line| shown.line(stream, line), ui::hint));
+    let mut following = std::pin::pin!(engine.follow(
+        run_id,
+        |stream, line| shown.line(stream == Stream::Stdout, line),
+        ui::hint
+    ));
     tokio::select! {
         end = &mut following => return Ok(end?),
         () = interrupted() => engine.terminate(run_id).await?,
@@ -178,10 +166,6 @@ async fn follow(
     }
 }
 
-fn new_id() -> String {
-    uuid::Uuid::now_v7().to_string()
-}
-
 fn job(
     project: &Project,
     settings: &Settings,
@@ -190,69 +174,17 @@ fn job(
     run_id: &str,
     keeps_user: bool,
 ) -> Result<Job, Failure> {
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let mut arguments = words(&["contained", "--", "run", "--headless", "--json", "--no-docker", "--yes"]);
-    match start {
-        RunStart::Fresh => arguments.extend(words(&["--force", "--run-id", run_id])),
-        RunStart::Resume { from: None } => arguments.push("--resume".to_owned()),
-        RunStart::Resume { from: Some(from) } => arguments.extend(words(&["--from", from])),
-    }
-    arguments.extend(args.choices());
-    if let Some(instance) = &args.a2a_events {
-        arguments.extend(words(&["--a2a-events", instance]));
-    }
-    let mounts = project.paths_for_container(settings).into_iter();
+    let contained = std::iter::once("contained".to_owned());
+    let mounts = project.review_links().into_iter().chain(project.paths_for_container(settings));
     Ok(Job {
         run_id: run_id.to_owned(),
         workspace: project.dir().workspace().to_owned(),
         home: home()?,
         mounts: mounts.map(|shared| Mount { path: shared.path, writable: shared.writable }).collect(),
-        arguments,
+        arguments: contained.chain(arguments(args, start, run_id)).collect(),
         user: (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
         keeps_user,
     })
-}
-
-/// The run as it is shown here: the events that the cliq in the container prints.
-struct Shown {
-    view: RunView,
-    progress: Progress,
-    reader_is_gone: bool,
-    /// When what `view` has already ends: a container's log begins with the container.
-    seen: Option<Timestamp>,
-}
-
-impl Shown {
-    fn new(
-        project: &Project,
-        workflow: &ValidatedWorkflow,
-        args: &RunArgs,
-        is_resume: bool,
-        is_living: bool,
-    ) -> Result<Self, Failure> {
-        let last = if is_resume { project.last_run(workflow)? } else { None };
-        let newest = last.as_ref().and_then(|(journal, _)| Some(journal.records.last()?.ts.clone()));
-        Ok(Self {
-            view: last.map_or_else(|| RunView::new(workflow), |(_, view)| view),
-            progress: Progress::new(args.json, args.headless),
-            reader_is_gone: false,
-            seen: newest.filter(|_| is_living),
-        })
-    }
-
-    fn line(&mut self, stream: Stream, line: &str) {
-        match (stream, Record::decode(line.as_bytes())) {
-            (Stream::Stdout, Ok(record)) => {
-                if self.seen.as_ref().is_some_and(|seen| record.ts.as_str() <= seen.as_str()) {
-                    return;
-                }
-                self.view.apply(&record);
-                self.reader_is_gone = self.reader_is_gone || self.progress.show(&record, &self.view).is_err();
-            }
-            // What its cliq says beside: warnings, and why it could not begin.
-            _ => drop(writeln!(std::io::stderr(), "{}", ui::plain(line))),
-        }
-    }
 }
 
 fn finish(
@@ -266,7 +198,7 @@ fn finish(
     let resume = "`cliq run --resume` goes on where it stopped";
     match end {
         // What the shells and `docker run` exit with for a program that cannot be started.
-        ContainerEnd::Exited { code: 126 | 127, .. } if shown.view.pipeline_status().is_none() => {
+        ContainerEnd::Exited { code: 126 | 127, .. } if shown.end().is_none() => {
             Err(Failure::failed(format!("`cliq` cannot be started in the image `{}`: it is not found there", options.image))
                 .hint("deploy/Dockerfile makes an image with it; `docker.image` names the image"))
         }
@@ -274,8 +206,8 @@ fn finish(
             if *out_of_memory {
                 ui::warning(&format!("a process of the run was ended for want of memory: it has {memory} (`docker.memory`)"));
             }
-            if !args.json && shown.view.pipeline_status().is_some() {
-                summary::show(&shown.view, project)?;
+            if !args.json && shown.end().is_some() {
+                shown.summary(project)?;
             }
             Ok(ExitCode::from(*code))
         }

@@ -16,6 +16,8 @@ pub(super) fn run(json: bool, command: Option<&DoctorCommand>) -> Result<ExitCod
     }
     let mut checks = project::host().checks(&project::here()?, env!("CARGO_PKG_VERSION"));
     checks.extend(super::server::checks());
+    #[cfg(feature = "kubernetes")]
+    checks.extend(super::kubernetes::check(&super::settings_here()?));
     #[cfg(feature = "docker")]
     checks.extend(super::docker::check(&super::settings_here()?));
     let healthy = checks.iter().all(|check| check.status != CheckStatus::Missing);

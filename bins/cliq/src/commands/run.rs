@@ -12,6 +12,7 @@ use cliq_server::TaskEventsFile;
 use cliq_workflow::{Phase, ValidatedWorkflow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::elsewhere::Elsewhere;
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::gateway::block_on;
@@ -24,19 +25,18 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let workflow = project.workflow()?;
     let settings = project.settings()?;
     let dir = project.dir();
-    let in_container = is_for_container(args, &settings)?;
-    if in_container && matches!(args.launcher, Some(crate::args::LauncherName::Tmux)) {
-        return Err(Failure::usage("a run in a container has no panes")
+    let place = Elsewhere::of(args, &settings)?;
+    if let Some(place) = place
+        && matches!(args.launcher, Some(crate::args::LauncherName::Tmux))
+    {
+        return Err(Failure::usage(format!("a run in {} has no panes", place.name()))
             .hint("`cliq run --no-docker --launcher tmux` works on this machine"));
     }
-    #[cfg(feature = "docker")]
-    if in_container
-        && args.resume
-        && ProjectLock::holder(dir)?.is_some()
-        && let Some(living) = super::docker::find_living(&project, &settings)?
+    if let Some(place) = place
+        && let Some(living) = find_living(&project, &settings, args, place)?
     {
         let start = RunStart::Resume { from: None };
-        return super::docker::run(&project, &workflow, &settings, args, &start, Some(&living));
+        return run_elsewhere(place, &project, &workflow, &settings, args, &start, Some(&living));
     }
     // The lock first, so that an error names a run under way and not the state of the last run.
     drop(ProjectLock::acquire(dir)?);
@@ -67,9 +67,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     options.max_parallel = args.max_parallel.map(|n| n as usize);
     options.run_id.clone_from(&args.run_id);
     options.budget = Budget { tokens: args.budget_tokens, usd: args.budget_usd };
-    options.is_elsewhere = in_container;
-    #[cfg(feature = "docker")]
-    let shown_workflow = in_container.then(|| workflow.clone());
+    options.is_elsewhere = place.is_some();
+    let shown_workflow = place.map(|place| (place, workflow.clone()));
     let mut plan = project.run_plan_of(workflow, &settings, &options)?;
     if args.dry_run {
         return dry_run(&project, &plan, args.json);
@@ -82,16 +81,15 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         // Failures that can be foreseen are reported here, where a person reads them.
         let has_variable = |name: &str| project.host().has_variable(name);
         match &start {
-            _ if in_container => {}
+            _ if place.is_some() => {}
             RunStart::Fresh => plan.check(&has_variable).map_err(StartError::from)?,
             RunStart::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &has_variable)?,
         }
-        return super::detach::run(dir, args, in_container, settings.flag("tmux.keep_session"));
+        return super::detach::run(dir, args, place, settings.flag("tmux.keep_session"));
     }
-    #[cfg(feature = "docker")]
-    if let Some(workflow) = shown_workflow {
+    if let Some((place, workflow)) = shown_workflow {
         cancel_reviews(&project, &start)?;
-        return super::docker::run(&project, &workflow, &settings, args, &start, None);
+        return run_elsewhere(place, &project, &workflow, &settings, args, &start, None);
     }
     let requested = match args.launcher {
         Some(name) => Some(name.into()),
@@ -106,7 +104,14 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     cancel_reviews(&project, &start)?;
     let mut progress = Progress::new(args.json, args.headless);
     let mut events_file = args.a2a_events.as_ref().map(|id| TaskEventsFile::open(dir, id)).transpose()?;
-    let view = execute(plan, &start, |record, view| {
+    let dies = args.die_by_signals;
+    let cancel = async move {
+        if dies {
+            std::future::pending::<()>().await;
+        }
+        interrupted().await;
+    };
+    let view = execute_until(plan, &start, cancel, |record, view| {
         // The file is a copy for others: a run does not end because it cannot be written.
         if events_file.as_mut().is_some_and(|file| file.write(record, view).is_err()) {
             events_file = None;
@@ -116,7 +121,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if !args.json {
         summary::show(&view, &project)?;
     }
-    Ok(exit_code(&view))
+    Ok(exit_code(view.pipeline_status()))
 }
 
 /// Whether a run has begun in the project: a server that slept since it gave the run its place starts it once more.
@@ -135,33 +140,69 @@ fn cancel_reviews(project: &Project, start: &RunStart) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the run is to work in a container.
-#[cfg(feature = "docker")]
-#[expect(clippy::unnecessary_wraps, reason = "without containers it can fail")]
-fn is_for_container(args: &RunArgs, settings: &Settings) -> Result<bool, Failure> {
-    Ok(super::docker::is_wanted(args, settings))
-}
-
-#[cfg(not(feature = "docker"))]
-fn is_for_container(args: &RunArgs, settings: &Settings) -> Result<bool, Failure> {
-    if args.docker || (!args.no_docker && settings.flag("docker.enabled")) {
-        return Err(Failure::failed("this cliq was built without containers")
-            .hint("`cliq run --no-docker` works on this machine"));
+/// The last run, where it works elsewhere already and is to be followed.
+fn find_living(
+    project: &Project,
+    settings: &Settings,
+    args: &RunArgs,
+    place: Elsewhere,
+) -> Result<Option<String>, Failure> {
+    let found = match place {
+        // Containers are of this machine, and so are locks.
+        #[cfg(feature = "docker")]
+        Elsewhere::Docker if args.resume && ProjectLock::holder(project.dir())?.is_some() => {
+            super::docker::find_living(project, settings)?
+        }
+        // Who asks may be on another node than the run, where its lock is not seen.
+        #[cfg(feature = "kubernetes")]
+        Elsewhere::Kubernetes if !args.dry_run => {
+            super::kubernetes::find_living(project, settings, args.run_id.as_deref())?
+        }
+        _ => None,
+    };
+    match found {
+        None if args.follow => Err(Failure::failed("its Job is not in the cluster any more")),
+        Some(run_id) if !args.resume && args.run_id.is_none() => {
+            Err(Failure::refused(format!("the run {run_id} works in the cluster"))
+                .hint("`cliq run --resume` follows it, `cliq cancel` stops it"))
+        }
+        found => Ok(found),
     }
-    Ok(false)
 }
 
-/// The id of the last run, from its journal.
-#[cfg(feature = "docker")]
-pub(super) fn last_run_id(project: &Project) -> Result<Option<String>, Failure> {
-    let journal = Journal::read(&project.dir().journal())?;
-    Ok(journal.and_then(|journal| journal.run_id().map(str::to_owned)))
+fn run_elsewhere(
+    place: Elsewhere,
+    project: &Project,
+    workflow: &ValidatedWorkflow,
+    settings: &Settings,
+    args: &RunArgs,
+    start: &RunStart,
+    living: Option<&str>,
+) -> Result<ExitCode, Failure> {
+    match place {
+        #[cfg(feature = "docker")]
+        Elsewhere::Docker => super::docker::run(project, workflow, settings, args, start, living),
+        #[cfg(feature = "kubernetes")]
+        Elsewhere::Kubernetes => super::kubernetes::run(project, workflow, settings, args, start, living),
+        #[cfg(not(all(feature = "docker", feature = "kubernetes")))]
+        place => Err(Failure::failed(format!("this cliq was built without runs in {}", place.name()))),
+    }
 }
 
-/// Executes a plan to its end. Signals cancel it. `show` gets each event, until it fails: the run goes on without a reader.
+/// As [`execute_until`]: signals cancel it.
 pub(super) fn execute(
     plan: RunPlan,
     start: &RunStart,
+    show: impl FnMut(&Record, &RunView) -> std::io::Result<()>,
+) -> Result<RunView, Failure> {
+    execute_until(plan, start, interrupted(), show)
+}
+
+/// Executes a plan to its end, or until `cancel` is over. `show` gets each event, until it fails: the run goes on without a reader.
+fn execute_until(
+    plan: RunPlan,
+    start: &RunStart,
+    cancel: impl Future<Output = ()>,
     mut show: impl FnMut(&Record, &RunView) -> std::io::Result<()>,
 ) -> Result<RunView, Failure> {
     let mut reader_is_gone = false;
@@ -169,7 +210,7 @@ pub(super) fn execute(
         let on_event = |record: &Record, view: &RunView| {
             reader_is_gone = reader_is_gone || show(record, view).is_err();
         };
-        Ok(cliq_project::execute(plan, start, &project::host(), interrupted(), on_event).await?)
+        Ok(cliq_project::execute(plan, start, &project::host(), cancel, on_event).await?)
     })
 }
 
@@ -192,8 +233,8 @@ async fn received(signal: &mut std::io::Result<Signal>) {
 }
 
 /// SPEC section 7.
-pub(super) fn exit_code(view: &RunView) -> ExitCode {
-    ExitCode::from(match view.pipeline_status() {
+pub(super) fn exit_code(end: Option<PipelineStatus>) -> ExitCode {
+    ExitCode::from(match end {
         Some(PipelineStatus::Completed) => 0,
         Some(PipelineStatus::Failed) | None => 1,
         Some(PipelineStatus::Escalated) => 3,

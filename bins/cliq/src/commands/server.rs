@@ -119,6 +119,10 @@ fn work(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     let options = options_of(args)?;
     let a2a = a2a::summary(&options)?;
     let location = gateway::location()?;
+    #[cfg(feature = "kubernetes")]
+    if options.in_cluster {
+        super::kubernetes::require_postgres()?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut store = Options::default();

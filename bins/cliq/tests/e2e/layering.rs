@@ -52,6 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("cliq-mcp", &[]),
     ("cliq-docker", &["cliq-settings"]),
+    ("cliq-kubernetes", &["cliq-settings"]),
     ("cliq-telemetry", &[]),
     ("cliq-lifecycle", &["cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs"]),
     (
@@ -88,6 +89,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-lifecycle",
             "cliq-mcp",
             "cliq-docker",
+            "cliq-kubernetes",
             "cliq-orchestrator",
             "cliq-agents",
             "cliq-project",

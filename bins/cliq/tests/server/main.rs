@@ -13,3 +13,4 @@ mod recovery;
 mod replicas;
 mod schema;
 mod security;
+mod wire;

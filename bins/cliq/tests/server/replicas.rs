@@ -2,11 +2,7 @@
 //! cut off.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cliq_testkit::PostgresServer;
@@ -14,58 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::machine::{Machine, Running, is_final, wait_for};
+use crate::wire::Wire;
 
 const LEASE: Duration = Duration::from_secs(2);
-
-/// What lies between a server and the database, and can be cut.
-struct Wire {
-    port: u16,
-    is_cut: Arc<AtomicBool>,
-    streams: Arc<Mutex<Vec<TcpStream>>>,
-}
-
-impl Wire {
-    fn to(port: u16) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let this = Self {
-            port: listener.local_addr().unwrap().port(),
-            is_cut: Arc::default(),
-            streams: Arc::default(),
-        };
-        let (is_cut, streams) = (Arc::clone(&this.is_cut), Arc::clone(&this.streams));
-        std::thread::spawn(move || {
-            for near in listener.incoming().filter_map(Result::ok) {
-                if is_cut.load(Ordering::SeqCst) {
-                    continue;
-                }
-                let Ok(far) = TcpStream::connect(("127.0.0.1", port)) else { continue };
-                for (from, to) in [(&near, &far), (&far, &near)] {
-                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    std::thread::spawn(move || {
-                        let mut chunk = vec![0; 64 << 10];
-                        while let Ok(count @ 1..) = from.read(&mut chunk) {
-                            if to.write_all(&chunk[..count]).is_err() {
-                                break;
-                            }
-                        }
-                        let _ = to.shutdown(Shutdown::Both);
-                    });
-                }
-                streams.lock().unwrap().extend([near, far]);
-            }
-        });
-        this
-    }
-
-    fn cut(&self) {
-        self.is_cut.store(true, Ordering::SeqCst);
-        self.streams.lock().unwrap().drain(..).for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
-    }
-
-    fn mend(&self) {
-        self.is_cut.store(false, Ordering::SeqCst);
-    }
-}
 
 /// Servers that share database and workspaces. One that is down is `None`.
 struct Replicas {

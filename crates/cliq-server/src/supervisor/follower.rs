@@ -122,8 +122,10 @@ impl Follower<'_> {
             let restored = Outputs::restore(self.shared.store.as_ref(), &self.run.id).await;
             self.outputs = restored.map_err(|error| tracing::warn!(%error, "output is not streamed")).ok();
         }
-        if begin == Begin::Start && !self.start().await {
-            return;
+        match begin {
+            Begin::Start if !self.start().await => return,
+            Begin::TakeUp => self.follow_elsewhere(),
+            Begin::Start => {}
         }
         loop {
             // Another has changed it: a caller who asked another server to cancel it, or a server that took it over.
@@ -143,7 +145,11 @@ impl Follower<'_> {
             if self.run.life.state.is_final() {
                 return;
             }
-            if self.run.life.cancel_requested && self.run.life.state == RunState::Running {
+            // One that works elsewhere may wait for its turn for long.
+            let can_hear = self.run.life.state == RunState::Running
+                || (self.run.life.state == RunState::Starting
+                    && orchestrator::is_waiting(&self.run.workspace));
+            if self.run.life.cancel_requested && can_hear {
                 orchestrator::send_cancel(&self.run.workspace);
             }
             if gone {
@@ -197,6 +203,19 @@ impl Follower<'_> {
                 self.end_lost(Death::NeverBegan, reason).await;
                 false
             }
+        }
+    }
+
+    /// Of a run that works in a cluster, somebody looks after the Job, where the one who did so died with its server.
+    fn follow_elsewhere(&mut self) {
+        let is_known = self.run.origin.is_ours() && self.run.life.began;
+        let is_followed = orchestrator::is_alive(&self.log) || orchestrator::is_waiting(&self.run.workspace);
+        if !self.shared.options.in_cluster || !is_known || is_followed {
+            return;
+        }
+        match orchestrator::follow(&self.shared.options.host, &self.run, &self.log) {
+            Ok(child) => self.child = Some(child),
+            Err(error) => tracing::warn!(run = %self.run.id, %error, "the Job of a run cannot be followed"),
         }
     }
 
@@ -402,7 +421,8 @@ impl Follower<'_> {
     /// The orchestrator is gone, and the journal has no end.
     async fn lost(&mut self) -> Next {
         let status = self.child.take().map(|mut child| child.try_wait().ok().flatten());
-        let refused = status.flatten().and_then(|status| status.code()) == Some(REFUSED);
+        let code = status.flatten().and_then(|status| status.code());
+        let refused = code == Some(REFUSED);
         let was_started_here = status.is_some();
         // A run begins, or goes on, when its journal records it.
         let has_begun = self.run.life.began && !self.run.life.resume;
@@ -418,6 +438,8 @@ impl Follower<'_> {
             Death::Died if !self.run.workspace.exists() => {
                 "the server that had it is gone, and its workspace is not here".to_owned()
             }
+            // It followed a run elsewhere, and says what became of that.
+            Death::Died if code.is_some_and(|code| code != 0) => orchestrator::last_words(&self.log),
             Death::Died => "its orchestrator died: it was killed, or the machine went down".to_owned(),
             Death::NeverBegan | Death::ProjectBusy => orchestrator::last_words(&self.log),
         };

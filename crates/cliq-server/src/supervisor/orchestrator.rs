@@ -8,7 +8,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::process::Stdio;
 
 use camino::Utf8Path;
-use cliq_fs::{CliqDir, PipelineStatus, ProjectLock, write_status};
+use cliq_fs::{CliqDir, FollowerLock, PipelineStatus, ProjectLock, write_status};
 use cliq_project::Host;
 use cliq_runs::Run;
 use tokio::process::{Child, Command};
@@ -25,15 +25,7 @@ pub(super) fn start(
     log: &Utf8Path,
     task_instance: Option<&str>,
 ) -> std::io::Result<Child> {
-    if let Some(dir) = log.parent() {
-        std::fs::create_dir_all(dir)?;
-    }
-    let file = File::options().create(true).append(true).open(log)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(std::io::Error::other("its orchestrator lives")),
-        Err(TryLockError::Error(error)) => return Err(error),
-    }
+    let file = open_log(log)?;
     let request = &run.request;
     let mut command = Command::new(&host.program);
     command.args(["-C", run.workspace.as_str(), "run", "--headless", "--run-id", run.id.as_str()]);
@@ -63,6 +55,40 @@ pub(super) fn start(
     if let Some(usd) = request.budget.usd {
         command.args(["--budget-usd", &usd.to_string()]);
     }
+    spawn(command, file)
+}
+
+/// Starts who follows the Job of a run that works in a cluster: it starts nothing else.
+pub(super) fn follow(host: &Host, run: &Run, log: &Utf8Path) -> std::io::Result<Child> {
+    let file = open_log(log)?;
+    let mut command = Command::new(&host.program);
+    command.args([
+        "-C",
+        run.workspace.as_str(),
+        "run",
+        "--headless",
+        "--run-id",
+        run.id.as_str(),
+        "--follow",
+    ]);
+    spawn(command, file)
+}
+
+/// Opens the log of a run, and locks it. Whoever inherits the file holds the lock.
+fn open_log(log: &Utf8Path) -> std::io::Result<File> {
+    if let Some(dir) = log.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let file = File::options().create(true).append(true).open(log)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(std::io::Error::other("its orchestrator lives")),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    Ok(file)
+}
+
+fn spawn(mut command: Command, file: File) -> std::io::Result<Child> {
     command
         .env_remove("CLIQ_ADMIN_TOKEN")
         .env("NO_COLOR", "1")
@@ -85,6 +111,11 @@ pub(super) fn is_alive(log: &Utf8Path) -> bool {
 /// Whether any orchestrator works in a project.
 pub(super) fn is_project_busy(workspace: &Utf8Path) -> bool {
     CliqDir::open(workspace).is_ok_and(|dir| ProjectLock::holder(&dir).is_ok_and(|holder| holder.is_some()))
+}
+
+/// Whether somebody follows a run that works elsewhere, or waits for it to begin.
+pub(super) fn is_waiting(workspace: &Utf8Path) -> bool {
+    CliqDir::open(workspace).is_ok_and(|dir| FollowerLock::holder(&dir).is_ok_and(|holder| holder.is_some()))
 }
 
 /// Asks the orchestrator that works in a project to stop, as `cliq cancel` does.

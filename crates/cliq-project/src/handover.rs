@@ -1,11 +1,11 @@
-//! What a container gets over its standard input: nothing of it is in its description, its arguments or its image.
+//! What a run in a container or a cluster gets that nobody else is to see: nothing of it is in a description, in arguments or in an image.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a handover.
-pub const SETTINGS_LIMIT: u64 = 32 << 20;
+pub const HANDOVER_LIMIT: u64 = 32 << 20;
 
 /// Variables and settings for the cliq in a container: one line of JSON.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

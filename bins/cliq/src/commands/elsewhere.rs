@@ -1,0 +1,230 @@
+//! Runs that work elsewhere, in a container or a cluster: where, with which arguments, and how they are shown here.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use cliq_fs::{CliqDir, FollowerLock, PipelineStatus, ProjectLock, clear_status, read_status};
+use cliq_orchestrator::{Journal, Record, RunView};
+use cliq_project::{Host, Project, RunStart, Settings};
+use cliq_protocol::Timestamp;
+use cliq_workflow::ValidatedWorkflow;
+
+use super::run::interrupted;
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::render::{progress::Progress, summary};
+use crate::ui;
+
+/// How long a run has to end, beside what its agents have, before it is ended by force.
+pub(super) const GRACE: Duration = Duration::from_secs(15);
+/// How often is looked for a request to cancel while a run waits for its turn.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Where a run works that does not work on this machine itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Elsewhere {
+    /// In a container.
+    Docker,
+    /// As a Job of a cluster.
+    Kubernetes,
+}
+
+impl Elsewhere {
+    /// Where a run is to work: what is asked for, else what the settings say, a cluster before a container. `None` is this machine.
+    pub(super) fn of(args: &RunArgs, settings: &Settings) -> Result<Option<Self>, Failure> {
+        let place = match (args.kubernetes, args.docker, args.no_docker) {
+            (true, _, _) => Some(Self::Kubernetes),
+            (_, true, _) => Some(Self::Docker),
+            (_, _, true) => None,
+            _ if settings.flag("kubernetes.enabled") => Some(Self::Kubernetes),
+            _ if settings.flag("docker.enabled") => Some(Self::Docker),
+            _ => None,
+        };
+        match place {
+            Some(Self::Docker) if !cfg!(feature = "docker") => Err(Self::missing("containers")),
+            Some(Self::Kubernetes) if !cfg!(feature = "kubernetes") => Err(Self::missing("Kubernetes")),
+            place => Ok(place),
+        }
+    }
+
+    fn missing(what: &str) -> Failure {
+        Failure::failed(format!("this cliq was built without {what}"))
+            .hint("`cliq run --no-docker` works on this machine")
+    }
+
+    /// The option that asks for it.
+    pub(super) fn flag(self) -> &'static str {
+        match self {
+            Self::Docker => "--docker",
+            Self::Kubernetes => "--kubernetes",
+        }
+    }
+
+    /// How a sentence names it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Docker => "a container",
+            Self::Kubernetes => "a cluster",
+        }
+    }
+}
+
+/// The settings that say how runs work elsewhere. Where a person's own settings turn that on, those of the project do not change them: agents
+/// can write these.
+pub(super) fn own_settings(host: &Host, group: &str) -> Result<Option<Settings>, Failure> {
+    let own = Settings::load(host.home.as_deref(), None)?;
+    Ok(own.flag(&format!("{group}.enabled")).then_some(own))
+}
+
+/// The id of the last run, from its journal.
+pub(super) fn last_run_id(project: &Project) -> Result<Option<String>, Failure> {
+    let journal = Journal::read(&project.dir().journal())?;
+    Ok(journal.and_then(|journal| journal.run_id().map(str::to_owned)))
+}
+
+/// The id that a run has: that of the living one, the given one, the last one's where it goes on, else a new one.
+pub(super) fn run_id(
+    project: &Project,
+    args: &RunArgs,
+    start: &RunStart,
+    living: Option<&str>,
+) -> Result<String, Failure> {
+    let new = || uuid::Uuid::now_v7().to_string();
+    Ok(match (living, &args.run_id) {
+        (Some(run_id), _) => run_id.to_owned(),
+        (None, Some(run_id)) => run_id.clone(),
+        (None, None) if matches!(start, RunStart::Resume { .. }) => last_run_id(project)?.unwrap_or_else(new),
+        (None, None) => new(),
+    })
+}
+
+/// The arguments of the cliq that works elsewhere, after `contained`.
+pub(super) fn arguments(args: &RunArgs, start: &RunStart, run_id: &str) -> Vec<String> {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let mut arguments = words(&["--", "run", "--headless", "--json", "--no-docker", "--yes"]);
+    match start {
+        RunStart::Fresh => arguments.extend(words(&["--force", "--run-id", run_id])),
+        RunStart::Resume { from: None } => arguments.push("--resume".to_owned()),
+        RunStart::Resume { from: Some(from) } => arguments.extend(words(&["--from", from])),
+    }
+    arguments.extend(args.choices());
+    if let Some(instance) = &args.a2a_events {
+        arguments.extend(words(&["--a2a-events", instance]));
+    }
+    arguments
+}
+
+/// Takes the project for the follower of a run: no other is started beside it, and `cliq cancel` reaches it before the run begins.
+///
+/// Who follows a run that works already does so whoever else does.
+pub(super) fn take_project(dir: &CliqDir, is_living: bool) -> Result<Option<FollowerLock>, Failure> {
+    match FollowerLock::acquire(dir) {
+        Err(_) if is_living => Ok(None),
+        lock if is_living => Ok(lock.ok()),
+        lock => {
+            let lock = lock?;
+            drop(ProjectLock::acquire(dir)?);
+            // How the last run ended is no request to cancel this one.
+            clear_status(dir)?;
+            Ok(Some(lock))
+        }
+    }
+}
+
+/// What is said of a run that was cancelled before it began.
+pub(super) fn not_begun(dir: &CliqDir) -> Result<ExitCode, Failure> {
+    clear_status(dir)?;
+    ui::warning("cancelled before the run began");
+    Ok(ExitCode::from(130))
+}
+
+/// Waits until a person cancels the run: by a signal, or by `cliq cancel`.
+pub(super) async fn cancelled(dir: &CliqDir) {
+    let asked = async {
+        while read_status(dir) != Some(PipelineStatus::Cancelled) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        () = asked => {}
+        () = interrupted() => {}
+    }
+}
+
+/// The run as it is shown here.
+pub(super) struct Shown {
+    view: RunView,
+    progress: Progress,
+    reader_is_gone: bool,
+    /// When what `view` has already ends, where that comes again.
+    seen: Option<Timestamp>,
+    /// Whether `view` is of what is followed, and not of what the run did before.
+    has_begun: bool,
+}
+
+impl Shown {
+    /// `is_living` says that the run works already; `repeats`, that what was recorded of it before comes again.
+    pub(super) fn new(
+        project: &Project,
+        workflow: &ValidatedWorkflow,
+        args: &RunArgs,
+        run_id: &str,
+        is_living: bool,
+        repeats: bool,
+    ) -> Result<Self, Failure> {
+        let last = project.last_run(workflow)?.filter(|(journal, _)| journal.run_id() == Some(run_id));
+        let newest = last.as_ref().and_then(|(journal, _)| Some(journal.records.last()?.ts.clone()));
+        Ok(Self {
+            has_begun: is_living && last.is_some(),
+            view: last.map_or_else(|| RunView::new(workflow), |(_, view)| view),
+            progress: Progress::new(args.json, args.headless),
+            reader_is_gone: false,
+            seen: newest.filter(|_| repeats),
+        })
+    }
+
+    /// Whether it has begun, or gone on, since it is followed.
+    #[cfg(feature = "kubernetes")]
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// How it ended, where its journal says so.
+    pub(super) fn end(&self) -> Option<PipelineStatus> {
+        self.view.pipeline_status().filter(|_| self.has_begun)
+    }
+
+    /// What became of its phases.
+    pub(super) fn summary(&self, project: &Project) -> Result<(), Failure> {
+        Ok(summary::show(&self.view, project)?)
+    }
+
+    /// Shows an event of the run, where it was not there before.
+    pub(super) fn record(&mut self, record: &Record) {
+        if self.seen.as_ref().is_some_and(|seen| record.ts.as_str() <= seen.as_str()) {
+            return;
+        }
+        self.has_begun = true;
+        self.view.apply(record);
+        self.reader_is_gone = self.reader_is_gone || self.progress.show(record, &self.view).is_err();
+    }
+
+    /// Shows what its cliq said beside its events.
+    #[cfg(feature = "kubernetes")]
+    pub(super) fn say(&self, words: &str) {
+        for line in words.lines().filter(|line| Record::decode(line.as_bytes()).is_err()) {
+            let _ = writeln!(std::io::stderr(), "{}", ui::plain(line));
+        }
+    }
+
+    /// Shows a line that its cliq prints: an event, or what it says beside.
+    #[cfg(feature = "docker")]
+    pub(super) fn line(&mut self, is_stdout: bool, line: &str) {
+        match (is_stdout, Record::decode(line.as_bytes())) {
+            (true, Ok(record)) => self.record(&record),
+            // Warnings, and why it could not begin.
+            _ => drop(writeln!(std::io::stderr(), "{}", ui::plain(line))),
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! `cliq run --kubernetes`: the run works as a Job of a cluster, and is shown here from its journal.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use cliq_fs::{CliqDir, PipelineStatus, write_status};
+use cliq_kubernetes::{
+    Cluster, Found, HANDOVER_FILE, JobEnd, KubernetesError, KubernetesOptions, Mount, Work, on_claim,
+};
+use cliq_orchestrator::{JournalFollower, JournalUpdate, RunEvent};
+use cliq_project::{Check, CheckStatus, Handover, Project, RunStart, Settings, timing};
+use cliq_workflow::ValidatedWorkflow;
+use tokio::time::{Instant, sleep};
+
+use super::elsewhere::{
+    GRACE, Shown, arguments, cancelled, last_run_id, not_begun, own_settings, run_id, take_project,
+};
+use super::run::{exit_code, interrupted};
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::gateway::{self, block_on, home};
+use crate::ui;
+
+/// How often the journal is read.
+const POLL: Duration = Duration::from_millis(100);
+/// How long the end of a journal may take to be seen here: file systems of networks keep what they know for a while.
+const LATE: Duration = Duration::from_secs(60);
+/// How long the cluster may take to say that a run has ended, once its journal says so.
+const SLOW: Duration = Duration::from_secs(15);
+
+impl From<KubernetesError> for Failure {
+    fn from(error: KubernetesError) -> Self {
+        let failure = Self::failed(error.to_string());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+fn options(project: &Project, settings: &Settings) -> Result<KubernetesOptions, Failure> {
+    let own = own_settings(project.host(), "kubernetes")?;
+    Ok(KubernetesOptions::of(own.as_ref().unwrap_or(settings)))
+}
+
+/// The run of this id, else the last run, where its Job lives: whoever followed it was killed, or follows it somewhere else.
+pub(super) fn find_living(
+    project: &Project,
+    settings: &Settings,
+    run_id: Option<&str>,
+) -> Result<Option<String>, Failure> {
+    let Some(run_id) = run_id.map(str::to_owned).map_or_else(|| last_run_id(project), |id| Ok(Some(id)))?
+    else {
+        return Ok(None);
+    };
+    let options = options(project, settings)?;
+    block_on(async {
+        let found = Cluster::connect(&options).await?.find(&run_id).await?;
+        Ok((found == Some(Found::Living)).then_some(run_id))
+    })
+}
+
+/// Runs in a cluster share their state with servers on other machines (seed 004).
+pub(crate) fn require_postgres() -> Result<(), Failure> {
+    if gateway::location()?.is_shared() {
+        return Ok(());
+    }
+    Err(Failure::failed("runs in a cluster need PostgreSQL: `database.url` names none")
+        .hint("`cliq settings set -g database.url postgresql://USER@HOST/DATABASE`; docs/kubernetes.md has the whole set-up"))
+}
+
+/// Whether the cluster answers, has the claim, and grants what cliq needs; nothing where runs do not work in a cluster.
+pub(super) fn check(settings: &Settings) -> Option<Check> {
+    if !settings.flag("kubernetes.enabled") {
+        return None;
+    }
+    let (status, detail) = match look(&KubernetesOptions::of(settings)) {
+        Ok(checked) => checked,
+        Err(failure) => (CheckStatus::Missing, failure.text().to_owned()),
+    };
+    Some(Check::new("kubernetes", status, detail))
+}
+
+fn look(options: &KubernetesOptions) -> Result<(CheckStatus, String), Failure> {
+    require_postgres()?;
+    block_on(async {
+        let cluster = Cluster::connect(options).await?;
+        let missing = cluster.missing_rights().await?;
+        let place = format!("{} (namespace {})", cluster.address(), cluster.namespace());
+        if !missing.is_empty() {
+            return Ok((CheckStatus::Missing, format!("{place} does not grant: {}", missing.join(", "))));
+        }
+        let claim = cluster.claim(&options.claim).await?;
+        Ok(match claim {
+            Some(claim) if !claim.is_shared => {
+                let detail = format!(
+                    "only one node can write to the claim {} (ReadWriteMany is needed)",
+                    options.claim
+                );
+                (CheckStatus::Note, detail)
+            }
+            _ if !options.mount_path.is_dir() => {
+                let detail = format!("the claim is not mounted here, at {}", options.mount_path);
+                (CheckStatus::Note, detail)
+            }
+            _ => (CheckStatus::Ok, format!("{place} has the claim {}", options.claim)),
+        })
+    })
+}
+
+/// Runs the team as a Job, and shows what it does; or follows the Job of a run that works already.
+pub(super) fn run(
+    project: &Project,
+    workflow: &ValidatedWorkflow,
+    settings: &Settings,
+    args: &RunArgs,
+    start: &RunStart,
+    living: Option<&str>,
+) -> Result<ExitCode, Failure> {
+    require_postgres()?;
+    let options = options(project, settings)?;
+    if living.is_none() && settings.text("hug.server_url").is_none() && project.asks_people()? {
+        return Err(Failure::failed("the team asks people, and no server is named that keeps its reviews")
+            .hint("`hug.server_url` and `hug.token` name one that pods can reach: docs/kubernetes.md"));
+    }
+    let run_id = run_id(project, args, start, living)?;
+    let lock = take_project(project.dir(), living.is_some())?;
+    let mut shown = Shown::new(project, workflow, args, &run_id, living.is_some(), true)?;
+    let mut journal = Tail::new(project.dir(), &run_id);
+    let grace = timing(settings).kill_grace * 2 + GRACE;
+    let end = block_on(async {
+        let cluster = Cluster::connect(&options).await?;
+        if living.is_some() {
+            ui::hint("the run works in the cluster already: following it");
+        } else {
+            let work = work(project, settings, &options, args, start, &run_id, grace)?;
+            let mut env = project.variables_for_container()?;
+            env.extend(options.env.clone());
+            let handover = Handover { env, settings: project.host().settings_for_container() }.encode();
+            cluster.claim(&options.claim).await?;
+            cluster.sweep().await?;
+            // One that ended before this run goes on.
+            cluster.remove(&run_id).await?;
+            cluster.start(&work, &options, handover).await?;
+            ui::hint(&format!("the Job cliq-{run_id} waits for a node of {}", cluster.address()));
+        }
+        let end = follow(&cluster, &run_id, &options, project.dir(), &mut journal, &mut shown, grace).await?;
+        if let Err(error) = cluster.forget_secret(&run_id).await {
+            ui::warning(&error.to_string());
+        }
+        Ok(end)
+    })?;
+    drop(lock);
+    let Some(end) = end else { return not_begun(project.dir()) };
+    finish(project, &options, &shown, args, &end)
+}
+
+fn work(
+    project: &Project,
+    settings: &Settings,
+    options: &KubernetesOptions,
+    args: &RunArgs,
+    start: &RunStart,
+    run_id: &str,
+    grace: Duration,
+) -> Result<Work, Failure> {
+    let workspace = project.dir().workspace();
+    on_claim(workspace, &options.mount_path).map_err(KubernetesError::from)?;
+    let mut mounts = Vec::new();
+    for shared in project.paths_for_container(settings) {
+        match on_claim(&shared.path, &options.mount_path) {
+            Ok(_) => mounts.push(Mount { path: shared.path, writable: shared.writable }),
+            Err(_) if is_empty(&shared.path) => {}
+            Err(error) => ui::warning(&format!("the run will not see {}: {error}", shared.path)),
+        }
+    }
+    let contained = ["contained", "--handover", HANDOVER_FILE].map(str::to_owned);
+    // A node that is drained ends its pods by signals: nobody has cancelled their runs.
+    let mut arguments = arguments(args, start, run_id);
+    arguments.push("--die-by-signals".to_owned());
+    Ok(Work {
+        run_id: run_id.to_owned(),
+        workspace: workspace.to_owned(),
+        home: home()?,
+        mounts,
+        arguments: contained.into_iter().chain(arguments).collect(),
+        user: (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
+        grace,
+    })
+}
+
+fn is_empty(path: &camino::Utf8Path) -> bool {
+    path.read_dir_utf8().is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// The journal of a run that works elsewhere.
+struct Tail {
+    journal: JournalFollower,
+    run_id: String,
+    /// Whether what is read is of this run.
+    is_ours: bool,
+}
+
+impl Tail {
+    fn new(dir: &CliqDir, run_id: &str) -> Self {
+        let journal = JournalFollower::new(&dir.journal());
+        Self { journal, run_id: run_id.to_owned(), is_ours: false }
+    }
+
+    fn read(&mut self, shown: &mut Shown) {
+        // One that cannot be read at this moment is read again.
+        let Ok(JournalUpdate::More(records) | JournalUpdate::Afresh(records)) = self.journal.read() else {
+            return;
+        };
+        for record in records {
+            if let RunEvent::RunStarted { run_id, .. } = &record.event {
+                self.is_ours = *run_id == self.run_id;
+            }
+            if self.is_ours {
+                shown.record(&record);
+            }
+        }
+    }
+}
+
+/// Follows the Job and the journal of a run to the end. `None` where it was cancelled before it began.
+async fn follow(
+    cluster: &Cluster,
+    run_id: &str,
+    options: &KubernetesOptions,
+    dir: &CliqDir,
+    journal: &mut Tail,
+    shown: &mut Shown,
+    grace: Duration,
+) -> Result<Option<JobEnd>, Failure> {
+    let mut job = std::pin::pin!(cluster.follow(run_id, options, ui::hint));
+    let mut asked_to_end = std::pin::pin!(interrupted());
+    let mut cancel = std::pin::pin!(cancelled(dir));
+    let (mut is_asked, mut is_cancelled) = (None, false);
+    let mut over: Option<Instant> = None;
+    let end = loop {
+        tokio::select! {
+            end = &mut job => break end?,
+            () = &mut asked_to_end, if is_asked.is_none() => {
+                is_asked = Some(Instant::now());
+                write_status(dir, PipelineStatus::Cancelled)?;
+            }
+            () = &mut cancel, if !is_cancelled && !shown.has_begun() => is_cancelled = true,
+            () = sleep(POLL) => {}
+        }
+        journal.read(shown);
+        // A run that works ends by itself: it sees the request.
+        let is_overdue = is_asked.is_some_and(|asked: Instant| asked.elapsed() > grace);
+        if is_overdue || (!shown.has_begun() && (is_cancelled || is_asked.is_some())) {
+            cluster.remove(run_id).await?;
+            journal.read(shown);
+            if !shown.has_begun() {
+                return Ok(None);
+            }
+            break JobEnd::Removed;
+        }
+        if shown.end().is_some() {
+            // The API server is away, or slow.
+            if over.get_or_insert_with(Instant::now).elapsed() > SLOW {
+                break JobEnd::Removed;
+            }
+        }
+    };
+    let deadline = Instant::now() + LATE;
+    let exited = matches!(end, JobEnd::Exited { .. });
+    loop {
+        journal.read(shown);
+        let is_whole = shown.end().is_some() || !shown.has_begun() || !exited;
+        if is_whole || Instant::now() > deadline {
+            return Ok(Some(end));
+        }
+        sleep(POLL).await;
+    }
+}
+
+fn finish(
+    project: &Project,
+    options: &KubernetesOptions,
+    shown: &Shown,
+    args: &RunArgs,
+    end: &JobEnd,
+) -> Result<ExitCode, Failure> {
+    let memory = cliq_http::size(options.memory);
+    let resume = "`cliq run --resume` goes on where it stopped";
+    let is_over = shown.end().is_some();
+    match end {
+        JobEnd::Exited { code, out_of_memory, last_words } => {
+            if *out_of_memory {
+                ui::warning(&format!(
+                    "a process of the run was ended for want of memory: it has {memory} (`kubernetes.memory`)"
+                ));
+            }
+            if !is_over {
+                shown.say(last_words);
+            } else if !args.json {
+                shown.summary(project)?;
+            }
+            Ok(ExitCode::from(*code))
+        }
+        // It said how it ended before its Job was removed, or before the cluster knew.
+        _ if is_over => {
+            if !args.json {
+                shown.summary(project)?;
+            }
+            Ok(exit_code(shown.end()))
+        }
+        JobEnd::OutOfMemory => Err(Failure::failed(format!(
+            "the run was ended for want of memory: it has {memory} (`kubernetes.memory`)"
+        ))
+        .hint(resume)),
+        JobEnd::Killed { signal } => Err(Failure::failed(format!(
+            "the process of the run was ended by signal {signal}: by a person, or by its node"
+        ))
+        .hint(resume)),
+        JobEnd::Evicted { why } => {
+            Err(Failure::failed(format!("the run was evicted from its node: {why}")).hint(resume))
+        }
+        JobEnd::Disrupted { why } => {
+            Err(Failure::failed(format!("the cluster took the run's node from it: {why}")).hint(resume))
+        }
+        JobEnd::DeadlineExceeded => {
+            let most = options.deadline.map_or_else(String::new, |time| format!(" {} s", time.as_secs()));
+            Err(Failure::failed(format!(
+                "the run took longer than its Job may{most} (`kubernetes.deadline`)"
+            ))
+            .hint(resume))
+        }
+        JobEnd::NotBegun(waiting) => {
+            let why = if waiting.why.is_empty() { "the cluster does not say why" } else { &waiting.why };
+            Err(Failure::failed(format!("the run did not begin, for want of {}: {why}", waiting.cause)).hint(
+                "docs/kubernetes.md explains these; `kubernetes.start_timeout` is how long a run waits",
+            ))
+        }
+        _ => Err(Failure::failed("the Job of the run was deleted while it worked").hint(resume)),
+    }
+}

@@ -1,0 +1,132 @@
+//! A server whose runs work in the cluster.
+
+use std::fs;
+
+use cliq_testkit::PostgresServer;
+use serde_json::{Value, json};
+
+use crate::cluster::{of_run, settings};
+use crate::machine::{Machine, wait_for};
+
+fn machine(database: &PostgresServer) -> Machine {
+    let machine = Machine::new();
+    let workspaces = machine.path("workspaces");
+    let mut options: serde_json::Map<String, Value> =
+        settings().into_iter().map(|(key, value)| (key.to_owned(), Value::String(value))).collect();
+    options.insert("enabled".to_owned(), Value::Bool(true));
+    machine.settings(&json!({
+        "kubernetes": options,
+        "database": {"url": database.database()},
+        "server": {"workspace_root": workspaces, "shared_workspaces": true, "lease": "2s"},
+    }))
+}
+
+#[test]
+#[ignore = "needs a cluster: scripts/kubernetes"]
+fn runs_of_a_server_outlive_it_and_their_followers() {
+    let Some(database) = PostgresServer::start() else { return };
+    let machine = machine(&database);
+    machine.chain(
+        "steps",
+        &[
+            "hostname > where; echo 0 >> ran",
+            "echo 1 >> ran; while ! test -e go; do sleep 0.1; done",
+            "echo 2 >> ran",
+        ],
+    );
+    // The server dies; and with it the process that follows the Job; and that alone.
+    for (server_dies, follower_dies) in [(true, false), (true, true), (false, true)] {
+        let server = machine.serve();
+        let id = server.start_run(&json!({"team": "@local/steps"}));
+        let workspace = machine.path("workspaces").join(&id);
+        let ran = || fs::read_to_string(workspace.join("ran")).unwrap_or_default();
+        wait_for("the second phase works", || ran().contains('1').then_some(()));
+        assert_eq!(of_run("jobs", &id).len(), 1);
+        let mut server = Some(server);
+        if server_dies {
+            server.take().unwrap().kill();
+        }
+        if follower_dies {
+            let name = format!("cliq -C {} run", workspace.display());
+            let killed = std::process::Command::new("pkill").args(["-KILL", "-f", &name]).status().unwrap();
+            assert!(killed.success(), "{name}");
+        }
+        let server = server.unwrap_or_else(|| machine.serve());
+        fs::write(workspace.join("go"), "").unwrap();
+        let run = server.ended(&id);
+        assert_eq!(run["state"], "completed", "{run}");
+        let ran: Vec<String> = server
+            .events(&id)
+            .iter()
+            .filter(|(_, event)| event["event"] == "phase_completed")
+            .map(|(_, event)| event["phase"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(ran, ["p0", "p1", "p2"], "each once");
+        assert!(fs::read_to_string(workspace.join("where")).unwrap().starts_with(&format!("cliq-{id}")));
+        server.kill();
+    }
+}
+
+#[test]
+#[ignore = "needs a cluster: scripts/kubernetes"]
+fn a_run_of_a_server_is_cancelled_and_its_end_is_told() {
+    let Some(database) = PostgresServer::start() else { return };
+    let machine = machine(&database);
+    machine.chain("long", &["touch begun; sleep 61.5"]);
+    let server = machine.serve();
+    let begun = || {
+        let id = server.start_run(&json!({"team": "@local/long"}));
+        let begun = machine.path("workspaces").join(&id).join("begun");
+        wait_for("the phase works", || begun.exists().then_some(()));
+        id
+    };
+    let id = begun();
+    server.post(&format!("/api/v1/runs/{id}/cancel"), &json!({})).expect(202);
+    assert_eq!(server.ended(&id)["state"], "cancelled");
+    let id = begun();
+    crate::cluster::said(&[
+        "delete",
+        "pods",
+        "-l",
+        &format!("cliq.dev/run={id}"),
+        "--grace-period=0",
+        "--force",
+    ]);
+    let run = server.ended(&id);
+    assert_eq!(run["state"], "failed", "{run}");
+    let reason = run["reason"].as_str().unwrap();
+    assert!(reason.contains("deleted") || reason.contains("signal"), "{run}");
+}
+
+#[test]
+#[ignore = "needs a cluster: scripts/kubernetes"]
+fn a_run_that_waits_for_a_node_is_cancelled_and_taken_up() {
+    let Some(database) = PostgresServer::start() else { return };
+    let machine = machine(&database);
+    machine.chain("steps", &["touch ran"]);
+    let mut options: Value =
+        serde_json::from_slice(&fs::read(machine.home.join("settings.json")).unwrap()).unwrap();
+    options["kubernetes"]["cpus"] = json!(900);
+    options["kubernetes"]["cpu_request"] = json!(900);
+    let machine = machine.settings(&options);
+    let server = machine.serve();
+    let id = server.start_run(&json!({"team": "@local/steps"}));
+    wait_for("its pod waits", || (of_run("pods", &id).len() == 1).then_some(()));
+    // Another server finds the Job of the run, and starts no other.
+    server.kill();
+    let name = format!("cliq -C {} run", machine.path("workspaces").join(&id).display());
+    let killed = std::process::Command::new("pkill").args(["-KILL", "-f", &name]).status().unwrap();
+    assert!(killed.success());
+    let pod = of_run("pods", &id)[0]["metadata"]["uid"].clone();
+    let server = machine.serve();
+    let follows =
+        || std::process::Command::new("pgrep").args(["-f", &name]).output().unwrap().status.success();
+    wait_for("it is followed again", || follows().then_some(()));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(of_run("pods", &id)[0]["metadata"]["uid"], pod, "it is the same");
+    server.post(&format!("/api/v1/runs/{id}/cancel"), &json!({})).expect(202);
+    assert_eq!(server.ended(&id)["state"], "cancelled");
+    wait_for("nothing is left", || {
+        (of_run("pods", &id).is_empty() && of_run("jobs", &id).is_empty()).then_some(())
+    });
+}

@@ -1,0 +1,129 @@
+//! What can go wrong with a cluster.
+
+use kube::Error;
+
+use crate::NotOnClaim;
+use crate::look::one_line;
+
+/// Why a run was not started, or not followed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KubernetesError {
+    /// Nothing says where a cluster is.
+    #[error("no cluster is known here: {0}")]
+    NoCluster(String),
+    /// The API server does not answer.
+    #[error("the API server of the cluster ({address}) does not answer: {why}")]
+    Away {
+        /// Where it is.
+        address: String,
+        /// What happened.
+        why: String,
+    },
+    /// The cluster does not know who asks.
+    #[error("the cluster does not take the credentials of this user: {0}")]
+    Unauthorized(String),
+    /// Who asks may not do that.
+    #[error("the cluster forbids to {action}: {why}")]
+    Forbidden {
+        /// What was asked for.
+        action: &'static str,
+        /// What the API server says.
+        why: String,
+    },
+    /// The API server refused a request.
+    #[error("the cluster cannot {action}: {why}")]
+    Refused {
+        /// What was asked for.
+        action: &'static str,
+        /// What the API server says.
+        why: String,
+    },
+    /// The claim is not there.
+    #[error("there is no PersistentVolumeClaim `{claim}` in the namespace `{namespace}`")]
+    NoClaim {
+        /// The claim.
+        claim: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// Something that the run needs is not on the claim.
+    #[error(transparent)]
+    NotOnClaim(#[from] NotOnClaim),
+    /// Settings and variables are more than a Secret can have.
+    #[error("the settings and variables of the run have {size} bytes: a Secret has 1 MiB at most")]
+    TooBig {
+        /// Their size.
+        size: usize,
+    },
+}
+
+impl KubernetesError {
+    /// What a person can do, where that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NoCluster(_) => Some(
+                "KUBECONFIG or ~/.kube/config names one, `kubernetes.context` chooses; `cliq run --no-docker` works on this machine",
+            ),
+            Self::Away { .. } => Some("`cliq run --no-docker` works on this machine"),
+            Self::Unauthorized(_) => {
+                Some("sign in to the cluster anew: `kubectl auth whoami` shows who one is")
+            }
+            Self::Forbidden { .. } => Some(
+                "docs/kubernetes.md lists the rights that cliq needs; the Role of deploy/helm/cliq grants them",
+            ),
+            Self::NoClaim { .. } => Some(
+                "deploy/helm/cliq makes one; `kubernetes.claim` names another, `kubernetes.namespace` its place",
+            ),
+            Self::NotOnClaim(_) => Some(
+                "runs in a cluster work on a shared volume: move the project there, or `cliq run --no-docker` works on this machine",
+            ),
+            Self::Refused { .. } | Self::TooBig { .. } => None,
+        }
+    }
+
+    /// Whether it may be over in a moment.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Away { .. })
+    }
+
+    pub(crate) fn of(action: &'static str, address: &str, error: &Error) -> Self {
+        let away = |why: String| Self::Away { address: address.to_owned(), why };
+        match error {
+            Error::Api(status) => {
+                let why = one_line(if status.message.is_empty() { &status.reason } else { &status.message });
+                match status.code {
+                    401 => Self::Unauthorized(why),
+                    // Quotas and policies answer with the same status as missing rights.
+                    403 if why.contains(" cannot ") => Self::Forbidden { action, why },
+                    429 | 500 | 502..=504 => away(why),
+                    _ => Self::Refused { action, why },
+                }
+            }
+            Error::Auth(error) => Self::Unauthorized(innermost(error)),
+            Error::SerdeError(error) => {
+                Self::Refused { action, why: format!("its answer is not understood: {error}") }
+            }
+            error => away(innermost(error)),
+        }
+    }
+}
+
+/// The innermost cause: the outer ones name the parts of a library.
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// The status of an answer.
+pub(crate) fn status(error: &Error) -> Option<u16> {
+    match error {
+        Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}

@@ -1,0 +1,25 @@
+//! Runs in a Kubernetes cluster (SPEC section 19): a Job for each run, which does the whole pipeline in one pod.
+//!
+//! Workspaces are on a claim that several nodes can write to, and that is mounted here at the same path as in pods. So journal, logs and
+//! results of a run are read from files, as those of any other run; the API server is asked for how the Job stands only.
+//!
+//! [`manifest`](job) makes Job and Secret, and [`look`] says how a run stands, both without IO; [`Cluster`] speaks to the API server. A Job is named
+//! by its run: whoever follows a run later finds it, and nothing is started twice.
+
+mod cluster;
+mod error;
+mod follow;
+mod look;
+mod manifest;
+mod options;
+
+pub use cluster::{Claim, Cluster, Found, RIGHTS, Right};
+pub use error::KubernetesError;
+pub use look::{Cause, JobEnd, Look, Waiting, look};
+pub use manifest::{HANDOVER_FILE, Mount, NotOnClaim, Work, job, job_name, on_claim, owner, secret};
+pub use options::{KubernetesOptions, Taint};
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;
