@@ -267,7 +267,7 @@ mod tests {
         look(Some(&job(json!({}))), &[pod(status)], &[])
     }
 
-    fn container(state: Value) -> Value {
+    fn container(state: &Value) -> Value {
         json!([{"name": "run", "state": state, "image": "i", "imageID": "", "ready": false, "restartCount": 0}])
     }
 
@@ -275,14 +275,14 @@ mod tests {
         json!({
             "phase": "Pending",
             "conditions": [{"type": "PodScheduled", "status": "True"}],
-            "containerStatuses": container(json!({"waiting": {"reason": reason, "message": message}})),
+            "containerStatuses": container(&json!({"waiting": {"reason": reason, "message": message}})),
         })
     }
 
     fn terminated(code: i32, reason: &str) -> Value {
         json!({
             "phase": "Failed",
-            "containerStatuses": container(json!({"terminated": {"exitCode": code, "reason": reason, "message": "error: x\n"}})),
+            "containerStatuses": container(&json!({"terminated": {"exitCode": code, "reason": reason, "message": "error: x\n"}})),
         })
     }
 
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_run_works_until_its_container_has_ended() {
-        let running = json!({"phase": "Running", "containerStatuses": container(json!({"running": {}}))});
+        let running = json!({"phase": "Running", "containerStatuses": container(&json!({"running": {}}))});
         assert_eq!(seen(running), Look::Working);
         assert_eq!(seen(json!({"phase": "Unknown"})), Look::Working);
     }
@@ -378,7 +378,7 @@ mod tests {
             prop_assume!(phase != "Failed" && phase != "Succeeded");
             let status = json!({
                 "phase": phase, "reason": reason,
-                "containerStatuses": container(json!({"waiting": {"reason": reason, "message": message}})),
+                "containerStatuses": container(&json!({"waiting": {"reason": reason, "message": message}})),
             });
             match seen(status) {
                 Look::Ended(end) => prop_assert!(false, "{end:?}"),

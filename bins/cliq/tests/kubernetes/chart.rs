@@ -42,6 +42,78 @@ fn the_role_grants_what_is_needed_and_nothing_else() {
     assert_eq!(granted, needed);
 }
 
+/// Helm: what is named, else that of `./test`.
+fn helm() -> Option<String> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/helm/helm");
+    let named = std::env::var("CLIQ_TEST_HELM").ok();
+    let found = named.or_else(|| own.exists().then(|| own.display().to_string()));
+    if found.is_none() {
+        crate::env::skipped("there is no helm here: `./test` builds it where it finds Go");
+    }
+    found
+}
+
+/// What the chart makes of values.
+fn template(helm: &str, sets: &[&str]) -> std::process::Output {
+    let mut command = Command::new(helm);
+    command.args(["template", "team", &chart(), "--kube-version", "1.34.0"]);
+    for set in sets {
+        command.args(["--set", set]);
+    }
+    command.output().unwrap()
+}
+
+#[test]
+fn what_a_release_is_made_of_is_valid() {
+    let (Some(helm), Some(python)) = (helm(), crate::env::python_with("kubernetes_validate")) else { return };
+    let token = format!("adminToken.value={TOKEN}");
+    let least = ["database.url=postgresql://a@b/c", &token];
+    let most = [
+        "runs.networkPolicy.enabled=true",
+        "ingress.enabled=true",
+        "ingress.host=cliq.example.com",
+        "ingress.tlsSecret=tls",
+        "ingress.className=nginx",
+        "reviews.token=t",
+        "runs.env.ANTHROPIC_API_KEY=hush",
+        "runs.settings.deadline=2h",
+        "settings.server.max_runs=9",
+        "a2a=true",
+        "nodeSelector.disk=ssd",
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    for sets in [least.to_vec(), [&least[..], &most].concat()] {
+        let made = template(&helm, &sets);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let file = dir.path().join("release.yaml");
+        std::fs::write(&file, &made.stdout).unwrap();
+        let checked = Command::new(&python)
+            .args(["-m", "kubernetes_validate", "--strict", "-k", "1.34"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+        // Keys are in Secrets, and nowhere else.
+        let text = String::from_utf8(made.stdout).unwrap();
+        for document in
+            text.split("\n---\n").filter(|document| document.contains("hush") || document.contains(TOKEN))
+        {
+            assert!(document.contains("kind: Secret"), "{document}");
+        }
+    }
+    for (sets, says) in [
+        (vec![token.as_str()], "PostgreSQL is needed"),
+        (vec!["database.url=mysql://a"], "database"),
+        (vec![least[0]], "set adminToken.value"),
+        (vec![least[0], "adminToken.value=short"], "adminToken"),
+        (vec![least[0], &token, "replica=3"], "replica"),
+    ] {
+        let refused = template(&helm, &sets);
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && error.contains(says), "{sets:?}: {error}");
+    }
+}
+
 fn get(address: &str, path: &str) -> Option<Value> {
     let answer = ureq::get(format!("http://{address}:4100{path}"))
         .header("authorization", &format!("Bearer {TOKEN}"))
@@ -74,12 +146,11 @@ impl Drop for Release {
 #[test]
 #[ignore = "needs a cluster: scripts/kubernetes"]
 fn a_release_serves_and_its_runs_outlive_a_server() {
-    let Ok((host, helm)) =
-        std::env::var("CLIQ_TEST_HOST").and_then(|host| Ok((host, std::env::var("CLIQ_TEST_HELM")?)))
-    else {
-        crate::env::skipped("pods of this cluster cannot reach this machine, or there is no helm");
+    let Ok(host) = std::env::var("CLIQ_TEST_HOST") else {
+        crate::env::skipped("pods of this cluster cannot reach this machine (CLIQ_TEST_HOST)");
         return;
     };
+    let Some(helm) = helm() else { return };
     let Some(database) = PostgresServer::start() else { return };
     let release = Release { name: format!("cliq-chart-{}", std::process::id()), helm };
     let namespace = release.name.as_str();

@@ -1,4 +1,4 @@
-//! Runs in a real cluster. `scripts/kubernetes` makes one and runs these, or runs them in the cluster that KUBECONFIG names.
+//! Runs in a cluster. Those in a real one are for `scripts/kubernetes`, which makes one or uses that which KUBECONFIG names; `mock.rs` needs a mock of others only.
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 mod chart;
@@ -10,6 +10,7 @@ mod failures;
 #[path = "../server/machine.rs"]
 #[expect(dead_code, reason = "the other tests use more of it")]
 mod machine;
+mod mock;
 mod runs;
 mod server;
 #[path = "../server/wire.rs"]

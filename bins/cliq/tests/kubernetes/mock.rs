@@ -1,0 +1,217 @@
+//! Runs with a mock of the API server that others wrote (kmock): what is asked of a cluster, and what its answers mean.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use cliq_kubernetes::RIGHTS;
+use serde_json::{Value, json};
+
+use crate::cluster::chain;
+use crate::env::{Done, Env, done, python_with};
+
+/// The mock, and a project whose runs work in it.
+struct Mock {
+    env: Env,
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Mock {
+    fn start(workflow: &str, scenario: &Value) -> Option<Self> {
+        let python = python_with("kmock")?;
+        let env = Env::new(workflow, &[]);
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kubernetes/mock.py");
+        let mut process = Command::new(python)
+            .args([script, &scenario.to_string()])
+            .env("CLIQ_PROGRAM", env!("CARGO_BIN_EXE_cliq"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        let mut mock = Self { env, process, input, output: BufReader::new(output) };
+        let port = mock.line();
+        let config = format!(
+            "apiVersion: v1\nkind: Config\nclusters: [{{name: m, cluster: {{server: \"http://127.0.0.1:{}\"}}}}]\n\
+             users: [{{name: m, user: {{}}}}]\ncontexts: [{{name: m, context: {{cluster: m, user: m}}}}]\ncurrent-context: m\n",
+            port.trim()
+        );
+        mock.env.write("../kubeconfig", &config);
+        let mount = mock.env.work().parent().unwrap().display().to_string();
+        for (key, value) in [
+            ("kubernetes.enabled", "true"),
+            ("kubernetes.mount_path", &mount),
+            ("kubernetes.start_timeout", "8s"),
+            ("kubernetes.env.PASSPHRASE", "hush-hush"),
+            ("database.url", "postgresql://nobody@127.0.0.1:1/none"),
+        ] {
+            mock.env.cliq(["settings", "set", "-g", key, value]).expect(0);
+        }
+        Some(mock)
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn ask(&mut self, what: &str) -> Value {
+        writeln!(self.input, "{what}").unwrap();
+        serde_json::from_str(&self.line()).unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.env.command(arguments);
+        command.env("KUBECONFIG", self.env.path("../kubeconfig"));
+        command
+    }
+
+    fn cliq(&self, arguments: &[&str]) -> Done {
+        done(&self.command(arguments).output().unwrap())
+    }
+}
+
+#[test]
+fn a_run_asks_for_what_it_may_and_leaves_no_secret() {
+    let team = chain(&["test \"$PASSPHRASE\" = hush-hush", "exit 7"]);
+    let Some(mut mock) = Mock::start(&team, &json!({})) else { return };
+    let run = mock.cliq(&["run", "--json"]).expect(3);
+    let kinds: Vec<String> =
+        run.events().iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect();
+    assert_eq!((kinds[0].as_str(), kinds[kinds.len() - 1].as_str()), ("run_started", "run_finished"));
+    assert!(!run.stderr.contains("hush"));
+    let jobs = mock.ask("objects jobs");
+    assert!(!jobs.to_string().contains("hush"), "{jobs}");
+    assert_eq!(mock.ask("objects secrets"), json!([]));
+    for asked in mock.ask("requests").as_array().unwrap() {
+        let (verb, resource) = asked.as_str().unwrap().split_once(' ').unwrap();
+        let right = RIGHTS.iter().find(|right| right.resource == resource);
+        assert!(right.is_some_and(|right| right.verbs.contains(&verb)), "{asked} is no right");
+    }
+}
+
+#[test]
+fn a_watch_that_is_too_old_begins_anew() {
+    let Some(mut mock) = Mock::start(&chain(&["sleep 1; touch done"]), &json!({"expire": true})) else {
+        return;
+    };
+    mock.cliq(&["run"]).expect(0).says("COMPLETED");
+    let asked = mock.ask("requests");
+    let watched = asked.as_array().unwrap().iter().filter(|asked| *asked == "watch pods").count();
+    assert!(watched > 1, "{asked}");
+}
+
+#[test]
+fn what_the_cluster_says_is_told() {
+    let waiting = |reason: &str| {
+        json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}], "containerStatuses": [
+            {"name": "run", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": reason, "message": "because"}}},
+        ]})
+    };
+    let ended = |reason: &str, code: i32| {
+        json!({"phase": "Failed", "containerStatuses": [
+            {"name": "run", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": {"reason": reason, "exitCode": code, "message": "error: it broke\n"}}},
+        ]})
+    };
+    let cases = [
+        (json!({"status": waiting("ImagePullBackOff")}), "for want of its image: ImagePullBackOff: because"),
+        (json!({"status": waiting("InvalidImageName")}), "for want of its image: InvalidImageName"),
+        (
+            json!({"status": waiting("CreateContainerConfigError")}),
+            "for want of its start: CreateContainerConfigError",
+        ),
+        (
+            json!({"status": {"phase": "Pending", "conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]}}),
+            "for want of a node: Unschedulable: 0/3 nodes",
+        ),
+        (
+            json!({"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}}),
+            "evicted from its node: low on memory",
+        ),
+        (
+            json!({"status": {"phase": "Failed", "conditions": [
+                {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": "silent"}]}}),
+            "took the run's node from it: DeletionByTaintManager: silent",
+        ),
+        (json!({"status": ended("OOMKilled", 137)}), "want of memory: it has 4 GiB (`kubernetes.memory`)"),
+        (json!({"status": ended("Error", 143)}), "ended by signal 15"),
+        (json!({"status": ended("StartError", 128)}), "for want of its start: error: it broke"),
+        (json!({"status": ended("Error", 1)}), "error: it broke"),
+        (json!({"no_pod": true}), "for want of its pod"),
+        (json!({"no_claim": true}), "there is no PersistentVolumeClaim `cliq-data`"),
+        (json!({"forbid": ["create jobs"]}), "the cluster forbids to make a Job"),
+        (json!({"forbid": ["create secrets"]}), "the cluster forbids to make a Secret"),
+        (json!({"forbid": ["watch pods"]}), "the cluster forbids to watch the run"),
+    ];
+    // Side by side: some wait until the run has waited for long enough.
+    std::thread::scope(|scope| {
+        for (scenario, says) in &cases {
+            scope.spawn(move || tells(scenario, says));
+        }
+    });
+}
+
+/// A run in such a cluster ends with an error that says this, without having begun.
+#[track_caller]
+fn tells(scenario: &Value, says: &str) {
+    let Some(mut mock) = Mock::start(&chain(&["touch begun"]), scenario) else { return };
+    let run = mock.cliq(&["run", "--headless"]).expect(1).says(says);
+    assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+    assert!(!mock.env.exists("begun"), "{scenario}");
+    if says.contains("for want of") && !says.contains("it broke") || says.contains("make a Secret") {
+        assert_eq!(mock.ask("objects jobs"), json!([]), "{scenario}: one that did not begin is removed");
+    }
+}
+
+#[test]
+fn nobody_answers() {
+    let Some(mut mock) = Mock::start(&chain(&["touch begun"]), &json!({})) else { return };
+    mock.process.kill().unwrap();
+    mock.process.wait().unwrap();
+    mock.cliq(&["run"]).expect(1).says("does not answer: ").says("hint: ");
+    mock.cliq(&["doctor"]).expect(1).says("does not answer: ");
+    mock.cliq(&["run", "--no-docker"]).expect(0);
+}
+
+#[test]
+fn manifests_are_valid() {
+    let Some(python) = python_with("kubernetes_validate") else { return };
+    let snapshot = |name: &str| {
+        let path = format!(
+            "{}/../../crates/cliq-kubernetes/src/snapshots/cliq_kubernetes__manifest__tests__{name}.snap",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let text = std::fs::read_to_string(path).unwrap();
+        text.splitn(3, "---\n").nth(2).unwrap().to_owned()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    for (name, versions) in
+        [("a_job_has_limits_and_no_secret", ["1.30", "1.37"]), ("a_secret_is_the_jobs", ["1.26", "1.37"])]
+    {
+        let file = dir.path().join(format!("{name}.yaml"));
+        std::fs::write(&file, snapshot(name)).unwrap();
+        for version in versions {
+            let checked = Command::new(&python)
+                .args(["-m", "kubernetes_validate", "--strict", "-k", version])
+                .arg(&file)
+                .output()
+                .unwrap();
+            assert!(
+                checked.status.success(),
+                "{name} {version}: {}{}",
+                String::from_utf8_lossy(&checked.stdout),
+                String::from_utf8_lossy(&checked.stderr)
+            );
+        }
+    }
+}
