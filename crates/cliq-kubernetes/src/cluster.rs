@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{innermost, status};
 use crate::look::one_line;
-use crate::manifest::{RUN, SECRET_LIMIT, job, job_name, owner, secret};
+use crate::manifest::{PREPARED, RUN, SECRET_LIMIT, job, job_name, owner, secret};
 use crate::{KubernetesError, KubernetesOptions, Look, Work, look};
 
 /// How long a connection, and how long an answer may take.
@@ -246,6 +246,7 @@ impl Cluster {
         if let Some(spec) = &mut manifest.spec {
             spec.suspend = Some(true);
         }
+        manifest.metadata.labels.get_or_insert_default().insert(PREPARED.to_owned(), "true".to_owned());
         let (name, jobs) = (job_name(&work.run_id), self.jobs());
         let making = async {
             match jobs.create(&PostParams::default(), &manifest).await {
@@ -271,7 +272,7 @@ impl Cluster {
             }
         };
         self.ask("make a Secret", making).await?;
-        let go = Patch::Merge(json!({"spec": {"suspend": false}}));
+        let go = Patch::Merge(json!({"metadata": {"labels": {PREPARED: null}}, "spec": {"suspend": false}}));
         let begun = async { self.jobs().patch(&job_name(run_id), &PatchParams::default(), &go).await };
         match self.ask("start the Job", begun).await? {
             Some(_) => Ok(()),
@@ -324,9 +325,9 @@ impl Cluster {
     /// # Errors
     /// The API server does not answer, or forbids it.
     pub async fn sweep(&self) -> Result<(), KubernetesError> {
-        let made_here = ListParams::default().labels("app.kubernetes.io/managed-by=cliq");
-        let Some(jobs) = self.ask("list Jobs", self.jobs().list(&made_here)).await? else { return Ok(()) };
-        for job in jobs.items.iter().filter(|job| is_prepared(job) && age(job) > FORGOTTEN) {
+        let prepared = ListParams::default().labels(PREPARED);
+        let Some(jobs) = self.ask("list Jobs", self.jobs().list(&prepared)).await? else { return Ok(()) };
+        for job in jobs.items.iter().filter(|job| age(job) > FORGOTTEN) {
             let name = job.metadata.name.as_deref().unwrap_or_default();
             tracing::info!(job = name, "a Job that its maker left is removed");
             self.ask("delete the Job", self.jobs().delete(name, &DeleteParams::background())).await?;
@@ -353,10 +354,9 @@ impl Cluster {
     }
 }
 
-/// Whether a Job waits for who made it. One that began, and that a person suspended, is not.
+/// Whether a Job waits for who made it.
 fn is_prepared(job: &Job) -> bool {
-    let is_suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
-    is_suspended && job.status.as_ref().is_none_or(|status| status.start_time.is_none())
+    job.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(PREPARED))
 }
 
 fn age(job: &Job) -> Duration {

@@ -19,6 +19,8 @@ use crate::options::Taint;
 
 /// The label that has the id of the run.
 pub(crate) const RUN: &str = "cliq.dev/run";
+/// The label of a Job that its maker did not let begin yet.
+pub(crate) const PREPARED: &str = "cliq.dev/prepared";
 /// The annotation that has its workspace.
 const WORKSPACE: &str = "cliq.dev/workspace";
 /// The container that the run works in.

@@ -1,5 +1,6 @@
 //! `cliq run --kubernetes`: the run works as a Job of a cluster, and is shown here from its journal.
 
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -126,10 +127,10 @@ pub(super) fn run(
     let run_id = run_id(project, args, start, living)?;
     let lock = take_project(project.dir(), living.is_some())?;
     let mut shown = Shown::new(project, workflow, args, &run_id, living.is_some(), true)?;
-    let mut journal = Tail::new(project.dir(), &run_id);
     let grace = timing(settings).kill_grace * 2 + GRACE;
     let end = block_on(async {
         let cluster = Cluster::connect(&options).await?;
+        let mut asked_to_end = std::pin::pin!(interrupted());
         if living.is_some() {
             ui::hint("the run works in the cluster already: following it");
         } else {
@@ -137,14 +138,18 @@ pub(super) fn run(
             let mut env = project.variables_for_container()?;
             env.extend(options.env.clone());
             let handover = Handover { env, settings: project.host().settings_for_container() }.encode();
-            cluster.claim(&options.claim).await?;
-            cluster.sweep().await?;
-            // One that ended before this run goes on.
-            cluster.remove(&run_id).await?;
-            cluster.start(&work, &options, handover).await?;
+            tokio::select! {
+                started = begin(&cluster, &work, &options, handover) => started?,
+                () = &mut asked_to_end => {
+                    cluster.remove(&run_id).await?;
+                    return Ok(None);
+                }
+            }
             ui::hint(&format!("the Job cliq-{run_id} waits for a node of {}", cluster.address()));
         }
-        let end = follow(&cluster, &run_id, &options, project.dir(), &mut journal, &mut shown, grace).await?;
+        let followed =
+            Followed { cluster: &cluster, run_id: &run_id, options: &options, dir: project.dir(), grace };
+        let end = followed.to_its_end(&mut shown, asked_to_end).await?;
         if let Err(error) = cluster.forget_secret(&run_id).await {
             ui::warning(&error.to_string());
         }
@@ -223,58 +228,78 @@ impl Tail {
     }
 }
 
-/// Follows the Job and the journal of a run to the end. `None` where it was cancelled before it began.
-async fn follow(
+/// Makes the Job.
+async fn begin(
     cluster: &Cluster,
-    run_id: &str,
+    work: &Work,
     options: &KubernetesOptions,
-    dir: &CliqDir,
-    journal: &mut Tail,
-    shown: &mut Shown,
+    handover: Vec<u8>,
+) -> Result<(), KubernetesError> {
+    cluster.claim(&options.claim).await?;
+    cluster.sweep().await?;
+    // One that ended before this run goes on.
+    cluster.remove(&work.run_id).await?;
+    cluster.start(work, options, handover).await
+}
+
+/// A run whose Job is there.
+struct Followed<'a> {
+    cluster: &'a Cluster,
+    run_id: &'a str,
+    options: &'a KubernetesOptions,
+    dir: &'a CliqDir,
+    /// How long it has to end after it was asked to.
     grace: Duration,
-) -> Result<Option<JobEnd>, Failure> {
-    let mut job = std::pin::pin!(cluster.follow(run_id, options, ui::hint));
-    let mut asked_to_end = std::pin::pin!(interrupted());
-    let mut cancel = std::pin::pin!(cancelled(dir));
-    let (mut is_asked, mut is_cancelled) = (None, false);
-    let mut over: Option<Instant> = None;
-    let end = loop {
-        tokio::select! {
-            end = &mut job => break end?,
-            () = &mut asked_to_end, if is_asked.is_none() => {
-                is_asked = Some(Instant::now());
-                write_status(dir, PipelineStatus::Cancelled)?;
+}
+
+impl Followed<'_> {
+    /// Follows Job and journal to the end. `None` where the run was cancelled before it began.
+    async fn to_its_end(
+        &self,
+        shown: &mut Shown,
+        mut asked_to_end: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Option<JobEnd>, Failure> {
+        let mut journal = Tail::new(self.dir, self.run_id);
+        let mut job = std::pin::pin!(self.cluster.follow(self.run_id, self.options, ui::hint));
+        let mut cancel = std::pin::pin!(cancelled(self.dir));
+        let (mut is_asked, mut is_cancelled): (Option<Instant>, bool) = (None, false);
+        let mut over: Option<Instant> = None;
+        let end = loop {
+            tokio::select! {
+                end = &mut job => break end?,
+                () = &mut asked_to_end, if is_asked.is_none() => {
+                    is_asked = Some(Instant::now());
+                    write_status(self.dir, PipelineStatus::Cancelled)?;
+                }
+                () = &mut cancel, if !is_cancelled && !shown.has_begun() => is_cancelled = true,
+                () = sleep(POLL) => {}
             }
-            () = &mut cancel, if !is_cancelled && !shown.has_begun() => is_cancelled = true,
-            () = sleep(POLL) => {}
-        }
-        journal.read(shown);
-        // A run that works ends by itself: it sees the request.
-        let is_overdue = is_asked.is_some_and(|asked: Instant| asked.elapsed() > grace);
-        if is_overdue || (!shown.has_begun() && (is_cancelled || is_asked.is_some())) {
-            cluster.remove(run_id).await?;
             journal.read(shown);
-            if !shown.has_begun() {
-                return Ok(None);
-            }
-            break JobEnd::Removed;
-        }
-        if shown.end().is_some() {
-            // The API server is away, or slow.
-            if over.get_or_insert_with(Instant::now).elapsed() > SLOW {
+            // A run that works ends by itself: it sees the request.
+            let is_overdue = is_asked.is_some_and(|asked| asked.elapsed() > self.grace);
+            if is_overdue || (!shown.has_begun() && (is_cancelled || is_asked.is_some())) {
+                self.cluster.remove(self.run_id).await?;
+                journal.read(shown);
+                if !shown.has_begun() {
+                    return Ok(None);
+                }
                 break JobEnd::Removed;
             }
+            // The API server is away, or slow.
+            if shown.end().is_some() && over.get_or_insert_with(Instant::now).elapsed() > SLOW {
+                break JobEnd::Removed;
+            }
+        };
+        let deadline = Instant::now() + LATE;
+        let exited = matches!(end, JobEnd::Exited { .. });
+        loop {
+            journal.read(shown);
+            let is_whole = shown.end().is_some() || !shown.has_begun() || !exited;
+            if is_whole || Instant::now() > deadline {
+                return Ok(Some(end));
+            }
+            sleep(POLL).await;
         }
-    };
-    let deadline = Instant::now() + LATE;
-    let exited = matches!(end, JobEnd::Exited { .. });
-    loop {
-        journal.read(shown);
-        let is_whole = shown.end().is_some() || !shown.has_begun() || !exited;
-        if is_whole || Instant::now() > deadline {
-            return Ok(Some(end));
-        }
-        sleep(POLL).await;
     }
 }
 

@@ -1,6 +1,9 @@
 //! Runs in containers of a real engine.
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
+#[path = "../a2a/agent.rs"]
+#[expect(dead_code, reason = "the other tests use more of it")]
+mod agent;
 mod engine;
 #[path = "../e2e/env.rs"]
 #[expect(dead_code, reason = "the other tests use more of it")]

@@ -75,11 +75,13 @@ fn a_run_outlives_what_started_it_and_is_followed_again() {
     run.kill().unwrap();
     run.wait().unwrap();
     assert_eq!(containers(&env.home()).len(), 1, "the container goes on");
-    let follower = env.spawn(["run", "--resume"]);
+    let said = std::fs::File::create(env.path("said")).unwrap();
+    let mut command = env.command(["run", "--resume"]);
+    let follower = command.stdout(Stdio::piped()).stderr(said).spawn().unwrap();
+    env.wait_for("it follows", || env.read("said").contains("following it"));
     std::thread::sleep(Duration::from_millis(500));
     env.write("go", "");
-    let done = crate::env::done(&follower.wait_with_output().unwrap()).expect(0);
-    let done = done.says("following it").says("COMPLETED");
+    let done = crate::env::done(&follower.wait_with_output().unwrap()).expect(0).says("COMPLETED");
     assert_eq!(done.stdout.matches("p2: started").count(), 1, "{}", done.stdout);
     assert_eq!(env.read("ran"), "0\n1\n2\n", "nothing ran twice");
     assert_eq!(env.phases()["p1"], ("completed".to_owned(), 1));
@@ -171,4 +173,29 @@ fn containers_are_bounded_and_who_comes_first_begins_first() {
         times.push((ts(journal.lines().next()), ts(journal.lines().last())));
     }
     assert!(times.windows(2).all(|pair| pair[0].1 <= pair[1].0), "one after the other, in order: {times:?}");
+}
+
+#[test]
+fn a_run_that_waits_for_its_place_is_cancelled() {
+    let Some(env) = project(&chain(SLOW), &[("max_containers", "1")]) else { return };
+    let first = begun(&env, &["run", "--headless"]);
+    let dir = env.path("other");
+    std::fs::create_dir_all(&dir).unwrap();
+    let at = |args: &[&str]| {
+        let mut command = env.command(args);
+        command.current_dir(&dir).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    assert!(at(&["init"]).output().unwrap().status.success());
+    assert!(at(&["assemble", "../../team"]).output().unwrap().status.success());
+    let waiting = at(&["run", "--headless"]).spawn().unwrap();
+    env.wait_for("it waits", || env.exists("other/.cliq/follower") && env.has_text("other/.cliq/follower"));
+    // No other is started beside it.
+    crate::env::done(&at(&["run", "--headless"]).output().unwrap()).expect(4).says("is running");
+    crate::env::done(&at(&["cancel"]).output().unwrap()).expect(0).says("it has stopped");
+    let ended = crate::env::done(&waiting.wait_with_output().unwrap()).expect(130);
+    ended.says("waiting for a place").says("cancelled before the run began");
+    assert!(!env.exists("other/ran"));
+    env.write("go", "");
+    crate::env::done(&first.wait_with_output().unwrap()).expect(0);
 }

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
+use crate::agent::Caller;
 use crate::engine::{containers, image, said};
 use crate::machine::{Machine, wait_for};
 
@@ -99,4 +100,35 @@ fn the_image_of_the_server_serves() {
     assert!(runs.contains("\"runs\":[]") || runs.contains("\"items\":[]"), "{runs}");
     assert_eq!(said(&["exec", &id, "id", "-u"]), "1000");
     said(&["stop", &id]);
+}
+
+#[test]
+fn a_task_of_a2a_works_in_a_container() {
+    let Some(image) = image() else { return };
+    let machine = Machine::new()
+        .settings(&json!({
+            "docker": {"enabled": true, "image": image, "memory": "1g"},
+            "server": {"a2a": {"advertise": ["@"], "instance_id": "cliq-test"}},
+        }))
+        .arguments(&["--a2a"]);
+    machine.chain("where", &["hostname"]);
+    machine.chain("long", &["sleep 61.5"]);
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let id = caller.start("m1", "@local/where");
+    let task = caller.ended(&id);
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    let own = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let events = server.events(&id);
+    let (_, finished) = events.iter().find(|(_, event)| event["event"] == "commands_finished").unwrap();
+    let host = finished["results"][0]["output_tail"].as_str().unwrap();
+    assert!(host.len() > 4 && host.trim() != own.trim(), "{finished}");
+    wait_for("the container goes", || containers(&machine.home).is_empty().then_some(()));
+    // A caller cancels it, as any other.
+    let id = caller.start("m2", "@local/long");
+    wait_for("it works", || (!containers(&machine.home).is_empty()).then_some(()));
+    caller.works(&id);
+    caller.ok("CancelTask", &json!({"id": id}));
+    assert_eq!(caller.ended(&id)["status"]["state"], "TASK_STATE_CANCELED");
+    wait_for("the container goes", || containers(&machine.home).is_empty().then_some(()));
 }

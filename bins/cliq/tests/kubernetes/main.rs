@@ -1,6 +1,9 @@
 //! Runs in a cluster. Those in a real one are for `scripts/kubernetes`, which makes one or uses that which KUBECONFIG names; `mock.rs` needs a mock of others only.
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
+#[path = "../a2a/agent.rs"]
+#[expect(dead_code, reason = "the other tests use more of it")]
+mod agent;
 mod chart;
 mod cluster;
 #[path = "../e2e/env.rs"]

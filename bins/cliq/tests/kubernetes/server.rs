@@ -5,6 +5,7 @@ use std::fs;
 use cliq_testkit::PostgresServer;
 use serde_json::{Value, json};
 
+use crate::agent::Caller;
 use crate::cluster::{of_run, settings};
 use crate::machine::{Machine, wait_for};
 
@@ -17,7 +18,10 @@ fn machine(database: &PostgresServer) -> Machine {
     machine.settings(&json!({
         "kubernetes": options,
         "database": {"url": database.database()},
-        "server": {"workspace_root": workspaces, "shared_workspaces": true, "lease": "2s"},
+        "server": {
+            "workspace_root": workspaces, "shared_workspaces": true, "lease": "2s",
+            "a2a": {"advertise": ["@"], "instance_id": "cliq-test"},
+        },
     }))
 }
 
@@ -129,4 +133,62 @@ fn a_run_that_waits_for_a_node_is_cancelled_and_taken_up() {
     wait_for("nothing is left", || {
         (of_run("pods", &id).is_empty() && of_run("jobs", &id).is_empty()).then_some(())
     });
+}
+
+#[test]
+#[ignore = "needs a cluster: scripts/kubernetes"]
+fn a_task_of_a2a_works_in_the_cluster() {
+    let Some(database) = PostgresServer::start() else { return };
+    let machine = machine(&database).arguments(&["--a2a"]);
+    machine.chain("where", &["hostname"]);
+    machine.chain("long", &["sleep 61.5"]);
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let id = caller.start("m1", "@local/where");
+    assert_eq!(caller.ended(&id)["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(of_run("jobs", &id).len(), 1);
+    let events = server.events(&id);
+    let (_, finished) = events.iter().find(|(_, event)| event["event"] == "commands_finished").unwrap();
+    let host = finished["results"][0]["output_tail"].as_str().unwrap();
+    assert!(host.starts_with(&format!("cliq-{id}")), "{finished}");
+    let id = caller.start("m2", "@local/long");
+    caller.works(&id);
+    caller.ok("CancelTask", &json!({"id": id}));
+    assert_eq!(caller.ended(&id)["status"]["state"], "TASK_STATE_CANCELED");
+}
+
+#[test]
+#[ignore = "needs a cluster: scripts/kubernetes"]
+fn people_review_what_runs_in_the_cluster() {
+    let Ok(host) = std::env::var("CLIQ_TEST_HOST") else {
+        crate::env::skipped("pods of this cluster cannot reach this machine (CLIQ_TEST_HOST)");
+        return;
+    };
+    let Some(database) = PostgresServer::start() else { return };
+    let machine = machine(&database).arguments(&["--host", "0.0.0.0", "--insecure-http"]);
+    machine.team(
+        "asks",
+        "workflow:
+  phases:
+    - {name: ask, type: hug, review: {reviewer: ada, timeout: 5m}}
+    - {name: last, type: exec, depends_on: [ask], commands: [{name: c, run: 'echo last >> ran'}]}
+",
+    );
+    let server = machine.serve();
+    machine.keep_port(&server);
+    let port = server.url.rsplit(':').next().unwrap().to_owned();
+    let token = crate::agent::token(&machine, "reviews", "run");
+    let mut settings: Value =
+        serde_json::from_slice(&fs::read(machine.home.join("settings.json")).unwrap()).unwrap();
+    settings["hug"] = json!({"server_url": format!("http://{host}:{port}"), "token": token});
+    settings["server"]["allowed_hosts"] = json!([host]);
+    let machine = machine.settings(&settings);
+    server.kill();
+    let server = machine.serve();
+    let id = server.start_run(&json!({"team": "@local/asks"}));
+    let waiting = || server.get("/api/v1/reviews?status=pending").json();
+    let review = wait_for("the review", || waiting()["reviews"][0]["id"].as_str().map(str::to_owned));
+    machine.ok(&["review", "approve", &review]);
+    assert_eq!(server.ended(&id)["state"], "completed");
+    assert_eq!(fs::read_to_string(machine.path("workspaces").join(&id).join("ran")).unwrap(), "last\n");
 }
