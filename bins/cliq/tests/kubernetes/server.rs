@@ -186,7 +186,7 @@ fn people_review_what_runs_in_the_cluster() {
     server.kill();
     let server = machine.serve();
     let id = server.start_run(&json!({"team": "@local/asks"}));
-    let waiting = || server.get("/api/v1/reviews?status=pending").json();
+    let waiting = || server.get("/api/v1/reviews?pending=true").json();
     let review = wait_for("the review", || waiting()["reviews"][0]["id"].as_str().map(str::to_owned));
     machine.ok(&["review", "approve", &review]);
     assert_eq!(server.ended(&id)["state"], "completed");
