@@ -21,3 +21,8 @@ pub use error::DockerError;
 pub use options::{DockerOptions, engine_address};
 pub use outcome::{ContainerEnd, ContainerFacts};
 pub use place::Place;
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -4,15 +4,16 @@ use crate::connection::{Connection, Target, Tx};
 use crate::statement::arguments;
 
 /// The format that this version makes and knows.
-pub const FORMAT: i64 = 5;
+pub const FORMAT: i64 = 6;
 
 /// The scripts that lead from each format to the next, for SQLite and PostgreSQL.
-const SCRIPTS: [(&str, &str); 5] = [
+const SCRIPTS: [(&str, &str); 6] = [
     (include_str!("schema/1.sqlite.sql"), include_str!("schema/1.postgres.sql")),
     (include_str!("schema/2.sqlite.sql"), include_str!("schema/2.postgres.sql")),
     (include_str!("schema/3.sqlite.sql"), include_str!("schema/3.postgres.sql")),
     (include_str!("schema/4.sqlite.sql"), include_str!("schema/4.postgres.sql")),
     (include_str!("schema/5.sqlite.sql"), include_str!("schema/5.postgres.sql")),
+    (include_str!("schema/6.sqlite.sql"), include_str!("schema/6.postgres.sql")),
 ];
 
 /// Brings the database to [`FORMAT`]. Gives the format that it has then: a newer one is left alone.
@@ -58,13 +59,13 @@ async fn format(target: &mut impl Formatted) -> Result<i64, sqlx::Error> {
 }
 
 async fn record_format(transaction: &mut Tx<'_>) -> Result<(), sqlx::Error> {
-    const { assert!(FORMAT == 5, "the numbers in the statements below are FORMAT") };
+    const { assert!(FORMAT == 6, "the numbers in the statements below are FORMAT") };
     if transaction.is_postgres() {
         let sql =
-            "INSERT INTO cliq_format (format) VALUES (5) ON CONFLICT (only_row) DO UPDATE SET format = 5";
+            "INSERT INTO cliq_format (format) VALUES (6) ON CONFLICT (only_row) DO UPDATE SET format = 6";
         transaction.run(sql, arguments![]).await.map(drop)
     } else {
-        transaction.script("PRAGMA user_version = 5").await
+        transaction.script("PRAGMA user_version = 6").await
     }
 }
 

@@ -116,14 +116,15 @@ impl Demo<'_> {
         let mut daemon = self.daemon()?;
         let (mut seen, mut killed, deadline) = (0, false, Instant::now() + PATIENCE);
         loop {
+            // First the plan, then what happened: nothing is missed of one that is done.
+            let row = store.plan(project, NAME).await?;
+            let plan = read(&row.ok_or_else(|| Failure::failed("the plan has gone"))?)?;
             for event in store.events(project, NAME, seen).await? {
                 seen = event.id;
                 if let Some(line) = describe(&event) {
                     ui::line(line)?;
                 }
             }
-            let row = store.plan(project, NAME).await?;
-            let plan = read(&row.ok_or_else(|| Failure::failed("the plan has gone"))?)?;
             if matches!(plan.state, PlanState::Done | PlanState::Cancelled) {
                 return Ok(plan);
             }
