@@ -18,6 +18,7 @@ mod detach;
 #[cfg(feature = "docker")]
 mod docker;
 mod doctor;
+#[cfg_attr(not(any(feature = "docker", feature = "kubernetes")), allow(dead_code, unused_imports))]
 mod elsewhere;
 mod explain;
 mod init;

@@ -134,7 +134,7 @@ mod tests {
     fn a_description_has_limits_and_no_secret() {
         let job = Job {
             run_id: "0190".to_owned(),
-            workspace: "/work/shop".into(),
+            workspace: "/home/ada/shop".into(),
             home: "/home/ada/.cliqrc".into(),
             mounts: vec![Mount { path: "/home/ada/.cliqrc/teams".into(), writable: false }],
             arguments: vec!["contained".to_owned(), "--".to_owned(), "run".to_owned()],

@@ -25,7 +25,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 const REMOVAL: Duration = Duration::from_secs(60);
 /// How often a Job that is being removed is looked at.
 const LOOK: Duration = Duration::from_millis(200);
-/// A Job that nobody let begin for so long is one whose maker was killed.
+/// How old a Job is that was never released to begin, because the process that made it was killed.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
 /// The Job of a run that is there already.
@@ -250,13 +250,14 @@ impl Cluster {
         let (name, jobs) = (job_name(&work.run_id), self.jobs());
         let making = async {
             match jobs.create(&PostParams::default(), &manifest).await {
-                Err(error) if status(&error) == Some(409) => jobs.get(&name).await,
-                other => other,
+                Err(error) if status(&error) == Some(409) => Ok((jobs.get(&name).await?, false)),
+                other => Ok((other?, true)),
             }
         };
-        let made = self.ask("make a Job", making).await?.ok_or_else(|| self.no_namespace("make a Job"))?;
+        let made = self.ask("make a Job", making).await?;
+        let (made, is_own) = made.ok_or_else(|| self.no_namespace("make a Job"))?;
         let begun = self.begin(&made, &work.run_id, handover).await;
-        if begun.is_err() {
+        if begun.is_err() && is_own {
             let _ = self.remove(&work.run_id).await;
         }
         begun

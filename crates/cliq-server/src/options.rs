@@ -59,7 +59,7 @@ pub struct ServerOptions {
     /// Whether all of them see the same workspaces at the same paths.
     pub shared_workspaces: bool,
     /// Whether runs work as Jobs of a cluster (`kubernetes.enabled`).
-    pub in_cluster: bool,
+    pub runs_in_cluster: bool,
     /// What the server is started with as an A2A agent; `None`: it is none.
     pub a2a: Option<A2aOptions>,
 }
@@ -92,7 +92,7 @@ impl ServerOptions {
             replica: cliq_runs::RunId::generate().to_string(),
             lease: settings.duration("server.lease").unwrap_or(Duration::from_secs(15)),
             shared_workspaces: settings.flag("server.shared_workspaces"),
-            in_cluster: settings.flag("kubernetes.enabled"),
+            runs_in_cluster: settings.flag("kubernetes.enabled"),
             a2a: None,
         }
     }

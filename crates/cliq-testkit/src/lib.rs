@@ -3,6 +3,8 @@
 
 mod not_run;
 mod postgres;
+mod teams;
 
 pub use not_run::not_run;
 pub use postgres::PostgresServer;
+pub use teams::chain;

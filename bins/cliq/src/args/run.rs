@@ -77,12 +77,6 @@ pub(crate) struct RunArgs {
     /// The id of the run, a UUID: for `cliq server`.
     #[arg(long, value_name = "ID", hide = true, value_parser = run_id)]
     pub(crate) run_id: Option<String>,
-    /// Let a signal end the run as a crash does: it does not cancel it. For a run whose machine may be taken from it.
-    #[arg(long, hide = true)]
-    pub(crate) die_by_signals: bool,
-    /// Follow this run, which works in a cluster, and start nothing.
-    #[arg(long, hide = true, requires = "run_id", conflicts_with_all = ["force", "resume", "from"])]
-    pub(crate) follow: bool,
     /// Write `.cliq/signals/_a2a_events`; the name of this cliq: for `cliq server`.
     #[arg(long, value_name = "INSTANCE", hide = true)]
     pub(crate) a2a_events: Option<String>,

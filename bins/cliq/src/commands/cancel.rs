@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use cliq_fs::{CliqDir, FollowerLock, FsError, PipelineStatus, ProjectLock, write_status};
+use cliq_fs::{CliqDir, FollowerLock, FsError, PipelineStatus, ProjectLock, read_status, write_status};
 use cliq_orchestrator::Timing;
 use cliq_project::timing;
 
@@ -25,6 +25,10 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
     let timing = project.settings().map_or_else(|_| Timing::default(), |settings| timing(&settings));
     let deadline = Instant::now() + timing.poll_interval + timing.kill_grace * 2 + Duration::from_secs(15);
     while holder_of(dir)?.is_some() {
+        // One that began at this moment took the request for how the last run ended.
+        if read_status(dir).is_none() {
+            write_status(dir, PipelineStatus::Cancelled)?;
+        }
         if Instant::now() > deadline {
             return Err(Failure::failed("the run has not stopped yet")
                 .hint("`cliq status` shows how it stands; end its process by hand if it hangs"));

@@ -8,16 +8,13 @@ use camino::Utf8Path;
 use cliq_docker::{
     ContainerEnd, DockerError, DockerOptions, Engine, Found, Job, Mount, Place, Stream, engine_address,
 };
-use cliq_project::{
-    Check, CheckStatus, Handover, Project, REVIEW_SOCKET, ReviewSocket, RunStart, Settings, timing,
-};
-use cliq_workflow::ValidatedWorkflow;
+use cliq_project::{Check, CheckStatus, Handover, Project, REVIEW_SOCKET, ReviewSocket, Settings, timing};
 
 use super::elsewhere::{
-    GRACE, Shown, arguments, cancelled, last_run_id, not_begun, own_settings, run_id, take_project,
+    GRACE, RESUME, Shown, Wanted, cancelled, last_run_id, not_begun, out_of_memory, own_settings,
+    take_project, warn_of_memory,
 };
 use super::run::interrupted;
-use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::gateway::{block_on, home};
 use crate::reviews::Backend;
@@ -73,20 +70,14 @@ pub(super) fn check(settings: &Settings) -> Option<Check> {
 }
 
 /// Runs the team in a container, and shows what it does; or follows the container of a run that works already.
-pub(super) fn run(
-    project: &Project,
-    workflow: &ValidatedWorkflow,
-    settings: &Settings,
-    args: &RunArgs,
-    start: &RunStart,
-    living: Option<&str>,
-) -> Result<ExitCode, Failure> {
-    let options = options(project, settings)?;
+pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
+    let (project, living) = (wanted.project, wanted.living);
+    let options = options(project, wanted.settings)?;
     let home = home()?;
     let places = home.join("containers");
-    let run_id = run_id(project, args, start, living)?;
+    let run_id = wanted.run_id()?;
     let lock = take_project(project.dir(), living.is_some())?;
-    let mut shown = Shown::new(project, workflow, args, &run_id, living.is_some(), living.is_some())?;
+    let mut shown = Shown::new(wanted, &run_id, living.is_some())?;
     let notice = |text: &str| ui::hint(text);
     let end = block_on(async {
         let address = engine_address(&options, &project.host().environment);
@@ -99,7 +90,7 @@ pub(super) fn run(
         if living.is_some() {
             notice("the run works in its container already: following it");
         } else {
-            let job = job(project, settings, args, start, &run_id, engine.is_podman())?;
+            let job = job(wanted, &run_id, engine.is_podman())?;
             let mut env = project.variables_for_container()?;
             env.extend(options.env.clone());
             env.insert(REVIEW_SOCKET.to_owned(), socket.to_string());
@@ -116,7 +107,7 @@ pub(super) fn run(
             engine.start(&job, &options, &handover).await?;
         }
         let end = tokio::select! {
-            end = follow(&engine, &run_id, &mut shown, timing(settings).kill_grace) => end,
+            end = follow(&engine, &run_id, &mut shown, timing(wanted.settings).kill_grace) => end,
             error = answer_about_reviews(&socket, project.dir().workspace()) => Err(error),
         };
         if end.is_ok() {
@@ -127,7 +118,7 @@ pub(super) fn run(
     })?;
     drop(lock);
     let Some(end) = end else { return not_begun(project.dir()) };
-    finish(project, &options, &shown, args, &end)
+    finish(wanted, &options, &shown, &end)
 }
 
 /// Lets human gates of the run reach the reviews of this machine. Ends only where it cannot.
@@ -166,36 +157,27 @@ async fn follow(
     }
 }
 
-fn job(
-    project: &Project,
-    settings: &Settings,
-    args: &RunArgs,
-    start: &RunStart,
-    run_id: &str,
-    keeps_user: bool,
-) -> Result<Job, Failure> {
+fn job(wanted: &Wanted<'_>, run_id: &str, keeps_user: bool) -> Result<Job, Failure> {
+    let project = wanted.project;
     let contained = std::iter::once("contained".to_owned());
-    let mounts = project.review_links().into_iter().chain(project.paths_for_container(settings));
+    let mounts = project.review_links().into_iter().chain(project.paths_for_container(wanted.settings));
     Ok(Job {
         run_id: run_id.to_owned(),
         workspace: project.dir().workspace().to_owned(),
         home: home()?,
         mounts: mounts.map(|shared| Mount { path: shared.path, writable: shared.writable }).collect(),
-        arguments: contained.chain(arguments(args, start, run_id)).collect(),
+        arguments: contained.chain(wanted.arguments(run_id)).collect(),
         user: (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
         keeps_user,
     })
 }
 
 fn finish(
-    project: &Project,
+    wanted: &Wanted<'_>,
     options: &DockerOptions,
     shown: &Shown,
-    args: &RunArgs,
     end: &ContainerEnd,
 ) -> Result<ExitCode, Failure> {
-    let memory = cliq_http::size(options.memory);
-    let resume = "`cliq run --resume` goes on where it stopped";
     match end {
         // What the shells and `docker run` exit with for a program that cannot be started.
         ContainerEnd::Exited { code: 126 | 127, .. } if shown.end().is_none() => {
@@ -204,24 +186,18 @@ fn finish(
         }
         ContainerEnd::Exited { code, out_of_memory } => {
             if *out_of_memory {
-                ui::warning(&format!("a process of the run was ended for want of memory: it has {memory} (`docker.memory`)"));
+                warn_of_memory(options.memory, "docker.memory");
             }
-            if !args.json && shown.end().is_some() {
-                shown.summary(project)?;
-            }
-            Ok(ExitCode::from(*code))
+            wanted.exited(shown, *code)
         }
-        ContainerEnd::OutOfMemory => Err(Failure::failed(format!(
-            "the run was ended for want of memory: it has {memory} (`docker.memory`)"
-        ))
-        .hint(resume)),
+        ContainerEnd::OutOfMemory => Err(out_of_memory(options.memory, "docker.memory")),
         ContainerEnd::Killed { signal } => Err(Failure::failed(format!(
             "the container of the run was ended by signal {signal}: by a person, or by the engine as it stopped"
         ))
-        .hint(resume)),
+        .hint(RESUME)),
         ContainerEnd::NotBegun { why } => {
             Err(Failure::failed(format!("the container engine cannot start the container: {why}")))
         }
-        _ => Err(Failure::failed("the container of the run was removed while it worked").hint(resume)),
+        _ => Err(Failure::failed("the container of the run was removed while it worked").hint(RESUME)),
     }
 }

@@ -42,14 +42,15 @@ impl Elsewhere {
             _ => None,
         };
         match place {
-            Some(Self::Docker) if !cfg!(feature = "docker") => Err(Self::missing("containers")),
-            Some(Self::Kubernetes) if !cfg!(feature = "kubernetes") => Err(Self::missing("Kubernetes")),
+            Some(place @ Self::Docker) if !cfg!(feature = "docker") => Err(place.missing()),
+            Some(place @ Self::Kubernetes) if !cfg!(feature = "kubernetes") => Err(place.missing()),
             place => Ok(place),
         }
     }
 
-    fn missing(what: &str) -> Failure {
-        Failure::failed(format!("this cliq was built without {what}"))
+    /// This program cannot work there.
+    pub(super) fn missing(self) -> Failure {
+        Failure::failed(format!("this cliq was built without runs in {}", self.name()))
             .hint("`cliq run --no-docker` works on this machine")
     }
 
@@ -83,41 +84,74 @@ pub(super) fn last_run_id(project: &Project) -> Result<Option<String>, Failure> 
     Ok(journal.and_then(|journal| journal.run_id().map(str::to_owned)))
 }
 
-/// The id that a run has: that of the living one, the given one, the last one's where it goes on, else a new one.
-pub(super) fn run_id(
-    project: &Project,
-    args: &RunArgs,
-    start: &RunStart,
-    living: Option<&str>,
-) -> Result<String, Failure> {
-    let new = || uuid::Uuid::now_v7().to_string();
-    Ok(match (living, &args.run_id) {
-        (Some(run_id), _) => run_id.to_owned(),
-        (None, Some(run_id)) => run_id.clone(),
-        (None, None) if matches!(start, RunStart::Resume { .. }) => last_run_id(project)?.unwrap_or_else(new),
-        (None, None) => new(),
-    })
+/// A run that is to work elsewhere, or works there already.
+pub(super) struct Wanted<'a> {
+    pub(super) project: &'a Project,
+    pub(super) workflow: &'a ValidatedWorkflow,
+    pub(super) settings: &'a Settings,
+    pub(super) args: &'a RunArgs,
+    pub(super) start: &'a RunStart,
+    /// The id of the run, where it works already and is only followed.
+    pub(super) living: Option<&'a str>,
 }
 
-/// The arguments of the cliq that works elsewhere, after `contained`.
-pub(super) fn arguments(args: &RunArgs, start: &RunStart, run_id: &str) -> Vec<String> {
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let mut arguments = words(&["--", "run", "--headless", "--json", "--no-docker", "--yes"]);
-    match start {
-        RunStart::Fresh => arguments.extend(words(&["--force", "--run-id", run_id])),
-        RunStart::Resume { from: None } => arguments.push("--resume".to_owned()),
-        RunStart::Resume { from: Some(from) } => arguments.extend(words(&["--from", from])),
+impl Wanted<'_> {
+    /// The id that the run has: that of the living one, the given one, the last one's where it goes on, else a new one.
+    pub(super) fn run_id(&self) -> Result<String, Failure> {
+        let new = || uuid::Uuid::now_v7().to_string();
+        Ok(match (self.living, &self.args.run_id) {
+            (Some(run_id), _) => run_id.to_owned(),
+            (None, Some(run_id)) => run_id.clone(),
+            (None, None) if matches!(self.start, RunStart::Resume { .. }) => {
+                last_run_id(self.project)?.unwrap_or_else(new)
+            }
+            (None, None) => new(),
+        })
     }
-    arguments.extend(args.choices());
-    if let Some(instance) = &args.a2a_events {
-        arguments.extend(words(&["--a2a-events", instance]));
+
+    /// The arguments of the cliq that works elsewhere, after those of `cliq contained`.
+    pub(super) fn arguments(&self, run_id: &str) -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let mut arguments = words(&["--", "run", "--headless", "--json", "--no-docker", "--yes"]);
+        match self.start {
+            RunStart::Fresh => arguments.extend(words(&["--force", "--run-id", run_id])),
+            RunStart::Resume { from: None } => arguments.push("--resume".to_owned()),
+            RunStart::Resume { from: Some(from) } => arguments.extend(words(&["--from", from])),
+        }
+        arguments.extend(self.args.choices());
+        if let Some(instance) = &self.args.a2a_events {
+            arguments.extend(words(&["--a2a-events", instance]));
+        }
+        arguments
     }
-    arguments
+
+    /// What a person reads of a run whose process exited.
+    pub(super) fn exited(&self, shown: &Shown, code: u8) -> Result<ExitCode, Failure> {
+        if !self.args.json && shown.end().is_some() {
+            summary::show(&shown.view, self.project)?;
+        }
+        Ok(ExitCode::from(code))
+    }
+}
+
+/// What was not done goes on by this.
+pub(super) const RESUME: &str = "`cliq run --resume` goes on where it stopped";
+
+/// The run was ended for want of memory. `key` is the setting that says how much it has.
+pub(super) fn out_of_memory(memory: u64, key: &str) -> Failure {
+    let memory = cliq_http::size(memory);
+    Failure::failed(format!("the run was ended for want of memory: it has {memory} (`{key}`)")).hint(RESUME)
+}
+
+/// Warns that a process of the run, and not the run, was ended for want of memory.
+pub(super) fn warn_of_memory(memory: u64, key: &str) {
+    let memory = cliq_http::size(memory);
+    ui::warning(&format!("a process of the run was ended for want of memory: it has {memory} (`{key}`)"));
 }
 
 /// Takes the project for the follower of a run: no other is started beside it, and `cliq cancel` reaches it before the run begins.
 ///
-/// Who follows a run that works already does so whoever else does.
+/// A run that works already may have several followers: then this one goes without the lock.
 pub(super) fn take_project(dir: &CliqDir, is_living: bool) -> Result<Option<FollowerLock>, Failure> {
     match FollowerLock::acquire(dir) {
         Err(_) if is_living => Ok(None),
@@ -164,19 +198,13 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// `is_living` says that the run works already; `repeats`, that what was recorded of it before comes again.
-    pub(super) fn new(
-        project: &Project,
-        workflow: &ValidatedWorkflow,
-        args: &RunArgs,
-        run_id: &str,
-        is_living: bool,
-        repeats: bool,
-    ) -> Result<Self, Failure> {
-        let last = project.last_run(workflow)?.filter(|(journal, _)| journal.run_id() == Some(run_id));
+    /// `repeats` says that what was recorded of the run before comes again.
+    pub(super) fn new(wanted: &Wanted<'_>, run_id: &str, repeats: bool) -> Result<Self, Failure> {
+        let (workflow, args) = (wanted.workflow, wanted.args);
+        let last = wanted.project.last_run(workflow)?.filter(|(journal, _)| journal.run_id() == Some(run_id));
         let newest = last.as_ref().and_then(|(journal, _)| Some(journal.records.last()?.ts.clone()));
         Ok(Self {
-            has_begun: is_living && last.is_some(),
+            has_begun: wanted.living.is_some() && last.is_some(),
             view: last.map_or_else(|| RunView::new(workflow), |(_, view)| view),
             progress: Progress::new(args.json, args.headless),
             reader_is_gone: false,
@@ -193,11 +221,6 @@ impl Shown {
     /// How it ended, where its journal says so.
     pub(super) fn end(&self) -> Option<PipelineStatus> {
         self.view.pipeline_status().filter(|_| self.has_begun)
-    }
-
-    /// What became of its phases.
-    pub(super) fn summary(&self, project: &Project) -> Result<(), Failure> {
-        Ok(summary::show(&self.view, project)?)
     }
 
     /// Shows an event of the run, where it was not there before.

@@ -9,15 +9,14 @@ use cliq_kubernetes::{
     Cluster, Found, HANDOVER_FILE, JobEnd, KubernetesError, KubernetesOptions, Mount, Work, on_claim,
 };
 use cliq_orchestrator::{JournalFollower, JournalUpdate, RunEvent};
-use cliq_project::{Check, CheckStatus, Handover, Project, RunStart, Settings, timing};
-use cliq_workflow::ValidatedWorkflow;
+use cliq_project::{Check, CheckStatus, Handover, Project, Settings, timing};
 use tokio::time::{Instant, sleep};
 
 use super::elsewhere::{
-    GRACE, Shown, arguments, cancelled, last_run_id, not_begun, own_settings, run_id, take_project,
+    GRACE, RESUME, Shown, Wanted, cancelled, last_run_id, not_begun, out_of_memory, own_settings,
+    take_project, warn_of_memory,
 };
-use super::run::{exit_code, interrupted};
-use crate::args::RunArgs;
+use super::run::{DIE_BY_SIGNALS, exit_status, interrupted};
 use crate::failure::Failure;
 use crate::gateway::{self, block_on, home};
 use crate::ui;
@@ -44,7 +43,7 @@ fn options(project: &Project, settings: &Settings) -> Result<KubernetesOptions, 
     Ok(KubernetesOptions::of(own.as_ref().unwrap_or(settings)))
 }
 
-/// The run of this id, else the last run, where its Job lives: whoever followed it was killed, or follows it somewhere else.
+/// Finds the run with this id, else the last run, where its Job has not ended. Another process may follow it, here or on another machine.
 pub(super) fn find_living(
     project: &Project,
     settings: &Settings,
@@ -110,23 +109,17 @@ fn look(options: &KubernetesOptions) -> Result<(CheckStatus, String), Failure> {
 }
 
 /// Runs the team as a Job, and shows what it does; or follows the Job of a run that works already.
-pub(super) fn run(
-    project: &Project,
-    workflow: &ValidatedWorkflow,
-    settings: &Settings,
-    args: &RunArgs,
-    start: &RunStart,
-    living: Option<&str>,
-) -> Result<ExitCode, Failure> {
+pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
     require_postgres()?;
+    let &Wanted { project, settings, living, .. } = wanted;
     let options = options(project, settings)?;
     if living.is_none() && settings.text("hug.server_url").is_none() && project.asks_people()? {
         return Err(Failure::failed("the team asks people, and no server is named that keeps its reviews")
             .hint("`hug.server_url` and `hug.token` name one that pods can reach: docs/kubernetes.md"));
     }
-    let run_id = run_id(project, args, start, living)?;
+    let run_id = wanted.run_id()?;
     let lock = take_project(project.dir(), living.is_some())?;
-    let mut shown = Shown::new(project, workflow, args, &run_id, living.is_some(), true)?;
+    let mut shown = Shown::new(wanted, &run_id, true)?;
     let grace = timing(settings).kill_grace * 2 + GRACE;
     let end = block_on(async {
         let cluster = Cluster::connect(&options).await?;
@@ -134,9 +127,11 @@ pub(super) fn run(
         if living.is_some() {
             ui::hint("the run works in the cluster already: following it");
         } else {
-            let work = work(project, settings, &options, args, start, &run_id, grace)?;
+            let work = work(wanted, &options, &run_id, grace)?;
             let mut env = project.variables_for_container()?;
             env.extend(options.env.clone());
+            // A node that is drained ends its pods by signals: that cancels no run.
+            env.insert(DIE_BY_SIGNALS.to_owned(), "1".to_owned());
             let handover = Handover { env, settings: project.host().settings_for_container() }.encode();
             tokio::select! {
                 started = begin(&cluster, &work, &options, handover) => started?,
@@ -157,22 +152,20 @@ pub(super) fn run(
     })?;
     drop(lock);
     let Some(end) = end else { return not_begun(project.dir()) };
-    finish(project, &options, &shown, args, &end)
+    finish(wanted, &options, &shown, &end)
 }
 
 fn work(
-    project: &Project,
-    settings: &Settings,
+    wanted: &Wanted<'_>,
     options: &KubernetesOptions,
-    args: &RunArgs,
-    start: &RunStart,
     run_id: &str,
     grace: Duration,
 ) -> Result<Work, Failure> {
+    let project = wanted.project;
     let workspace = project.dir().workspace();
     on_claim(workspace, &options.mount_path).map_err(KubernetesError::from)?;
     let mut mounts = Vec::new();
-    for shared in project.paths_for_container(settings) {
+    for shared in project.paths_for_container(wanted.settings) {
         match on_claim(&shared.path, &options.mount_path) {
             Ok(_) => mounts.push(Mount { path: shared.path, writable: shared.writable }),
             Err(_) if is_empty(&shared.path) => {}
@@ -180,15 +173,12 @@ fn work(
         }
     }
     let contained = ["contained", "--handover", HANDOVER_FILE].map(str::to_owned);
-    // A node that is drained ends its pods by signals: nobody has cancelled their runs.
-    let mut arguments = arguments(args, start, run_id);
-    arguments.push("--die-by-signals".to_owned());
     Ok(Work {
         run_id: run_id.to_owned(),
         workspace: workspace.to_owned(),
         home: home()?,
         mounts,
-        arguments: contained.into_iter().chain(arguments).collect(),
+        arguments: contained.into_iter().chain(wanted.arguments(run_id)).collect(),
         user: (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
         grace,
     })
@@ -266,7 +256,14 @@ impl Followed<'_> {
         let mut over: Option<Instant> = None;
         let end = loop {
             tokio::select! {
-                end = &mut job => break end?,
+                end = &mut job => match end {
+                    Err(error) if !shown.has_begun() => {
+                        // Nobody would see it begin.
+                        let _ = self.cluster.remove(self.run_id).await;
+                        return Err(error.into());
+                    }
+                    end => break end?,
+                },
                 () = &mut asked_to_end, if is_asked.is_none() => {
                     is_asked = Some(Instant::now());
                     write_status(self.dir, PipelineStatus::Cancelled)?;
@@ -304,56 +301,33 @@ impl Followed<'_> {
 }
 
 fn finish(
-    project: &Project,
+    wanted: &Wanted<'_>,
     options: &KubernetesOptions,
     shown: &Shown,
-    args: &RunArgs,
     end: &JobEnd,
 ) -> Result<ExitCode, Failure> {
-    let memory = cliq_http::size(options.memory);
-    let resume = "`cliq run --resume` goes on where it stopped";
-    let is_over = shown.end().is_some();
+    let failed = |why: String| Err(Failure::failed(why).hint(RESUME));
     match end {
         JobEnd::Exited { code, out_of_memory, last_words } => {
             if *out_of_memory {
-                ui::warning(&format!(
-                    "a process of the run was ended for want of memory: it has {memory} (`kubernetes.memory`)"
-                ));
+                warn_of_memory(options.memory, "kubernetes.memory");
             }
-            if !is_over {
+            if shown.end().is_none() {
                 shown.say(last_words);
-            } else if !args.json {
-                shown.summary(project)?;
             }
-            Ok(ExitCode::from(*code))
+            wanted.exited(shown, *code)
         }
         // It said how it ended before its Job was removed, or before the cluster knew.
-        _ if is_over => {
-            if !args.json {
-                shown.summary(project)?;
-            }
-            Ok(exit_code(shown.end()))
-        }
-        JobEnd::OutOfMemory => Err(Failure::failed(format!(
-            "the run was ended for want of memory: it has {memory} (`kubernetes.memory`)"
-        ))
-        .hint(resume)),
-        JobEnd::Killed { signal } => Err(Failure::failed(format!(
+        _ if shown.end().is_some() => wanted.exited(shown, exit_status(shown.end())),
+        JobEnd::OutOfMemory => Err(out_of_memory(options.memory, "kubernetes.memory")),
+        JobEnd::Killed { signal } => failed(format!(
             "the process of the run was ended by signal {signal}: by a person, or by its node"
-        ))
-        .hint(resume)),
-        JobEnd::Evicted { why } => {
-            Err(Failure::failed(format!("the run was evicted from its node: {why}")).hint(resume))
-        }
-        JobEnd::Disrupted { why } => {
-            Err(Failure::failed(format!("the cluster took the run's node from it: {why}")).hint(resume))
-        }
+        )),
+        JobEnd::Evicted { why } => failed(format!("the run was evicted from its node: {why}")),
+        JobEnd::Disrupted { why } => failed(format!("the cluster took the run's node from it: {why}")),
         JobEnd::DeadlineExceeded => {
             let most = options.deadline.map_or_else(String::new, |time| format!(" {} s", time.as_secs()));
-            Err(Failure::failed(format!(
-                "the run took longer than its Job may{most} (`kubernetes.deadline`)"
-            ))
-            .hint(resume))
+            failed(format!("the run took longer than its Job may{most} (`kubernetes.deadline`)"))
         }
         JobEnd::NotBegun(waiting) => {
             let why = if waiting.why.is_empty() { "the cluster does not say why" } else { &waiting.why };
@@ -361,6 +335,6 @@ fn finish(
                 "docs/kubernetes.md explains these; `kubernetes.start_timeout` is how long a run waits",
             ))
         }
-        _ => Err(Failure::failed("the Job of the run was deleted while it worked").hint(resume)),
+        _ => failed("the Job of the run was deleted while it worked".to_owned()),
     }
 }

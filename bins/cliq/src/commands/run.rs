@@ -12,13 +12,16 @@ use cliq_server::TaskEventsFile;
 use cliq_workflow::{Phase, ValidatedWorkflow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::elsewhere::Elsewhere;
+use super::elsewhere::{Elsewhere, Wanted};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::gateway::block_on;
 use crate::render::{progress::Progress, summary};
 use crate::ui::{BOLD, DIM, YELLOW, paint};
 use crate::{project, ui};
+
+/// The variable that lets a signal end a run as a crash does, and not cancel it: for a run whose machine may be taken from it.
+pub(super) const DIE_BY_SIGNALS: &str = "CLIQ_DIE_BY_SIGNALS";
 
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let project = project::open()?;
@@ -36,7 +39,18 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         && let Some(living) = find_living(&project, &settings, args, place)?
     {
         let start = RunStart::Resume { from: None };
-        return run_elsewhere(place, &project, &workflow, &settings, args, &start, Some(&living));
+        let living = Some(living.as_str());
+        return run_elsewhere(
+            place,
+            &Wanted {
+                project: &project,
+                workflow: &workflow,
+                settings: &settings,
+                args,
+                start: &start,
+                living,
+            },
+        );
     }
     // The lock first, so that an error names a run under way and not the state of the last run.
     drop(ProjectLock::acquire(dir)?);
@@ -89,7 +103,11 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     if let Some((place, workflow)) = shown_workflow {
         cancel_reviews(&project, &start)?;
-        return run_elsewhere(place, &project, &workflow, &settings, args, &start, None);
+        let (project, workflow, settings) = (&project, &workflow, &settings);
+        return run_elsewhere(
+            place,
+            &Wanted { project, workflow, settings, args, start: &start, living: None },
+        );
     }
     let requested = match args.launcher {
         Some(name) => Some(name.into()),
@@ -104,9 +122,9 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     cancel_reviews(&project, &start)?;
     let mut progress = Progress::new(args.json, args.headless);
     let mut events_file = args.a2a_events.as_ref().map(|id| TaskEventsFile::open(dir, id)).transpose()?;
-    let dies = args.die_by_signals;
+    let dies_by_signals = project.host().has_variable(DIE_BY_SIGNALS);
     let cancel = async move {
-        if dies {
+        if dies_by_signals {
             std::future::pending::<()>().await;
         }
         interrupted().await;
@@ -141,6 +159,7 @@ fn cancel_reviews(project: &Project, start: &RunStart) -> Result<(), Failure> {
 }
 
 /// The last run, where it works elsewhere already and is to be followed.
+#[cfg_attr(not(any(feature = "docker", feature = "kubernetes")), allow(unused_variables))]
 fn find_living(
     project: &Project,
     settings: &Settings,
@@ -161,7 +180,6 @@ fn find_living(
         _ => None,
     };
     match found {
-        None if args.follow => Err(Failure::failed("its Job is not in the cluster any more")),
         Some(run_id) if !args.resume && args.run_id.is_none() => {
             Err(Failure::refused(format!("the run {run_id} works in the cluster"))
                 .hint("`cliq run --resume` follows it, `cliq cancel` stops it"))
@@ -170,22 +188,15 @@ fn find_living(
     }
 }
 
-fn run_elsewhere(
-    place: Elsewhere,
-    project: &Project,
-    workflow: &ValidatedWorkflow,
-    settings: &Settings,
-    args: &RunArgs,
-    start: &RunStart,
-    living: Option<&str>,
-) -> Result<ExitCode, Failure> {
+#[cfg_attr(not(any(feature = "docker", feature = "kubernetes")), allow(unused_variables))]
+fn run_elsewhere(place: Elsewhere, wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
     match place {
         #[cfg(feature = "docker")]
-        Elsewhere::Docker => super::docker::run(project, workflow, settings, args, start, living),
+        Elsewhere::Docker => super::docker::run(wanted),
         #[cfg(feature = "kubernetes")]
-        Elsewhere::Kubernetes => super::kubernetes::run(project, workflow, settings, args, start, living),
+        Elsewhere::Kubernetes => super::kubernetes::run(wanted),
         #[cfg(not(all(feature = "docker", feature = "kubernetes")))]
-        place => Err(Failure::failed(format!("this cliq was built without runs in {}", place.name()))),
+        place => Err(place.missing()),
     }
 }
 
@@ -234,12 +245,16 @@ async fn received(signal: &mut std::io::Result<Signal>) {
 
 /// SPEC section 7.
 pub(super) fn exit_code(end: Option<PipelineStatus>) -> ExitCode {
-    ExitCode::from(match end {
+    ExitCode::from(exit_status(end))
+}
+
+pub(super) fn exit_status(end: Option<PipelineStatus>) -> u8 {
+    match end {
         Some(PipelineStatus::Completed) => 0,
         Some(PipelineStatus::Failed) | None => 1,
         Some(PipelineStatus::Escalated) => 3,
         Some(PipelineStatus::Cancelled) => 130,
-    })
+    }
 }
 
 /// Applies the re-run rules of seed 003. A person is asked before the work of agents is done again.

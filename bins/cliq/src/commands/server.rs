@@ -120,7 +120,7 @@ fn work(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     let a2a = a2a::summary(&options)?;
     let location = gateway::location()?;
     #[cfg(feature = "kubernetes")]
-    if options.in_cluster {
+    if options.runs_in_cluster {
         super::kubernetes::require_postgres()?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

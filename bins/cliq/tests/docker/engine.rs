@@ -83,15 +83,3 @@ pub(crate) fn project(workflow: &str, settings: &[(&str, &str)]) -> Option<Env> 
     }
     Some(env)
 }
-
-/// A team of exec phases that follow each other.
-pub(crate) fn chain(commands: &[&str]) -> String {
-    let mut text = "workflow:\n  phases:\n".to_owned();
-    for (n, command) in commands.iter().enumerate() {
-        let after = if n == 0 { String::new() } else { format!("\n      depends_on: [p{}]", n - 1) };
-        let command = serde_json::to_string(command).unwrap();
-        let phase = format!("    - name: p{n}\n      type: exec{after}\n");
-        text.extend([phase.as_str(), "      commands: [{name: c, run: ", &command, "}]\n"]);
-    }
-    text
-}

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::engine::{chain, containers, docker, inspect, project, said};
+use cliq_testkit::chain;
+
+use crate::engine::{containers, docker, inspect, project, said};
 
 #[test]
 fn want_of_memory_is_told() {

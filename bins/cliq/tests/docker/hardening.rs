@@ -2,7 +2,9 @@
 
 use std::os::unix::process::CommandExt;
 
-use crate::engine::{chain, containers, inspect, project};
+use cliq_testkit::chain;
+
+use crate::engine::{containers, inspect, project};
 
 /// What the run can see and do, a line each.
 const LOOK: &str = "{ id -u; id -g; grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t' ' '; \

@@ -15,3 +15,4 @@ mod hardening;
 mod machine;
 mod runs;
 mod server;
+mod steps;

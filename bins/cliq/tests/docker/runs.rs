@@ -3,8 +3,11 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::engine::{chain, containers, inspect, project, said};
+use cliq_testkit::chain;
+
+use crate::engine::{containers, inspect, project, said};
 use crate::env::Env;
+use crate::steps::{begun, steps};
 
 #[test]
 fn a_run_works_in_a_container_and_leaves_none() {
@@ -33,22 +36,9 @@ fn events_and_exit_codes_are_those_of_the_run() {
     env.cliq(["run", "--resume"]).expect(3).says("p1: escalated");
 }
 
-/// Starts a run, and waits until its second phase works.
-fn begun(env: &Env, args: &[&str]) -> std::process::Child {
-    let run = env.spawn(args);
-    env.wait_for("the second phase", || env.exists("second"));
-    run
-}
-
-const SLOW: &[&str] = &[
-    "echo 0 >> ran",
-    "echo 1 >> ran; touch second; while ! test -e go; do sleep 0.1; done",
-    "echo 2 >> ran",
-];
-
 #[test]
 fn a_run_is_cancelled_by_a_signal_and_by_cancel() {
-    let Some(env) = project(&chain(SLOW), &[]) else { return };
+    let Some(env) = project(&steps(), &[]) else { return };
     let run = begun(&env, &["run", "--headless"]);
     let pid = rustix::process::Pid::from_raw(run.id().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -70,7 +60,7 @@ fn a_run_is_cancelled_by_a_signal_and_by_cancel() {
 
 #[test]
 fn a_run_outlives_what_started_it_and_is_followed_again() {
-    let Some(env) = project(&chain(SLOW), &[]) else { return };
+    let Some(env) = project(&steps(), &[]) else { return };
     let mut run = begun(&env, &["run", "--headless"]);
     run.kill().unwrap();
     run.wait().unwrap();
@@ -90,7 +80,7 @@ fn a_run_outlives_what_started_it_and_is_followed_again() {
 
 #[test]
 fn what_a_killed_follower_left_is_removed_by_the_next() {
-    let Some(env) = project(&chain(SLOW), &[]) else { return };
+    let Some(env) = project(&steps(), &[]) else { return };
     let mut run = begun(&env, &["run", "--headless"]);
     run.kill().unwrap();
     run.wait().unwrap();
@@ -177,7 +167,7 @@ fn containers_are_bounded_and_who_comes_first_begins_first() {
 
 #[test]
 fn a_run_that_waits_for_its_place_is_cancelled() {
-    let Some(env) = project(&chain(SLOW), &[("max_containers", "1")]) else { return };
+    let Some(env) = project(&steps(), &[("max_containers", "1")]) else { return };
     let first = begun(&env, &["run", "--headless"]);
     let dir = env.path("other");
     std::fs::create_dir_all(&dir).unwrap();

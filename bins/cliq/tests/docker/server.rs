@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::agent::Caller;
 use crate::engine::{containers, image, said};
 use crate::machine::{Machine, wait_for};
+use crate::steps::outlives_servers_and_followers;
 
 fn machine() -> Option<Machine> {
     let image = image()?;
@@ -16,44 +17,8 @@ fn machine() -> Option<Machine> {
 #[test]
 fn runs_of_a_server_outlive_it_and_their_followers() {
     let Some(machine) = machine() else { return };
-    machine.chain(
-        "steps",
-        &[
-            "hostname > where; echo 0 >> ran",
-            "echo 1 >> ran; while ! test -e go; do sleep 0.1; done",
-            "echo 2 >> ran",
-        ],
-    );
-    // The server dies; and with it the process that follows the container; and that alone.
-    for (server_dies, follower_dies) in [(true, false), (true, true), (false, true)] {
-        let server = machine.serve();
-        let id = server.start_run(&json!({"team": "@local/steps"}));
-        let workspace = machine.home.join("workspaces").join(&id);
-        let ran = || fs::read_to_string(workspace.join("ran")).unwrap_or_default();
-        wait_for("the second phase works", || ran().contains('1').then_some(()));
-        assert_eq!(containers(&machine.home).len(), 1);
-        let mut server = Some(server);
-        if server_dies {
-            server.take().unwrap().kill();
-        }
-        if follower_dies {
-            let name = format!("cliq -C {} run", workspace.display());
-            let killed = std::process::Command::new("pkill").args(["-KILL", "-f", &name]).status().unwrap();
-            assert!(killed.success(), "{name}");
-        }
-        let server = server.unwrap_or_else(|| machine.serve());
-        fs::write(workspace.join("go"), "").unwrap();
-        let run = server.ended(&id);
-        assert_eq!(run["state"], "completed", "{run}");
-        let ran: Vec<String> = server
-            .events(&id)
-            .iter()
-            .filter(|(_, event)| event["event"] == "phase_completed")
-            .map(|(_, event)| event["phase"].as_str().unwrap().to_owned())
-            .collect();
-        assert_eq!(ran, ["p0", "p1", "p2"], "each once");
-        server.kill();
-    }
+    let workspaces = machine.home.join("workspaces");
+    outlives_servers_and_followers(&machine, &workspaces, |_| containers(&machine.home).len());
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(crate) fn project(workflow: &str, more: &[(&str, &str)]) -> Env {
         set(&format!("kubernetes.{key}"), &value);
     }
     more.iter().for_each(|(key, value)| set(&format!("kubernetes.{key}"), value));
-    set("database.url", "postgresql://nobody@127.0.0.1:1/none");
+    set("database.url", "postgresql://cliq@127.0.0.1:1/none");
     env
 }
 
@@ -59,23 +59,4 @@ pub(crate) fn said(arguments: &[&str]) -> String {
 pub(crate) fn of_run(kind: &str, run: &str) -> Vec<Value> {
     let list = said(&["get", kind, "-l", &format!("cliq.dev/run={run}"), "-o", "json"]);
     serde_json::from_str::<Value>(&list).unwrap()["items"].as_array().unwrap().clone()
-}
-
-/// The id of the run that a project has begun.
-pub(crate) fn run_id(env: &Env) -> String {
-    let journal = env.read(".cliq/journal.jsonl");
-    let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
-    first["run_id"].as_str().unwrap().to_owned()
-}
-
-/// A team of exec phases that follow each other.
-pub(crate) fn chain(commands: &[&str]) -> String {
-    let mut text = "workflow:\n  phases:\n".to_owned();
-    for (n, command) in commands.iter().enumerate() {
-        let after = if n == 0 { String::new() } else { format!("\n      depends_on: [p{}]", n - 1) };
-        let command = serde_json::to_string(command).unwrap();
-        let phase = format!("    - name: p{n}\n      type: exec{after}\n");
-        text.extend([phase.as_str(), "      commands: [{name: c, run: ", &command, "}]\n"]);
-    }
-    text
 }

@@ -1,6 +1,8 @@
 //! What a person reads where a run in a cluster fails: what happened, and what to do.
 
-use crate::cluster::{chain, kubectl, of_run, project, run_id, said};
+use cliq_testkit::chain;
+
+use crate::cluster::{kubectl, of_run, project, said};
 use crate::env::Env;
 
 fn begins() -> String {
@@ -61,7 +63,7 @@ fn an_image_without_cliq() {
 #[ignore = "needs a cluster: scripts/kubernetes"]
 fn rights_that_are_missing_are_named() {
     let env = project(&begins(), &[]);
-    let name = format!("nobody-{}", std::process::id());
+    let name = format!("without-rights-{}", std::process::id());
     said(&["create", "serviceaccount", &name]);
     let token = said(&["create", "token", &name]);
     let config = said(&["config", "view", "--raw", "--minify", "--flatten"]);
@@ -144,7 +146,7 @@ fn a_run_whose_job_or_pod_is_deleted_goes_on_by_resume() {
         let arguments: Vec<&str> = first.split(' ').chain(["--headless"]).collect();
         let run = env.spawn(&arguments);
         env.wait_for("the phase", || env.exists("begun"));
-        let id = run_id(&env);
+        let id = env.run_id();
         assert_eq!(of_run(kind, &id).len(), 1);
         let gone = kubectl(&["delete", kind, "-l", &format!("cliq.dev/run={id}"), "--grace-period=1"]);
         assert!(gone.status.success());

@@ -16,5 +16,7 @@ mod machine;
 mod mock;
 mod runs;
 mod server;
+#[path = "../docker/steps.rs"]
+mod steps;
 #[path = "../server/wire.rs"]
 mod wire;

@@ -16,7 +16,6 @@ import uuid
 
 import aiohttp.web
 import kmock
-from kmock._internal import k8s
 
 scenario = json.loads(sys.argv[1])
 asked = []
@@ -35,10 +34,10 @@ class Server(kmock.KubernetesEmulator):
             if "kmock" not in request.headers.get("User-Agent", "") and "aiohttp" not in request.headers.get("User-Agent", ""):
                 asked.append(what)
             if what in scenario.get("forbid", []):
-                raise k8s.KubernetesError(status=403, reason="Forbidden", message=f'{request.resource.plural} is forbidden: User "x" cannot {what}')
+                raise kmock.KubernetesError(status=403, reason="Forbidden", message=f'{request.resource.plural} is forbidden: User "x" cannot {what}')
             if scenario.get("expire") and verb == "watch" and request.resource.plural not in expired:
                 expired.add(request.resource.plural)
-                raise k8s.KubernetesError(status=410, reason="Expired", message="too old resource version: 1 (2)")
+                raise kmock.KubernetesError(status=410, reason="Expired", message="too old resource version: 1 (2)")
             if verb in ("create", "patch"):
                 Server.version += 1
                 metadata = request.data.setdefault("metadata", {})

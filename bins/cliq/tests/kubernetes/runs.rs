@@ -2,24 +2,13 @@
 
 use std::time::Duration;
 
+use cliq_testkit::chain;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cluster::{chain, kubectl, mount, of_run, project, run_id, said};
+use crate::cluster::{kubectl, mount, of_run, project, said};
 use crate::env::{Env, done};
+use crate::steps::{begun, steps};
 use crate::wire::Wire;
-
-/// Starts a run, and waits until its second phase works.
-fn begun(env: &Env, args: &[&str]) -> std::process::Child {
-    let run = env.spawn(args);
-    env.wait_for("the second phase", || env.exists("second"));
-    run
-}
-
-const SLOW: &[&str] = &[
-    "echo 0 >> ran",
-    "echo 1 >> ran; touch second; while ! test -e go; do sleep 0.1; done",
-    "echo 2 >> ran",
-];
 
 #[test]
 #[ignore = "needs a cluster: scripts/kubernetes"]
@@ -30,7 +19,7 @@ fn a_run_works_in_a_pod_with_limits() {
     let env = project(&team, &[("env.PASSPHRASE", "hush-hush")]);
     let run = env.cliq(["run"]).expect(0).says("p0: completed").says("COMPLETED");
     assert!(!run.stdout.contains('\u{1b}'), "no colour in a pipe");
-    let id = run_id(&env);
+    let id = env.run_id();
     let place = env.read("where");
     assert!(place.starts_with(&format!("cliq-{id}")) && place.ends_with("\nsecond\n"), "{place}");
     assert_eq!(env.read("user").trim(), rustix::process::getuid().as_raw().to_string());
@@ -64,18 +53,18 @@ fn variables_come_along_and_events_are_those_of_the_run() {
     let kinds: Vec<String> =
         run.events().iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect();
     assert_eq!((kinds[0].as_str(), kinds[kinds.len() - 1].as_str()), ("run_started", "run_finished"));
-    let first = run_id(&env);
+    let first = env.run_id();
     // The same run goes on, in a Job of the same name.
     let again = env.cliq(["run", "--resume"]).expect(3).says("p1: escalated");
     assert!(!again.stdout.contains("p0: started"), "{}", again.stdout);
-    assert_eq!(run_id(&env), first);
+    assert_eq!(env.run_id(), first);
     assert_eq!(of_run("jobs", &first).len(), 1);
 }
 
 #[test]
 #[ignore = "needs a cluster: scripts/kubernetes"]
 fn a_run_is_cancelled_by_a_signal_and_by_cancel() {
-    let env = project(&chain(SLOW), &[]);
+    let env = project(&steps(), &[]);
     let run = begun(&env, &["run", "--headless"]);
     kill_process(Pid::from_raw(run.id().cast_signed()).unwrap(), Signal::INT).unwrap();
     done(&run.wait_with_output().unwrap()).expect(130).says("CANCELLED");
@@ -93,7 +82,7 @@ fn a_run_is_cancelled_by_a_signal_and_by_cancel() {
 #[test]
 #[ignore = "needs a cluster: scripts/kubernetes"]
 fn a_run_that_waits_for_a_node_is_cancelled() {
-    let env = project(&chain(SLOW), &[("cpu_request", "900"), ("cpus", "900")]);
+    let env = project(&steps(), &[("cpu_request", "900"), ("cpus", "900")]);
     for how in ["signal", "cancel"] {
         let mut run = env.spawn(["run", "--headless", "-f"]);
         let waits = || String::from_utf8(kubectl(&["get", "pods", "-o", "json"]).stdout).unwrap();
@@ -115,7 +104,7 @@ fn a_run_that_waits_for_a_node_is_cancelled() {
 #[test]
 #[ignore = "needs a cluster: scripts/kubernetes"]
 fn a_run_outlives_what_started_it_and_is_followed_again() {
-    let env = project(&chain(SLOW), &[]);
+    let env = project(&steps(), &[]);
     let mut run = begun(&env, &["run", "--headless"]);
     run.kill().unwrap();
     run.wait().unwrap();
@@ -134,13 +123,13 @@ fn a_run_outlives_what_started_it_and_is_followed_again() {
         assert_eq!(ended.stdout.matches("p2: started").count(), 1, "{}", ended.stdout);
     }
     assert_eq!(env.read("ran"), "0\n1\n2\n", "nothing ran twice");
-    assert!(of_run("secrets", &run_id(&env)).is_empty());
+    assert!(of_run("secrets", &env.run_id()).is_empty());
 }
 
 #[test]
 #[ignore = "needs a cluster: scripts/kubernetes"]
 fn the_api_server_goes_away_and_comes_back() {
-    let env = project(&chain(SLOW), &[]);
+    let env = project(&steps(), &[]);
     let config = said(&["config", "view", "--raw", "--minify", "--flatten"]);
     let port = config.lines().find_map(|line| line.trim().strip_prefix("server: https://127.0.0.1:"));
     let Some(port) = port.and_then(|port| port.parse::<u16>().ok()) else {
@@ -181,7 +170,7 @@ fn teams_within() {
     for (key, value) in crate::cluster::settings() {
         env.cliq(["settings", "set", "-g", &format!("kubernetes.{key}"), &value]).expect(0);
     }
-    env.cliq(["settings", "set", "-g", "database.url", "postgresql://nobody@127.0.0.1:1/none"]).expect(0);
+    env.cliq(["settings", "set", "-g", "database.url", "postgresql://cliq@127.0.0.1:1/none"]).expect(0);
     env.cliq(["run", "--kubernetes", "--headless"]).expect(0);
     assert_eq!(env.read("ran"), "inner\nlast\n");
     assert!(env.work().starts_with(mount()));

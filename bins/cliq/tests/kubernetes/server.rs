@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::agent::Caller;
 use crate::cluster::{of_run, settings};
 use crate::machine::{Machine, wait_for};
+use crate::steps::outlives_servers_and_followers;
 
 fn machine(database: &PostgresServer) -> Machine {
     let machine = Machine::new();
@@ -30,45 +31,8 @@ fn machine(database: &PostgresServer) -> Machine {
 fn runs_of_a_server_outlive_it_and_their_followers() {
     let Some(database) = PostgresServer::start() else { return };
     let machine = machine(&database);
-    machine.chain(
-        "steps",
-        &[
-            "hostname > where; echo 0 >> ran",
-            "echo 1 >> ran; while ! test -e go; do sleep 0.1; done",
-            "echo 2 >> ran",
-        ],
-    );
-    // The server dies; and with it the process that follows the Job; and that alone.
-    for (server_dies, follower_dies) in [(true, false), (true, true), (false, true)] {
-        let server = machine.serve();
-        let id = server.start_run(&json!({"team": "@local/steps"}));
-        let workspace = machine.path("workspaces").join(&id);
-        let ran = || fs::read_to_string(workspace.join("ran")).unwrap_or_default();
-        wait_for("the second phase works", || ran().contains('1').then_some(()));
-        assert_eq!(of_run("jobs", &id).len(), 1);
-        let mut server = Some(server);
-        if server_dies {
-            server.take().unwrap().kill();
-        }
-        if follower_dies {
-            let name = format!("cliq -C {} run", workspace.display());
-            let killed = std::process::Command::new("pkill").args(["-KILL", "-f", &name]).status().unwrap();
-            assert!(killed.success(), "{name}");
-        }
-        let server = server.unwrap_or_else(|| machine.serve());
-        fs::write(workspace.join("go"), "").unwrap();
-        let run = server.ended(&id);
-        assert_eq!(run["state"], "completed", "{run}");
-        let ran: Vec<String> = server
-            .events(&id)
-            .iter()
-            .filter(|(_, event)| event["event"] == "phase_completed")
-            .map(|(_, event)| event["phase"].as_str().unwrap().to_owned())
-            .collect();
-        assert_eq!(ran, ["p0", "p1", "p2"], "each once");
-        assert!(fs::read_to_string(workspace.join("where")).unwrap().starts_with(&format!("cliq-{id}")));
-        server.kill();
-    }
+    let workspaces = machine.path("workspaces");
+    outlives_servers_and_followers(&machine, &workspaces, |id| of_run("jobs", id).len());
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! A home of its own with a server, for each test.
 
 use std::cell::Cell;
-use std::fmt::Write;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// How long anything may take before a test gives up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -102,16 +101,7 @@ impl Machine {
 
     /// Installs a team of exec phases that follow each other, each with one command.
     pub(crate) fn chain(&self, name: &str, commands: &[&str]) {
-        let mut workflow = "workflow:\n  phases:\n".to_owned();
-        for (n, command) in commands.iter().enumerate() {
-            let after = if n == 0 { String::new() } else { format!("      depends_on: [p{}]\n", n - 1) };
-            let _ = write!(
-                workflow,
-                "    - name: p{n}\n      type: exec\n{after}      commands: [{{name: c, run: {}}}]\n",
-                json!(command)
-            );
-        }
-        self.team(name, &workflow);
+        self.team(name, &cliq_testkit::chain(commands));
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

@@ -337,11 +337,11 @@ mod tests {
             assert!(reviews.get(&id).await.expect("asked").is_none());
             let other = ReviewFilter { project: Some("/other".to_owned()), ..ReviewFilter::default() };
             let listed = reviews.list(&other).await.expect_err("told").to_string();
-            assert!(listed.contains("/work/mine"), "{listed}");
+            assert!(listed.contains("/home/ada/shop"), "{listed}");
         };
         tokio::select! {
             () = asked => {}
-            () = socket.serve(Utf8Path::new("/work/mine"), Arc::new(Machine)) => panic!("it ended"),
+            () = socket.serve(Utf8Path::new("/home/ada/shop"), Arc::new(Machine)) => panic!("it ended"),
         }
         drop(socket);
         assert!(!path.exists());

@@ -206,11 +206,11 @@ impl Follower<'_> {
         }
     }
 
-    /// Of a run that works in a cluster, somebody looks after the Job, where the one who did so died with its server.
+    /// Starts a process that follows the run's Job in the cluster, where the one that did died with its server.
     fn follow_elsewhere(&mut self) {
         let is_known = self.run.origin.is_ours() && self.run.life.began;
         let is_followed = orchestrator::is_alive(&self.log) || orchestrator::is_waiting(&self.run.workspace);
-        if !self.shared.options.in_cluster || !is_known || is_followed {
+        if !self.shared.options.runs_in_cluster || !is_known || is_followed {
             return;
         }
         match orchestrator::follow(&self.shared.options.host, &self.run, &self.log) {
@@ -439,7 +439,9 @@ impl Follower<'_> {
                 "the server that had it is gone, and its workspace is not here".to_owned()
             }
             // It followed a run elsewhere, and says what became of that.
-            Death::Died if code.is_some_and(|code| code != 0) => orchestrator::last_words(&self.log),
+            Death::Died if code.is_some_and(|code| code != 0 && !refused) => {
+                orchestrator::last_words(&self.log)
+            }
             Death::Died => "its orchestrator died: it was killed, or the machine went down".to_owned(),
             Death::NeverBegan | Death::ProjectBusy => orchestrator::last_words(&self.log),
         };

@@ -58,19 +58,11 @@ pub(super) fn start(
     spawn(command, file)
 }
 
-/// Starts who follows the Job of a run that works in a cluster: it starts nothing else.
+/// Starts a process that follows the Job of a run in a cluster. It starts nothing else: `cliq run` refuses an id that has begun and has no Job.
 pub(super) fn follow(host: &Host, run: &Run, log: &Utf8Path) -> std::io::Result<Child> {
     let file = open_log(log)?;
     let mut command = Command::new(&host.program);
-    command.args([
-        "-C",
-        run.workspace.as_str(),
-        "run",
-        "--headless",
-        "--run-id",
-        run.id.as_str(),
-        "--follow",
-    ]);
+    command.args(["-C", run.workspace.as_str(), "run", "--headless", "--force", "--run-id", run.id.as_str()]);
     spawn(command, file)
 }
 
