@@ -148,6 +148,16 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Work as an agent of a plan in a container or a cluster: for the daemon.
+    #[cfg(any(feature = "docker", feature = "kubernetes"))]
+    #[command(hide = true)]
+    PlanAgent {
+        /// The directory with the assignment.
+        dir: Utf8PathBuf,
+        /// Work here, in a run with this id, and not where the settings say.
+        #[arg(long, value_name = "RUN")]
+        here: Option<String>,
+    },
     /// Write man pages, one for each command, into a directory.
     Man {
         /// The directory, such as /usr/local/share/man/man1. It is created where it is missing.

@@ -31,6 +31,8 @@ mod markers;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod plan;
+#[cfg(any(feature = "docker", feature = "kubernetes"))]
+mod plan_agent;
 mod req;
 mod review;
 mod run;
@@ -107,6 +109,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Mcp => mcp::run(),
         #[cfg(any(feature = "docker", feature = "kubernetes"))]
         Command::Contained { handover, arguments } => contained::run(handover.as_deref(), &arguments),
+        #[cfg(any(feature = "docker", feature = "kubernetes"))]
+        Command::PlanAgent { dir, here } => plan_agent::run(&dir, here.as_deref()),
         Command::Markers(args) => markers::run(&args),
         Command::Man { dir } => man::run(&dir),
         Command::Completions { shell } => {

@@ -35,8 +35,16 @@ pub(crate) fn location() -> Result<Location, Failure> {
     Location::choose(url, &home).map_err(|error| Failure::usage(error.to_string()))
 }
 
+/// The variable that is set where the database cannot be reached, because the agent of a plan works in a container or a cluster: signals go as files
+/// into the inbox of the plan's project, which the daemon reads.
+pub(crate) const SIGNAL_FILES: &str = "CLIQ_SIGNAL_FILES";
+
 /// The database of signals, plans and runs.
 pub(crate) async fn open() -> Result<Arc<SqlStore>, Failure> {
+    if sends_files() {
+        return Err(Failure::failed("signals and plans cannot be read in a container")
+            .hint("`cliq signal emit` works: the daemon takes what is emitted from the project's inbox"));
+    }
     Ok(Arc::new(SqlStore::open(&location()?).await?))
 }
 
@@ -51,4 +59,9 @@ pub(crate) fn project_name(asked: Option<&str>) -> Result<String, Failure> {
         }),
         None => Ok(project::open()?.dir().workspace().to_string()),
     }
+}
+
+/// Whether signals go as files ([`SIGNAL_FILES`]).
+pub(crate) fn sends_files() -> bool {
+    std::env::var_os(SIGNAL_FILES).is_some_and(|value| !value.is_empty())
 }

@@ -12,6 +12,7 @@ mod atomic;
 mod channel;
 mod clock;
 mod error;
+mod last_words;
 mod layout;
 mod lock;
 mod markdown;
@@ -29,6 +30,7 @@ pub use channel::{
 };
 pub use clock::{now, now_millis};
 pub use error::{FsError, IoContext};
+pub use last_words::last_words;
 pub use layout::CliqDir;
 pub use lock::{FollowerLock, LockError, ProjectLock};
 pub use markdown::render_handoff;

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::error::{At, GatewayError};
 use crate::sentinel;
-use crate::signal::MAX_PAYLOAD;
+use crate::signal::{MAX_PAYLOAD, NewSignal};
 use crate::store::Store;
 
 /// A directory that signal files come into.
@@ -49,6 +49,12 @@ impl Inbox {
         Self { root }
     }
 
+    /// The inbox of a workspace.
+    #[must_use]
+    pub fn of(workspace: &Utf8Path) -> Self {
+        Self::new(workspace.join(cliq_fs::CliqDir::NAME).join("signals/inbox"))
+    }
+
     /// Its directory.
     #[must_use]
     pub fn root(&self) -> &Utf8Path {
@@ -80,6 +86,14 @@ impl Inbox {
             fs::rename(&staged, self.root.join(name))
         };
         write().inspect_err(|_| drop(fs::remove_file(&staged))).at("write", &staged)
+    }
+
+    /// Puts a signal into the inbox, under a name that no other file has.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn send(&self, signal: &NewSignal) -> Result<(), GatewayError> {
+        self.put(&sentinel::name(signal), &signal.payload_text())
     }
 
     /// After a crash: what was being processed is put back, to be read again. Where a newer file of the same name has come

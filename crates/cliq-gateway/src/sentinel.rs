@@ -14,6 +14,14 @@ const PREFIXES: [(&str, SignalType); 7] = [
     ("elaborator-finished-", SignalType::ElaboratorFinished),
 ];
 
+/// What the name of a signal of any type begins with: `signal-TYPE-ID-PLAN`, where nobody else uses the ID, which has no `-`.
+const ANY: &str = "signal-";
+
+/// A name for the file of a signal, unlike any other.
+pub(crate) fn name(signal: &NewSignal) -> String {
+    format!("{ANY}{}-{}-{}", signal.kind(), uuid::Uuid::now_v7().simple(), signal.plan())
+}
+
 /// Reads a file's name and contents as a signal.
 ///
 /// # Errors
@@ -36,13 +44,18 @@ pub(crate) fn read(name: &str, contents: &str) -> Result<NewSignal, Refused> {
         let payload = numbered(contents, &[("wave_number", wave)]);
         return NewSignal::new(SignalType::ImplementWave, plan(rest)?, &payload);
     }
+    if let Some(rest) = name.strip_prefix(ANY)
+        && let [kind, _, plan] = rest.splitn(3, '-').collect::<Vec<_>>()[..]
+    {
+        return NewSignal::parse(kind, plan, contents);
+    }
     for (prefix, kind) in PREFIXES {
         if let Some(rest) = name.strip_prefix(prefix) {
             return NewSignal::new(kind, plan(rest)?, contents);
         }
     }
     Err(refused(format!(
-        "{name:?} is no name of a signal file. They are: planner-finished-PLAN, implement-finished-PLAN, review-approved-PLAN, review-changes-PLAN, verify-approved-PLAN, verify-failed-PLAN, elaborator-finished-PLAN, implement-wave-N-PLAN, implement-task-finished-wN-tN-PLAN"
+        "{name:?} is no name of a signal file. They are: planner-finished-PLAN, implement-finished-PLAN, review-approved-PLAN, review-changes-PLAN, verify-approved-PLAN, verify-failed-PLAN, elaborator-finished-PLAN, implement-wave-N-PLAN, implement-task-finished-wN-tN-PLAN, signal-TYPE-ID-PLAN"
     )))
 }
 
@@ -82,6 +95,7 @@ mod tests {
                 "implement_task_finished p {\"task_number\":3,\"wave_number\":2,\"x\":1}",
             ),
             ("implement-finished-wave-1", "", "implement_finished wave-1 "),
+            ("signal-verify_failed-7-my-plan", "no", "verify_failed my-plan {\"body\":\"no\"}"),
         ] {
             assert_eq!(summary(name, contents).as_deref(), Ok(expected), "{name}");
         }
@@ -95,9 +109,14 @@ mod tests {
             "implement-task-finished-w1-p",
             "implement-task-finished-w1-t0-p",
             "cancel-p",
+            "signal-",
+            "signal-verify_failed-p",
+            "signal-cancelled-7-p",
         ] {
             assert!(summary(name, "").is_err(), "{name:?}");
         }
+        let signal = NewSignal::parse("planner_draft_finished", "my-plan", "{\"planner_id\":2}").unwrap();
+        assert_eq!(read(&name(&signal), &signal.payload_text()), Ok(signal));
         assert!(summary("elaborator-finished-p", "text").is_err(), "it takes no payload");
     }
 }

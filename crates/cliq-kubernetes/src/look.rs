@@ -90,9 +90,9 @@ pub fn look(job: Option<&Job>, pods: &[Pod], warnings: &[String]) -> Look {
     let of_pod = newest.map(|pod| look_at_pod(pod, warnings));
     let Some(job) = job else {
         return match of_pod {
-            // The pod of a Job that was deleted ends a moment later.
-            Some(Look::Working) => Look::Working,
-            _ => Look::Ended(JobEnd::Removed),
+            None | Some(Look::Ended(_)) => Look::Ended(JobEnd::Removed),
+            // The pod of a Job that was deleted ends a moment later; what its node says of it may be older than that.
+            Some(other) => other,
         };
     };
     let of_job = end_of_job(job);
@@ -357,6 +357,8 @@ mod tests {
         assert_eq!(look(Some(&ending), &terminated, &[]), Look::Ended(JobEnd::DeadlineExceeded));
         assert_eq!(look(None, &[], &[]), Look::Ended(JobEnd::Removed));
         assert_eq!(look(None, &[pod(json!({"phase": "Running"}))], &[]), Look::Working);
+        let starting = look(None, &[pod(json!({"phase": "Pending"}))], &[]);
+        assert!(matches!(starting, Look::Waiting(_)), "its container may work already: {starting:?}");
         assert_eq!(look(None, &terminated, &[]), Look::Ended(JobEnd::Removed));
         let lost = job(json!({"status": {"conditions": [
             {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"},

@@ -3,6 +3,7 @@
 //! It remembers nothing that matters. Which agents are to run is in the plans, which signals are to be processed in the
 //! queue; so it can be killed at any moment, and the next one goes on.
 
+mod elsewhere;
 mod jobs;
 mod projects;
 mod reaper;
@@ -13,12 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::SignalWatch;
+use cliq_fs::{CliqDir, SignalWatch};
 use cliq_gateway::GatewayError;
 use cliq_orchestrator::RunPlan;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use crate::layout::assignment_file;
 use crate::model::Config;
 use crate::role::Role;
 use crate::service::Plans;
@@ -43,7 +46,7 @@ pub trait PlanAgents: Send + Sync {
     ///
     /// # Errors
     /// Why it cannot be run, for people.
-    fn run_plan(&self, assignment: &Assignment) -> Result<RunPlan, String>;
+    fn prepare(&self, assignment: &Assignment) -> Result<AgentRun, String>;
 
     /// Projects whose inboxes are read although no plan or signal of theirs is stored.
     fn projects(&self) -> Vec<Utf8PathBuf> {
@@ -54,8 +57,18 @@ pub trait PlanAgents: Send + Sync {
     fn has_env(&self, name: &str) -> bool;
 }
 
+/// How an agent of a plan is run.
+#[non_exhaustive]
+pub enum AgentRun {
+    /// By the daemon itself.
+    Here(Box<RunPlan>),
+    /// In a container or a cluster (SPEC section 19): by this command, which ends when the run has ended, cancels the run where the status file in the
+    /// job's directory asks for that, and leaves the run alone where its own standard input ends.
+    Elsewhere(Box<std::process::Command>),
+}
+
 /// The assignment of an agent of a plan: its role, its directory, its environment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Assignment {
     /// The project.
@@ -70,6 +83,34 @@ pub struct Assignment {
     pub workspace: Utf8PathBuf,
     /// Variables that the agent finds in its environment.
     pub env: std::collections::BTreeMap<String, String>,
+}
+
+/// The most bytes of a stored assignment.
+const ASSIGNMENT_LIMIT: u64 = 1 << 20;
+
+impl Assignment {
+    /// Reads the assignment that the daemon left in a job's directory for the process that runs the agent elsewhere.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read; why.
+    pub fn read(job_dir: &Utf8Path) -> Result<Self, String> {
+        let path = assignment_file(job_dir);
+        let bytes = cliq_fs::read_limited(&path, ASSIGNMENT_LIMIT).map_err(|error| error.to_string())?;
+        serde_json::from_slice(&bytes).map_err(|error| format!("{path}: {error}"))
+    }
+
+    /// Whether the agent came to its end, of which the journal in its directory tells. Then it is not run again.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let dir = CliqDir::at(&self.dir, &self.workspace);
+        dir.is_ok_and(|dir| jobs::finished(&dir, self.role.as_str()).is_some())
+    }
+
+    /// Leaves it in the job's directory.
+    fn write(&self) -> Result<(), String> {
+        let bytes = serde_json::to_vec(self).map_err(|error| error.to_string())?;
+        cliq_fs::write_atomic(&assignment_file(&self.dir), &bytes).map_err(|error| error.to_string())
+    }
 }
 
 /// Something that the daemon did.
@@ -185,7 +226,7 @@ impl Daemon {
         }
         self.watch(watch);
         for project in projects {
-            self.recover(Utf8Path::new(&project));
+            self.recover(Utf8Path::new(&project)).await?;
         }
         let mut reaper = Reaper::default();
         while !stop.is_cancelled() {

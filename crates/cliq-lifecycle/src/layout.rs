@@ -17,6 +17,11 @@ pub fn job_dir(project: &Utf8Path, plan: &str, job: u64) -> Utf8PathBuf {
     plan_dir(project, plan).join("jobs").join(job.to_string())
 }
 
+/// What the process knows that runs an agent of a plan elsewhere, in a container or a cluster. It is there where the agent works so.
+pub(crate) fn assignment_file(job_dir: &Utf8Path) -> Utf8PathBuf {
+    job_dir.join("assignment.json")
+}
+
 /// The most bytes of a plan's file.
 const PLAN_LIMIT: u64 = 64 << 20;
 

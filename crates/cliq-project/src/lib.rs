@@ -56,7 +56,7 @@ pub use launcher::LauncherKind;
 pub use new_team::is_empty_dir;
 pub use outside::{OutsideDirection, OutsideEntry};
 #[cfg(feature = "plans")]
-pub use plan_agents::{SettingsPlanAgents, plan_config};
+pub use plan_agents::{PlanAgent, SettingsPlanAgents, plan_config};
 #[cfg(feature = "plans")]
 pub use plan_commands::PlanCommandError;
 pub use project::Project;

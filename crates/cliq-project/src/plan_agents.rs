@@ -1,16 +1,19 @@
 //! The agents of plans: how they run in a project, by its settings.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, read_limited, write_atomic};
-use cliq_lifecycle::{Assignment, Config, PlanAgents, Role, Slots, TaskLoop};
+use cliq_lifecycle::{AgentRun, Assignment, Config, PlanAgents, Role, Slots, TaskLoop};
 use cliq_orchestrator::RunPlan;
 use cliq_settings::Settings;
+use cliq_workflow::{Agent, ValidatedWorkflow};
 use serde_json::json;
 
+use crate::agents::needs_default;
 use crate::launcher::LauncherKind;
-use crate::{Host, Project, ProjectError};
+use crate::{Host, Project, ProjectError, SharedPath};
 
 /// The most bytes of a role file.
 const ROLE_LIMIT: u64 = 16 << 20;
@@ -35,8 +38,15 @@ impl PlanAgents for SettingsPlanAgents {
         settings.map(|settings| plan_config(&settings)).map_err(|error| error.to_string())
     }
 
-    fn run_plan(&self, assignment: &Assignment) -> Result<RunPlan, String> {
-        run_plan(&self.host, assignment).map_err(|error| error.to_string())
+    fn prepare(&self, assignment: &Assignment) -> Result<AgentRun, String> {
+        let agent = PlanAgent::new(&self.host, assignment).map_err(|error| error.to_string())?;
+        if agent.settings.flag("kubernetes.enabled") || agent.settings.flag("docker.enabled") {
+            let mut command = Command::new(&self.host.program);
+            command.args(["plan-agent", assignment.dir.as_str()]).current_dir(&assignment.workspace);
+            return Ok(AgentRun::Elsewhere(Box::new(command)));
+        }
+        let plan = agent.run_plan().map_err(|error| error.to_string())?;
+        Ok(AgentRun::Here(Box::new(plan)))
     }
 
     fn projects(&self) -> Vec<Utf8PathBuf> {
@@ -71,48 +81,118 @@ pub fn plan_config(settings: &Settings) -> Config {
     }
 }
 
-fn run_plan(host: &Host, assignment: &Assignment) -> Result<RunPlan, ProjectError> {
-    let project = Project::open(&assignment.project, host.clone())?;
-    let settings = project.settings()?;
-    let job = project.with_dir(CliqDir::at(&assignment.dir, &assignment.workspace)?);
-    let dir = job.dir();
-    let role = assignment.role;
-    let phase = match settings.text(&format!("roles.{role}.command")) {
-        Some(command) => {
-            json!({"name": role.as_str(), "type": "exec", "commands": [{"name": "work", "run": command}]})
-        }
-        None => {
-            let text = role_file(&assignment.project, role, &settings)?;
-            write_atomic(&dir.roles().join(format!("{role}.md")), text.as_bytes())?;
-            let mut phase = json!({"name": role.as_str(), "type": "standard"});
-            if let Some(agent) = settings.text(&format!("roles.{role}.agent")) {
-                phase["agent"] = agent.into();
+/// The agent of a plan: a team of one phase, in a `.cliq` directory of its own.
+#[derive(Debug)]
+pub struct PlanAgent {
+    /// The project of the plan.
+    owner: Project,
+    project: Project,
+    settings: Settings,
+    workflow: ValidatedWorkflow,
+    /// The agents that the team of the plan's project declares. A role may be one of them (SPEC section 9: the team's agents come first).
+    declared: BTreeMap<String, Agent>,
+    env: BTreeMap<String, String>,
+    role: Role,
+}
+
+impl PlanAgent {
+    /// Makes the team of an assignment, in its directory.
+    ///
+    /// # Errors
+    /// The project, its settings, its team or the role's file cannot be read, or the directory not be written.
+    pub fn new(host: &Host, assignment: &Assignment) -> Result<Self, ProjectError> {
+        let owner = Project::open(&assignment.project, host.clone())?;
+        let settings = owner.settings()?;
+        let project = owner.with_dir(CliqDir::at(&assignment.dir, &assignment.workspace)?);
+        let (dir, role) = (project.dir(), assignment.role);
+        let phase = match settings.text(&format!("roles.{role}.command")) {
+            Some(command) => {
+                json!({"name": role.as_str(), "type": "exec", "commands": [{"name": "work", "run": command}]})
             }
-            phase
+            None => {
+                let text = role_file(&assignment.project, role, &settings)?;
+                write_atomic(&dir.roles().join(format!("{role}.md")), text.as_bytes())?;
+                let mut phase = json!({"name": role.as_str(), "type": "standard"});
+                if let Some(agent) = settings.text(&format!("roles.{role}.agent")) {
+                    phase["agent"] = agent.into();
+                }
+                phase
+            }
+        };
+        let is_agent = phase["type"] == "standard";
+        // JSON is a subset of YAML.
+        let team = json!({"name": format!("@cliq/{role}"), "phases": [phase]});
+        write_atomic(&dir.team_file(), team.to_string().as_bytes())?;
+        let declared = if is_agent && owner.has_team() { owner.workflow()?.agents } else { BTreeMap::new() };
+        let workflow = project.workflow_with(declared.keys().cloned())?;
+        let env = assignment.env.clone();
+        Ok(Self { owner, project, settings, workflow, declared, env, role })
+    }
+
+    /// The team, as a project that has the settings of the plan's project.
+    #[must_use]
+    pub fn project(&self) -> &Project {
+        &self.project
+    }
+
+    /// The settings of the plan's project.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The workflow of the team.
+    #[must_use]
+    pub fn workflow(&self) -> &ValidatedWorkflow {
+        &self.workflow
+    }
+
+    /// How the team runs on this host.
+    ///
+    /// # Errors
+    /// No agent is named for the role, and none is on this host; or it is to work in tmux, which is not there.
+    pub fn run_plan(self) -> Result<RunPlan, ProjectError> {
+        let job = &self.project;
+        let mut plan = job.base_plan(self.workflow, &self.settings);
+        for (name, command) in self.owner.team_agents(&self.declared) {
+            plan.agents = std::mem::take(&mut plan.agents).with(name, command);
         }
-    };
-    // JSON is a subset of YAML.
-    let team = json!({"name": format!("@cliq/{role}"), "phases": [phase]});
-    write_atomic(&dir.team_file(), team.to_string().as_bytes())?;
-    // A role may be an agent that the project's team declares (SPEC section 9: the team's agents come first).
-    let phase = &team["phases"][0];
-    let is_agent = phase["type"] == "standard";
-    let declared = if is_agent && project.has_team() { project.workflow()?.agents } else { BTreeMap::new() };
-    let workflow = job.workflow_with(declared.keys().cloned())?;
-    let mut plan = job.base_plan(workflow, &settings);
-    for (name, command) in project.team_agents(&declared) {
-        plan.agents = std::mem::take(&mut plan.agents).with(name, command);
+        let needs_agent = needs_default(&plan.workflow);
+        if plan.default_agent.is_none() && needs_agent {
+            return Err(ProjectError::NoAgentForRole { role: self.role.to_string() });
+        }
+        plan.env = self.env;
+        plan.env.extend(program_variables(job.host()));
+        if self.settings.text("launcher").as_deref() == Some("tmux") {
+            LauncherKind::require_tmux()?;
+            plan.launcher = job.launcher(LauncherKind::Tmux, &self.settings);
+        }
+        Ok(plan)
     }
-    if plan.default_agent.is_none() && is_agent && phase["agent"].is_null() {
-        return Err(ProjectError::NoAgentForRole { role: role.to_string() });
+
+    /// As [`Project::variables_for_container`]: those of the agents that the team of the plan's project declares, too.
+    ///
+    /// # Errors
+    /// A team has errors.
+    pub fn variables_for_container(&self) -> Result<BTreeMap<String, String>, ProjectError> {
+        let mut variables = self.project.variables_for_container()?;
+        if self.owner.has_team() {
+            variables.extend(self.owner.variables_for_container()?);
+        }
+        Ok(variables)
     }
-    plan.env = assignment.env.clone();
-    plan.env.extend(program_variables(host));
-    if settings.text("launcher").as_deref() == Some("tmux") {
-        LauncherKind::require_tmux()?;
-        plan.launcher = job.launcher(LauncherKind::Tmux, &settings);
+
+    /// As [`Project::paths_for_container`]: the plan's project, too, whose inbox takes signals.
+    #[must_use]
+    pub fn paths_for_container(&self) -> Vec<SharedPath> {
+        let project = self.owner.dir().workspace();
+        let mut paths = self.project.paths_for_container(&self.settings);
+        if project != self.project.dir().workspace() {
+            paths.retain(|shared| !shared.path.starts_with(project));
+            paths.push(SharedPath { path: project.to_owned(), writable: true });
+        }
+        paths
     }
-    Ok(plan)
 }
 
 fn role_file(project: &Utf8Path, role: Role, settings: &Settings) -> Result<String, ProjectError> {

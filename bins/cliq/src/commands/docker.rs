@@ -71,13 +71,12 @@ pub(super) fn check(settings: &Settings) -> Option<Check> {
 
 /// Runs the team in a container, and shows what it does; or follows the container of a run that works already.
 pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
-    let (project, living) = (wanted.project, wanted.living);
+    let (project, run_id) = (wanted.project, wanted.run_id.as_str());
     let options = options(project, wanted.settings)?;
     let home = home()?;
     let places = home.join("containers");
-    let run_id = wanted.run_id()?;
-    let lock = take_project(project.dir(), living.is_some())?;
-    let mut shown = Shown::new(wanted, &run_id, living.is_some())?;
+    let lock = take_project(project.dir(), wanted.is_living)?;
+    let mut shown = Shown::new(wanted, wanted.is_living)?;
     let notice = |text: &str| ui::hint(text);
     let end = block_on(async {
         let address = engine_address(&options, &project.host().environment);
@@ -86,12 +85,12 @@ pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
         // Its name is the same for each follower of a run.
         let socket =
             home.join("reviews").join(format!("{}.sock", &run_id[run_id.len().saturating_sub(12)..]));
-        let place = Place::take(&places, &run_id, u64::try_from(micros).unwrap_or(u64::MAX))?;
-        if living.is_some() {
+        let place = Place::take(&places, run_id, u64::try_from(micros).unwrap_or(u64::MAX))?;
+        if wanted.is_living {
             notice("the run works in its container already: following it");
         } else {
-            let job = job(wanted, &run_id, engine.is_podman())?;
-            let mut env = project.variables_for_container()?;
+            let job = job(wanted, engine.is_podman())?;
+            let mut env = wanted.variables()?;
             env.extend(options.env.clone());
             env.insert(REVIEW_SOCKET.to_owned(), socket.to_string());
             let handover = Handover { env, settings: project.host().settings_for_container() }.encode();
@@ -103,15 +102,15 @@ pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
                 () = cancelled(project.dir()) => return Ok(None),
             }
             // One that ended, and whose follower was killed before it could remove it.
-            engine.remove(&run_id).await?;
+            engine.remove(run_id).await?;
             engine.start(&job, &options, &handover).await?;
         }
         let end = tokio::select! {
-            end = follow(&engine, &run_id, &mut shown, timing(wanted.settings).kill_grace) => end,
+            end = follow(&engine, run_id, &mut shown, timing(wanted.settings).kill_grace) => end,
             error = answer_about_reviews(&socket, project.dir().workspace()) => Err(error),
         };
         if end.is_ok() {
-            engine.remove(&run_id).await?;
+            engine.remove(run_id).await?;
         }
         drop(place);
         end.map(Some)
@@ -157,16 +156,16 @@ async fn follow(
     }
 }
 
-fn job(wanted: &Wanted<'_>, run_id: &str, keeps_user: bool) -> Result<Job, Failure> {
+fn job(wanted: &Wanted<'_>, keeps_user: bool) -> Result<Job, Failure> {
     let project = wanted.project;
     let contained = std::iter::once("contained".to_owned());
-    let mounts = project.review_links().into_iter().chain(project.paths_for_container(wanted.settings));
+    let mounts = project.review_links().into_iter().chain(wanted.paths());
     Ok(Job {
-        run_id: run_id.to_owned(),
+        run_id: wanted.run_id.clone(),
         workspace: project.dir().workspace().to_owned(),
         home: home()?,
         mounts: mounts.map(|shared| Mount { path: shared.path, writable: shared.writable }).collect(),
-        arguments: contained.chain(wanted.arguments(run_id)).collect(),
+        arguments: contained.chain(wanted.arguments.clone()).collect(),
         user: (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
         keeps_user,
     })

@@ -1,12 +1,13 @@
 //! Runs that work elsewhere, in a container or a cluster: where, with which arguments, and how they are shown here.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use cliq_fs::{CliqDir, FollowerLock, PipelineStatus, ProjectLock, clear_status, read_status};
 use cliq_orchestrator::{Journal, Record, RunView};
-use cliq_project::{Host, Project, RunStart, Settings};
+use cliq_project::{Host, PlanAgent, Project, RunStart, Settings, SharedPath};
 use cliq_protocol::Timestamp;
 use cliq_workflow::ValidatedWorkflow;
 
@@ -33,14 +34,24 @@ pub(super) enum Elsewhere {
 impl Elsewhere {
     /// Where a run is to work: what is asked for, else what the settings say, a cluster before a container. `None` is this machine.
     pub(super) fn of(args: &RunArgs, settings: &Settings) -> Result<Option<Self>, Failure> {
-        let place = match (args.kubernetes, args.docker, args.no_docker) {
-            (true, _, _) => Some(Self::Kubernetes),
-            (_, true, _) => Some(Self::Docker),
-            (_, _, true) => None,
-            _ if settings.flag("kubernetes.enabled") => Some(Self::Kubernetes),
-            _ if settings.flag("docker.enabled") => Some(Self::Docker),
-            _ => None,
-        };
+        match (args.kubernetes, args.docker, args.no_docker) {
+            (true, _, _) => Self::usable(Some(Self::Kubernetes)),
+            (_, true, _) => Self::usable(Some(Self::Docker)),
+            (_, _, true) => Ok(None),
+            _ => Self::of_settings(settings),
+        }
+    }
+
+    /// Where runs work by the settings.
+    pub(super) fn of_settings(settings: &Settings) -> Result<Option<Self>, Failure> {
+        Self::usable(if settings.flag("kubernetes.enabled") {
+            Some(Self::Kubernetes)
+        } else {
+            settings.flag("docker.enabled").then_some(Self::Docker)
+        })
+    }
+
+    fn usable(place: Option<Self>) -> Result<Option<Self>, Failure> {
         match place {
             Some(place @ Self::Docker) if !cfg!(feature = "docker") => Err(place.missing()),
             Some(place @ Self::Kubernetes) if !cfg!(feature = "kubernetes") => Err(place.missing()),
@@ -89,48 +100,126 @@ pub(super) struct Wanted<'a> {
     pub(super) project: &'a Project,
     pub(super) workflow: &'a ValidatedWorkflow,
     pub(super) settings: &'a Settings,
-    pub(super) args: &'a RunArgs,
-    pub(super) start: &'a RunStart,
-    /// The id of the run, where it works already and is only followed.
-    pub(super) living: Option<&'a str>,
+    /// The agent of a plan, where the run is its.
+    pub(super) plan_agent: Option<&'a PlanAgent>,
+    pub(super) run_id: String,
+    /// Whether it works already, and is only followed.
+    pub(super) is_living: bool,
+    /// The arguments of the cliq that works elsewhere, after those of `cliq contained`.
+    pub(super) arguments: Vec<String>,
+    pub(super) json: bool,
+    pub(super) headless: bool,
 }
 
-impl Wanted<'_> {
-    /// The id that the run has: that of the living one, the given one, the last one's where it goes on, else a new one.
-    pub(super) fn run_id(&self) -> Result<String, Failure> {
-        let new = || uuid::Uuid::now_v7().to_string();
-        Ok(match (self.living, &self.args.run_id) {
-            (Some(run_id), _) => run_id.to_owned(),
-            (None, Some(run_id)) => run_id.clone(),
-            (None, None) if matches!(self.start, RunStart::Resume { .. }) => {
-                last_run_id(self.project)?.unwrap_or_else(new)
-            }
-            (None, None) => new(),
-        })
-    }
-
-    /// The arguments of the cliq that works elsewhere, after those of `cliq contained`.
-    pub(super) fn arguments(&self, run_id: &str) -> Vec<String> {
+impl<'a> Wanted<'a> {
+    /// A run of `cliq run`. `living` is the id of one that works already.
+    pub(super) fn of_run(
+        project: &'a Project,
+        workflow: &'a ValidatedWorkflow,
+        settings: &'a Settings,
+        args: &RunArgs,
+        start: &RunStart,
+        living: Option<String>,
+    ) -> Result<Self, Failure> {
+        let is_living = living.is_some();
+        let run_id = match (living.or_else(|| args.run_id.clone()), start) {
+            (Some(id), _) => id,
+            (None, RunStart::Resume { .. }) => last_run_id(project)?.unwrap_or_else(new_run_id),
+            (None, RunStart::Fresh) => new_run_id(),
+        };
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let mut arguments = words(&["--", "run", "--headless", "--json", "--no-docker", "--yes"]);
-        match self.start {
-            RunStart::Fresh => arguments.extend(words(&["--force", "--run-id", run_id])),
+        match start {
+            RunStart::Fresh => arguments.extend(words(&["--force", "--run-id", &run_id])),
             RunStart::Resume { from: None } => arguments.push("--resume".to_owned()),
             RunStart::Resume { from: Some(from) } => arguments.extend(words(&["--from", from])),
         }
-        arguments.extend(self.args.choices());
-        if let Some(instance) = &self.args.a2a_events {
+        arguments.extend(args.choices());
+        if let Some(instance) = &args.a2a_events {
             arguments.extend(words(&["--a2a-events", instance]));
         }
-        arguments
+        let (json, headless, plan_agent) = (args.json, args.headless, None);
+        Ok(Self { project, workflow, settings, plan_agent, run_id, is_living, arguments, json, headless })
+    }
+
+    /// A run of `cliq plan-agent`. `living` is the id of one that works already.
+    pub(super) fn of_plan_agent(agent: &'a PlanAgent, living: Option<String>) -> Self {
+        let is_living = living.is_some();
+        let run_id = living.unwrap_or_else(new_run_id);
+        let dir = agent.project().dir().root().as_str();
+        Self {
+            project: agent.project(),
+            workflow: agent.workflow(),
+            settings: agent.settings(),
+            plan_agent: Some(agent),
+            is_living,
+            arguments: ["--", "plan-agent", dir, "--here", &run_id].map(str::to_owned).into(),
+            run_id,
+            json: false,
+            headless: true,
+        }
+    }
+
+    /// The variables of this host that it may need.
+    pub(super) fn variables(&self) -> Result<BTreeMap<String, String>, Failure> {
+        Ok(match self.plan_agent {
+            Some(agent) => agent.variables_for_container()?,
+            None => self.project.variables_for_container()?,
+        })
+    }
+
+    /// What it needs beside its workspace.
+    pub(super) fn paths(&self) -> Vec<SharedPath> {
+        match self.plan_agent {
+            Some(agent) => agent.paths_for_container(),
+            None => self.project.paths_for_container(self.settings),
+        }
     }
 
     /// What a person reads of a run whose process exited.
     pub(super) fn exited(&self, shown: &Shown, code: u8) -> Result<ExitCode, Failure> {
-        if !self.args.json && shown.end().is_some() {
+        if !self.json && shown.end().is_some() {
             summary::show(&shown.view, self.project)?;
         }
         Ok(ExitCode::from(code))
+    }
+}
+
+fn new_run_id() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
+/// Finds the run with this id, else the last run, where it works elsewhere already.
+#[cfg_attr(not(any(feature = "docker", feature = "kubernetes")), allow(unused_variables))]
+pub(super) fn find_living(
+    place: Elsewhere,
+    project: &Project,
+    settings: &Settings,
+    run_id: Option<&str>,
+) -> Result<Option<String>, Failure> {
+    Ok(match place {
+        // Containers are of this machine, and so are locks.
+        #[cfg(feature = "docker")]
+        Elsewhere::Docker if ProjectLock::holder(project.dir())?.is_some() => {
+            super::docker::find_living(project, settings)?
+        }
+        // Who asks may be on another node than the run, where its lock is not seen.
+        #[cfg(feature = "kubernetes")]
+        Elsewhere::Kubernetes => super::kubernetes::find_living(project, settings, run_id)?,
+        _ => None,
+    })
+}
+
+/// Runs it, and shows what it does; or follows what works already.
+#[cfg_attr(not(any(feature = "docker", feature = "kubernetes")), allow(unused_variables))]
+pub(super) fn run(place: Elsewhere, wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
+    match place {
+        #[cfg(feature = "docker")]
+        Elsewhere::Docker => super::docker::run(wanted),
+        #[cfg(feature = "kubernetes")]
+        Elsewhere::Kubernetes => super::kubernetes::run(wanted),
+        #[cfg(not(all(feature = "docker", feature = "kubernetes")))]
+        place => Err(place.missing()),
     }
 }
 
@@ -199,14 +288,14 @@ pub(super) struct Shown {
 
 impl Shown {
     /// `repeats` says that what was recorded of the run before comes again.
-    pub(super) fn new(wanted: &Wanted<'_>, run_id: &str, repeats: bool) -> Result<Self, Failure> {
-        let (workflow, args) = (wanted.workflow, wanted.args);
+    pub(super) fn new(wanted: &Wanted<'_>, repeats: bool) -> Result<Self, Failure> {
+        let (workflow, run_id) = (wanted.workflow, wanted.run_id.as_str());
         let last = wanted.project.last_run(workflow)?.filter(|(journal, _)| journal.run_id() == Some(run_id));
         let newest = last.as_ref().and_then(|(journal, _)| Some(journal.records.last()?.ts.clone()));
         Ok(Self {
-            has_begun: wanted.living.is_some() && last.is_some(),
+            has_begun: wanted.is_living && last.is_some(),
             view: last.map_or_else(|| RunView::new(workflow), |(_, view)| view),
-            progress: Progress::new(args.json, args.headless),
+            progress: Progress::new(wanted.json, wanted.headless),
             reader_is_gone: false,
             seen: newest.filter(|_| repeats),
         })

@@ -111,24 +111,23 @@ fn look(options: &KubernetesOptions) -> Result<(CheckStatus, String), Failure> {
 /// Runs the team as a Job, and shows what it does; or follows the Job of a run that works already.
 pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
     require_postgres()?;
-    let &Wanted { project, settings, living, .. } = wanted;
+    let &Wanted { project, settings, is_living, ref run_id, .. } = wanted;
     let options = options(project, settings)?;
-    if living.is_none() && settings.text("hug.server_url").is_none() && project.asks_people()? {
+    if !is_living && settings.text("hug.server_url").is_none() && project.asks_people()? {
         return Err(Failure::failed("the team asks people, and no server is named that keeps its reviews")
             .hint("`hug.server_url` and `hug.token` name one that pods can reach: docs/kubernetes.md"));
     }
-    let run_id = wanted.run_id()?;
-    let lock = take_project(project.dir(), living.is_some())?;
-    let mut shown = Shown::new(wanted, &run_id, true)?;
+    let lock = take_project(project.dir(), is_living)?;
+    let mut shown = Shown::new(wanted, true)?;
     let grace = timing(settings).kill_grace * 2 + GRACE;
     let end = block_on(async {
         let cluster = Cluster::connect(&options).await?;
         let mut asked_to_end = std::pin::pin!(interrupted());
-        if living.is_some() {
+        if is_living {
             ui::hint("the run works in the cluster already: following it");
         } else {
-            let work = work(wanted, &options, &run_id, grace)?;
-            let mut env = project.variables_for_container()?;
+            let work = work(wanted, &options, grace)?;
+            let mut env = wanted.variables()?;
             env.extend(options.env.clone());
             // A node that is drained ends its pods by signals: that cancels no run.
             env.insert(DIE_BY_SIGNALS.to_owned(), "1".to_owned());
@@ -136,16 +135,15 @@ pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
             tokio::select! {
                 started = begin(&cluster, &work, &options, handover) => started?,
                 () = &mut asked_to_end => {
-                    cluster.remove(&run_id).await?;
+                    cluster.remove(run_id).await?;
                     return Ok(None);
                 }
             }
             ui::hint(&format!("the Job cliq-{run_id} waits for a node of {}", cluster.address()));
         }
-        let followed =
-            Followed { cluster: &cluster, run_id: &run_id, options: &options, dir: project.dir(), grace };
+        let followed = Followed { cluster: &cluster, run_id, options: &options, dir: project.dir(), grace };
         let end = followed.to_its_end(&mut shown, asked_to_end).await?;
-        if let Err(error) = cluster.forget_secret(&run_id).await {
+        if let Err(error) = cluster.forget_secret(run_id).await {
             ui::warning(&error.to_string());
         }
         Ok(end)
@@ -155,17 +153,12 @@ pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
     finish(wanted, &options, &shown, &end)
 }
 
-fn work(
-    wanted: &Wanted<'_>,
-    options: &KubernetesOptions,
-    run_id: &str,
-    grace: Duration,
-) -> Result<Work, Failure> {
+fn work(wanted: &Wanted<'_>, options: &KubernetesOptions, grace: Duration) -> Result<Work, Failure> {
     let project = wanted.project;
     let workspace = project.dir().workspace();
     on_claim(workspace, &options.mount_path).map_err(KubernetesError::from)?;
     let mut mounts = Vec::new();
-    for shared in project.paths_for_container(wanted.settings) {
+    for shared in wanted.paths() {
         match on_claim(&shared.path, &options.mount_path) {
             Ok(_) => mounts.push(Mount { path: shared.path, writable: shared.writable }),
             Err(_) if is_empty(&shared.path) => {}
@@ -174,11 +167,11 @@ fn work(
     }
     let contained = ["contained", "--handover", HANDOVER_FILE].map(str::to_owned);
     Ok(Work {
-        run_id: run_id.to_owned(),
+        run_id: wanted.run_id.clone(),
         workspace: workspace.to_owned(),
         home: home()?,
         mounts,
-        arguments: contained.into_iter().chain(wanted.arguments(run_id)).collect(),
+        arguments: contained.into_iter().chain(wanted.arguments.clone()).collect(),
         user: (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
         grace,
     })

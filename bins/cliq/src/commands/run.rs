@@ -12,7 +12,7 @@ use cliq_server::TaskEventsFile;
 use cliq_workflow::{Phase, ValidatedWorkflow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::elsewhere::{Elsewhere, Wanted};
+use super::elsewhere::{self, Elsewhere, Wanted, find_living};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::gateway::block_on;
@@ -36,21 +36,11 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             .hint("`cliq run --no-docker --launcher tmux` works on this machine"));
     }
     if let Some(place) = place
-        && let Some(living) = find_living(&project, &settings, args, place)?
+        && let Some(living) = living(&project, &settings, args, place)?
     {
         let start = RunStart::Resume { from: None };
-        let living = Some(living.as_str());
-        return run_elsewhere(
-            place,
-            &Wanted {
-                project: &project,
-                workflow: &workflow,
-                settings: &settings,
-                args,
-                start: &start,
-                living,
-            },
-        );
+        let wanted = Wanted::of_run(&project, &workflow, &settings, args, &start, Some(living))?;
+        return elsewhere::run(place, &wanted);
     }
     // The lock first, so that an error names a run under way and not the state of the last run.
     drop(ProjectLock::acquire(dir)?);
@@ -103,11 +93,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     if let Some((place, workflow)) = shown_workflow {
         cancel_reviews(&project, &start)?;
-        let (project, workflow, settings) = (&project, &workflow, &settings);
-        return run_elsewhere(
-            place,
-            &Wanted { project, workflow, settings, args, start: &start, living: None },
-        );
+        let wanted = Wanted::of_run(&project, &workflow, &settings, args, &start, None)?;
+        return elsewhere::run(place, &wanted);
     }
     let requested = match args.launcher {
         Some(name) => Some(name.into()),
@@ -122,14 +109,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     cancel_reviews(&project, &start)?;
     let mut progress = Progress::new(args.json, args.headless);
     let mut events_file = args.a2a_events.as_ref().map(|id| TaskEventsFile::open(dir, id)).transpose()?;
-    let dies_by_signals = project.host().has_variable(DIE_BY_SIGNALS);
-    let cancel = async move {
-        if dies_by_signals {
-            std::future::pending::<()>().await;
-        }
-        interrupted().await;
-    };
-    let view = execute_until(plan, &start, cancel, |record, view| {
+    let view = execute_here(plan, &start, |record, view| {
         // The file is a copy for others: a run does not end because it cannot be written.
         if events_file.as_mut().is_some_and(|file| file.write(record, view).is_err()) {
             events_file = None;
@@ -159,27 +139,17 @@ fn cancel_reviews(project: &Project, start: &RunStart) -> Result<(), Failure> {
 }
 
 /// The last run, where it works elsewhere already and is to be followed.
-#[cfg_attr(not(any(feature = "docker", feature = "kubernetes")), allow(unused_variables))]
-fn find_living(
+fn living(
     project: &Project,
     settings: &Settings,
     args: &RunArgs,
     place: Elsewhere,
 ) -> Result<Option<String>, Failure> {
-    let found = match place {
-        // Containers are of this machine, and so are locks.
-        #[cfg(feature = "docker")]
-        Elsewhere::Docker if args.resume && ProjectLock::holder(project.dir())?.is_some() => {
-            super::docker::find_living(project, settings)?
-        }
-        // Who asks may be on another node than the run, where its lock is not seen.
-        #[cfg(feature = "kubernetes")]
-        Elsewhere::Kubernetes if !args.dry_run => {
-            super::kubernetes::find_living(project, settings, args.run_id.as_deref())?
-        }
-        _ => None,
-    };
-    match found {
+    // A run in a container holds the project's lock, which is asked for below.
+    if args.dry_run || (place == Elsewhere::Docker && !args.resume) {
+        return Ok(None);
+    }
+    match find_living(place, project, settings, args.run_id.as_deref())? {
         Some(run_id) if !args.resume && args.run_id.is_none() => {
             Err(Failure::refused(format!("the run {run_id} works in the cluster"))
                 .hint("`cliq run --resume` follows it, `cliq cancel` stops it"))
@@ -188,16 +158,19 @@ fn find_living(
     }
 }
 
-#[cfg_attr(not(any(feature = "docker", feature = "kubernetes")), allow(unused_variables))]
-fn run_elsewhere(place: Elsewhere, wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
-    match place {
-        #[cfg(feature = "docker")]
-        Elsewhere::Docker => super::docker::run(wanted),
-        #[cfg(feature = "kubernetes")]
-        Elsewhere::Kubernetes => super::kubernetes::run(wanted),
-        #[cfg(not(all(feature = "docker", feature = "kubernetes")))]
-        place => Err(place.missing()),
-    }
+/// As [`execute_until`]: signals cancel it, where they are not to end it as a crash does ([`DIE_BY_SIGNALS`]).
+pub(super) fn execute_here(
+    plan: RunPlan,
+    start: &RunStart,
+    show: impl FnMut(&Record, &RunView) -> std::io::Result<()>,
+) -> Result<RunView, Failure> {
+    let cancel = async {
+        if project::host().has_variable(DIE_BY_SIGNALS) {
+            std::future::pending::<()>().await;
+        }
+        interrupted().await;
+    };
+    execute_until(plan, start, cancel, show)
 }
 
 /// As [`execute_until`]: signals cancel it.

@@ -3,7 +3,8 @@
 use std::io::Read;
 use std::process::ExitCode;
 
-use cliq_gateway::{Filter, NewSignal, Signal, SignalStatus, Store};
+use camino::Utf8Path;
+use cliq_gateway::{Filter, Inbox, NewSignal, Signal, SignalStatus, Store};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 
@@ -57,6 +58,11 @@ async fn emit(kind: &str, plan: &str, payload: &str, project: Option<&str>) -> R
     let signal =
         NewSignal::parse(kind, plan, &payload).map_err(|refused| Failure::usage(refused.to_string()))?;
     let project = gateway::project_name(project)?;
+    if gateway::sends_files() {
+        Inbox::of(Utf8Path::new(&project)).send(&signal)?;
+        ui::line(format!("{} for {} waits for the daemon", signal.kind(), signal.plan()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let store = gateway::open().await?;
     let id = store.create(&project, &signal).await?;
     ui::line(format!("signal {id}: {} for {}", signal.kind(), signal.plan()))?;

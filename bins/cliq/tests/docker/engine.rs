@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::env::{Env, skipped};
 
-const IMAGE: &str = "cliq-runner:test";
+pub(crate) const IMAGE: &str = "cliq-runner:test";
 
 /// The image that the tests run in. `None` where no engine answers: the test is recorded as one that could not be run.
 pub(crate) fn image() -> Option<&'static str> {
@@ -69,6 +69,11 @@ pub(crate) fn containers(home: &Path) -> Vec<String> {
     said(&["ps", "-aq", "--filter", &filter]).lines().map(str::to_owned).collect()
 }
 
+/// The containers of a home that run.
+pub(crate) fn running(home: &Path) -> usize {
+    said(&["ps", "-q", "--filter", &format!("label=dev.cliq.home={}", home.display())]).lines().count()
+}
+
 /// What the engine says of a container.
 pub(crate) fn inspect(container: &str) -> Value {
     serde_json::from_str::<Value>(&said(&["inspect", container])).unwrap()[0].clone()
@@ -76,8 +81,12 @@ pub(crate) fn inspect(container: &str) -> Value {
 
 /// A project whose runs work in containers. Each setting is a key below `docker.` and a value.
 pub(crate) fn project(workflow: &str, settings: &[(&str, &str)]) -> Option<Env> {
+    use_containers(Env::new(workflow, &[]), settings)
+}
+
+/// A directory whose runs work in containers. Each setting is a key below `docker.` and a value.
+pub(crate) fn use_containers(env: Env, settings: &[(&str, &str)]) -> Option<Env> {
     let image = image()?;
-    let env = Env::new(workflow, &[]);
     for (key, value) in [("enabled", "true"), ("image", image), ("memory", "1g")].iter().chain(settings) {
         env.cliq(["settings", "set", "-g", &format!("docker.{key}"), value]).expect(0);
     }

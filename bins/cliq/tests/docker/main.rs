@@ -4,6 +4,9 @@
 #[path = "../a2a/agent.rs"]
 #[expect(dead_code, reason = "the other tests use more of it")]
 mod agent;
+#[path = "../e2e/daemon.rs"]
+#[expect(dead_code, reason = "the other tests use more of it")]
+mod daemon;
 mod engine;
 #[path = "../e2e/env.rs"]
 #[expect(dead_code, reason = "the other tests use more of it")]
@@ -13,6 +16,8 @@ mod hardening;
 #[path = "../server/machine.rs"]
 #[expect(dead_code, reason = "the other tests use more of it")]
 mod machine;
+mod plan_agents;
+mod plans;
 mod runs;
 mod server;
 mod steps;

@@ -4,6 +4,7 @@ mod bad_agents;
 mod cancel;
 mod cli;
 mod crashes;
+mod daemon;
 mod demo;
 mod diagnostics;
 mod env;

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::daemon::project;
 use crate::env::{Env, done, python_with};
-use crate::plans::project;
 
 fn call(env: &Env, python: &PathBuf, calls: &Value) -> Value {
     let program = env.command(["mcp"]);

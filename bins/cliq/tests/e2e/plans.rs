@@ -3,46 +3,8 @@
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-
+use crate::daemon::{daemon, project, start, status, wait_for_state};
 use crate::env::Env;
-
-/// A project with a home of its own. Roles are played by `agent.sh`.
-pub(crate) fn project() -> Env {
-    let env = Env::bare();
-    env.cliq(["init"]).expect(0);
-    env
-}
-
-pub(crate) struct DaemonProcess {
-    child: Child,
-}
-
-/// A daemon for the test's home.
-pub(crate) fn daemon(env: &Env) -> DaemonProcess {
-    let mut command = env.command(["daemon", "run"]);
-    let log =
-        std::fs::OpenOptions::new().create(true).append(true).open(env.path("../daemon.log")).expect("a log");
-    let child = command.stdout(log.try_clone().expect("a log")).stderr(log).spawn().expect("it starts");
-    DaemonProcess { child }
-}
-
-impl DaemonProcess {
-    fn kill(mut self) {
-        self.child.kill().expect("killed");
-        self.child.wait().expect("reaped");
-    }
-}
-
-impl Drop for DaemonProcess {
-    fn drop(&mut self) {
-        // Asked, so that it ends its agents.
-        let pid = Pid::from_child(&self.child);
-        let _ = kill_process(pid, Signal::TERM);
-        let _ = self.child.wait();
-    }
-}
 
 /// Everybody does all well, by markers. `hook` is shell that comes first.
 fn crew(env: &Env, task_loop: &str, hook: &str) {
@@ -85,20 +47,6 @@ esac
 }
 
 const PLAN: &str = "Goal.\n\n## Wave 1\n\n### Task 1: a\nDo a.\n\n### Task 2: b\nDo b.\n\n## Wave 2\n\n### Task 1: c\nDo c.\n";
-
-fn start(env: &Env, plan: &str) {
-    env.write("ship.md", plan);
-    env.cliq(["plan", "add", "ship.md"]).expect(0);
-    env.cliq(["plan", "start", "ship"]).expect(0);
-}
-
-fn status(env: &Env) -> Value {
-    env.cliq(["plan", "status", "ship", "--json"]).expect(0).json()
-}
-
-fn wait_for_state(env: &Env, state: &str) {
-    env.wait_for(state, || status(env)["state"] == state);
-}
 
 /// Agents of the project that are alive.
 fn agents(env: &Env) -> Vec<String> {

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::daemon::{daemon, project};
 use crate::env::{Env, done};
-use crate::plans::{daemon, project};
 
 fn list(env: &Env, args: &[&str]) -> Vec<Value> {
     let args = [&["signal", "list", "--json"], args].concat();

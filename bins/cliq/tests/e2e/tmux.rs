@@ -352,7 +352,7 @@ fn a_person_attaches_to_an_agent_of_a_plan() {
     if no_tmux() {
         return;
     }
-    let env = crate::plans::project();
+    let env = crate::daemon::project();
     let git = |args: &[&str]| {
         let status = Command::new("git").args(args).current_dir(env.work()).status();
         assert!(status.expect("git").success());
@@ -370,7 +370,7 @@ fn a_person_attaches_to_an_agent_of_a_plan() {
     env.cliq(["plan", "add", "p.md"]).expect(0);
     env.cliq(["plan", "attach", "p"]).expect(1).says("no agent works on plan p");
     env.cliq(["plan", "start", "p"]).expect(0);
-    let _daemon = crate::plans::daemon(&env);
+    let _daemon = crate::daemon::daemon(&env);
     env.wait_for("both", || env.exists("at-w1-t1") && env.exists("at-w1-t2"));
     env.cliq(["attach"]).expect(1).says("cliq plan attach PLAN");
     env.cliq(["plan", "attach", "p"]).expect(2).says("several agents are at work: name one of w1-t1, w1-t2");

@@ -32,7 +32,11 @@ pub(crate) fn settings() -> Vec<(&'static str, String)> {
 
 /// A project whose runs work in the cluster. Each setting is a key below `kubernetes.` and a value.
 pub(crate) fn project(workflow: &str, more: &[(&str, &str)]) -> Env {
-    let env = Env::new(workflow, &[]);
+    use_cluster(Env::new(workflow, &[]), more)
+}
+
+/// A directory whose runs work in the cluster. Each setting is a key below `kubernetes.` and a value.
+pub(crate) fn use_cluster(env: Env, more: &[(&str, &str)]) -> Env {
     let set = |key: &str, value: &str| drop(env.cliq(["settings", "set", "-g", key, value]).expect(0));
     for (key, value) in settings() {
         set(&format!("kubernetes.{key}"), &value);

@@ -6,6 +6,9 @@
 mod agent;
 mod chart;
 mod cluster;
+#[path = "../e2e/daemon.rs"]
+#[expect(dead_code, reason = "the other tests use more of it")]
+mod daemon;
 #[path = "../e2e/env.rs"]
 #[expect(dead_code, reason = "the other tests use more of it")]
 mod env;
@@ -14,6 +17,9 @@ mod failures;
 #[expect(dead_code, reason = "the other tests use more of it")]
 mod machine;
 mod mock;
+#[path = "../docker/plan_agents.rs"]
+mod plan_agents;
+mod plans;
 mod runs;
 mod server;
 #[path = "../docker/steps.rs"]

@@ -1,21 +1,22 @@
 //! Agents: what runs is made to be what the plans want.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, PipelineStatus, open_regular, write_atomic};
-use cliq_gateway::PlanName;
+use cliq_gateway::{GatewayError, PlanName};
 use cliq_orchestrator::{Journal, Run, RunEvent, RunPlan, RunView, UsageSummary};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Assignment, Daemon, DaemonEvent};
+use super::elsewhere::{ask_to_end, follow};
+use super::{AgentRun, Assignment, Daemon, DaemonEvent};
 use crate::brief::{brief, draft_file};
-use crate::layout::{job_dir, plan_dir, read_plan_file};
+use crate::layout::{assignment_file, job_dir, plan_dir, read_plan_file};
 use crate::machine::{Context, Event};
 use crate::model::{Config, Job, Plan, PlanState, Purpose, WorkId};
 use crate::service::{StepError, read};
@@ -46,7 +47,7 @@ pub(super) struct Ended {
     outcome: JobOutcome,
 }
 
-enum JobOutcome {
+pub(super) enum JobOutcome {
     /// It ran to its end.
     Ended { text: String, success: bool, why: Option<String>, usage: Option<UsageSummary> },
     /// It could not be started.
@@ -73,8 +74,17 @@ impl Daemon {
         Some(self.ended.remove(at))
     }
 
-    /// Ends agents that a dead daemon left running: their results would not be processed, and some are no longer wanted.
-    pub(super) fn end_orphans(&self, project: &Utf8Path) {
+    /// Ends agents that a dead daemon left running: their results would not be processed. One that works elsewhere and is still wanted goes on: it is
+    /// followed again.
+    pub(super) async fn end_orphans(&self, project: &Utf8Path) -> Result<(), GatewayError> {
+        let rows = self.plans.store().plans(Some(project.as_str())).await?;
+        let of_plan = |row| read(row).map(|plan| plan.jobs).unwrap_or_default();
+        let wanted: HashSet<Utf8PathBuf> = rows
+            .iter()
+            .flat_map(|row| of_plan(row).into_iter().map(|job| (job, row.name.as_str())))
+            .filter(|(job, _)| !job.settled)
+            .map(|(job, name)| job_dir(project, name, job.id))
+            .collect();
         let below = |dir: Utf8PathBuf| {
             let entries = dir.read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
             entries.map(camino::Utf8DirEntry::into_path).collect::<Vec<_>>()
@@ -83,10 +93,15 @@ impl Daemon {
         for job in plans.into_iter().flat_map(|plan| below(plan.join("jobs"))) {
             let Ok(Some(journal)) = Journal::read(&job.join("journal.jsonl")) else { continue };
             let Ok(dir) = CliqDir::at(&job, project) else { continue };
-            if let (None, Some(run_id)) = (end_of(&journal), journal.run_id()) {
+            let (None, Some(run_id)) = (end_of(&journal), journal.run_id()) else { continue };
+            let is_elsewhere = assignment_file(&job).exists();
+            if !is_elsewhere {
                 cliq_orchestrator::end_dead_run(&dir, run_id, ORPHANS);
+            } else if !wanted.contains(&job) {
+                ask_to_end(&dir);
             }
         }
+        Ok(())
     }
 
     pub(super) async fn ended_one(
@@ -231,9 +246,13 @@ impl Daemon {
             let outcome = match workshop.prepare().await {
                 Err(why) => JobOutcome::NotStarted(why),
                 Ok(Prepared::Over(outcome)) => outcome,
-                Ok(Prepared::Assignment(assignment)) => match agents.run_plan(&assignment) {
+                Ok(Prepared::Assignment(assignment)) => match agents.prepare(&assignment) {
                     Err(why) => JobOutcome::NotStarted(why),
-                    Ok(plan) => work(plan, &assignment, &|name| agents.has_env(name), token).await,
+                    Ok(AgentRun::Here(plan)) => {
+                        let _ = fs::remove_file(assignment_file(&assignment.dir));
+                        work(*plan, &assignment, &|name| agents.has_env(name), token).await
+                    }
+                    Ok(AgentRun::Elsewhere(command)) => follow(*command, &assignment, token).await,
                 },
             };
             outcome_of.record("outcome", outcome.name());
@@ -344,19 +363,23 @@ impl JobDirectory {
 }
 
 /// The outcome of a job that ended without being processed.
-fn finished(dir: &CliqDir, phase: &str) -> Option<JobOutcome> {
-    let journal = Journal::read(&dir.journal()).ok().flatten()?;
-    match end_of(&journal)? {
-        (PipelineStatus::Cancelled, _) => None,
-        (status, why) => {
-            let success = status == PipelineStatus::Completed;
-            let (text, usage) = (output(dir, phase), used(dir));
-            Some(JobOutcome::Ended { text, success, why: why.filter(|_| !success), usage })
-        }
-    }
+pub(super) fn finished(dir: &CliqDir, role: &str) -> Option<JobOutcome> {
+    let end = end_of(&Journal::read(&dir.journal()).ok().flatten()?)?;
+    (end.0 != PipelineStatus::Cancelled).then(|| outcome_of(dir, role, end))
 }
 
-fn end_of(journal: &Journal) -> Option<(PipelineStatus, Option<String>)> {
+/// The outcome of a job whose run has ended so.
+pub(super) fn outcome_of(
+    dir: &CliqDir,
+    role: &str,
+    (status, why): (PipelineStatus, Option<String>),
+) -> JobOutcome {
+    let success = status == PipelineStatus::Completed;
+    JobOutcome::Ended { text: output(dir, role), success, why: why.filter(|_| !success), usage: used(dir) }
+}
+
+/// How a run has ended, and why; `None` where it has not.
+pub(super) fn end_of(journal: &Journal) -> Option<(PipelineStatus, Option<String>)> {
     journal.records.iter().rev().find_map(|record| match &record.event {
         RunEvent::RunFinished { status, reason, .. } => Some((*status, reason.clone())),
         _ => None,
@@ -394,7 +417,7 @@ async fn work(
 }
 
 /// The usage of all attempts at a job: that of the last one, and of those that were interrupted before.
-fn used(dir: &CliqDir) -> Option<UsageSummary> {
+pub(super) fn used(dir: &CliqDir) -> Option<UsageSummary> {
     let earlier = dir.history().read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
     let earlier = earlier.map(|entry| entry.path().join("journal.jsonl"));
     let mut sum: Option<UsageSummary> = None;
@@ -410,7 +433,7 @@ fn used(dir: &CliqDir) -> Option<UsageSummary> {
 }
 
 /// What an agent printed, the end of it where it is long.
-fn output(dir: &CliqDir, phase: &str) -> String {
+pub(super) fn output(dir: &CliqDir, phase: &str) -> String {
     let read = |path: &Utf8Path| -> std::io::Result<Vec<u8>> {
         let (mut file, length) = open_regular(path).map_err(|error| error.source)?;
         file.seek(SeekFrom::Start(length.saturating_sub(MOST_OUTPUT)))?;

@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
-use cliq_gateway::{Finish, Inbox, PlanName, SignalType};
+use cliq_gateway::{Finish, GatewayError, Inbox, PlanName, SignalType};
 use tracing::Instrument;
 
 use super::{Daemon, DaemonEvent};
@@ -13,26 +13,26 @@ use crate::service::StepError;
 
 /// The inboxes of a project: its own, and those of its worktrees.
 pub(super) fn inboxes(project: &Utf8Path) -> Vec<Inbox> {
-    let inbox = |workspace: &Utf8Path| Inbox::new(workspace.join(CliqDir::NAME).join("signals/inbox"));
-    let mut all = vec![inbox(project)];
+    let mut all = vec![Inbox::of(project)];
     let worktrees = project.join(".worktrees");
     if let Ok(entries) = worktrees.read_dir_utf8() {
         let mut paths: Vec<Utf8PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.into_path())).collect();
         paths.sort();
-        all.extend(paths.iter().map(|path| inbox(path)));
+        all.extend(paths.iter().map(|path| Inbox::of(path)));
     }
     all
 }
 
 impl Daemon {
-    pub(super) fn recover(&mut self, project: &Utf8Path) {
-        self.end_orphans(project);
+    pub(super) async fn recover(&mut self, project: &Utf8Path) -> Result<(), GatewayError> {
+        self.end_orphans(project).await?;
         for inbox in inboxes(project) {
             match inbox.recover() {
                 Ok(_) => {}
                 Err(error) => self.report_error(error.to_string()),
             }
         }
+        Ok(())
     }
 
     /// Everything that can be done now is done. What is wrong with one project is no other's trouble.

@@ -439,11 +439,9 @@ impl Follower<'_> {
                 "the server that had it is gone, and its workspace is not here".to_owned()
             }
             // It followed a run elsewhere, and says what became of that.
-            Death::Died if code.is_some_and(|code| code != 0 && !refused) => {
-                orchestrator::last_words(&self.log)
-            }
+            Death::Died if code.is_some_and(|code| code != 0 && !refused) => cliq_fs::last_words(&self.log),
             Death::Died => "its orchestrator died: it was killed, or the machine went down".to_owned(),
-            Death::NeverBegan | Death::ProjectBusy => orchestrator::last_words(&self.log),
+            Death::NeverBegan | Death::ProjectBusy => cliq_fs::last_words(&self.log),
         };
         self.end_lost(death, reason).await
     }

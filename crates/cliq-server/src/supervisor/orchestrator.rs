@@ -4,7 +4,6 @@
 //! about to become it: a locked file shows that the orchestrator is alive, even if the server that started it is dead.
 
 use std::fs::{File, TryLockError};
-use std::io::{Read, Seek, SeekFrom};
 use std::process::Stdio;
 
 use camino::Utf8Path;
@@ -12,9 +11,6 @@ use cliq_fs::{CliqDir, FollowerLock, PipelineStatus, ProjectLock, write_status};
 use cliq_project::Host;
 use cliq_runs::Run;
 use tokio::process::{Child, Command};
-
-/// How much of the end of a log is a reason.
-const TAIL: u64 = 4096;
 
 /// Starts the orchestrator of a run. It does not end with the server.
 ///
@@ -122,21 +118,4 @@ pub(super) fn send_cancel(workspace: &Utf8Path) {
     if let Err(error) = sent {
         tracing::warn!(%error, "the request to cancel cannot be handed over; it is tried again");
     }
-}
-
-/// What an orchestrator said at its end: its errors and hints, else its last lines.
-pub(super) fn last_words(log: &Utf8Path) -> String {
-    let read = || -> std::io::Result<String> {
-        let mut file = File::open(log)?;
-        let size = file.metadata()?.len();
-        file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
-        let mut bytes = Vec::new();
-        file.take(TAIL).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let text = read().unwrap_or_default();
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let begin = lines.iter().rposition(|line| line.starts_with("error:"));
-    let words = lines[begin.unwrap_or(lines.len().saturating_sub(5))..].join("; ");
-    words.trim_start_matches("error: ").to_owned()
 }

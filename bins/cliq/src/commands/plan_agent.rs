@@ -1,0 +1,65 @@
+//! `cliq plan-agent`: an agent of a plan that works in a container or a cluster. The daemon starts one here, which follows another one there.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use camino::Utf8Path;
+use cliq_lifecycle::Assignment;
+use cliq_project::{PlanAgent, RunStart};
+
+use super::elsewhere::{self, Elsewhere, Wanted, find_living};
+use super::run::{execute_here, exit_code};
+use crate::failure::Failure;
+use crate::gateway::SIGNAL_FILES;
+use crate::project;
+use crate::render::progress::Progress;
+
+/// Runs the agent with an assignment: here, with this id, or where the settings say.
+pub(super) fn run(dir: &Utf8Path, here: Option<&str>) -> Result<ExitCode, Failure> {
+    let assignment = Assignment::read(dir).map_err(|why| {
+        Failure::usage(why).hint("`cliq plan-agent` is for what the daemon starts, where `docker.enabled` or `kubernetes.enabled` is set")
+    })?;
+    let agent = PlanAgent::new(&project::host(), &assignment)?;
+    match here {
+        Some(run_id) => work(agent, run_id),
+        None => follow(&agent, &assignment),
+    }
+}
+
+fn work(agent: PlanAgent, run_id: &str) -> Result<ExitCode, Failure> {
+    let mut plan = agent.run_plan()?;
+    plan.run_id = Some(run_id.to_owned());
+    plan.env.insert(SIGNAL_FILES.to_owned(), "1".to_owned());
+    let mut progress = Progress::new(true, true);
+    let view = execute_here(plan, &RunStart::Fresh, |record, view| progress.show(record, view))?;
+    Ok(exit_code(view.pipeline_status()))
+}
+
+fn follow(agent: &PlanAgent, assignment: &Assignment) -> Result<ExitCode, Failure> {
+    end_with_input();
+    let (project, settings) = (agent.project(), agent.settings());
+    let place = Elsewhere::of_settings(settings)?.ok_or_else(|| {
+        Failure::refused("agents of plans work on this machine")
+            .hint("the settings changed since the daemon started this one")
+    })?;
+    let living = find_living(place, project, settings, None)?;
+    // The one that a dead daemon had followed may have ended at this moment.
+    if living.is_none() && assignment.is_over() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    elsewhere::run(place, &Wanted::of_plan_agent(agent, living))
+}
+
+/// Ends this process with the daemon, whose end of the pipe closes however it dies. What works elsewhere goes on, and the next daemon has it
+/// followed.
+#[expect(
+    clippy::exit,
+    reason = "as where it is killed: nothing of what works elsewhere depends on this process"
+)]
+fn end_with_input() {
+    std::thread::spawn(|| {
+        let mut input = std::io::stdin().lock();
+        while input.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
+        std::process::exit(1);
+    });
+}

@@ -1,0 +1,60 @@
+//! A project with plans, and a daemon that can be killed.
+
+use std::process::Child;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::env::Env;
+
+/// A project with a home of its own.
+pub(crate) fn project() -> Env {
+    let env = Env::bare();
+    env.cliq(["init"]).expect(0);
+    env
+}
+
+pub(crate) struct DaemonProcess {
+    child: Child,
+}
+
+/// A daemon for the test's home.
+pub(crate) fn daemon(env: &Env) -> DaemonProcess {
+    let mut command = env.command(["daemon", "run"]);
+    let log =
+        std::fs::OpenOptions::new().create(true).append(true).open(env.path("../daemon.log")).expect("a log");
+    let child = command.stdout(log.try_clone().expect("a log")).stderr(log).spawn().expect("it starts");
+    DaemonProcess { child }
+}
+
+impl DaemonProcess {
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("reaped");
+    }
+}
+
+impl Drop for DaemonProcess {
+    fn drop(&mut self) {
+        // Asked, so that it ends its agents.
+        let pid = Pid::from_child(&self.child);
+        let _ = kill_process(pid, Signal::TERM);
+        let _ = self.child.wait();
+    }
+}
+
+/// Adds the plan `ship`, and starts it.
+pub(crate) fn start(env: &Env, plan: &str) {
+    env.write("ship.md", plan);
+    env.cliq(["plan", "add", "ship.md"]).expect(0);
+    env.cliq(["plan", "start", "ship"]).expect(0);
+}
+
+/// What `cliq plan status` says of it.
+pub(crate) fn status(env: &Env) -> Value {
+    env.cliq(["plan", "status", "ship", "--json"]).expect(0).json()
+}
+
+pub(crate) fn wait_for_state(env: &Env, state: &str) {
+    env.wait_for(state, || status(env)["state"] == state);
+}

@@ -1,0 +1,46 @@
+//! Why a program ended, from its log.
+
+use std::io::{Read, Seek, SeekFrom};
+
+use camino::Utf8Path;
+
+use crate::open_regular;
+
+/// As much of the end of a log as is read.
+const TAIL: u64 = 4096;
+
+/// What a `cliq` said at its end: its last error and the hints below it, else its last lines. Empty where it said nothing.
+#[must_use]
+pub fn last_words(log: &Utf8Path) -> String {
+    let read = || -> std::io::Result<String> {
+        let (mut file, size) = open_regular(log).map_err(|error| error.source)?;
+        file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let text = read().unwrap_or_default();
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let begin = lines.iter().rposition(|line| line.starts_with("error:"));
+    let words = lines[begin.unwrap_or(lines.len().saturating_sub(5))..].join("; ");
+    words.trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_error_counts() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let log = Utf8Path::from_path(dir.path()).expect("UTF-8").join("log");
+        assert_eq!(last_words(&log), "");
+        for (text, words) in [
+            ("error: old\nstarting\nerror: no image\n  hint: build it\n", "no image; hint: build it"),
+            ("1\n2\n3\n\n4\n5\n6\n", "2; 3; 4; 5; 6"),
+        ] {
+            std::fs::write(&log, text).expect("written");
+            assert_eq!(last_words(&log), words);
+        }
+    }
+}
