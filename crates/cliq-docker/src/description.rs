@@ -39,7 +39,7 @@ pub struct Job {
     pub arguments: Vec<String>,
     /// The user and the group who work.
     pub user: (u32, u32),
-    /// Whether the engine is a Podman of that user, whose numbers must be kept.
+    /// Whether the engine is a rootless Podman of that user, which must be told to keep their numbers.
     pub keeps_user: bool,
 }
 
@@ -53,11 +53,11 @@ pub fn container_name(run_id: &str) -> String {
 #[must_use]
 pub fn description(job: &Job, options: &DockerOptions) -> ContainerCreateBody {
     let (uid, gid) = job.user;
-    let own = format!("rw,nosuid,nodev,mode=0700,uid={uid},gid={gid}");
     let tmpfs = [
         // Builds and tests run programs that they make there.
         ("/tmp".to_owned(), "rw,exec,nosuid,nodev,mode=1777".to_owned()),
-        (job.home.to_string(), own),
+        // For whoever works there: only Docker could be told whose it is.
+        (job.home.to_string(), "rw,nosuid,nodev,mode=1777".to_owned()),
     ];
     let bind = |path: &Utf8Path, writable: bool| EngineMount {
         typ: Some(MountType::BIND),

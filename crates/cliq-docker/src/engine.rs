@@ -20,8 +20,10 @@ use crate::description::{HOME, RUN, container_name, description};
 use crate::error::status;
 use crate::{ContainerEnd, ContainerFacts, DockerError, DockerOptions, Job, Place};
 
+/// How often a list of containers that cannot be understood is asked for again.
+const MOST_LISTS: usize = 50;
 /// How long the engine may take to answer at first.
-const FIRST_ANSWER: Duration = Duration::from_secs(10);
+const FIRST_ANSWER: Duration = Duration::from_secs(30);
 /// How long an engine that is away, such as one that is restarted, is waited for.
 const AWAY: Duration = Duration::from_secs(60);
 /// How often a container is looked at.
@@ -84,7 +86,19 @@ impl Engine {
         &self.address
     }
 
-    /// Whether it is Podman, which maps user ids by default.
+    /// Whether it is a rootless Podman, which gives users of a container other numbers where it is not told to keep them.
+    ///
+    /// # Errors
+    /// The engine does not answer.
+    pub async fn maps_users(&self) -> Result<bool, DockerError> {
+        if !self.is_podman {
+            return Ok(false);
+        }
+        let info = self.docker.info().await.map_err(|error| self.refused("say how it works", &error))?;
+        Ok(info.security_options.iter().flatten().any(|option| option.contains("rootless")))
+    }
+
+    /// Whether it is Podman.
     #[must_use]
     pub fn is_podman(&self) -> bool {
         self.is_podman
@@ -305,9 +319,17 @@ impl Engine {
     pub async fn sweep(&self, home: &Utf8Path, places: &Utf8Path) -> Result<usize, DockerError> {
         let filters = HashMap::from([("label".to_owned(), vec![format!("{HOME}={home}")])]);
         let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
-        let found = self.docker.list_containers(Some(options)).await;
+        let mut tries = 0;
+        let found = loop {
+            match self.docker.list_containers(Some(options.clone())).await {
+                // Podman names a state, for a moment, that the API does not have.
+                Err(bollard::errors::Error::JsonDataError { .. }) if tries < MOST_LISTS => tries += 1,
+                found => break found.map_err(|error| self.refused("list the containers", &error))?,
+            }
+            sleep(LOOK).await;
+        };
         let mut at_work = 0;
-        for container in found.map_err(|error| self.refused("list the containers", &error))? {
+        for container in found {
             let run = container.labels.as_ref().and_then(|labels| labels.get(RUN));
             let (Some(run), Some(id)) = (run, container.id) else { continue };
             if Place::is_taken(places, run)? {

@@ -70,6 +70,9 @@ impl DockerError {
             Error::DockerResponseServerError { message, .. } => {
                 Self::Refused { action, why: message.trim().to_owned() }
             }
+            Error::JsonDataError { message, .. } => {
+                Self::Refused { action, why: ["its answer is not understood: ", message].concat() }
+            }
             error if is_forbidden(error) => Self::Forbidden { address: address.to_owned() },
             error => Self::NoEngine { address: address.to_owned(), why: plain(error) },
         }
@@ -79,6 +82,12 @@ impl DockerError {
 /// The status of an engine's answer.
 pub(crate) fn status(error: &Error) -> Option<u16> {
     match error {
+        // What Podman says of a container that goes away while it is looked at.
+        Error::DockerResponseServerError { status_code: 500, message }
+            if message.contains("no such container") =>
+        {
+            Some(404)
+        }
         Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
         _ => None,
     }

@@ -89,7 +89,7 @@ pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
         if wanted.is_living {
             notice("the run works in its container already: following it");
         } else {
-            let job = job(wanted, engine.is_podman())?;
+            let job = job(wanted, engine.maps_users().await?)?;
             let mut env = wanted.variables()?;
             env.extend(options.env.clone());
             env.insert(REVIEW_SOCKET.to_owned(), socket.to_string());

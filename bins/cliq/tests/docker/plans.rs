@@ -21,6 +21,13 @@ fn an_agent_in_a_container_outlives_the_daemon() {
 fn agents_that_nobody_wants_end() {
     let Some(env) = project(&[]) else { return };
     unwanted_agents_end(&env, || running(&env.home()));
+    // What nobody followed to its end is removed by the next run of the home.
+    env.write("go", "");
+    env.cliq(["plan", "reopen", "ship"]).expect(0);
+    env.cliq(["plan", "start", "ship"]).expect(0);
+    let _daemon = daemon(&env);
+    wait_for_state(&env, "done");
+    env.wait_for("they are removed", || containers(&env.home()).is_empty());
 }
 
 /// Worktrees of git work in containers; what an agent commits there is merged here.
