@@ -13,6 +13,7 @@ mod owners;
 mod protocol;
 mod push;
 mod remote;
+mod replicas;
 mod repositories;
 mod streams;
 mod tasks;

@@ -11,10 +11,10 @@ use crate::agent::machine_with;
 use crate::machine::wait_for;
 
 /// Requests: path, token, body.
-type Calls = Arc<Mutex<Vec<(String, String, Value)>>>;
+pub(crate) type Calls = Arc<Mutex<Vec<(String, String, Value)>>>;
 
 /// A mesh that answers each request as `answer` says: status and body.
-fn mesh(answer: impl Fn(&str, usize) -> (u16, String) + Send + 'static) -> (String, Calls) {
+pub(crate) fn mesh(answer: impl Fn(&str, usize) -> (u16, String) + Send + 'static) -> (String, Calls) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let calls = Calls::default();
@@ -58,7 +58,8 @@ fn request(stream: &TcpStream) -> Option<(String, String, Value)> {
     Some((path, token, serde_json::from_slice(&body).ok()?))
 }
 
-fn settings(meshes: &[(&str, &str, bool)]) -> Value {
+/// Settings of `server.a2a`: name, address and whether it is joined, of each mesh.
+pub(crate) fn mesh_settings(meshes: &[(&str, &str, bool)]) -> Value {
     let list: Vec<Value> = meshes
         .iter()
         .map(|(name, url, active)| {
@@ -80,7 +81,7 @@ fn joined_renewed_and_left() {
         _ => (200, "{}".to_owned()),
     });
     let (other, other_calls) = mesh(|_, _| (200, json!({"token": "t"}).to_string()));
-    let machine = machine_with(&settings(&[("prod", &url, true), ("spare", &other, false)]));
+    let machine = machine_with(&mesh_settings(&[("prod", &url, true), ("spare", &other, false)]));
     let server = machine.serve();
     wait_for("it registers again with another token", || {
         let calls = calls.lock().unwrap();
@@ -106,7 +107,7 @@ fn joined_renewed_and_left() {
     assert!(paths(&other_calls).is_empty(), "a mesh that is not active is not joined");
     drop(server);
     // By name, whether it is active or not, and without --a2a.
-    let machine = machine_with(&settings(&[("prod", &url, true), ("spare", &other, false)]))
+    let machine = machine_with(&mesh_settings(&[("prod", &url, true), ("spare", &other, false)]))
         .arguments(&["--mesh", "spare"]);
     let _server = machine.serve();
     wait_for("it is joined", || paths(&other_calls).contains(&"/agents/register".to_owned()).then_some(()));
@@ -132,7 +133,7 @@ fn meshes_that_fail_do_not_stop_the_server() {
         ("down", down, true),
         ("recovers", &recovers, true),
     ];
-    let machine = machine_with(&settings(&list));
+    let machine = machine_with(&mesh_settings(&list));
     let server = machine.serve();
     wait_for("it recovers", || {
         let list = server.get("/api/v1/meshes").expect(200).json();

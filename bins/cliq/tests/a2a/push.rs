@@ -12,7 +12,7 @@ use crate::machine::wait_for;
 
 /// What a receiver does with a request.
 #[derive(Clone, Copy)]
-enum Behaviour {
+pub(crate) enum Behaviour {
     Take,
     Answer(u16),
     /// Reads and closes without an answer.
@@ -24,10 +24,10 @@ enum Behaviour {
     Redirect,
 }
 
-type Received = Arc<Mutex<Vec<(Vec<String>, Value)>>>;
+pub(crate) type Received = Arc<Mutex<Vec<(Vec<String>, Value)>>>;
 
 /// A receiver that behaves so, request by request, and takes all that come later.
-fn receiver(behaviours: Vec<Behaviour>) -> (String, Received) {
+pub(crate) fn receiver(behaviours: Vec<Behaviour>) -> (String, Received) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook?key=hush", listener.local_addr().unwrap());
     let received = Received::default();
@@ -82,7 +82,7 @@ fn answer(stream: &TcpStream, behaviour: Behaviour, taken: &Received) {
     }
 }
 
-fn numbers(received: &Received) -> Vec<String> {
+pub(crate) fn numbers(received: &Received) -> Vec<String> {
     let received = received.lock().unwrap();
     let number = |(_, body): &(_, Value)| {
         let inner = body.get("statusUpdate").or_else(|| body.get("artifactUpdate")).unwrap_or(body);
@@ -91,7 +91,7 @@ fn numbers(received: &Received) -> Vec<String> {
     received.iter().map(number).collect()
 }
 
-fn first_deliveries(numbers: &[String]) -> Vec<String> {
+pub(crate) fn first_deliveries(numbers: &[String]) -> Vec<String> {
     let mut first = Vec::new();
     for number in numbers {
         if !first.contains(number) {
@@ -101,7 +101,7 @@ fn first_deliveries(numbers: &[String]) -> Vec<String> {
     first
 }
 
-fn log(caller: &Caller<'_>, id: &str) -> Vec<String> {
+pub(crate) fn log(caller: &Caller<'_>, id: &str) -> Vec<String> {
     let mut log = Vec::new();
     crate::agent::follow(&caller.server.url, &caller.token, id, Some("0.0"), |(number, item)| {
         log.extend(number);
@@ -111,13 +111,14 @@ fn log(caller: &Caller<'_>, id: &str) -> Vec<String> {
 }
 
 /// Starts a task whose updates go to `url`.
-fn start(caller: &Caller<'_>, team: &str, url: &str) -> String {
-    let params = json!({"message": message("m1", team), "configuration": {"returnImmediately": true,
+pub(crate) fn start(caller: &Caller<'_>, team: &str, url: &str) -> String {
+    // A message that comes again starts nothing: each has an id of its own.
+    let params = json!({"message": message(url, team), "configuration": {"returnImmediately": true,
         "taskPushNotificationConfig": {"id": "p", "url": url, "token": "t0ken"}}});
     caller.ok("SendMessage", &params)["task"]["id"].as_str().unwrap().to_owned()
 }
 
-fn receiver_of(caller: &Caller<'_>, id: &str) -> Value {
+pub(crate) fn receiver_of(caller: &Caller<'_>, id: &str) -> Value {
     caller.server.get(&format!("/api/v1/runs/{id}/pushes")).expect(200).json()["receivers"][0].clone()
 }
 
