@@ -152,11 +152,12 @@ pub(crate) enum Command {
     #[cfg(any(feature = "docker", feature = "kubernetes"))]
     #[command(hide = true)]
     PlanAgent {
-        /// The directory with the assignment.
-        dir: Utf8PathBuf,
-        /// Work here, in a run with this id, and not where the settings say.
+        /// Work here, with the assignment in DIR, and not with that on standard input where the settings say.
+        #[arg(long, value_name = "DIR", requires = "run_id")]
+        here: Option<Utf8PathBuf>,
+        /// The id of the run.
         #[arg(long, value_name = "RUN")]
-        here: Option<String>,
+        run_id: Option<String>,
     },
     /// Write man pages, one for each command, into a directory.
     Man {

@@ -10,6 +10,7 @@ mod reaper;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::io::BufRead;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,8 +63,8 @@ pub trait PlanAgents: Send + Sync {
 pub enum AgentRun {
     /// By the daemon itself.
     Here(Box<RunPlan>),
-    /// In a container or a cluster (SPEC section 19): by this command, which ends when the run has ended, cancels the run where the status file in the
-    /// job's directory asks for that, and leaves the run alone where its own standard input ends.
+    /// In a container or a cluster (SPEC section 19): by this command. Its standard input begins with the assignment ([`Assignment::receive`]); where that ends, it
+    /// ends too, and leaves the run alone. It ends when the run has ended, and cancels the run where the status file in the job's directory asks for that.
     Elsewhere(Box<std::process::Command>),
 }
 
@@ -85,11 +86,11 @@ pub struct Assignment {
     pub env: std::collections::BTreeMap<String, String>,
 }
 
-/// The most bytes of a stored assignment.
+/// The most bytes of an assignment.
 const ASSIGNMENT_LIMIT: u64 = 1 << 20;
 
 impl Assignment {
-    /// Reads the assignment that the daemon left in a job's directory for the process that runs the agent elsewhere.
+    /// Reads the assignment that the daemon left in a job's directory. The agents of the plan can write it: it is for who works beside them.
     ///
     /// # Errors
     /// There is none, or it cannot be read; why.
@@ -99,17 +100,29 @@ impl Assignment {
         serde_json::from_slice(&bytes).map_err(|error| format!("{path}: {error}"))
     }
 
+    /// Reads the line with the assignment that the daemon gives an [`AgentRun::Elsewhere`] on standard input.
+    ///
+    /// # Errors
+    /// It is none; why.
+    pub fn receive(input: impl BufRead) -> Result<Self, String> {
+        let mut line = Vec::new();
+        let read = input.take(ASSIGNMENT_LIMIT).read_until(b'\n', &mut line);
+        read.map_err(|error| error.to_string())?;
+        serde_json::from_slice(&line).map_err(|error| format!("standard input: {error}"))
+    }
+
+    /// The line.
+    fn encode(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
     /// Whether the agent came to its end, of which the journal in its directory tells. Then it is not run again.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let dir = CliqDir::at(&self.dir, &self.workspace);
         dir.is_ok_and(|dir| jobs::finished(&dir, self.role.as_str()).is_some())
-    }
-
-    /// Leaves it in the job's directory.
-    fn write(&self) -> Result<(), String> {
-        let bytes = serde_json::to_vec(self).map_err(|error| error.to_string())?;
-        cliq_fs::write_atomic(&assignment_file(&self.dir), &bytes).map_err(|error| error.to_string())
     }
 }
 

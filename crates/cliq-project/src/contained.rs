@@ -96,10 +96,10 @@ impl Project {
         Some(SharedPath { path, writable: true })
     }
 
-    /// What a run needs beside its workspace: installed teams and agents, files with credentials that settings name, and of a worktree the
-    /// repository that it is of.
+    /// What a run needs beside its workspace: installed teams and agents, files with credentials that a person's own settings name, and of a worktree the
+    /// repository that it is of. Nothing that an agent wrote chooses a path.
     #[must_use]
-    pub fn paths_for_container(&self, settings: &Settings) -> Vec<SharedPath> {
+    pub fn paths_for_container(&self) -> Vec<SharedPath> {
         let mut paths = Vec::new();
         let mut add = |path: Utf8PathBuf, writable: bool| {
             if path.exists() {
@@ -111,7 +111,8 @@ impl Project {
             add(home.join("agents"), false);
             add(home.join("google-grant.json"), true);
         }
-        if let Some(file) = settings.text("agents.gdrive.credentials_file") {
+        let own = Settings::load(self.host().home.as_deref(), None).unwrap_or_default();
+        if let Some(file) = own.text("agents.gdrive.credentials_file") {
             add(Utf8PathBuf::from(file), false);
         }
         if let Some(repository) = repository_of_worktree(self.dir().workspace()) {
@@ -133,11 +134,18 @@ impl Host {
     }
 }
 
-/// The repository of a worktree of git: its `.git` is a file that names a directory below `worktrees` of that repository.
+/// The repository of a worktree of git: its `.git` is a file that names a directory below `worktrees` of that repository, where a file names the worktree.
+///
+/// An agent can write the first, and would have any directory mounted; it cannot write the second.
 fn repository_of_worktree(workspace: &Utf8Path) -> Option<Utf8PathBuf> {
+    let read = |file: &Utf8Path| String::from_utf8(read_limited(file, 4096).ok()?).ok();
     let file = workspace.join(".git");
-    let text = String::from_utf8(read_limited(&file, 4096).ok()?).ok()?;
-    let dir = workspace.join(text.strip_prefix("gitdir:")?.trim());
+    let dir = workspace.join(read(&file)?.strip_prefix("gitdir:")?.trim());
+    let dir = dir.canonicalize_utf8().ok()?;
+    let back = dir.join(read(&dir.join("gitdir"))?.trim()).canonicalize_utf8().ok()?;
+    if back != file.canonicalize_utf8().ok()? {
+        return None;
+    }
     let worktrees = dir.parent()?;
     (worktrees.file_name() == Some("worktrees")).then(|| worktrees.parent().map(Utf8Path::to_owned))?
 }
@@ -151,9 +159,22 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let dir = Utf8Path::from_path(dir.path()).expect("UTF-8");
         assert_eq!(repository_of_worktree(dir), None);
-        std::fs::write(dir.join(".git"), "gitdir: /repo/.git/worktrees/x\n").expect("written");
-        assert_eq!(repository_of_worktree(dir), Some("/repo/.git".into()));
-        std::fs::write(dir.join(".git"), "gitdir: /repo/.git/modules/x\n").expect("written");
-        assert_eq!(repository_of_worktree(dir), None);
+        let dir = dir.canonicalize_utf8().expect("a path");
+        let (workspace, repository) = (dir.join("work"), dir.join("repo/.git"));
+        std::fs::create_dir_all(&workspace).expect("made");
+        for place in ["worktrees/x", "modules/x"] {
+            std::fs::create_dir_all(repository.join(place)).expect("made");
+            let named = format!("gitdir: {}\n", repository.join(place));
+            std::fs::write(workspace.join(".git"), named).expect("written");
+            assert_eq!(
+                repository_of_worktree(&workspace),
+                None,
+                "nobody says that it is a worktree of that repository"
+            );
+            let back = format!("{}\n", workspace.join(".git"));
+            std::fs::write(repository.join(place).join("gitdir"), back).expect("written");
+            let expected = (place == "worktrees/x").then(|| repository.clone());
+            assert_eq!(repository_of_worktree(&workspace), expected);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{CliqDir, read_limited, write_atomic};
+use cliq_fs::{CliqDir, read_limited, read_within, write_atomic};
 use cliq_lifecycle::{AgentRun, Assignment, Config, PlanAgents, Role, Slots, TaskLoop};
 use cliq_orchestrator::RunPlan;
 use cliq_settings::Settings;
@@ -40,9 +40,9 @@ impl PlanAgents for SettingsPlanAgents {
 
     fn prepare(&self, assignment: &Assignment) -> Result<AgentRun, String> {
         let agent = PlanAgent::new(&self.host, assignment).map_err(|error| error.to_string())?;
-        if agent.settings.flag("kubernetes.enabled") || agent.settings.flag("docker.enabled") {
+        if works_elsewhere(&agent.settings) {
             let mut command = Command::new(&self.host.program);
-            command.args(["plan-agent", assignment.dir.as_str()]).current_dir(&assignment.workspace);
+            command.arg("plan-agent").current_dir(&assignment.workspace);
             return Ok(AgentRun::Elsewhere(Box::new(command)));
         }
         let plan = agent.run_plan().map_err(|error| error.to_string())?;
@@ -110,7 +110,7 @@ impl PlanAgent {
                 json!({"name": role.as_str(), "type": "exec", "commands": [{"name": "work", "run": command}]})
             }
             None => {
-                let text = role_file(&assignment.project, role, &settings)?;
+                let text = role_file(owner.dir().workspace(), role, &settings)?;
                 write_atomic(&dir.roles().join(format!("{role}.md")), text.as_bytes())?;
                 let mut phase = json!({"name": role.as_str(), "type": "standard"});
                 if let Some(agent) = settings.text(&format!("roles.{role}.agent")) {
@@ -186,13 +186,18 @@ impl PlanAgent {
     #[must_use]
     pub fn paths_for_container(&self) -> Vec<SharedPath> {
         let project = self.owner.dir().workspace();
-        let mut paths = self.project.paths_for_container(&self.settings);
+        let mut paths = self.project.paths_for_container();
         if project != self.project.dir().workspace() {
             paths.retain(|shared| !shared.path.starts_with(project));
             paths.push(SharedPath { path: project.to_owned(), writable: true });
         }
         paths
     }
+}
+
+/// Whether agents of plans work in containers or in a cluster.
+fn works_elsewhere(settings: &Settings) -> bool {
+    settings.flag("kubernetes.enabled") || settings.flag("docker.enabled")
 }
 
 fn role_file(project: &Utf8Path, role: Role, settings: &Settings) -> Result<String, ProjectError> {
@@ -202,7 +207,13 @@ fn role_file(project: &Utf8Path, role: Role, settings: &Settings) -> Result<Stri
     let path = project.join(file);
     let error =
         |message: String| ProjectError::RoleFile { path: path.clone(), role: role.to_string(), message };
-    let bytes = read_limited(&path, ROLE_LIMIT).map_err(|failed| error(failed.source.to_string()))?;
+    // What a container does not see is not read for it.
+    let read = if works_elsewhere(settings) {
+        read_within(&path, project, ROLE_LIMIT)
+    } else {
+        read_limited(&path, ROLE_LIMIT)
+    };
+    let bytes = read.map_err(|failed| error(failed.source.to_string()))?;
     String::from_utf8(bytes).map_err(|_| error("it is not UTF-8".to_owned()))
 }
 

@@ -78,8 +78,14 @@ pub struct Settings {
     layers: Vec<(Utf8PathBuf, Map<String, Value>)>,
 }
 
+/// The groups that say where runs work, in a container or a cluster, and how.
+const PLACES: [&str; 2] = ["docker", "kubernetes"];
+
 impl Settings {
     /// Reads the settings of a person, whose cliq home is `home`, and of a project. Files that are not there set nothing.
+    ///
+    /// Where a person's settings enable containers or a cluster, nothing of a project says otherwise: agents can write its file, and
+    /// would choose their own walls.
     ///
     /// # Errors
     /// A file cannot be read, is not JSON, has an unknown key or a value of the wrong type.
@@ -92,6 +98,12 @@ impl Settings {
             check(&values)
                 .map_err(|source| SettingsError::In { file: file.clone(), source: Box::new(source) })?;
             layers.push((file, values));
+        }
+        if let [(_, own), (_, project)] = &mut layers[..] {
+            let is_chosen = |group: &&str| at(own, &format!("{group}.enabled")) == Some(&Value::Bool(true));
+            if PLACES.iter().any(is_chosen) {
+                project.retain(|group, _| !PLACES.contains(&group.as_str()));
+            }
         }
         Ok(Self { layers })
     }
@@ -289,4 +301,30 @@ fn at<'a>(values: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
         map = map.get(part)?.as_object()?;
     }
     map.get(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_does_not_choose_its_own_walls() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Utf8Path::from_path(dir.path()).expect("UTF-8");
+        let project = home.join("project.json");
+        let loaded = |own: &str, of_project: &str| {
+            std::fs::write(home.join("settings.json"), own).expect("written");
+            std::fs::write(&project, of_project).expect("written");
+            Settings::load(Some(home), Some(&project)).expect("settings")
+        };
+        let evil = r#"{"docker": {"enabled": false, "image": "evil"}, "kubernetes": {"enabled": true}, "launcher": "tmux"}"#;
+        let settings = loaded(r#"{"docker": {"enabled": true}}"#, evil);
+        assert!(settings.flag("docker.enabled") && !settings.flag("kubernetes.enabled"));
+        assert_ne!(settings.text("docker.image").as_deref(), Some("evil"));
+        assert_eq!(settings.text("launcher").as_deref(), Some("tmux"), "what is no wall is the project's");
+        // Where a person has chosen no place, the project may.
+        let settings = loaded("{}", evil);
+        assert!(settings.flag("kubernetes.enabled"));
+        assert_eq!(settings.text("docker.image").as_deref(), Some("evil"));
+    }
 }

@@ -11,8 +11,8 @@ use cliq_docker::{
 use cliq_project::{Check, CheckStatus, Handover, Project, REVIEW_SOCKET, ReviewSocket, Settings, timing};
 
 use super::elsewhere::{
-    GRACE, RESUME, Shown, Wanted, cancelled, last_run_id, not_begun, out_of_memory, own_settings,
-    take_project, warn_of_memory,
+    GRACE, RESUME, Shown, Wanted, cancelled, last_run_id, not_begun, out_of_memory, take_project,
+    warn_of_memory,
 };
 use super::run::interrupted;
 use crate::failure::Failure;
@@ -33,16 +33,11 @@ impl From<DockerError> for Failure {
 /// The container that still works at the last run, after the process that followed it was killed.
 pub(super) fn find_living(project: &Project, settings: &Settings) -> Result<Option<String>, Failure> {
     let Some(run_id) = last_run_id(project)? else { return Ok(None) };
-    let address = engine_address(&options(project, settings)?, &project.host().environment);
+    let address = engine_address(&DockerOptions::of(settings), &project.host().environment);
     block_on(async {
         let found = Engine::connect(&address).await?.find(&run_id).await?;
         Ok((found == Some(Found::Running)).then_some(run_id))
     })
-}
-
-fn options(project: &Project, settings: &Settings) -> Result<DockerOptions, Failure> {
-    let own = own_settings(project.host(), "docker")?;
-    Ok(DockerOptions::of(own.as_ref().unwrap_or(settings)))
 }
 
 /// Whether the engine answers and has the image; nothing where runs do not work in containers.
@@ -72,7 +67,7 @@ pub(super) fn check(settings: &Settings) -> Option<Check> {
 /// Runs the team in a container, and shows what it does; or follows the container of a run that works already.
 pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
     let (project, run_id) = (wanted.project, wanted.run_id.as_str());
-    let options = options(project, wanted.settings)?;
+    let options = DockerOptions::of(wanted.settings);
     let home = home()?;
     let places = home.join("containers");
     let lock = take_project(project.dir(), wanted.is_living)?;

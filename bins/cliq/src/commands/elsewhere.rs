@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cliq_fs::{CliqDir, FollowerLock, PipelineStatus, ProjectLock, clear_status, read_status};
 use cliq_orchestrator::{Journal, Record, RunView};
-use cliq_project::{Host, PlanAgent, Project, RunStart, Settings, SharedPath};
+use cliq_project::{PlanAgent, Project, RunStart, Settings, SharedPath};
 use cliq_protocol::Timestamp;
 use cliq_workflow::ValidatedWorkflow;
 
@@ -82,13 +82,6 @@ impl Elsewhere {
     }
 }
 
-/// The settings that say how runs work elsewhere. Where a person's own settings turn that on, those of the project do not change them: agents
-/// can write these.
-pub(super) fn own_settings(host: &Host, group: &str) -> Result<Option<Settings>, Failure> {
-    let own = Settings::load(host.home.as_deref(), None)?;
-    Ok(own.flag(&format!("{group}.enabled")).then_some(own))
-}
-
 /// The id of the last run, from its journal.
 pub(super) fn last_run_id(project: &Project) -> Result<Option<String>, Failure> {
     let journal = Journal::read(&project.dir().journal())?;
@@ -153,7 +146,7 @@ impl<'a> Wanted<'a> {
             settings: agent.settings(),
             plan_agent: Some(agent),
             is_living,
-            arguments: ["--", "plan-agent", dir, "--here", &run_id].map(str::to_owned).into(),
+            arguments: ["--", "plan-agent", "--here", dir, "--run-id", &run_id].map(str::to_owned).into(),
             run_id,
             json: false,
             headless: true,
@@ -172,7 +165,7 @@ impl<'a> Wanted<'a> {
     pub(super) fn paths(&self) -> Vec<SharedPath> {
         match self.plan_agent {
             Some(agent) => agent.paths_for_container(),
-            None => self.project.paths_for_container(self.settings),
+            None => self.project.paths_for_container(),
         }
     }
 

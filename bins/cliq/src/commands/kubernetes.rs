@@ -13,8 +13,8 @@ use cliq_project::{Check, CheckStatus, Handover, Project, Settings, timing};
 use tokio::time::{Instant, sleep};
 
 use super::elsewhere::{
-    GRACE, RESUME, Shown, Wanted, cancelled, last_run_id, not_begun, out_of_memory, own_settings,
-    take_project, warn_of_memory,
+    GRACE, RESUME, Shown, Wanted, cancelled, last_run_id, not_begun, out_of_memory, take_project,
+    warn_of_memory,
 };
 use super::run::{DIE_BY_SIGNALS, exit_status, interrupted};
 use crate::failure::Failure;
@@ -38,11 +38,6 @@ impl From<KubernetesError> for Failure {
     }
 }
 
-fn options(project: &Project, settings: &Settings) -> Result<KubernetesOptions, Failure> {
-    let own = own_settings(project.host(), "kubernetes")?;
-    Ok(KubernetesOptions::of(own.as_ref().unwrap_or(settings)))
-}
-
 /// Finds the run with this id, else the last run, where its Job has not ended. Another process may follow it, here or on another machine.
 pub(super) fn find_living(
     project: &Project,
@@ -53,7 +48,7 @@ pub(super) fn find_living(
     else {
         return Ok(None);
     };
-    let options = options(project, settings)?;
+    let options = KubernetesOptions::of(settings);
     block_on(async {
         let found = Cluster::connect(&options).await?.find(&run_id).await?;
         Ok((found == Some(Found::Living)).then_some(run_id))
@@ -112,7 +107,7 @@ fn look(options: &KubernetesOptions) -> Result<(CheckStatus, String), Failure> {
 pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
     require_postgres()?;
     let &Wanted { project, settings, is_living, ref run_id, .. } = wanted;
-    let options = options(project, settings)?;
+    let options = KubernetesOptions::of(settings);
     if !is_living && settings.text("hug.server_url").is_none() && project.asks_people()? {
         return Err(Failure::failed("the team asks people, and no server is named that keeps its reviews")
             .hint("`hug.server_url` and `hug.token` name one that pods can reach: docs/kubernetes.md"));

@@ -14,16 +14,16 @@ use crate::gateway::SIGNAL_FILES;
 use crate::project;
 use crate::render::progress::Progress;
 
-/// Runs the agent with an assignment: here, with this id, or where the settings say.
-pub(super) fn run(dir: &Utf8Path, here: Option<&str>) -> Result<ExitCode, Failure> {
-    let assignment = Assignment::read(dir).map_err(|why| {
-        Failure::usage(why).hint("`cliq plan-agent` is for what the daemon starts, where `docker.enabled` or `kubernetes.enabled` is set")
-    })?;
-    let agent = PlanAgent::new(&project::host(), &assignment)?;
-    match here {
-        Some(run_id) => work(agent, run_id),
-        None => follow(&agent, &assignment),
-    }
+/// Runs the agent with the assignment in a job's directory here, in a run with an id; or without these, what the daemon asks for, where the settings say.
+pub(super) fn run(here: Option<(&Utf8Path, &str)>) -> Result<ExitCode, Failure> {
+    let hint = "`cliq plan-agent` is for what the daemon starts, where `docker.enabled` or `kubernetes.enabled` is set";
+    let failed = |why: String| Failure::usage(why).hint(hint);
+    let Some((dir, run_id)) = here else {
+        let assignment = Assignment::receive(std::io::stdin().lock()).map_err(failed)?;
+        return follow(&PlanAgent::new(&project::host(), &assignment)?, &assignment);
+    };
+    let assignment = Assignment::read(dir).map_err(failed)?;
+    work(PlanAgent::new(&project::host(), &assignment)?, run_id)
 }
 
 fn work(agent: PlanAgent, run_id: &str) -> Result<ExitCode, Failure> {

@@ -90,14 +90,27 @@ fn keys_arrive_and_are_not_shown() {
 
 #[test]
 fn a_project_does_not_loosen_what_a_person_set() {
-    let Some(env) = project(&chain(&["ls /sys/class/net > net; true"]), &[("network_mode", "none")]) else {
+    let Some(env) =
+        project(&chain(&["ls /sys/class/net > net; ls .. > beside"]), &[("network_mode", "none")])
+    else {
         return;
     };
+    env.write("../private", "hush");
+    let private = env.path("../private").canonicalize().unwrap();
+    let names_a_file = serde_json::json!({"agents": {"gdrive": {"credentials_file": private}}}).to_string();
     // As an agent could write it.
-    env.write(
-        ".cliq/settings.json",
+    env.write(".git", &format!("gitdir: {}/worktrees/x\n", private.parent().unwrap().display()));
+    for settings in [
+        names_a_file.as_str(),
         "{\"docker\": {\"network_mode\": \"host\", \"image\": \"evil\", \"read_only_rootfs\": false}}",
-    );
-    env.cliq(["run"]).expect(0);
-    assert_eq!(env.read("net"), "lo\n");
+        "{\"docker\": {\"enabled\": false}}",
+        "{\"kubernetes\": {\"enabled\": true}}",
+    ] {
+        env.write(".cliq/settings.json", settings);
+        env.cliq(["run", "-f"]).expect(0);
+        assert_eq!(env.read("net"), "lo\n", "{settings}");
+        assert!(!env.read("beside").contains("private"), "{settings}");
+        std::fs::remove_file(env.path("net")).unwrap();
+    }
+    env.cliq(["settings", "get", "docker.enabled"]).expect(0).says("true");
 }

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use cliq_fs::{CliqDir, PipelineStatus, read_status, write_status};
+use cliq_fs::{CliqDir, PipelineStatus, read_status, write_atomic, write_status};
 use cliq_orchestrator::Journal;
+use tokio::io::AsyncWriteExt;
 use tokio_util::sync::CancellationToken;
 
 use super::Assignment;
 use super::jobs::{JobOutcome, end_of, outcome_of, output, used};
+use crate::layout::assignment_file;
 
 /// What the follower of an agent says, in the job's directory.
 const LOG: &str = "follower.log";
@@ -31,10 +33,7 @@ pub(super) async fn follow(
     // What an earlier attempt left says nothing of this one.
     let earlier = journal(&dir).filter(|journal| end_of(journal).is_some());
     let earlier = earlier.and_then(|journal| journal.run_id().map(str::to_owned));
-    if let Err(why) = assignment.write() {
-        return JobOutcome::NotStarted(why);
-    }
-    if let Err(why) = to_its_end(command, &dir, &stop).await {
+    if let Err(why) = to_its_end(command, assignment, &dir, &stop).await {
         return JobOutcome::NotStarted(why);
     }
     let journal = journal(&dir).filter(|journal| journal.run_id() != earlier.as_deref());
@@ -60,9 +59,12 @@ fn journal(dir: &CliqDir) -> Option<Journal> {
 
 async fn to_its_end(
     command: std::process::Command,
+    assignment: &Assignment,
     dir: &CliqDir,
     stop: &CancellationToken,
 ) -> Result<(), String> {
+    let (path, line) = (assignment_file(dir.root()), assignment.encode());
+    write_atomic(&path, &line).map_err(|error| error.to_string())?;
     let log = dir.root().join(LOG);
     let file = File::create(&log).map_err(|error| format!("cannot write {log}: {error}"))?;
     let mut command = tokio::process::Command::from(command);
@@ -70,7 +72,11 @@ async fn to_its_end(
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(file);
     let mut follower = command.spawn().map_err(|error| format!("cannot start cliq: {error}"))?;
     // It ends when this is closed: with the daemon, however that ends.
-    let _daemon_lives = follower.stdin.take();
+    let mut input = follower.stdin.take();
+    if let Some(input) = &mut input {
+        // One that is gone already says why in its log.
+        let _ = input.write_all(&line).await;
+    }
     let mut asked: Option<Instant> = None;
     loop {
         tokio::select! {
