@@ -148,17 +148,6 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Work as an agent of a plan in a container or a cluster: for the daemon.
-    #[cfg(any(feature = "docker", feature = "kubernetes"))]
-    #[command(hide = true)]
-    PlanAgent {
-        /// Work here, with the assignment in DIR, and not with that on standard input where the settings say.
-        #[arg(long, value_name = "DIR", requires = "run_id")]
-        here: Option<Utf8PathBuf>,
-        /// The id of the run.
-        #[arg(long, value_name = "RUN")]
-        run_id: Option<String>,
-    },
     /// Write man pages, one for each command, into a directory.
     Man {
         /// The directory, such as /usr/local/share/man/man1. It is created where it is missing.
@@ -530,6 +519,17 @@ pub(crate) enum AgentCommand {
     /// Make the review of a human gate, whose dispatch message is on standard input, and wait for it.
     #[command(hide = true)]
     Review,
+    /// Work as an agent of a plan in a container or a cluster: for the daemon.
+    #[cfg(any(feature = "docker", feature = "kubernetes"))]
+    #[command(hide = true)]
+    Plan {
+        /// Work here, with the assignment in DIR, and not with that on standard input where the settings say.
+        #[arg(long, value_name = "DIR", requires = "run_id")]
+        here: Option<Utf8PathBuf>,
+        /// The id of the run.
+        #[arg(long, value_name = "RUN")]
+        run_id: Option<String>,
+    },
     /// List the agents that can work here.
     List,
 }

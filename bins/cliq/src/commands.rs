@@ -109,8 +109,6 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Mcp => mcp::run(),
         #[cfg(any(feature = "docker", feature = "kubernetes"))]
         Command::Contained { handover, arguments } => contained::run(handover.as_deref(), &arguments),
-        #[cfg(any(feature = "docker", feature = "kubernetes"))]
-        Command::PlanAgent { here, run_id } => plan_agent::run(here.as_deref().zip(run_id.as_deref())),
         Command::Markers(args) => markers::run(&args),
         Command::Man { dir } => man::run(&dir),
         Command::Completions { shell } => {

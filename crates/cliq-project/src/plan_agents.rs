@@ -42,7 +42,7 @@ impl PlanAgents for SettingsPlanAgents {
         let agent = PlanAgent::new(&self.host, assignment).map_err(|error| error.to_string())?;
         if works_elsewhere(&agent.settings) {
             let mut command = Command::new(&self.host.program);
-            command.arg("plan-agent").current_dir(&assignment.workspace);
+            command.args(["agent", "plan"]).current_dir(&assignment.workspace);
             return Ok(AgentRun::Elsewhere(Box::new(command)));
         }
         let plan = agent.run_plan().map_err(|error| error.to_string())?;

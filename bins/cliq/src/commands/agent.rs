@@ -22,6 +22,8 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
         AgentCommand::Show { name, json } => show(&name, json),
         AgentCommand::Team { agent } => Ok(team_phase(agent)),
         AgentCommand::Review => review(),
+        #[cfg(any(feature = "docker", feature = "kubernetes"))]
+        AgentCommand::Plan { here, run_id } => super::plan_agent::run(here.as_deref().zip(run_id.as_deref())),
         AgentCommand::List => list(),
         AgentCommand::Check { role, timeout, json, command } => {
             let role = match role {
@@ -46,7 +48,7 @@ fn review() -> Result<ExitCode, Failure> {
 fn team_phase(agent: Option<String>) -> ExitCode {
     let execute: Box<Execute> = Box::new(|plan, start, on_event| {
         let mut progress = Progress::new(false, true);
-        let view = super::run::execute(plan, start, |record, view| {
+        let view = super::run::execute(&project::host(), plan, start, |record, view| {
             on_event(record, view);
             progress.show(record, view)
         });

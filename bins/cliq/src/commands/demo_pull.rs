@@ -33,7 +33,9 @@ pub(super) fn run(dir: &Utf8Path) -> Result<ExitCode, Failure> {
     options.inputs.insert("site".to_owned(), site.url().to_owned());
     let plan = project.run_plan_of(workflow, &project.settings()?, &options)?;
     let mut progress = Progress::new(false, !ui::is_watched());
-    let view = run_command::execute(plan, &RunStart::Fresh, |record, view| progress.show(record, view))?;
+    let view = run_command::execute(project.host(), plan, &RunStart::Fresh, |record, view| {
+        progress.show(record, view)
+    })?;
     summary::show(&view, &project)?;
     if view.completed() {
         ui::line("\nlook at:")?;

@@ -32,7 +32,9 @@ pub(super) fn run(dir: &Utf8Path) -> Result<ExitCode, Failure> {
     ui::line("")?;
     let plan = project.run_plan_of(workflow, &project.settings()?, &RunOptions::default())?;
     let mut progress = Progress::new(false, false);
-    let view = run_command::execute(plan, &RunStart::Fresh, |record, view| progress.show(record, view))?;
+    let view = run_command::execute(project.host(), plan, &RunStart::Fresh, |record, view| {
+        progress.show(record, view)
+    })?;
     summary::show(&view, &project)?;
     if view.completed() {
         ui::line("\nlook at:")?;

@@ -135,7 +135,7 @@ impl<'a> Wanted<'a> {
         Ok(Self { project, workflow, settings, plan_agent, run_id, is_living, arguments, json, headless })
     }
 
-    /// A run of `cliq plan-agent`. `living` is the id of one that works already.
+    /// A run of `cliq agent plan`. `living` is the id of one that works already.
     pub(super) fn of_plan_agent(agent: &'a PlanAgent, living: Option<String>) -> Self {
         let is_living = living.is_some();
         let run_id = living.unwrap_or_else(new_run_id);
@@ -146,7 +146,7 @@ impl<'a> Wanted<'a> {
             settings: agent.settings(),
             plan_agent: Some(agent),
             is_living,
-            arguments: ["--", "plan-agent", "--here", dir, "--run-id", &run_id].map(str::to_owned).into(),
+            arguments: ["--", "agent", "plan", "--here", dir, "--run-id", &run_id].map(str::to_owned).into(),
             run_id,
             json: false,
             headless: true,

@@ -1,4 +1,4 @@
-//! `cliq plan-agent`: an agent of a plan that works in a container or a cluster. The daemon starts one here, which follows another one there.
+//! `cliq agent plan`: an agent of a plan that works in a container or a cluster. The daemon starts one here, which follows another one there.
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use crate::render::progress::Progress;
 
 /// Runs the agent with the assignment in a job's directory here, in a run with an id; or without these, what the daemon asks for, where the settings say.
 pub(super) fn run(here: Option<(&Utf8Path, &str)>) -> Result<ExitCode, Failure> {
-    let hint = "`cliq plan-agent` is for what the daemon starts, where `docker.enabled` or `kubernetes.enabled` is set";
+    let hint = "`cliq agent plan` is for what the daemon starts, where `docker.enabled` or `kubernetes.enabled` is set";
     let failed = |why: String| Failure::usage(why).hint(hint);
     let Some((dir, run_id)) = here else {
         let assignment = Assignment::receive(std::io::stdin().lock()).map_err(failed)?;
@@ -27,11 +27,12 @@ pub(super) fn run(here: Option<(&Utf8Path, &str)>) -> Result<ExitCode, Failure> 
 }
 
 fn work(agent: PlanAgent, run_id: &str) -> Result<ExitCode, Failure> {
+    let host = agent.project().host().clone();
     let mut plan = agent.run_plan()?;
     plan.run_id = Some(run_id.to_owned());
     plan.env.insert(SIGNAL_FILES.to_owned(), "1".to_owned());
     let mut progress = Progress::new(true, true);
-    let view = execute_here(plan, &RunStart::Fresh, |record, view| progress.show(record, view))?;
+    let view = execute_here(&host, plan, &RunStart::Fresh, |record, view| progress.show(record, view))?;
     Ok(exit_code(view.pipeline_status()))
 }
 

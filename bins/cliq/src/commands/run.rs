@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use cliq_fs::{CliqDir, ProjectLock};
 use cliq_orchestrator::{Journal, PipelineStatus, Record, Run, RunPlan, RunView, StartError};
 use cliq_project::{
-    LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings, rerun_rule,
+    Host, LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings,
+    rerun_rule,
 };
 use cliq_protocol::{Budget, PhaseKind};
 use cliq_server::TaskEventsFile;
@@ -109,7 +110,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     cancel_reviews(&project, &start)?;
     let mut progress = Progress::new(args.json, args.headless);
     let mut events_file = args.a2a_events.as_ref().map(|id| TaskEventsFile::open(dir, id)).transpose()?;
-    let view = execute_here(plan, &start, |record, view| {
+    let view = execute_here(project.host(), plan, &start, |record, view| {
         // The file is a copy for others: a run does not end because it cannot be written.
         if events_file.as_mut().is_some_and(|file| file.write(record, view).is_err()) {
             events_file = None;
@@ -160,30 +161,33 @@ fn living(
 
 /// As [`execute_until`]: signals cancel it, where they are not to end it as a crash does ([`DIE_BY_SIGNALS`]).
 pub(super) fn execute_here(
+    host: &Host,
     plan: RunPlan,
     start: &RunStart,
     show: impl FnMut(&Record, &RunView) -> std::io::Result<()>,
 ) -> Result<RunView, Failure> {
     let cancel = async {
-        if project::host().has_variable(DIE_BY_SIGNALS) {
+        if std::env::var_os(DIE_BY_SIGNALS).is_some() {
             std::future::pending::<()>().await;
         }
         interrupted().await;
     };
-    execute_until(plan, start, cancel, show)
+    execute_until(host, plan, start, cancel, show)
 }
 
 /// As [`execute_until`]: signals cancel it.
 pub(super) fn execute(
+    host: &Host,
     plan: RunPlan,
     start: &RunStart,
     show: impl FnMut(&Record, &RunView) -> std::io::Result<()>,
 ) -> Result<RunView, Failure> {
-    execute_until(plan, start, interrupted(), show)
+    execute_until(host, plan, start, interrupted(), show)
 }
 
 /// Executes a plan to its end, or until `cancel` is over. `show` gets each event, until it fails: the run goes on without a reader.
 fn execute_until(
+    host: &Host,
     plan: RunPlan,
     start: &RunStart,
     cancel: impl Future<Output = ()>,
@@ -194,7 +198,7 @@ fn execute_until(
         let on_event = |record: &Record, view: &RunView| {
             reader_is_gone = reader_is_gone || show(record, view).is_err();
         };
-        Ok(cliq_project::execute(plan, start, &project::host(), cancel, on_event).await?)
+        Ok(cliq_project::execute(plan, start, host, cancel, on_event).await?)
     })
 }
 
