@@ -106,3 +106,29 @@ fn last_words(dir: &CliqDir) -> String {
         words => words,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::role::Role;
+
+    #[test]
+    fn the_line_with_an_assignment() {
+        let assignment = Assignment {
+            project: "/home/ada/shop".into(),
+            plan: "ship".to_owned(),
+            role: Role::BusinessAnalyst,
+            dir: "/home/ada/shop/.cliq/plans/ship/jobs/2".into(),
+            workspace: "/home/ada/shop/.worktrees/ship-w1-t1".into(),
+            env: [("CLIQ_TASK".to_owned(), "w1-t1".to_owned())].into(),
+        };
+        let line = assignment.encode();
+        insta::assert_snapshot!(String::from_utf8_lossy(&line), @r#"{"project":"/home/ada/shop","plan":"ship","role":"business-analyst","dir":"/home/ada/shop/.cliq/plans/ship/jobs/2","workspace":"/home/ada/shop/.worktrees/ship-w1-t1","env":{"CLIQ_TASK":"w1-t1"}}"#);
+        // What follows is no part of it.
+        assert_eq!(Assignment::receive(&[&line[..], b"more"].concat()[..]), Ok(assignment));
+        for wrong in ["", "\n", "{}\n", "[1]"] {
+            let error = Assignment::receive(wrong.as_bytes()).expect_err(wrong);
+            assert!(error.starts_with("standard input: "), "{error}");
+        }
+    }
+}
