@@ -24,7 +24,7 @@ pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
     fs::create_dir_all(&target).at("create", &target)?;
     let moved = ["signals", "logs", "messages", "files", "channels", "orchestrator.log", "gate_context.md"];
     // The journal last: while it is there, an interrupted archiving is taken up again.
-    for name in moved.into_iter().chain(["journal.jsonl"]) {
+    for name in moved.into_iter().chain([CliqDir::JOURNAL]) {
         let (from, to) = (dir.root().join(name), target.join(name));
         if to.exists() && from.exists() {
             remove(&to)?;

@@ -17,6 +17,8 @@ pub struct CliqDir {
 impl CliqDir {
     /// The name of the directory in a workspace.
     pub const NAME: &'static str = ".cliq";
+    /// The name of the journal in it.
+    pub const JOURNAL: &'static str = "journal.jsonl";
 
     /// The `.cliq` directory of `workspace`.
     ///
@@ -227,7 +229,7 @@ impl CliqDir {
     /// The record that a run can be rebuilt from.
     #[must_use]
     pub fn journal(&self) -> Utf8PathBuf {
-        self.root.join("journal.jsonl")
+        self.root.join(Self::JOURNAL)
     }
 
     /// The record for people.

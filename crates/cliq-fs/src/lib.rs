@@ -45,7 +45,7 @@ pub use state::{
     PipelineStatus, clear_signal, clear_signals, clear_status, clear_temporaries, read_command_results,
     read_status, write_command_results, write_routed, write_status,
 };
-pub use watch::{DirectoryWatch, SignalWatch};
+pub use watch::SignalWatch;
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

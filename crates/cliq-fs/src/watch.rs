@@ -1,7 +1,5 @@
 //! Notification of changes of signal files.
 
-use std::sync::{Mutex, PoisonError};
-
 use camino::{Utf8Path, Utf8PathBuf};
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
@@ -30,39 +28,6 @@ impl SignalWatch {
         let mut watcher = watcher(changed)?;
         watcher.watch(dir.as_std_path(), RecursiveMode::NonRecursive)?;
         Ok(Self { _watcher: watcher })
-    }
-}
-
-/// Watches any number of directories for as long as it lives, with what [`SignalWatch`] takes for one.
-#[derive(Debug)]
-pub struct DirectoryWatch {
-    watcher: Mutex<RecommendedWatcher>,
-}
-
-impl DirectoryWatch {
-    /// Calls `changed` from a thread of its own with each file of a watched directory that was created, written or renamed
-    /// into place; with `None` when events were lost and anything may have changed.
-    ///
-    /// # Errors
-    /// The system has no more watches, in its own words. Polling then has to do.
-    pub fn new(changed: impl Fn(Option<Utf8PathBuf>) + Send + 'static) -> Result<Self, notify::Error> {
-        Ok(Self { watcher: Mutex::new(watcher(changed)?) })
-    }
-
-    /// Watches a directory too.
-    ///
-    /// # Errors
-    /// The system cannot watch it, in its own words. Polling then has to do.
-    pub fn add(&self, dir: &Utf8Path) -> Result<(), notify::Error> {
-        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        watcher.watch(dir.as_std_path(), RecursiveMode::NonRecursive)
-    }
-
-    /// Watches a directory no more.
-    pub fn remove(&self, dir: &Utf8Path) {
-        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        // It may be gone, and the watch with it.
-        let _ = watcher.unwatch(dir.as_std_path());
     }
 }
 

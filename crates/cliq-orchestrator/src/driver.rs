@@ -11,8 +11,6 @@ mod message;
 mod notifications;
 mod recovery;
 mod shared;
-#[cfg(target_os = "linux")]
-mod signal_watch;
 mod spans;
 
 use std::collections::HashMap;
@@ -35,6 +33,7 @@ use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 use crate::journal::{Journal, JournalWriter};
 use crate::plan::{Durability, RunPlan};
 use crate::view::RunView;
+use crate::watch::DirectoryWatch;
 use agent::AgentRun;
 pub use commands::repositories;
 use message::Activation;
@@ -42,24 +41,17 @@ pub(crate) use recovery::put_earlier_run_aside;
 use shared::{Message, Shared, Wakers};
 use spans::Spans;
 
-#[cfg(target_os = "linux")]
-use signal_watch::Watch;
-#[cfg(not(target_os = "linux"))]
-type Watch = cliq_fs::SignalWatch;
-
 /// The failure of a phase that did not start.
 fn work_failed(phase: &Phase, reason: String) -> RunEvent {
     RunEvent::WorkFailed { phase: phase.name.clone(), reason, output_tail: None, log_file: None }
 }
 
 /// Starts the watch of signal files; gives the reason where that is not possible.
-fn watch_signals(dir: &cliq_fs::CliqDir, wakers: &Wakers) -> Result<Watch, String> {
+fn watch_signals(dir: &cliq_fs::CliqDir, wakers: &Wakers) -> std::io::Result<DirectoryWatch> {
     let wakers = wakers.clone();
-    #[cfg(target_os = "linux")]
-    let watch = Watch::new(&dir.signals(), wakers);
-    #[cfg(not(target_os = "linux"))]
-    let watch = Watch::new(&dir.signals(), move |file| wakers.wake(file.as_deref()));
-    watch.map_err(|error| error.to_string())
+    let watch = DirectoryWatch::new(move |file| wakers.wake(file))?;
+    watch.add(&dir.signals())?;
+    Ok(watch)
 }
 
 /// What a driver begins with.
@@ -115,7 +107,7 @@ pub(crate) struct Driver {
     last_word: Option<RunEvent>,
     /// Watches the signal files of agents. Made with the first agent: a run without agents does not need it, and ending it takes the system
     /// longer than a command.
-    watch: Option<Watch>,
+    watch: Option<DirectoryWatch>,
     _lock: ProjectLock,
 }
 

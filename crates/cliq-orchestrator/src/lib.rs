@@ -24,6 +24,7 @@ mod run;
 mod tmux;
 mod usage;
 mod view;
+mod watch;
 
 pub use agents::{AgentCommand, Agents};
 pub use dead_run::end_dead_run;
@@ -39,6 +40,7 @@ pub use run::{ResumeError, Run, StartError};
 pub use tmux::{TmuxError, TmuxLauncher, TmuxServer, run_pane};
 pub use usage::UsageSummary;
 pub use view::{PhaseStatus, PhaseView, RunView};
+pub use watch::DirectoryWatch;
 
 pub use cliq_fs::{CliqDir, PipelineStatus};
 pub use cliq_workflow::{TeamFolder, ValidatedWorkflow};

@@ -184,7 +184,12 @@ impl Server {
         let meshes = tokio::spawn(a2a::join(Arc::clone(&self.app)));
         let limits = Limits { max_connections: self.app.options.max_connections, tls: self.tls };
         let metrics = Arc::clone(&self.app.metrics);
-        listener::serve(self.listener, router(&self.app), limits, metrics, stopping).await;
+        // In a task, as the thread that waits for the server would have to wake up for each connection.
+        let serving =
+            tokio::spawn(listener::serve(self.listener, router(&self.app), limits, metrics, stopping));
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "the server ends: connections cannot be taken any more");
+        }
         tidy.abort();
         // A delivery that is under way has until its deadline, or is repeated by the next server.
         pushes.abort();

@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::DirectoryWatch;
+use cliq_fs::CliqDir;
 use cliq_gateway::GatewayError;
-use cliq_orchestrator::RunView;
+use cliq_orchestrator::{DirectoryWatch, RunView};
 use cliq_runs::{
     Change, LifeEffect, LifeEvent, NotAllowed, PushRow, Run, RunId, RunOrigin, RunState, RunStore, TaskRow,
 };
@@ -287,14 +287,19 @@ impl Shared {
     }
 }
 
-fn watch(
-    wakers: &Arc<Mutex<HashMap<Utf8PathBuf, Arc<Notify>>>>,
-) -> Result<DirectoryWatch, impl std::fmt::Display + use<>> {
+/// Wakes followers when journals change. Runs write other files beside them, far more often.
+fn watch(wakers: &Arc<Mutex<HashMap<Utf8PathBuf, Arc<Notify>>>>) -> std::io::Result<DirectoryWatch> {
     let wakers = Arc::clone(wakers);
-    DirectoryWatch::new(move |path| {
+    DirectoryWatch::new(move |file| {
         let wakers = wakers.lock().unwrap_or_else(PoisonError::into_inner);
-        match path.as_deref().and_then(Utf8Path::parent) {
-            Some(dir) => wakers.get(dir).into_iter().for_each(|waker| waker.notify_one()),
+        match file {
+            Some(file) if file.file_name() == Some(CliqDir::JOURNAL) => {
+                file.parent()
+                    .and_then(|dir| wakers.get(dir))
+                    .into_iter()
+                    .for_each(|waker| waker.notify_one());
+            }
+            Some(_) => {}
             None => wakers.values().for_each(|waker| waker.notify_one()),
         }
     })

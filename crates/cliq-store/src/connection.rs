@@ -1,17 +1,14 @@
 //! A connection to either database, and a transaction on it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sqlx::postgres::{PgConnection, PgSslMode};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection as _, Postgres, Sqlite, Transaction};
+use sqlx::{ConnectOptions, Connection as _, Postgres, Transaction};
 
-use crate::error::is_locked;
+use crate::error::DatabaseError;
 use crate::location::Location;
-use crate::statement::{Answer, Argument, run_postgres, run_sqlite};
-
-/// How long to wait before a database that another process opens is opened again.
-const LOCKED: Duration = Duration::from_millis(10);
+use crate::sqlite::{SqliteConnection, SqliteTransaction};
+use crate::statement::{Answer, Argument, run_postgres};
 
 #[derive(Debug)]
 pub(crate) enum Connection {
@@ -21,34 +18,14 @@ pub(crate) enum Connection {
 
 /// A transaction. Dropped without a commit, it is rolled back.
 pub(crate) enum Tx<'c> {
-    Sqlite(Transaction<'c, Sqlite>),
+    Sqlite(SqliteTransaction<'c>),
     Postgres { transaction: Transaction<'c, Postgres>, patience: Duration },
 }
 
 impl Connection {
-    pub(crate) async fn open(location: &Location, patience: Duration) -> Result<Self, sqlx::Error> {
+    pub(crate) async fn open(location: &Location, patience: Duration) -> Result<Self, DatabaseError> {
         match location {
-            Location::Sqlite(path) => {
-                let options = SqliteConnectOptions::new()
-                    .filename(path)
-                    .create_if_missing(true)
-                    .journal_mode(SqliteJournalMode::Wal)
-                    .synchronous(SqliteSynchronous::Full)
-                    .busy_timeout(patience)
-                    .disable_statement_logging();
-                // A new database first switches to a write-ahead log. SQLite does not apply the busy timeout there: of two processes that open it
-                // at the same moment one is refused at once.
-                let deadline = Instant::now() + patience;
-                loop {
-                    match SqliteConnection::connect_with(&options).await {
-                        Ok(connection) => return Ok(Self::Sqlite(connection)),
-                        Err(error) if is_locked(&error) && Instant::now() < deadline => {
-                            tokio::time::sleep(LOCKED).await;
-                        }
-                        Err(error) => return Err(error),
-                    }
-                }
-            }
+            Location::Sqlite(path) => SqliteConnection::open(path, patience).await.map(Self::Sqlite),
             Location::Postgres(options) => {
                 let mut options = options.as_ref().clone().disable_statement_logging();
                 // A local server without certificates is the usual case; an address can demand more by `sslmode`.
@@ -67,10 +44,9 @@ impl Connection {
     }
 
     /// Begins a transaction that is going to write.
-    pub(crate) async fn begin(&mut self) -> Result<Tx<'_>, sqlx::Error> {
+    pub(crate) async fn begin(&mut self) -> Result<Tx<'_>, DatabaseError> {
         match self {
-            // Immediate: a transaction that reads first and then writes would fail where another wrote in between.
-            Self::Sqlite(connection) => Ok(Tx::Sqlite(connection.begin_with("BEGIN IMMEDIATE").await?)),
+            Self::Sqlite(connection) => connection.begin().map(Tx::Sqlite),
             Self::Postgres { connection, patience } => {
                 let patience = *patience;
                 Ok(Tx::Postgres { transaction: within(patience, connection.begin()).await?, patience })
@@ -84,9 +60,9 @@ impl Connection {
 }
 
 impl Tx<'_> {
-    pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
+    pub(crate) async fn commit(self) -> Result<(), DatabaseError> {
         match self {
-            Self::Sqlite(transaction) => transaction.commit().await,
+            Self::Sqlite(transaction) => transaction.commit(),
             Self::Postgres { transaction, patience } => within(patience, transaction.commit()).await,
         }
     }
@@ -96,11 +72,12 @@ impl Tx<'_> {
     }
 
     /// Runs a script of several statements without arguments.
-    pub(crate) async fn script(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
+    pub(crate) async fn script(&mut self, sql: &'static str) -> Result<(), DatabaseError> {
         match self {
-            Self::Sqlite(transaction) => sqlx::raw_sql(sql).execute(&mut **transaction).await.map(drop),
+            Self::Sqlite(transaction) => transaction.connection().script(sql),
             Self::Postgres { transaction, .. } => {
-                sqlx::raw_sql(sql).execute(&mut **transaction).await.map(drop)
+                sqlx::raw_sql(sql).execute(&mut **transaction).await?;
+                Ok(())
             }
         }
     }
@@ -113,13 +90,13 @@ pub(crate) trait Target: Send {
         &mut self,
         sql: &'static str,
         arguments: &[Argument<'_>],
-    ) -> impl Future<Output = Result<Answer, sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<Answer, DatabaseError>> + Send;
 }
 
 impl Target for Connection {
-    async fn run(&mut self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Answer, sqlx::Error> {
+    async fn run(&mut self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Answer, DatabaseError> {
         match self {
-            Self::Sqlite(connection) => run_sqlite(connection, sql, arguments).await,
+            Self::Sqlite(connection) => connection.run(sql, arguments),
             Self::Postgres { connection, patience } => {
                 within(*patience, run_postgres(connection, sql, arguments)).await
             }
@@ -128,9 +105,9 @@ impl Target for Connection {
 }
 
 impl Target for Tx<'_> {
-    async fn run(&mut self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Answer, sqlx::Error> {
+    async fn run(&mut self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Answer, DatabaseError> {
         match self {
-            Self::Sqlite(transaction) => run_sqlite(transaction, sql, arguments).await,
+            Self::Sqlite(transaction) => transaction.connection().run(sql, arguments),
             Self::Postgres { transaction, patience } => {
                 within(*patience, run_postgres(transaction, sql, arguments)).await
             }
@@ -142,13 +119,12 @@ impl Target for Tx<'_> {
 async fn within<T>(
     patience: Duration,
     call: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
+) -> Result<T, DatabaseError> {
     let limit = patience * 2;
-    match tokio::time::timeout(limit, call).await {
-        Ok(result) => result,
-        Err(_) => {
-            let message = format!("it did not answer within {} s", limit.as_secs_f64());
-            Err(sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, message)))
-        }
-    }
+    let Ok(result) = tokio::time::timeout(limit, call).await else {
+        let message = format!("it did not answer within {} s", limit.as_secs_f64());
+        let error = std::io::Error::new(std::io::ErrorKind::TimedOut, message);
+        return Err(sqlx::Error::Io(error).into());
+    };
+    Ok(result?)
 }

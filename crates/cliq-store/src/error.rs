@@ -7,17 +7,45 @@ use cliq_gateway::GatewayError;
 
 use crate::location::Location;
 
-/// Whether the connection is of no use any more.
-pub(crate) fn is_broken(error: &sqlx::Error) -> bool {
+/// What a database or its library says.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DatabaseError {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Postgres(#[from] sqlx::Error),
+    /// A row has something else than what is stored there.
+    #[error("column `{column}`: {source}")]
+    Column { column: String, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+impl DatabaseError {
+    pub(crate) fn column(column: &str, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Column { column: column.to_owned(), source: error.into() }
+    }
+
+    /// The code of SQLite: its low byte is the kind of error, the others say more about it.
+    fn sqlite_code(&self) -> Option<i32> {
+        match self {
+            Self::Sqlite(rusqlite::Error::SqliteFailure(error, _)) => Some(error.extended_code),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a connection is of no use any more. That of SQLite is a file, which stays.
+pub(crate) fn is_broken(error: &DatabaseError) -> bool {
     match error {
-        sqlx::Error::Io(_)
-        | sqlx::Error::Tls(_)
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::WorkerCrashed
-        | sqlx::Error::PoolClosed => true,
+        DatabaseError::Postgres(
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::WorkerCrashed
+            | sqlx::Error::PoolClosed,
+        ) => true,
         // 57P01 to 57P03: the server shuts down, crashed, or starts; 08: the connection failed; 25006: it became a read-only
         // replica; 57P05: it was idle for too long.
-        sqlx::Error::Database(said) => said
+        DatabaseError::Postgres(sqlx::Error::Database(said)) => said
             .code()
             .is_some_and(|code| code.starts_with("57P") || code.starts_with("08") || code == "25006"),
         _ => false,
@@ -25,30 +53,26 @@ pub(crate) fn is_broken(error: &sqlx::Error) -> bool {
 }
 
 /// Whether another program holds the file of an SQLite database.
-pub(crate) fn is_locked(error: &sqlx::Error) -> bool {
-    let sqlx::Error::Database(said) = error else { return false };
-    let code = said.code().and_then(|code| code.parse::<u32>().ok());
-    code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
+pub(crate) fn is_locked(error: &DatabaseError) -> bool {
+    error.sqlite_code().is_some_and(|code| matches!(code & 0xff, 5 | 6))
 }
 
 /// The error, with what can be done about it.
-pub(crate) fn explain(location: &Location, patience: Duration, error: sqlx::Error) -> GatewayError {
+pub(crate) fn explain(location: &Location, patience: Duration, error: DatabaseError) -> GatewayError {
     match location {
         Location::Sqlite(path) => explain_sqlite(path, patience, error),
         Location::Postgres(_) => explain_postgres(location.to_string(), patience, error),
     }
 }
 
-fn explain_sqlite(path: &camino::Utf8Path, patience: Duration, error: sqlx::Error) -> GatewayError {
+fn explain_sqlite(path: &camino::Utf8Path, patience: Duration, error: DatabaseError) -> GatewayError {
     let database = path.to_string();
-    let (code, message) = match &error {
-        sqlx::Error::Database(said) => {
-            (said.code().and_then(|code| code.parse::<u32>().ok()), said.message().to_owned())
-        }
-        _ => (None, String::new()),
+    let message = match &error {
+        DatabaseError::Sqlite(rusqlite::Error::SqliteFailure(_, Some(message))) => message.clone(),
+        other => other.to_string(),
     };
-    // The low byte is the kind of error; the others say more about it. 4874: there is no room for the index of the log.
-    match code.map(|code| if code == 4874 { 13 } else { code & 0xff }) {
+    // 4874: there is no room for the index of the log.
+    match error.sqlite_code().map(|code| if code == 4874 { 13 } else { code & 0xff }) {
         Some(5 | 6) => GatewayError::Locked { database, seconds: patience.as_secs() },
         Some(8) => GatewayError::ReadOnly { database },
         Some(11 | 26) => GatewayError::Corrupt { database, message },
@@ -66,10 +90,10 @@ fn explain_sqlite(path: &camino::Utf8Path, patience: Duration, error: sqlx::Erro
     }
 }
 
-fn explain_postgres(database: String, patience: Duration, error: sqlx::Error) -> GatewayError {
+fn explain_postgres(database: String, patience: Duration, error: DatabaseError) -> GatewayError {
     let broken = is_broken(&error);
     let (code, message) = match &error {
-        sqlx::Error::Database(said) => {
+        DatabaseError::Postgres(sqlx::Error::Database(said)) => {
             (said.code().map(std::borrow::Cow::into_owned), said.message().to_owned())
         }
         other => (None, other.to_string()),

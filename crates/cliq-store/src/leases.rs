@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::connection::{Connection, Target};
+use crate::error::DatabaseError;
 use crate::statement::arguments;
 
 /// The time of the database in milliseconds, for SQLite and PostgreSQL. Not that of the transaction's beginning.
@@ -44,20 +45,20 @@ pub(crate) async fn take(
     name: &str,
     holder: &str,
     time: Duration,
-) -> Result<bool, sqlx::Error> {
+) -> Result<bool, DatabaseError> {
     let sql = if connection.is_postgres() { take!(postgres) } else { take!(sqlite) };
     let time = i64::try_from(time.as_millis()).unwrap_or(i64::MAX / 4);
     Ok(connection.run(sql, arguments![name, holder, time]).await?.changed == 1)
 }
 
 /// Gives a lease back.
-pub(crate) async fn give(connection: &mut Connection, name: &str, holder: &str) -> Result<(), sqlx::Error> {
+pub(crate) async fn give(connection: &mut Connection, name: &str, holder: &str) -> Result<(), DatabaseError> {
     let sql = "DELETE FROM leases WHERE name = $1 AND holder = $2";
     connection.run(sql, arguments![name, holder]).await.map(drop)
 }
 
 /// Who holds leases whose names begin so.
-pub(crate) async fn holders(connection: &mut Connection, prefix: &str) -> Result<Vec<String>, sqlx::Error> {
+pub(crate) async fn holders(connection: &mut Connection, prefix: &str) -> Result<Vec<String>, DatabaseError> {
     let sql = if connection.is_postgres() { holders!(postgres) } else { holders!(sqlite) };
     connection.run(sql, arguments![prefix]).await?.rows.iter().map(|row| row.text("holder")).collect()
 }

@@ -20,6 +20,7 @@ mod reviews;
 mod rows;
 mod run_events;
 mod runs;
+mod sqlite;
 mod statement;
 mod store;
 mod tasks;

@@ -1,6 +1,7 @@
 //! The format of the database: forward only, one transaction, a newer format is refused.
 
 use crate::connection::{Connection, Target, Tx};
+use crate::error::DatabaseError;
 use crate::statement::arguments;
 
 /// The format that this version makes and knows.
@@ -17,7 +18,7 @@ const SCRIPTS: [(&str, &str); 6] = [
 ];
 
 /// Brings the database to [`FORMAT`]. Gives the format that it has then: a newer one is left alone.
-pub(crate) async fn migrate(connection: &mut Connection) -> Result<i64, sqlx::Error> {
+pub(crate) async fn migrate(connection: &mut Connection) -> Result<i64, DatabaseError> {
     if connection.is_postgres() {
         let sql = "CREATE TABLE IF NOT EXISTS cliq_format (only_row BIGINT PRIMARY KEY DEFAULT 1 CHECK (only_row = 1), format BIGINT NOT NULL)";
         // Two processes may create it at the same moment: one of them gets a conflict in the catalog.
@@ -47,7 +48,7 @@ pub(crate) async fn migrate(connection: &mut Connection) -> Result<i64, sqlx::Er
     Ok(FORMAT)
 }
 
-async fn format(target: &mut impl Formatted) -> Result<i64, sqlx::Error> {
+async fn format(target: &mut impl Formatted) -> Result<i64, DatabaseError> {
     let sql = if target.has_table_of_formats() {
         "SELECT format AS user_version FROM cliq_format"
     } else {
@@ -58,7 +59,7 @@ async fn format(target: &mut impl Formatted) -> Result<i64, sqlx::Error> {
     answer.rows.first().map_or(Ok(0), |row| row.integer("user_version"))
 }
 
-async fn record_format(transaction: &mut Tx<'_>) -> Result<(), sqlx::Error> {
+async fn record_format(transaction: &mut Tx<'_>) -> Result<(), DatabaseError> {
     const { assert!(FORMAT == 6, "the numbers in the statements below are FORMAT") };
     if transaction.is_postgres() {
         let sql =

@@ -3,6 +3,7 @@
 use cliq_gateway::{Outcome, PlanEvent, PlanRow, Step};
 
 use crate::connection::{Connection, Target};
+use crate::error::DatabaseError;
 use crate::queue::{finish, insert};
 use crate::rows::{plan, plan_event};
 use crate::statement::arguments;
@@ -11,7 +12,7 @@ use crate::time::now;
 pub(crate) async fn list(
     connection: &mut Connection,
     project: Option<&str>,
-) -> Result<Vec<PlanRow>, sqlx::Error> {
+) -> Result<Vec<PlanRow>, DatabaseError> {
     let sql = "SELECT * FROM plans WHERE $1 IS NULL OR project = $1 ORDER BY project, name";
     connection.run(sql, arguments![project]).await?.rows.iter().map(plan).collect()
 }
@@ -20,7 +21,7 @@ pub(crate) async fn find(
     connection: &mut Connection,
     project: &str,
     name: &str,
-) -> Result<Option<PlanRow>, sqlx::Error> {
+) -> Result<Option<PlanRow>, DatabaseError> {
     let sql = "SELECT * FROM plans WHERE project = $1 AND name = $2";
     connection.run(sql, arguments![project, name]).await?.rows.first().map(plan).transpose()
 }
@@ -30,12 +31,12 @@ pub(crate) async fn events(
     project: &str,
     name: &str,
     after: i64,
-) -> Result<Vec<PlanEvent>, sqlx::Error> {
+) -> Result<Vec<PlanEvent>, DatabaseError> {
     let sql = "SELECT * FROM plan_events WHERE project = $1 AND plan = $2 AND id > $3 ORDER BY id";
     connection.run(sql, arguments![project, name, after]).await?.rows.iter().map(plan_event).collect()
 }
 
-pub(crate) async fn apply(connection: &mut Connection, step: &Step) -> Result<Outcome, sqlx::Error> {
+pub(crate) async fn apply(connection: &mut Connection, step: &Step) -> Result<Outcome, DatabaseError> {
     let mut transaction = connection.begin().await?;
     let is_postgres = transaction.is_postgres();
     let (plan, now) = (&step.plan, now());

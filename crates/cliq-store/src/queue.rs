@@ -9,6 +9,7 @@ use cliq_gateway::{
 };
 
 use crate::connection::{Connection, Target};
+use crate::error::DatabaseError;
 use crate::rows::signal;
 use crate::statement::arguments;
 use crate::store::{SqlStore, on};
@@ -30,7 +31,7 @@ pub(crate) async fn insert(
     is_postgres: bool,
     project: &str,
     signal: &NewSignal,
-) -> Result<i64, sqlx::Error> {
+) -> Result<i64, DatabaseError> {
     let (kind, payload, now) = (signal.kind().as_str(), signal.payload_text(), now());
     let arguments = arguments![project, signal.plan().as_str(), kind, &payload, &now];
     let answer = target.run(if is_postgres { INSERT_POSTGRES } else { INSERT_SQLITE }, arguments).await?;
@@ -41,7 +42,7 @@ pub(crate) async fn finish(
     target: &mut impl Target,
     claim: &Claim,
     finish: &Finish,
-) -> Result<Outcome, sqlx::Error> {
+) -> Result<Outcome, DatabaseError> {
     let (status, result) = match finish {
         Finish::Done(result) => (SignalStatus::Done, result),
         Finish::Failed(why) => (SignalStatus::Failed, why),
@@ -60,7 +61,7 @@ async fn insert_from_file(
     project: &str,
     signal: &NewSignal,
     identity: &str,
-) -> Result<i64, sqlx::Error> {
+) -> Result<i64, DatabaseError> {
     let mut transaction = connection.begin().await?;
     let is_postgres = transaction.is_postgres();
     if is_postgres {
@@ -80,7 +81,7 @@ async fn insert_from_file(
     Ok(id)
 }
 
-async fn list(connection: &mut Connection, filter: &Filter) -> Result<Vec<Signal>, sqlx::Error> {
+async fn list(connection: &mut Connection, filter: &Filter) -> Result<Vec<Signal>, DatabaseError> {
     let answer = connection
         .run(
             "SELECT * FROM (SELECT * FROM signals WHERE ($1 IS NULL OR project = $1) AND ($2 IS NULL OR plan_file = $2) AND ($3 IS NULL OR status = $3) ORDER BY id DESC LIMIT $4) AS newest ORDER BY id",

@@ -5,17 +5,18 @@ use cliq_gateway::GatewayError;
 use cliq_review::{Content, Review, ReviewFilter, ReviewId, ReviewStore, StoreError, Time};
 
 use crate::connection::{Connection, Target};
+use crate::error::DatabaseError;
 use crate::statement::{Row, arguments};
 use crate::store::{SqlStore, on};
 
 /// How many reviews a list has where nothing is said.
 const LIMIT: u32 = 200;
 
-fn decode_error(column: &str, error: serde_json::Error) -> sqlx::Error {
-    sqlx::Error::ColumnDecode { index: column.to_owned(), source: error.into() }
+fn decode_error(column: &str, error: serde_json::Error) -> DatabaseError {
+    DatabaseError::column(column, error)
 }
 
-fn review(row: &Row) -> Result<(Review, i64), sqlx::Error> {
+fn review(row: &Row) -> Result<(Review, i64), DatabaseError> {
     let document = row.text("document")?;
     let review = serde_json::from_str(&document).map_err(|error| decode_error("document", error))?;
     Ok((review, row.integer("version")?))
@@ -36,7 +37,7 @@ async fn add(
     new: &Review,
     document: &str,
     content: &str,
-) -> Result<bool, sqlx::Error> {
+) -> Result<bool, DatabaseError> {
     let mut transaction = connection.begin().await?;
     let sql = "INSERT INTO reviews (id, review_key, project, run_id, state, created_ms, document, version) VALUES ($1, $2, $3, $4, $5, $6, $7, 1) ON CONFLICT DO NOTHING";
     let key = new.key();
@@ -58,19 +59,19 @@ async fn add(
     Ok(true)
 }
 
-async fn get(connection: &mut Connection, id: &ReviewId) -> Result<Option<(Review, i64)>, sqlx::Error> {
+async fn get(connection: &mut Connection, id: &ReviewId) -> Result<Option<(Review, i64)>, DatabaseError> {
     let sql = "SELECT * FROM reviews WHERE id = $1";
     connection.run(sql, arguments![id.as_str()]).await?.rows.first().map(review).transpose()
 }
 
-async fn content(connection: &mut Connection, id: &ReviewId) -> Result<Option<Content>, sqlx::Error> {
+async fn content(connection: &mut Connection, id: &ReviewId) -> Result<Option<Content>, DatabaseError> {
     let sql = "SELECT document FROM review_contents WHERE id = $1";
     let answer = connection.run(sql, arguments![id.as_str()]).await?;
     let Some(row) = answer.rows.first() else { return Ok(None) };
     serde_json::from_str(&row.text("document")?).map(Some).map_err(|error| decode_error("document", error))
 }
 
-async fn list(connection: &mut Connection, filter: &ReviewFilter) -> Result<Vec<Review>, sqlx::Error> {
+async fn list(connection: &mut Connection, filter: &ReviewFilter) -> Result<Vec<Review>, DatabaseError> {
     let limit = i64::from(if filter.limit == 0 { LIMIT } else { filter.limit });
     // An empty text stands for no condition.
     let (project, run) =
@@ -86,13 +87,13 @@ async fn save(
     new: &Review,
     document: &str,
     version: i64,
-) -> Result<bool, sqlx::Error> {
+) -> Result<bool, DatabaseError> {
     let sql = "UPDATE reviews SET state = $2, document = $3, version = $4 + 1 WHERE id = $1 AND version = $4";
     let arguments = arguments![new.id.as_str(), new.state.as_str(), document, version];
     Ok(connection.run(sql, arguments).await?.changed == 1)
 }
 
-async fn remove(connection: &mut Connection, before: i64) -> Result<u64, sqlx::Error> {
+async fn remove(connection: &mut Connection, before: i64) -> Result<u64, DatabaseError> {
     let mut transaction = connection.begin().await?;
     let sql = "DELETE FROM review_contents WHERE id IN (SELECT id FROM reviews WHERE state <> 'pending' AND created_ms < $1)";
     transaction.run(sql, arguments![before]).await?;

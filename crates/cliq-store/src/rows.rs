@@ -6,20 +6,20 @@ use cliq_runs::{
     TokenKind,
 };
 
+use crate::error::DatabaseError;
 use crate::statement::Row;
 
-fn unknown(column: &str, found: &str) -> sqlx::Error {
-    let source = format!("`{found}` is no value of this column").into();
-    sqlx::Error::ColumnDecode { index: column.to_owned(), source }
+fn unknown(column: &str, found: &str) -> DatabaseError {
+    DatabaseError::column(column, format!("`{found}` is no value of this column"))
 }
 
 /// The value of a column that a word stands for.
-fn word<T>(row: &Row, column: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, sqlx::Error> {
+fn word<T>(row: &Row, column: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, DatabaseError> {
     let text = row.text(column)?;
     parse(&text).ok_or_else(|| unknown(column, &text))
 }
 
-pub(crate) fn signal(row: &Row) -> Result<Signal, sqlx::Error> {
+pub(crate) fn signal(row: &Row) -> Result<Signal, DatabaseError> {
     Ok(Signal {
         id: row.integer("id")?,
         project: row.text("project")?,
@@ -35,7 +35,7 @@ pub(crate) fn signal(row: &Row) -> Result<Signal, sqlx::Error> {
     })
 }
 
-pub(crate) fn plan(row: &Row) -> Result<PlanRow, sqlx::Error> {
+pub(crate) fn plan(row: &Row) -> Result<PlanRow, DatabaseError> {
     Ok(PlanRow {
         project: row.text("project")?,
         name: row.text("name")?,
@@ -47,7 +47,7 @@ pub(crate) fn plan(row: &Row) -> Result<PlanRow, sqlx::Error> {
     })
 }
 
-pub(crate) fn plan_event(row: &Row) -> Result<PlanEvent, sqlx::Error> {
+pub(crate) fn plan_event(row: &Row) -> Result<PlanEvent, DatabaseError> {
     Ok(PlanEvent {
         id: row.integer("id")?,
         plan: row.text("plan")?,
@@ -60,7 +60,7 @@ pub(crate) fn plan_event(row: &Row) -> Result<PlanEvent, sqlx::Error> {
     })
 }
 
-pub(crate) fn instance(row: &Row) -> Result<Instance, sqlx::Error> {
+pub(crate) fn instance(row: &Row) -> Result<Instance, DatabaseError> {
     Ok(Instance {
         id: row.text("id")?,
         path: row.text("path")?.into(),
@@ -68,7 +68,7 @@ pub(crate) fn instance(row: &Row) -> Result<Instance, sqlx::Error> {
     })
 }
 
-pub(crate) fn run(row: &Row) -> Result<Run, sqlx::Error> {
+pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
     let request = row.text("request")?;
     let view = row.text("view")?;
     Ok(Run {
@@ -101,7 +101,7 @@ pub(crate) fn run(row: &Row) -> Result<Run, sqlx::Error> {
 }
 
 /// What a task has beside its run.
-pub(crate) fn task(row: &Row) -> Result<TaskRow, sqlx::Error> {
+pub(crate) fn task(row: &Row) -> Result<TaskRow, DatabaseError> {
     Ok(TaskRow {
         owner: row.text("owner")?,
         context_id: row.text("context_id")?,
@@ -111,7 +111,7 @@ pub(crate) fn task(row: &Row) -> Result<TaskRow, sqlx::Error> {
     })
 }
 
-pub(crate) fn push(row: &Row) -> Result<PushRow, sqlx::Error> {
+pub(crate) fn push(row: &Row) -> Result<PushRow, DatabaseError> {
     Ok(PushRow {
         task_id: word(row, "task_id", RunId::parse)?,
         id: row.text("id")?,
@@ -131,7 +131,7 @@ pub(crate) fn push(row: &Row) -> Result<PushRow, sqlx::Error> {
     })
 }
 
-pub(crate) fn totals(row: &Row) -> Result<RunTotals, sqlx::Error> {
+pub(crate) fn totals(row: &Row) -> Result<RunTotals, DatabaseError> {
     Ok(RunTotals {
         tokens_in: row.count("tokens_in")?,
         tokens_out: row.count("tokens_out")?,
@@ -139,7 +139,7 @@ pub(crate) fn totals(row: &Row) -> Result<RunTotals, sqlx::Error> {
     })
 }
 
-pub(crate) fn token(row: &Row) -> Result<Token, sqlx::Error> {
+pub(crate) fn token(row: &Row) -> Result<Token, DatabaseError> {
     Ok(Token {
         id: row.text("id")?,
         label: row.text("label")?,

@@ -3,6 +3,7 @@
 use cliq_runs::{Change, RunEventRow, RunId};
 
 use crate::connection::{Connection, Target, Tx};
+use crate::error::DatabaseError;
 use crate::statement::{Argument, Row, arguments};
 
 /// Statements that insert several events at once, the largest number first: each statement costs two changes of threads, or a turn to
@@ -23,7 +24,7 @@ const INSERTS: [(usize, &str); 4] = [
     (1, "INSERT INTO run_events (run_id, id, ts, kind, data) VALUES ($1, $2, $3, $4, $5)"),
 ];
 
-pub(crate) async fn add(transaction: &mut Tx<'_>, change: &Change) -> Result<(), sqlx::Error> {
+pub(crate) async fn add(transaction: &mut Tx<'_>, change: &Change) -> Result<(), DatabaseError> {
     let rows = change.rows();
     let mut left = &rows[..];
     for (together, sql) in INSERTS {
@@ -40,7 +41,7 @@ async fn insert(
     sql: &'static str,
     run: &RunId,
     rows: &[RunEventRow],
-) -> Result<(), sqlx::Error> {
+) -> Result<(), DatabaseError> {
     let mut arguments = vec![Argument::Text(run.as_str())];
     for row in rows {
         let texts = [&row.ts, &row.kind, &row.data].map(|text| Argument::Text(text));
@@ -55,13 +56,13 @@ pub(crate) async fn list(
     id: &RunId,
     after: i64,
     limit: u32,
-) -> Result<Vec<RunEventRow>, sqlx::Error> {
+) -> Result<Vec<RunEventRow>, DatabaseError> {
     let sql = "SELECT id, ts, kind, data FROM run_events WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3";
     let answer = connection.run(sql, arguments![id.as_str(), after, i64::from(limit)]).await?;
     answer.rows.iter().map(event).collect()
 }
 
-fn event(row: &Row) -> Result<RunEventRow, sqlx::Error> {
+fn event(row: &Row) -> Result<RunEventRow, DatabaseError> {
     Ok(RunEventRow {
         id: row.integer("id")?,
         ts: row.text("ts")?,

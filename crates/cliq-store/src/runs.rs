@@ -10,6 +10,7 @@ use cliq_runs::{
 };
 
 use crate::connection::{Connection, Target};
+use crate::error::DatabaseError;
 use crate::rows::{run, totals};
 use crate::statement::{Answer, arguments};
 use crate::store::{SqlStore, on};
@@ -27,7 +28,7 @@ macro_rules! without_view {
     };
 }
 
-async fn change(connection: &mut Connection, change: &Change) -> Result<Outcome, sqlx::Error> {
+async fn change(connection: &mut Connection, change: &Change) -> Result<Outcome, DatabaseError> {
     let run = &change.run;
     let request = serde_json::to_string(&run.request).unwrap_or_default();
     let view = run.view.to_string();
@@ -80,7 +81,7 @@ fn stored(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-async fn list(connection: &mut Connection, filter: &RunFilter) -> Result<Vec<Run>, sqlx::Error> {
+async fn list(connection: &mut Connection, filter: &RunFilter) -> Result<Vec<Run>, DatabaseError> {
     // The states as one text, `,queued,running,`, so that any number of them is one argument.
     let states = filter.states.iter().fold(String::from(","), |text, state| text + state.as_str() + ",");
     let after = filter.after.as_ref().map(|cursor| cursor.0.as_str());
@@ -130,16 +131,16 @@ async fn list(connection: &mut Connection, filter: &RunFilter) -> Result<Vec<Run
     runs_of(&answer)
 }
 
-fn runs_of(answer: &Answer) -> Result<Vec<Run>, sqlx::Error> {
+fn runs_of(answer: &Answer) -> Result<Vec<Run>, DatabaseError> {
     answer.rows.iter().map(run).collect()
 }
 
-async fn find(connection: &mut Connection, id: &RunId) -> Result<Option<Run>, sqlx::Error> {
+async fn find(connection: &mut Connection, id: &RunId) -> Result<Option<Run>, DatabaseError> {
     let sql = "SELECT * FROM runs WHERE id = $1";
     connection.run(sql, arguments![id.as_str()]).await?.rows.first().map(run).transpose()
 }
 
-async fn counts(connection: &mut Connection) -> Result<RunCounts, sqlx::Error> {
+async fn counts(connection: &mut Connection) -> Result<RunCounts, DatabaseError> {
     let sql = "SELECT state, COUNT(*) AS number FROM runs GROUP BY state";
     let answer = connection.run(sql, arguments![]).await?;
     let count = |state: RunState| {
@@ -149,13 +150,16 @@ async fn counts(connection: &mut Connection) -> Result<RunCounts, sqlx::Error> {
     RunState::ALL.into_iter().map(count).collect()
 }
 
-async fn sum(connection: &mut Connection, since: &str) -> Result<Vec<(String, u64, RunTotals)>, sqlx::Error> {
+async fn sum(
+    connection: &mut Connection,
+    since: &str,
+) -> Result<Vec<(String, u64, RunTotals)>, DatabaseError> {
     let sql = "SELECT team, COUNT(*) AS number, CAST(SUM(tokens_in) AS BIGINT) AS tokens_in, CAST(SUM(tokens_out) AS BIGINT) AS tokens_out, SUM(cost_usd) AS cost_usd FROM runs WHERE queued_at >= $1 GROUP BY team ORDER BY team";
     let answer = connection.run(sql, arguments![since]).await?;
     answer.rows.iter().map(|row| Ok((row.text("team")?, row.count("number")?, totals(row)?))).collect()
 }
 
-async fn remove(connection: &mut Connection, id: &RunId) -> Result<(), sqlx::Error> {
+async fn remove(connection: &mut Connection, id: &RunId) -> Result<(), DatabaseError> {
     let mut transaction = connection.begin().await?;
     transaction.run("DELETE FROM run_events WHERE run_id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM a2a_push WHERE task_id = $1", arguments![id.as_str()]).await?;

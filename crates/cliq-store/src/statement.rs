@@ -3,8 +3,10 @@
 use futures_util::StreamExt;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
-use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{Either, Executor, Row as _};
+
+use crate::error::DatabaseError;
+use crate::sqlite::SqliteRow;
 
 /// An argument of a statement.
 #[derive(Debug, Clone, Copy)]
@@ -82,82 +84,48 @@ pub(crate) enum Row {
 }
 
 impl Row {
-    pub(crate) fn text(&self, column: &str) -> Result<String, sqlx::Error> {
+    pub(crate) fn text(&self, column: &str) -> Result<String, DatabaseError> {
         match self {
-            Self::Sqlite(row) => row.try_get(column),
-            Self::Postgres(row) => row.try_get(column),
+            Self::Sqlite(row) => row.get(column),
+            Self::Postgres(row) => Ok(row.try_get(column)?),
         }
     }
 
-    pub(crate) fn optional_text(&self, column: &str) -> Result<Option<String>, sqlx::Error> {
+    pub(crate) fn optional_text(&self, column: &str) -> Result<Option<String>, DatabaseError> {
         match self {
-            Self::Sqlite(row) => row.try_get(column),
-            Self::Postgres(row) => row.try_get(column),
+            Self::Sqlite(row) => row.get(column),
+            Self::Postgres(row) => Ok(row.try_get(column)?),
         }
     }
 
-    pub(crate) fn integer(&self, column: &str) -> Result<i64, sqlx::Error> {
+    pub(crate) fn integer(&self, column: &str) -> Result<i64, DatabaseError> {
         match self {
-            Self::Sqlite(row) => row.try_get(column),
-            Self::Postgres(row) => row.try_get(column),
+            Self::Sqlite(row) => row.get(column),
+            Self::Postgres(row) => Ok(row.try_get(column)?),
         }
     }
 
-    pub(crate) fn optional_integer(&self, column: &str) -> Result<Option<i64>, sqlx::Error> {
+    pub(crate) fn optional_integer(&self, column: &str) -> Result<Option<i64>, DatabaseError> {
         match self {
-            Self::Sqlite(row) => row.try_get(column),
-            Self::Postgres(row) => row.try_get(column),
+            Self::Sqlite(row) => row.get(column),
+            Self::Postgres(row) => Ok(row.try_get(column)?),
         }
     }
 
-    pub(crate) fn optional_real(&self, column: &str) -> Result<Option<f64>, sqlx::Error> {
+    pub(crate) fn optional_real(&self, column: &str) -> Result<Option<f64>, DatabaseError> {
         match self {
-            Self::Sqlite(row) => row.try_get(column),
-            Self::Postgres(row) => row.try_get(column),
+            Self::Sqlite(row) => row.get(column),
+            Self::Postgres(row) => Ok(row.try_get(column)?),
         }
     }
 
-    pub(crate) fn flag(&self, column: &str) -> Result<bool, sqlx::Error> {
+    pub(crate) fn flag(&self, column: &str) -> Result<bool, DatabaseError> {
         Ok(self.integer(column)? != 0)
     }
 
-    pub(crate) fn count(&self, column: &str) -> Result<u64, sqlx::Error> {
+    pub(crate) fn count(&self, column: &str) -> Result<u64, DatabaseError> {
         Ok(u64::try_from(self.integer(column)?).unwrap_or(0))
     }
-}
-
-/// Runs a statement to its end.
-///
-/// The library reports the end of a statement and then the end of its answer. Waiting for the first only spares a
-/// change of threads, which costs a tenth of what a commit does.
-pub(crate) async fn run_sqlite(
-    connection: &mut SqliteConnection,
-    sql: &'static str,
-    arguments: &[Argument<'_>],
-) -> Result<Answer, sqlx::Error> {
-    let mut query: Query<'_, Sqlite, SqliteArguments> = sqlx::query(sql);
-    for argument in arguments {
-        query = match *argument {
-            Argument::Text(text) => query.bind(text),
-            Argument::OptionalText(text) => query.bind(text),
-            Argument::Integer(number) => query.bind(number),
-            Argument::OptionalInteger(number) => query.bind(number),
-            Argument::OptionalReal(number) => query.bind(number),
-        };
-    }
-    let mut answer = Answer::default();
-    let mut items = connection.fetch_many(query);
-    while let Some(item) = items.next().await {
-        match item? {
-            Either::Right(row) => answer.rows.push(Row::Sqlite(row)),
-            Either::Left(result) => {
-                answer.changed = result.rows_affected();
-                answer.inserted = result.last_insert_rowid();
-                break;
-            }
-        }
-    }
-    Ok(answer)
 }
 
 /// Runs a statement to its end.

@@ -7,7 +7,7 @@ use cliq_gateway::GatewayError;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::connection::Connection;
-use crate::error::{explain, is_broken};
+use crate::error::{DatabaseError, explain, is_broken};
 use crate::location::Location;
 use crate::migrations::{self, FORMAT};
 
@@ -111,7 +111,7 @@ impl SqlStore {
         Ok(Held { store: self, connection })
     }
 
-    fn explain(&self, error: sqlx::Error) -> GatewayError {
+    fn explain(&self, error: DatabaseError) -> GatewayError {
         explain(&self.inner.location, self.inner.options.patience, error)
     }
 }
@@ -126,7 +126,7 @@ impl Held<'_> {
     }
 
     /// Gives the connection back. One that broke is replaced at the next call.
-    pub(crate) fn done<T>(mut self, result: Result<T, sqlx::Error>) -> Result<T, GatewayError> {
+    pub(crate) fn done<T>(mut self, result: Result<T, DatabaseError>) -> Result<T, GatewayError> {
         result.map_err(|error| {
             if is_broken(&error) {
                 *self.connection = None;

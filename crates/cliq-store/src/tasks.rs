@@ -5,6 +5,7 @@ use cliq_gateway::GatewayError;
 use cliq_runs::{Change, PushRow, RunId, StoredTask, TaskFilter, TaskRow, TaskStore};
 
 use crate::connection::{Connection, Target, Tx};
+use crate::error::DatabaseError;
 use crate::pushes;
 use crate::rows::{run, task};
 use crate::statement::{Row, arguments};
@@ -34,7 +35,7 @@ macro_rules! listed {
 }
 
 /// Stores a new task, or the change of its run. `false` where its message has made a task before.
-pub(crate) async fn follow(transaction: &mut Tx<'_>, change: &Change) -> Result<bool, sqlx::Error> {
+pub(crate) async fn follow(transaction: &mut Tx<'_>, change: &Change) -> Result<bool, DatabaseError> {
     let run = &change.run;
     let (id, state) = (run.id.as_str(), run.life.state.as_str());
     let changed_at = change.events.last().map(|event| event.ts.as_str());
@@ -56,11 +57,15 @@ pub(crate) async fn follow(transaction: &mut Tx<'_>, change: &Change) -> Result<
     Ok(true)
 }
 
-fn stored(row: &Row) -> Result<StoredTask, sqlx::Error> {
+fn stored(row: &Row) -> Result<StoredTask, DatabaseError> {
     Ok(StoredTask { task: task(row)?, run: run(row)? })
 }
 
-async fn find(connection: &mut Connection, owner: &str, id: &str) -> Result<Option<StoredTask>, sqlx::Error> {
+async fn find(
+    connection: &mut Connection,
+    owner: &str,
+    id: &str,
+) -> Result<Option<StoredTask>, DatabaseError> {
     let sql = with_run!("WHERE t.id = $1 AND t.owner = $2");
     connection.run(sql, arguments![id, owner]).await?.rows.first().map(stored).transpose()
 }
@@ -69,12 +74,12 @@ async fn find_by_message(
     connection: &mut Connection,
     owner: &str,
     message_id: &str,
-) -> Result<Option<StoredTask>, sqlx::Error> {
+) -> Result<Option<StoredTask>, DatabaseError> {
     let sql = with_run!("WHERE t.owner = $1 AND t.message_id = $2");
     connection.run(sql, arguments![owner, message_id]).await?.rows.first().map(stored).transpose()
 }
 
-async fn find_row(connection: &mut Connection, id: &RunId) -> Result<Option<TaskRow>, sqlx::Error> {
+async fn find_row(connection: &mut Connection, id: &RunId) -> Result<Option<TaskRow>, DatabaseError> {
     let sql = "SELECT * FROM a2a_tasks WHERE id = $1";
     connection.run(sql, arguments![id.as_str()]).await?.rows.first().map(task).transpose()
 }
@@ -83,7 +88,7 @@ fn states(filter: &TaskFilter) -> Option<[&'static str; 2]> {
     filter.states.map(|states| states.map(cliq_runs::RunState::as_str))
 }
 
-async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<StoredTask>, sqlx::Error> {
+async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<StoredTask>, DatabaseError> {
     let (owner, limit, after) = (&filter.owner, i64::from(filter.limit), filter.after.as_deref());
     let (time, id) = filter.cursor.as_ref().map(|(time, id)| (time.as_str(), id.as_str())).unzip();
     // One statement for each index: a condition that may be absent would keep the database from using it.
@@ -116,7 +121,7 @@ async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<St
     answer.rows.iter().map(stored).collect()
 }
 
-async fn count(connection: &mut Connection, filter: &TaskFilter) -> Result<u64, sqlx::Error> {
+async fn count(connection: &mut Connection, filter: &TaskFilter) -> Result<u64, DatabaseError> {
     let (owner, after, context) = (&filter.owner, filter.after.as_deref(), filter.context_id.as_deref());
     let answer = match states(filter) {
         None => {

@@ -3,10 +3,11 @@
 use cliq_runs::{NewToken, Token, TokenKind};
 
 use crate::connection::{Connection, Target};
+use crate::error::DatabaseError;
 use crate::rows::token;
 use crate::statement::arguments;
 
-pub(crate) async fn add(connection: &mut Connection, new: &NewToken) -> Result<(), sqlx::Error> {
+pub(crate) async fn add(connection: &mut Connection, new: &NewToken) -> Result<(), DatabaseError> {
     let sql = "INSERT INTO tokens (id, hash, kind, label, scope, created_at, expires_at, parent) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     let arguments = arguments![
         &new.id,
@@ -21,23 +22,23 @@ pub(crate) async fn add(connection: &mut Connection, new: &NewToken) -> Result<(
     connection.run(sql, arguments).await.map(drop)
 }
 
-pub(crate) async fn find(connection: &mut Connection, id: &str) -> Result<Option<Token>, sqlx::Error> {
+pub(crate) async fn find(connection: &mut Connection, id: &str) -> Result<Option<Token>, DatabaseError> {
     let sql = "SELECT * FROM tokens WHERE id = $1";
     connection.run(sql, arguments![id]).await?.rows.first().map(token).transpose()
 }
 
-pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<Token>, sqlx::Error> {
+pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<Token>, DatabaseError> {
     let sql = "SELECT * FROM tokens WHERE kind = $1 ORDER BY created_at DESC, id";
     let arguments = arguments![TokenKind::Api.as_str()];
     connection.run(sql, arguments).await?.rows.iter().map(token).collect()
 }
 
-pub(crate) async fn remove(connection: &mut Connection, id: &str) -> Result<bool, sqlx::Error> {
+pub(crate) async fn remove(connection: &mut Connection, id: &str) -> Result<bool, DatabaseError> {
     let sql = "DELETE FROM tokens WHERE id = $1 OR parent = $1";
     Ok(connection.run(sql, arguments![id]).await?.changed > 0)
 }
 
-pub(crate) async fn remove_expired(connection: &mut Connection, now: &str) -> Result<(), sqlx::Error> {
+pub(crate) async fn remove_expired(connection: &mut Connection, now: &str) -> Result<(), DatabaseError> {
     let sql = "DELETE FROM tokens WHERE expires_at IS NOT NULL AND expires_at < $1";
     connection.run(sql, arguments![now]).await.map(drop)
 }

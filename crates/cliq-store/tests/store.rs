@@ -49,6 +49,8 @@ on_both! {
     runs::a_run_is_stored_as_it_is,
     runs::a_lease_has_one_holder_until_it_is_over,
     runs::a_change_from_an_old_version_is_refused_with_its_events,
+    runs::many_events_of_one_change_keep_their_order,
+    runs::a_caller_that_goes_away_keeps_nobody_out,
     runs::lists_have_each_run_once,
     runs::the_queue_is_first_in_first_out,
     runs::a_project_is_registered_once,

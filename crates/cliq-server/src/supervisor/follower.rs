@@ -49,11 +49,11 @@ pub(super) fn follow(shared: &Arc<Shared>, run: Run, begin: Begin) {
     let tasks = shared.tasks.clone();
     tasks.spawn(async move {
         let (id, dir) = (run.id.clone(), run.workspace.join(CliqDir::NAME));
-        let journal = dir.join("journal.jsonl");
+        let journal = dir.join(CliqDir::JOURNAL);
         let mut follower = Follower {
             log: shared.log_file(&id),
             journal: JournalFollower::new(&journal),
-            aside: dir.join("history").join(id.as_str()).join("journal.jsonl"),
+            aside: dir.join("history").join(id.as_str()).join(CliqDir::JOURNAL),
             is_aside: false,
             is_ours: None,
             seen: 0,
@@ -145,11 +145,7 @@ impl Follower<'_> {
             if self.run.life.state.is_final() {
                 return;
             }
-            // One that works elsewhere may wait for its turn for long.
-            let can_hear = self.run.life.state == RunState::Running
-                || (self.run.life.state == RunState::Starting
-                    && orchestrator::is_waiting(&self.run.workspace));
-            if self.run.life.cancel_requested && can_hear {
+            if self.run.life.cancel_requested && self.can_hear() {
                 orchestrator::send_cancel(&self.run.workspace);
             }
             if gone {
@@ -224,6 +220,15 @@ impl Follower<'_> {
         if self.dir.is_none() && dir.is_dir() {
             self.shared.watch(&dir, &self.followed.waker);
             self.dir = Some(dir);
+        }
+    }
+
+    /// Whether somebody would see a request to cancel: one that works elsewhere may wait for its turn for long.
+    fn can_hear(&self) -> bool {
+        match self.run.life.state {
+            RunState::Running => true,
+            RunState::Starting => orchestrator::is_waiting(&self.run.workspace),
+            _ => false,
         }
     }
 

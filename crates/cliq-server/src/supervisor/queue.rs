@@ -34,18 +34,21 @@ pub(super) async fn run(shared: Arc<Shared>) {
 /// Stores a new run. Where a place is free and no other run waits, it gets the place in the same transaction. `None` where nothing was
 /// stored: the message of a task has made a task before.
 pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<Option<Run>, GatewayError> {
-    let _places = shared.places.lock().await;
+    let places = shared.places.lock().await;
     let begins = has_place(shared, &change.run).await? && change.run.life.step(LifeEvent::Dispatched).is_ok();
     if begins {
         change.run.replica = shared.replica();
         change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
     }
     let Some(run) = shared.commit(&change).await? else { return Ok(None) };
-    if begins {
-        follow(shared, run.clone(), Begin::Start);
-    } else {
+    if !begins {
         shared.has_waiting();
+        return Ok(Some(run));
     }
+    follow(shared, run.clone(), Begin::Start);
+    drop(places);
+    // The run begins before its caller hears of it, not after.
+    tokio::task::yield_now().await;
     Ok(Some(run))
 }
 

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use cliq_gateway::{Filter, GatewayError, Signal, Store};
 use cliq_store::{Location, SqlStore};
-use sqlx::Connection;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use rusqlite::Connection;
 
 use crate::place::{Place, patience, signal};
 
-async fn bare(place: &Place) -> SqliteConnection {
-    let options = SqliteConnectOptions::new().filename(place.database());
-    SqliteConnection::connect_with(&options).await.expect("connected")
+fn bare(place: &Place) -> Connection {
+    Connection::open(place.database()).expect("connected")
 }
 
 async fn all(store: &SqlStore) -> Vec<Signal> {
@@ -23,12 +21,12 @@ async fn all(store: &SqlStore) -> Vec<Signal> {
 async fn a_locked_database_is_waited_for_and_then_named() {
     let place = Place::sqlite();
     let store = SqlStore::open_with(&place.location(), patience(Duration::from_millis(100))).await.unwrap();
-    let mut other = bare(&place).await;
-    let held = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
+    let other = bare(&place);
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let error = store.create("p", &signal("plan_start", "")).await.expect_err("it is locked");
     assert!(matches!(error, GatewayError::Locked { .. }), "{error}");
     assert!(error.to_string().contains("cliq.db is locked by another program"), "{error}");
-    held.rollback().await.unwrap();
+    other.execute_batch("ROLLBACK").unwrap();
     store.create("p", &signal("plan_start", "")).await.expect("it is free");
     assert_eq!(all(&store).await.len(), 1);
 }
@@ -37,7 +35,7 @@ async fn a_locked_database_is_waited_for_and_then_named() {
 async fn a_newer_format_is_left_alone() {
     let place = Place::sqlite();
     drop(place.store().await);
-    sqlx::query("PRAGMA user_version = 7").execute(&mut bare(&place).await).await.unwrap();
+    bare(&place).execute_batch("PRAGMA user_version = 7").unwrap();
     let error = SqlStore::open(&place.location()).await.expect_err("it is newer");
     assert!(matches!(error, GatewayError::Newer { found: 7, known: cliq_store::FORMAT, .. }), "{error}");
 }
@@ -60,7 +58,7 @@ async fn damage_is_named() {
     for n in 0..200 {
         store.create("p", &signal("review-changes", &format!("{n} {}", "x".repeat(300)))).await.unwrap();
     }
-    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut bare(&place).await).await.unwrap();
+    bare(&place).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     drop(store);
     let mut bytes = fs::read(place.database()).unwrap();
     // The pages of the signals, and not those of the schema.

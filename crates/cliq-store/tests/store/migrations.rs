@@ -5,7 +5,7 @@ use std::fs;
 use cliq_gateway::{Filter, Store};
 use cliq_runs::RunStore;
 use cliq_store::SqlStore;
-use sqlx::{Connection, SqliteConnection};
+use rusqlite::Connection;
 
 use crate::place::{Place, signal};
 
@@ -55,23 +55,22 @@ async fn a_database_of_format_3_becomes_as_a_new_one() {
     for place in [&old, &new] {
         drop(place.store().await);
     }
-    assert_eq!(schema(&old).await, schema(&new).await);
-    let mut connection = connect(&old).await;
-    let tasks: i64 =
-        sqlx::query_scalar("SELECT COUNT(*) FROM a2a_tasks").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(schema(&old), schema(&new));
+    let tasks: i64 = connect(&old).query_one("SELECT COUNT(*) FROM a2a_tasks", [], |row| row.get(0)).unwrap();
     assert_eq!(tasks, 3);
 }
 
-async fn connect(place: &Place) -> SqliteConnection {
-    SqliteConnection::connect(&format!("sqlite://{}", place.database())).await.unwrap()
+fn connect(place: &Place) -> Connection {
+    Connection::open(place.database()).unwrap()
 }
 
 /// The statements of the tables and indexes of a database, by name.
-async fn schema(place: &Place) -> Vec<(String, String)> {
-    sqlx::query_as("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
-        .fetch_all(&mut connect(place).await)
-        .await
-        .unwrap()
+fn schema(place: &Place) -> Vec<(String, String)> {
+    let connection = connect(place);
+    let sql = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
 }
 
 #[tokio::test]

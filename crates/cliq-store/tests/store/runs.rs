@@ -111,6 +111,49 @@ pub(crate) async fn a_change_from_an_old_version_is_refused_with_its_events(plac
     assert_eq!(kinds, ["run_queued", "one"]);
 }
 
+pub(crate) async fn many_events_of_one_change_keep_their_order(place: &Place) {
+    let store = place.store().await;
+    for number in [1, 16, 17, 50] {
+        let run = new_run("@local/many", "2026-01-01T00:00:00.000Z");
+        let kinds: Vec<String> = (1..=number).map(|n| format!("event {n}")).collect();
+        let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+        assert_eq!(store.change(&change(&run, &kinds)).await.unwrap(), Outcome::Applied);
+        let rows = store.run_events(&run.id, 0, 100).await.unwrap();
+        assert_eq!(rows.iter().map(|row| row.kind.as_str()).collect::<Vec<_>>(), kinds);
+        assert!(rows.iter().zip(1..).all(|(row, n)| row.id == n));
+    }
+}
+
+/// A caller of the server may close its connection at any moment. Its change is then there as a whole or not at all, and others
+/// do not wait for it.
+pub(crate) async fn a_caller_that_goes_away_keeps_nobody_out(place: &Place) {
+    let (store, other) = (place.store().await, place.store().await);
+    let (mut made, mut left) = (0, 0);
+    for round in 0..120_u64 {
+        let run = new_run("@local/gone", "2026-01-01T00:00:00.000Z");
+        let kinds = ["a"; 40];
+        let patience = Duration::from_micros(round * 25);
+        let outcome = tokio::time::timeout(patience, store.change(&change(&run, &kinds))).await;
+        let beside = new_run("@local/beside", "2026-01-01T00:00:00.000Z");
+        let others =
+            tokio::time::timeout(Duration::from_secs(8), other.change(&change(&beside, &["a"]))).await;
+        assert_eq!(others.expect("nobody holds the database").unwrap(), Outcome::Applied);
+        let rows = other.run_events(&run.id, 0, 100).await.unwrap().len();
+        let is_there = other.run(&run.id).await.unwrap().is_some();
+        assert_eq!(rows, if is_there { kinds.len() } else { 0 }, "after {patience:?}");
+        if let Ok(outcome) = outcome {
+            assert_eq!((outcome.unwrap(), is_there), (Outcome::Applied, true));
+            made += 1;
+        } else {
+            left += 1;
+        }
+    }
+    // A change of a file is made in one go: nobody can leave before its end.
+    assert_eq!(left > 0, place.url().is_some(), "{made} were served, {left} went away");
+    let last = new_run("@local/last", "2026-01-01T00:00:00.000Z");
+    add(&store, &last).await;
+}
+
 pub(crate) async fn lists_have_each_run_once(place: &Place) {
     let store = place.store().await;
     let mut ids = Vec::new();
