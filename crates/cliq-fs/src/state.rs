@@ -87,7 +87,9 @@ pub fn write_command_results(
     results: &[CommandResult],
 ) -> Result<(), FsError> {
     let values: serde_json::Value = results.iter().map(CommandResult::to_value).collect();
-    write_atomic(&dir.command_results(phase), format!("{values:#}\n").as_bytes())
+    let mut text = serde_json::to_vec_pretty(&values).unwrap_or_default();
+    text.push(b'\n');
+    write_atomic(&dir.command_results(phase), &text)
 }
 
 /// Reads `<phase>_command_results.json`; `None` where there is none that could have been written here.

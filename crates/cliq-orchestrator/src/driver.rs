@@ -203,8 +203,12 @@ impl Driver {
         let mut cancelled = false;
         while !self.over {
             let mut look = false;
-            if self.inbox.is_empty() {
-                self.flush_log();
+            if self.inbox.is_empty() && !self.unlogged.is_empty() {
+                // What can go on goes on first: no phase starts later for the sake of the log.
+                tokio::task::yield_now().await;
+                if self.inbox.is_empty() {
+                    self.flush_log();
+                }
             }
             tokio::select! {
                 Some(message) = self.inbox.recv() => self.received(message),

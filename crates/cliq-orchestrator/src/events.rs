@@ -544,7 +544,7 @@ impl Record {
         if let Some(map) = value.as_object_mut() {
             map.insert("ts".into(), self.ts.as_str().into());
         }
-        let mut line = value.to_string().into_bytes();
+        let mut line = serde_json::to_vec(&value).unwrap_or_default();
         line.push(b'\n');
         line
     }

@@ -6,11 +6,12 @@
 mod capture;
 mod group;
 
+use std::fs::File;
 use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,6 +20,7 @@ use rustix::process::{Pid, Signal};
 use tokio::task::JoinHandle;
 
 use crate::launcher::{Exit, Job, LaunchError, Launcher, Running};
+use capture::Reader;
 pub(crate) use capture::{Capture, TAIL_BYTES, last_lines};
 pub(crate) use group::ExitWatch;
 
@@ -37,7 +39,10 @@ struct Process {
     /// Whether the whole group is gone and its number no longer ours.
     gone: bool,
     capture: Arc<Mutex<Capture>>,
-    pump: JoinHandle<()>,
+    /// Gives the end of the pipe back, so that it is closed when there is time for it.
+    pump: JoinHandle<Option<Reader>>,
+    /// The end of the pipe, once nothing more comes.
+    drained: Option<Reader>,
 }
 
 #[async_trait]
@@ -54,7 +59,7 @@ pub(crate) fn spawn_job(job: &Job) -> io::Result<(Child, PipeReader)> {
     let (reader, writer) = io::pipe()?;
     let stdin = match &job.stdin {
         Some(path) => Stdio::from(open_regular(path).map_err(|error| error.source)?.0),
-        None => Stdio::null(),
+        None => nothing()?,
     };
     let mut command = Command::new(&job.program);
     command
@@ -69,13 +74,26 @@ pub(crate) fn spawn_job(job: &Job) -> io::Result<(Child, PipeReader)> {
     spawn(&mut command).map(|child| (child, reader))
 }
 
+/// An empty standard input. It is opened once for all processes.
+fn nothing() -> io::Result<Stdio> {
+    static NOTHING: OnceLock<File> = OnceLock::new();
+    let file = match NOTHING.get() {
+        Some(file) => file,
+        None => {
+            let file = File::open("/dev/null")?;
+            NOTHING.get_or_init(|| file)
+        }
+    };
+    Ok(file.try_clone()?.into())
+}
+
 fn start(job: &Job) -> io::Result<Process> {
     let (child, reader) = spawn_job(job)?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     let exited = ExitWatch::new(pid)?;
     let capture = Arc::new(Mutex::new(Capture::new(job.log.clone())));
     let pump = tokio::spawn(capture::pump(OwnedFd::from(reader), Arc::clone(&capture)));
-    Ok(Process { child, pid, exited, exit: None, gone: false, capture, pump })
+    Ok(Process { child, pid, exited, exit: None, gone: false, capture, pump, drained: None })
 }
 
 /// A program that was written a moment ago may still be open for writing in a child that another thread is just
@@ -126,10 +144,12 @@ impl Running for Process {
         if leader.is_ok() {
             self.reap();
         }
-        while group::is_alive(self.pid) && tokio::time::Instant::now() < deadline {
+        let mut is_alive = group::is_alive(self.pid);
+        while is_alive && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
+            is_alive = group::is_alive(self.pid);
         }
-        if group::is_alive(self.pid) {
+        if is_alive {
             let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
         }
         if self.exit.is_none() || leader.is_err() {
@@ -159,8 +179,10 @@ impl Process {
 
     /// Waits for the end of the output, for a short time only where another process holds it open.
     async fn drain(&mut self) {
-        if !self.pump.is_finished() {
-            let _ = tokio::time::timeout(DRAIN, &mut self.pump).await;
+        if !self.pump.is_finished()
+            && let Ok(Ok(reader)) = tokio::time::timeout(DRAIN, &mut self.pump).await
+        {
+            self.drained = reader;
         }
         if self.gone {
             self.pump.abort();

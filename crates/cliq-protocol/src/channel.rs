@@ -254,7 +254,8 @@ impl ChannelMessage {
     /// The message as a line: compact JSON and a newline. JSON escapes every newline within, so it is one line.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut line = self.to_value().to_string().into_bytes();
+        // A value of strings, numbers and maps of them always has a text.
+        let mut line = serde_json::to_vec(&self.to_value()).unwrap_or_default();
         line.push(b'\n');
         line
     }

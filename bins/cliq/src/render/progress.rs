@@ -1,7 +1,7 @@
 //! A run as it goes: live lines on a terminal, plain lines in a pipe, JSON for programs.
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use cliq_orchestrator::{Record, RunEvent, RunView};
@@ -19,6 +19,7 @@ pub(crate) enum Progress {
     Plain {
         /// Whether the run was started with `--headless`.
         headless: bool,
+        out: anstream::AutoStream<io::Stdout>,
     },
     /// Finished lines above, phases at work below, with the time they take.
     LiveDisplay(LiveDisplay),
@@ -35,7 +36,7 @@ impl Progress {
         if json {
             Self::Json
         } else if plain || !io::stdout().is_terminal() {
-            Self::Plain { headless: plain }
+            Self::Plain { headless: plain, out: anstream::stdout() }
         } else {
             let area = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
             Self::LiveDisplay(LiveDisplay { area, bars: HashMap::new() })
@@ -46,8 +47,8 @@ impl Progress {
     pub(crate) fn show(&mut self, record: &Record, view: &RunView) -> io::Result<()> {
         match self {
             Self::Json => ui::raw(&record.encode()),
-            Self::Plain { headless } => match line(record, view, !*headless) {
-                Some(line) => ui::line(line),
+            Self::Plain { headless, out } => match line(record, view, !*headless) {
+                Some(line) => writeln!(out, "{line}"),
                 None => Ok(()),
             },
             Self::LiveDisplay(live) => live.show(record, view),
@@ -122,18 +123,21 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
         let millis = view.find(phase).map_or(0, |p| p.duration_ms);
         paint(DIM, format!("({})", ui::duration(millis)))
     };
-    let text = record.event.describe();
-    Some(match &record.event {
+    match &record.event {
         RunEvent::AgentCompleted { .. }
         | RunEvent::CommandStarted { .. }
         | RunEvent::UsageReported { .. }
-        | RunEvent::WorkFailed { .. } => {
-            return None;
-        }
+        | RunEvent::WorkFailed { .. } => return None,
         // With a single command the line of the phase says it all.
         RunEvent::CommandsFinished { results, .. } if results.len() < 2 && results.iter().all(|r| r.pass) => {
             return None;
         }
+        // The summary says it.
+        RunEvent::RunFinished { .. } => return None,
+        _ => {}
+    }
+    let text = record.event.describe();
+    Some(match &record.event {
         RunEvent::PhaseCompleted { phase } => format!("{} {text} {}", paint(GREEN, "✓"), took(phase)),
         RunEvent::PhaseEscalated { phase, .. } => format!("{} {text} {}", paint(RED, "✗"), took(phase)),
         RunEvent::Verdict { verdict, .. } => {
@@ -152,8 +156,6 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
             format!("{} {phase}: {lines}", paint(YELLOW, "◆"))
         }
         RunEvent::OrchestratorFailed { .. } => format!("{} {text}", paint(RED, "✗")),
-        // The summary says it.
-        RunEvent::RunFinished { .. } => return None,
         RunEvent::PhaseStarted { .. } | RunEvent::RunStarted { .. } => format!("{} {text}", paint(DIM, "▸")),
         _ => format!("{} {text}", paint(DIM, "·")),
     })

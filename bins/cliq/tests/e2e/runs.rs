@@ -180,6 +180,34 @@ fn commands_have_limits_of_their_own() {
     assert_eq!(env.left_over(), Vec::<String>::new());
 }
 
+/// One thread reads what all commands print: none of them may keep it from the others, from limits and from cancellation.
+#[test]
+fn a_command_that_prints_without_end_is_ended_like_any_other() {
+    let workflow = "workflow:
+  phases:
+    - name: flood
+      type: exec
+      commands: [{name: zeros, run: 'exec cat /dev/zero', timeout: 2s, escalate_on_fail: false}]
+    - name: beside
+      type: exec
+      commands: [{name: t, run: 'touch beside'}]
+    - name: flood-again
+      type: exec
+      depends_on: [flood]
+      commands: [{name: zeros, run: 'exec cat /dev/zero'}]
+";
+    let env = Env::new(workflow, &[]);
+    let mut run = env.spawn(["run", "--headless"]);
+    env.wait_for("the phase beside it", || env.exists("beside"));
+    let begun = "\"event\":\"phase_started\",\"iteration\":1,\"kind\":\"exec\",\"phase\":\"flood-again\"";
+    env.wait_for("the next phase", || env.read(".cliq/journal.jsonl").contains(begun));
+    env.cliq(["cancel"]).expect(0);
+    assert_eq!(run.wait().expect("it ends").code(), Some(130));
+    let result = &env.read_json(".cliq/signals/flood_command_results.json")[0];
+    assert_eq!(result["timed_out"], true);
+    assert_eq!(env.left_over(), Vec::<String>::new());
+}
+
 #[test]
 fn inputs_reach_commands_to_the_letter_and_run_nothing() {
     let yml = "inputs:

@@ -22,8 +22,8 @@ const SHELL: &str = "/bin/sh";
 
 /// Runs all commands and sends the outcome to the dispatcher.
 pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, routed_by: Option<PhaseId>) {
-    let mut runner =
-        Runner { shared: &shared, phase: shared.workflow().phase(phase), iteration, left: Vec::new() };
+    let phase = shared.workflow().phase(phase);
+    let mut runner = Runner { shared: &shared, phase, iteration, channel: None, left: Vec::new() };
     let event = match runner.run(routed_by).await {
         Ok(results) => RunEvent::CommandsFinished {
             phase: runner.phase.name.clone(),
@@ -45,10 +45,13 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
     };
     // What the commands left running goes before anybody hears that they are done: a phase that ended is over.
     let grace = shared.plan.timing.kill_grace;
-    for mut process in runner.left {
+    for process in &mut runner.left {
         process.end(grace).await;
     }
     shared.send(event);
+    // What follows from it begins first; the descriptors of processes that are gone can wait.
+    tokio::task::yield_now().await;
+    drop(runner);
 }
 
 /// Why the commands did not all run.
@@ -77,6 +80,8 @@ struct Runner<'a> {
     shared: &'a Shared,
     phase: &'a Phase,
     iteration: u32,
+    /// The channel of an exec phase, once it is open.
+    channel: Option<SignalWriter>,
     /// Commands that exited; others that they started may still run until the phase ends.
     left: Vec<Box<dyn Running>>,
 }
@@ -84,7 +89,6 @@ struct Runner<'a> {
 impl Runner<'_> {
     async fn run(&mut self, routed_by: Option<PhaseId>) -> Result<Vec<CommandResult>, CommandFailure> {
         let exec = self.phase.kind == PhaseKind::Exec;
-        let mut channel = if exec { Some(self.open_channel()?) } else { None };
         let limit = self.phase.timeout.filter(|_| exec).unwrap_or(self.shared.plan.timing.phase_timeout);
         let deadline = Instant::now() + limit;
         let mut results = Vec::new();
@@ -110,24 +114,30 @@ impl Runner<'_> {
         if !self.phase.commands.is_empty() {
             write_command_results(dir, &self.phase.name, &results)?;
         }
-        if let Some(channel) = &mut channel {
-            self.finish_exec(channel, &results, routed_by).await?;
+        if exec {
+            self.finish_exec(&results, routed_by).await?;
         }
         Ok(results)
     }
 
-    fn open_channel(&self) -> Result<SignalWriter, CommandFailure> {
-        let path = self.shared.dir().signal_file(&self.phase.name);
-        // What an earlier activation said was cleared when this one was recorded.
-        let mut writer = SignalWriter::open(&path, DispatchType::Phase)?;
-        writer.write(ChannelBody::Ok)?;
-        Ok(writer)
+    /// The channel of the phase, in which it has said that it began.
+    fn channel(&mut self) -> Result<&mut SignalWriter, CommandFailure> {
+        let channel = match self.channel.take() {
+            Some(channel) => channel,
+            None => {
+                let path = self.shared.dir().signal_file(&self.phase.name);
+                // What an earlier activation said was cleared when this one was recorded.
+                let mut channel = SignalWriter::open(&path, DispatchType::Phase)?;
+                channel.write(ChannelBody::Ok)?;
+                channel
+            }
+        };
+        Ok(self.channel.insert(channel))
     }
 
     /// Handoffs and terminal message of an exec phase, as its agent would write them (SPEC section 9).
     async fn finish_exec(
         &mut self,
-        channel: &mut SignalWriter,
         results: &[CommandResult],
         routed_by: Option<PhaseId>,
     ) -> Result<(), CommandFailure> {
@@ -160,7 +170,7 @@ impl Runner<'_> {
             }
             None => ChannelBody::Complete { result: Some(data.into()) },
         };
-        Ok(channel.write(body)?)
+        Ok(self.channel()?.write(body)?)
     }
 
     async fn run_command(
@@ -260,6 +270,10 @@ impl Runner<'_> {
         };
         let mut process =
             self.shared.plan.launcher.launch(&job).await.map_err(|e| CommandFailure::Run(e.to_string()))?;
+        if self.phase.kind == PhaseKind::Exec {
+            // While the command works, not before it begins.
+            self.channel()?;
+        }
         let grace = self.shared.plan.timing.kill_grace;
         tokio::select! {
             exit = process.wait() => {

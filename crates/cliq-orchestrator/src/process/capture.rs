@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8PathBuf;
 use cliq_fs::open_append;
-use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
+use rustix::buffer::spare_capacity;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// What results quote of an output.
 pub(crate) const TAIL_BYTES: usize = 4 * 1024;
@@ -97,19 +98,30 @@ pub(crate) fn last_lines(mut tail: &[u8], cut: bool) -> String {
     String::from_utf8_lossy(tail).into_owned()
 }
 
-/// Reads until every holder of the writing end is gone.
-pub(crate) async fn pump(reader: OwnedFd, capture: Arc<Mutex<Capture>>) {
-    if rustix::io::ioctl_fionbio(&reader, true).is_err() {
-        return;
-    }
-    let Ok(mut reader) = pipe::Receiver::from_owned_fd(reader) else { return };
+/// The end of a pipe that output comes out of.
+pub(super) type Reader = AsyncFd<OwnedFd>;
+
+/// Reads until every holder of the writing end is gone. Gives the reading end back.
+pub(super) async fn pump(reader: OwnedFd, capture: Arc<Mutex<Capture>>) -> Option<Reader> {
+    rustix::io::ioctl_fionbio(&reader, true).ok()?;
+    #[expect(
+        deprecated,
+        reason = "its replacement is unsafe for the sake of types that lie about their descriptor; an OwnedFd does not"
+    )]
+    let reader = AsyncFd::with_interest(reader, Interest::READABLE).ok()?;
     let mut buffer = Vec::with_capacity(BUFFER);
-    loop {
+    while let Ok(mut ready) = reader.readable().await {
+        // A process that prints without end leaves others their turn.
+        tokio::task::consume_budget().await;
         buffer.clear();
-        match reader.read_buf(&mut buffer).await {
-            Ok(0) | Err(_) => break,
-            Ok(_) => capture.lock().unwrap_or_else(PoisonError::into_inner).feed(&buffer),
+        let read = |fd: &Reader| Ok(rustix::io::read(fd.get_ref(), spare_capacity(&mut buffer))?);
+        match ready.try_io(read) {
+            Ok(Ok(0) | Err(_)) => break,
+            Ok(Ok(_)) => capture.lock().unwrap_or_else(PoisonError::into_inner).feed(&buffer),
+            // Nothing more for now.
+            Err(_) => {}
         }
     }
     capture.lock().unwrap_or_else(PoisonError::into_inner).finish();
+    Some(reader)
 }
