@@ -259,8 +259,13 @@ impl Shared {
         }
     }
 
-    fn unwatch(&self, dir: &Utf8Path) {
-        self.wakers.lock().unwrap_or_else(PoisonError::into_inner).remove(dir);
+    /// Wakes `waker` no more. The next run of the project may watch the directory already, and goes on to.
+    fn unwatch(&self, dir: &Utf8Path, waker: &Arc<Notify>) {
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !wakers.get(dir).is_some_and(|known| Arc::ptr_eq(known, waker)) {
+            return;
+        }
+        wakers.remove(dir);
         if let Some(watch) = &self.watch {
             watch.remove(dir);
         }

@@ -68,7 +68,7 @@ pub(super) fn follow(shared: &Arc<Shared>, run: Run, begin: Begin) {
         };
         follower.work(begin).await;
         if let Some(dir) = follower.dir.take() {
-            shared.unwatch(&dir);
+            shared.unwatch(&dir, &followed.waker);
         }
         // The place may be another run's now.
         shared.followers.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
