@@ -25,7 +25,6 @@ pub(crate) struct SqliteConnection(rusqlite::Connection);
 #[derive(Debug)]
 pub(crate) struct SqliteTransaction<'c> {
     connection: &'c mut SqliteConnection,
-    is_open: bool,
 }
 
 impl SqliteConnection {
@@ -59,7 +58,7 @@ impl SqliteConnection {
     pub(crate) fn begin(&mut self) -> Result<SqliteTransaction<'_>, DatabaseError> {
         // Immediate: a transaction that reads first and then writes would fail where another wrote in between.
         self.run("BEGIN IMMEDIATE", &[])?;
-        Ok(SqliteTransaction { connection: self, is_open: true })
+        Ok(SqliteTransaction { connection: self })
     }
 }
 
@@ -68,17 +67,15 @@ impl SqliteTransaction<'_> {
         self.connection
     }
 
-    pub(crate) fn commit(mut self) -> Result<(), DatabaseError> {
-        self.connection.run("COMMIT", &[])?;
-        self.is_open = false;
-        Ok(())
+    pub(crate) fn commit(self) -> Result<(), DatabaseError> {
+        self.connection.run("COMMIT", &[]).map(drop)
     }
 }
 
 impl Drop for SqliteTransaction<'_> {
     fn drop(&mut self) {
-        // Where an error has ended it already, there is nothing to roll back.
-        if self.is_open && !self.connection.0.is_autocommit() {
+        // A commit has ended it, and so have some errors.
+        if !self.connection.0.is_autocommit() {
             let _ = self.connection.run("ROLLBACK", &[]);
         }
     }
