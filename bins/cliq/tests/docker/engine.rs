@@ -65,8 +65,16 @@ pub(crate) fn said(args: &[&str]) -> String {
 
 /// The containers of a home, running or not.
 pub(crate) fn containers(home: &Path) -> Vec<String> {
-    let filter = format!("label=dev.cliq.home={}", home.display());
-    said(&["ps", "-aq", "--filter", &filter]).lines().map(str::to_owned).collect()
+    labelled(&format!("dev.cliq.home={}", home.display()))
+}
+
+/// The containers of a run, running or not.
+pub(crate) fn of_run(id: &str) -> Vec<String> {
+    labelled(&format!("dev.cliq.run={id}"))
+}
+
+fn labelled(label: &str) -> Vec<String> {
+    said(&["ps", "-aq", "--filter", &format!("label={label}")]).lines().map(str::to_owned).collect()
 }
 
 /// The containers of a home that run.

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::agent::Caller;
-use crate::engine::{containers, image, said};
+use crate::engine::{containers, image, of_run, said};
 use crate::machine::{Machine, wait_for};
 use crate::steps::outlives_servers_and_followers;
 
@@ -18,7 +18,7 @@ fn machine() -> Option<Machine> {
 fn runs_of_a_server_outlive_it_and_their_followers() {
     let Some(machine) = machine() else { return };
     let workspaces = machine.home.join("workspaces");
-    outlives_servers_and_followers(&machine, &workspaces, |_| containers(&machine.home).len());
+    outlives_servers_and_followers(&machine, &workspaces, |id| of_run(id).len());
 }
 
 #[test]
