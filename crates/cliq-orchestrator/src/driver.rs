@@ -227,6 +227,12 @@ impl Driver {
                 cancelled = true;
                 self.happened(RunEvent::CancelRequested { by: "cliq cancel".to_owned() });
             }
+            if look && !self.broken && self.journal.is_deleted() {
+                // Whatever waits, for a person perhaps, would wait for nothing: nobody could see or resume the run.
+                self.broken = true;
+                let reason = format!("its record was deleted: {}", self.shared.dir().journal());
+                self.happened(RunEvent::OrchestratorFailed { reason });
+            }
         }
         self.wind_up().await;
         self.view

@@ -6,6 +6,7 @@ mod follow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -45,6 +46,11 @@ impl JournalWriter {
             file.set_len(journal.len).at("truncate", path)?;
         }
         Ok(Self { path: path.to_owned(), file, len: journal.len })
+    }
+
+    /// Whether the file was deleted: what is written to it from now on is lost.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.file.metadata().is_ok_and(|meta| meta.nlink() == 0)
     }
 
     /// Waits until all of it is on the disk.

@@ -153,6 +153,18 @@ fn signal_files_of_other_phases() {
     case(&deed, 0, &["third: completed"]);
 }
 
+/// The run would go on unseen, waiting for something that nobody could give it any more.
+#[test]
+fn the_directory_of_the_run_is_deleted() {
+    let env = env("ok\necho \"$CLIQ_RUN_ID\" > run\nrm -rf \"$CLIQ_DIR\"\nsleep 1000\n");
+    ended(env.spawn(["run", "--headless"])).expect(1).says("its record was deleted: ");
+    assert_eq!(
+        env.marked(&format!("CLIQ_RUN_ID={}", env.read("run").trim())),
+        Vec::<String>::new(),
+        "processes are left over"
+    );
+}
+
 #[test]
 fn a_role_that_is_a_fifo() {
     let deed = format!("{HANDOFF}rm $CLIQ_DIR/roles/third.md; mkfifo $CLIQ_DIR/roles/third.md");

@@ -55,6 +55,24 @@ fn a_run_whose_orchestrator_dies_is_marked_failed_and_nothing_is_left() {
 }
 
 #[test]
+fn a_run_whose_workspace_is_deleted_ends() {
+    for recovery in ["fail", "resume"] {
+        let machine = Machine::new().settings(&json!({"server": {"recovery": recovery}}));
+        machine.chain("long", &["echo begun > begun; sleep 61.5"]);
+        let server = machine.serve();
+        let id = server.start_run(&json!({"team": "@local/long"}));
+        let workspace = machine.home.join("workspaces").join(&id);
+        wait_for("the phase works", || workspace.join("begun").exists().then_some(()));
+        fs::remove_dir_all(&workspace).unwrap();
+        let run = server.ended(&id);
+        assert_eq!(run["state"], "failed");
+        let reason = run["reason"].as_str().unwrap();
+        assert!(reason.contains("its workspace was deleted"), "{recovery}: {reason}");
+        assert_eq!(processes_with(&id), [0_u32; 0], "no process is left");
+    }
+}
+
+#[test]
 fn a_run_whose_orchestrator_dies_is_resumed() {
     let machine = Machine::new().settings(&json!({"server": {"recovery": "resume"}}));
     machine.chain("steps", &["echo 0 >> ran", "echo 1 >> ran; test -e go || sleep 61.5", "echo 2 >> ran"]);

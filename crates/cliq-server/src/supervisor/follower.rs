@@ -196,7 +196,7 @@ impl Follower<'_> {
                 true
             }
             Err(reason) => {
-                self.end_lost(Death::NeverBegan, reason).await;
+                self.end_lost(Death::NeverBegan, Recovery::Fail, reason).await;
                 false
             }
         }
@@ -439,8 +439,14 @@ impl Follower<'_> {
         } else {
             Death::NeverBegan
         };
+        let is_gone = !self.run.workspace.exists();
+        if death == Death::Died && was_started_here && is_gone {
+            // There is nothing to resume.
+            let reason = "its workspace was deleted while it worked".to_owned();
+            return self.end_lost(death, Recovery::Fail, reason).await;
+        }
         let reason = match death {
-            Death::Died if !self.run.workspace.exists() => {
+            Death::Died if is_gone => {
                 "the server that had it is gone, and its workspace is not here".to_owned()
             }
             // It followed a run elsewhere, and says what became of that.
@@ -448,12 +454,12 @@ impl Follower<'_> {
             Death::Died => "its orchestrator died: it was killed, or the machine went down".to_owned(),
             Death::NeverBegan | Death::ProjectBusy => cliq_fs::last_words(&self.log),
         };
-        self.end_lost(death, reason).await
+        self.end_lost(death, self.shared.options.recovery, reason).await
     }
 
-    async fn end_lost(&mut self, death: Death, reason: String) -> Next {
+    async fn end_lost(&mut self, death: Death, recovery: Recovery, reason: String) -> Next {
         let is_ours = self.run.origin.is_ours();
-        let recovery = if is_ours { self.shared.options.recovery } else { Recovery::Fail };
+        let recovery = if is_ours { recovery } else { Recovery::Fail };
         let planned = self.run.life.clone().step(LifeEvent::Lost(death, recovery)).unwrap_or_default();
         if planned.contains(&LifeEffect::EndLeftovers) && is_ours {
             // Before the step is stored: a server that dies in between does it again.
