@@ -4,7 +4,7 @@
 mod follow;
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -50,7 +50,11 @@ impl JournalWriter {
 
     /// Whether the file was deleted: what is written to it from now on is lost.
     pub(crate) fn is_deleted(&self) -> bool {
-        self.file.metadata().is_ok_and(|meta| meta.nlink() == 0)
+        let is_it = |there: &Metadata, own: &Metadata| (there.dev(), there.ino()) == (own.dev(), own.ino());
+        // Some file systems do not count names, and say 0 for a file that is there.
+        self.file.metadata().is_ok_and(|own| {
+            own.nlink() == 0 && !self.path.symlink_metadata().is_ok_and(|there| is_it(&there, &own))
+        })
     }
 
     /// Waits until all of it is on the disk.
