@@ -19,6 +19,12 @@ fn runs_of_a_server_outlive_it_and_their_followers() {
     let Some(machine) = machine() else { return };
     let workspaces = machine.home.join("workspaces");
     outlives_servers_and_followers(&machine, &workspaces, |id| of_run(id).len());
+    // The last run's follower was killed; the next run removes what it could not.
+    machine.chain("next", &["true"]);
+    let server = machine.serve();
+    let id = server.start_run(&json!({"team": "@local/next"}));
+    assert_eq!(server.ended(&id)["state"], "completed");
+    wait_for("the containers go", || containers(&machine.home).is_empty().then_some(()));
 }
 
 #[test]
