@@ -136,10 +136,12 @@ fn teams_within_and_people_who_review() {
 
 #[test]
 fn containers_are_bounded_and_who_comes_first_begins_first() {
-    let Some(env) = project(&chain(&["sleep 1"]), &[("max_containers", "1")]) else { return };
+    let until_go = ["touch begun; while ! test -e go; do sleep 0.1; done"];
+    let Some(env) = project(&chain(&until_go), &[("max_containers", "1")]) else { return };
     let mut runs = Vec::new();
     for n in 0..3 {
-        let dir = env.path(&format!("sub{n}"));
+        let (name, said) = (format!("sub{n}"), format!("sub{n}.stderr"));
+        let dir = env.path(&name);
         std::fs::create_dir_all(&dir).unwrap();
         let at = |args: &[&str]| {
             let mut command = env.command(args);
@@ -148,13 +150,16 @@ fn containers_are_bounded_and_who_comes_first_begins_first() {
         };
         assert!(at(&["init"]).output().unwrap().status.success());
         assert!(at(&["assemble", "../../team"]).output().unwrap().status.success());
-        runs.push(at(&["run", "--headless"]).spawn().unwrap());
-        std::thread::sleep(Duration::from_millis(200));
+        let stderr = std::fs::File::create(env.path(&said)).unwrap();
+        runs.push(at(&["run", "--headless"]).stderr(stderr).spawn().unwrap());
+        env.wait_for("it works, or waits for the one before", || {
+            if n == 0 { env.exists("sub0/begun") } else { env.read(&said).contains("waiting for a place") }
+        });
     }
+    (0..3).for_each(|n| env.write(&format!("sub{n}/go"), ""));
     let mut times = Vec::new();
     for (n, run) in runs.into_iter().enumerate() {
-        let done = crate::env::done(&run.wait_with_output().unwrap()).expect(0);
-        assert_eq!(done.stderr.contains("waiting for a place"), n > 0, "{n}: {}", done.stderr);
+        crate::env::done(&run.wait_with_output().unwrap()).expect(0);
         let journal = env.read(&format!("sub{n}/.cliq/journal.jsonl"));
         let ts = |line: Option<&str>| {
             let event: serde_json::Value = serde_json::from_str(line.unwrap()).unwrap();

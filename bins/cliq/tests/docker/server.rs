@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::agent::Caller;
-use crate::engine::{containers, image, of_run, said};
+use crate::engine::{containers, image, of_run, running, said};
 use crate::machine::{Machine, wait_for};
 use crate::steps::outlives_servers_and_followers;
 
@@ -19,7 +19,8 @@ fn runs_of_a_server_outlive_it_and_their_followers() {
     let Some(machine) = machine() else { return };
     let workspaces = machine.home.join("workspaces");
     outlives_servers_and_followers(&machine, &workspaces, |id| of_run(id).len());
-    // The last run's follower was killed; the next run removes what it could not.
+    // The last run's follower was killed; the next run removes what it could not, when that has ended.
+    wait_for("the last container ends", || (running(&machine.home) == 0).then_some(()));
     machine.chain("next", &["true"]);
     let server = machine.serve();
     let id = server.start_run(&json!({"team": "@local/next"}));
