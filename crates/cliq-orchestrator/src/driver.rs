@@ -228,9 +228,10 @@ impl Driver {
                 self.happened(RunEvent::CancelRequested { by: "cliq cancel".to_owned() });
             }
             if look && !self.broken && self.journal.is_deleted() {
-                // Whatever waits, for a person perhaps, would wait for nothing: nobody could see or resume the run.
+                // Without it nobody could see, cancel or resume the run, however long its agents work or wait.
                 self.broken = true;
-                let reason = format!("its record was deleted: {}", self.shared.dir().journal());
+                let journal = self.shared.dir().journal();
+                let reason = format!("its journal was deleted: {journal}; start it again with `cliq run`");
                 self.happened(RunEvent::OrchestratorFailed { reason });
             }
         }

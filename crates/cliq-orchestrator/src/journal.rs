@@ -50,10 +50,10 @@ impl JournalWriter {
 
     /// Whether the file was deleted: what is written to it from now on is lost.
     pub(crate) fn is_deleted(&self) -> bool {
-        let is_it = |there: &Metadata, own: &Metadata| (there.dev(), there.ino()) == (own.dev(), own.ino());
-        // Some file systems do not count names, and say 0 for a file that is there.
+        let identity = |meta: Metadata| (meta.dev(), meta.ino());
+        // Some file systems do not count the names of a file, and say 0 for one that is there.
         self.file.metadata().is_ok_and(|own| {
-            own.nlink() == 0 && !self.path.symlink_metadata().is_ok_and(|there| is_it(&there, &own))
+            own.nlink() == 0 && self.path.symlink_metadata().map(identity).ok() != Some(identity(own))
         })
     }
 

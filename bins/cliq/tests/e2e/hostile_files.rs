@@ -153,11 +153,14 @@ fn signal_files_of_other_phases() {
     case(&deed, 0, &["third: completed"]);
 }
 
-/// The run would go on unseen, waiting for something that nobody could give it any more.
+/// Without the journal nobody could see, cancel or resume the run.
 #[test]
 fn the_directory_of_the_run_is_deleted() {
     let env = env("ok\necho \"$CLIQ_RUN_ID\" > run\nrm -rf \"$CLIQ_DIR\"\nsleep 1000\n");
-    ended(env.spawn(["run", "--headless"])).expect(1).says("its record was deleted: ");
+    ended(env.spawn(["run", "--headless"]))
+        .expect(1)
+        .says("its journal was deleted: ")
+        .says("start it again");
     assert_eq!(
         env.marked(&format!("CLIQ_RUN_ID={}", env.read("run").trim())),
         Vec::<String>::new(),
