@@ -159,7 +159,7 @@ fn a_stopped_server_ends_streams_and_waiting_calls() {
         let waiting = scope.spawn(|| caller.ok("SendMessage", &params)["task"].clone());
         let (url, token, id) = (&server.url, &caller.token, &id);
         let streaming = scope.spawn(move || follow(url, token, id, None, |_| true));
-        std::thread::sleep(Duration::from_millis(300));
+        server.has_subscribers(2);
         machine.ok(&["server", "stop"]);
         assert_eq!(waiting.join().unwrap()["status"]["state"], "TASK_STATE_WORKING");
         streaming.join().unwrap();

@@ -152,13 +152,19 @@ fn logs_and_status_can_be_followed_to_the_end() {
     );
     let run = env.spawn(["run"]);
     env.wait_for("the log", || env.files(".cliq/logs").iter().any(|f| f.starts_with("a.1.")));
-    let logs = env.spawn(["logs", "a", "-f"]);
-    let status = env.spawn(["status", "--watch"]);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    let into = |file: &str, args: &[&str]| {
+        env.command(args).stdout(std::fs::File::create(env.path(file)).unwrap()).spawn().unwrap()
+    };
+    let mut logs = into("logs", &["logs", "a", "-f"]);
+    let mut status = into("status", &["status", "--watch"]);
+    env.wait_for("both follow", || {
+        env.read("logs").contains("begun\n") && env.read("status").contains("running")
+    });
     env.write("go", "");
     crate::env::done(&run.wait_with_output().unwrap()).expect(0);
-    crate::env::done(&logs.wait_with_output().unwrap()).expect(0).says("begun\nended\n");
-    crate::env::done(&status.wait_with_output().unwrap()).expect(0).says("running").says("completed");
+    assert!(logs.wait().unwrap().success() && status.wait().unwrap().success());
+    assert!(env.read("logs").contains("begun\nended\n"), "{}", env.read("logs"));
+    assert!(env.read("status").contains("completed"), "{}", env.read("status"));
 }
 
 #[test]

@@ -222,6 +222,13 @@ impl Running {
         format!("Bearer {}", self.token)
     }
 
+    /// Waits until that many follow runs.
+    #[track_caller]
+    pub(crate) fn has_subscribers(&self, count: usize) {
+        let is_that = |line: &str| line.ends_with(&format!("event_subscribers {count}"));
+        wait_for("they follow", || self.get("/metrics").expect(200).body.lines().any(is_that).then_some(()));
+    }
+
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[("authorization", &self.authorization())], None)
     }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -67,7 +66,7 @@ fn a_clean_stop_leaves_runs_alone() {
                 true
             })
         });
-        std::thread::sleep(Duration::from_millis(100));
+        server.has_subscribers(1);
         machine.ok(&["server", "stop"]);
         reader.join().unwrap();
     });
