@@ -6,6 +6,7 @@
 mod agent;
 mod commands;
 mod deliveries;
+mod effects;
 mod gate_files;
 mod message;
 mod notifications;
@@ -18,41 +19,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::{
-    AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signal, clear_signals, clear_status,
-    clear_temporaries, create_channel, read_status, sync_file_system, write_routed, write_status,
+    AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signals, clear_status, clear_temporaries,
+    create_channel, read_status, sync_file_system, write_status,
 };
-use cliq_protocol::{PhaseKind, PhaseName, Usage};
-use cliq_workflow::{Phase, PhaseId};
+use cliq_protocol::{PhaseName, Usage};
+use cliq_workflow::PhaseId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::engine::{Effect, PhaseState, Pipeline, Report};
+use crate::engine::{Effect, PhaseState, Pipeline};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 use crate::journal::{Journal, JournalWriter};
 use crate::plan::{Durability, RunPlan};
 use crate::view::RunView;
 use crate::watch::DirectoryWatch;
-use agent::AgentRun;
 pub use commands::repositories;
-use message::Activation;
 pub(crate) use recovery::put_earlier_run_aside;
 use shared::{Message, Shared, Wakers};
 use spans::Spans;
-
-/// The failure of a phase that did not start.
-fn work_failed(phase: &Phase, reason: String) -> RunEvent {
-    RunEvent::WorkFailed { phase: phase.name.clone(), reason, output_tail: None, log_file: None }
-}
-
-/// Starts the watch of signal files; gives the reason where that is not possible.
-fn watch_signals(dir: &cliq_fs::CliqDir, wakers: &Wakers) -> std::io::Result<DirectoryWatch> {
-    let wakers = wakers.clone();
-    let watch = DirectoryWatch::new(move |file| wakers.wake(file))?;
-    watch.add(&dir.signals())?;
-    Ok(watch)
-}
 
 /// What a driver begins with.
 pub(crate) enum Opening {
@@ -69,10 +55,6 @@ pub(crate) enum Opening {
 
 /// How often a request to cancel the run is polled for.
 const CONTROL_POLL: Duration = Duration::from_millis(250);
-/// How long the team of a team phase may take where the phase says nothing.
-const TEAM_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long the agent of a human gate may take. `review.timeout` is at most ten years.
-const REVIEW_LIMIT: Duration = Duration::from_secs(3651 * 24 * 3600);
 /// How long deliveries may still take when the run is over.
 const LAST_NOTIFICATIONS: Duration = Duration::from_secs(10);
 /// As [`LAST_NOTIFICATIONS`], after a request to cancel.
@@ -425,171 +407,5 @@ impl Driver {
         self.broken = true;
         let event = RunEvent::OrchestratorFailed { reason: error.to_string() };
         let _ = self.shared.messages.send(Message::Event(event));
-    }
-
-    fn perform(&mut self, effect: Effect) -> Result<(), FsError> {
-        tracing::trace!(?effect, "effect");
-        match effect {
-            Effect::RunAgent { phase, iteration, routed_by, rejected } => {
-                self.run_agent(phase, iteration, routed_by, rejected)?;
-            }
-            Effect::RunCommands { phase, iteration, routed_by } => {
-                let shared = Arc::clone(&self.shared);
-                self.start(phase, commands::run(shared, phase, iteration, routed_by));
-            }
-            Effect::DeliverVerdict { gate, to, data } => {
-                let workflow = Arc::clone(&self.shared.plan.workflow);
-                let limit = self.shared.plan.max_file_bytes;
-                let agent = self.shared.plan.agent_of(workflow.phase(gate)).unwrap_or("gate").to_owned();
-                for to in to {
-                    let (dir, name) = (self.shared.dir(), &workflow.phase(gate).name);
-                    gate_files::deliver(dir, name, &agent, &workflow.phase(to).name, &data, limit)?;
-                }
-            }
-            Effect::Report(report) => self.report(report)?,
-            Effect::EndAgent { phase, reason } => {
-                if let Some(end) = self.ends.get(&phase) {
-                    // An agent that has ended by itself in the meantime has no receiver any more.
-                    let _ = end.send(Some(reason));
-                }
-            }
-            Effect::StopAll => self.shared.stop.cancel(),
-            Effect::Finish { status, reason, phase } => {
-                let phase = phase.map(|id| self.shared.workflow().phase(id).name.clone());
-                self.announce_end(status, reason.as_deref(), phase.as_ref());
-                self.last_word = Some(RunEvent::RunFinished { status, reason, phase });
-                self.over = true;
-            }
-        }
-        Ok(())
-    }
-
-    fn report(&mut self, report: Report) -> Result<(), FsError> {
-        // What a signal channel holds is of the start that the journal tells of last: recovery relies on that.
-        if let Report::PhaseStarted { phase, .. } | Report::VerdictRejected { gate: phase, .. } = &report {
-            clear_signal(self.shared.dir(), &self.shared.workflow().phase(*phase).name)?;
-        }
-        let reported = match &report {
-            Report::PhaseStarted { phase, routed_by: Some(_), .. } => {
-                let phase = self.shared.workflow().phase(*phase);
-                write_routed(self.shared.dir(), &phase.name)?;
-                None
-            }
-            Report::PhaseCompleted { phase } => Some((*phase, "on_complete")),
-            Report::PhaseEscalated { phase, .. } => Some((*phase, "on_escalate")),
-            _ => None,
-        };
-        let announced = match &report {
-            Report::PhaseStarted { phase, .. } => Some((*phase, "on_phase_start")),
-            Report::PhaseCompleted { phase } => Some((*phase, "on_phase_complete")),
-            _ => None,
-        };
-        self.publish(RunEvent::from_report(report, &Arc::clone(&self.shared.plan.workflow)));
-        if let Some((phase, event)) = reported {
-            self.notify_of(phase, event);
-        }
-        if let Some((phase, event)) = announced {
-            self.announce_phase(phase, event);
-        }
-        Ok(())
-    }
-
-    fn run_agent(
-        &mut self,
-        id: PhaseId,
-        iteration: u32,
-        routed_by: Option<PhaseId>,
-        rejected: Option<String>,
-    ) -> Result<(), FsError> {
-        let shared = Arc::clone(&self.shared);
-        let phase = shared.workflow().phase(id);
-        if let Some(reason) = message::unresolved_input(&shared, phase) {
-            shared.send(work_failed(phase, reason));
-            return Ok(());
-        }
-        let role_file = match message::role_file(&shared, phase) {
-            Ok(role_file) => role_file,
-            // Another agent has left something else under its name.
-            Err(error) => {
-                shared.send(work_failed(phase, error.to_string()));
-                return Ok(());
-            }
-        };
-        let agent = shared.plan.agent_of(phase).unwrap_or_default().to_owned();
-        let budget = self.pipeline.remaining_budget(id);
-        let gate = match self.pipeline.gate(id) {
-            Some(gate) => {
-                let context = gate_files::write_context(shared.dir(), shared.workflow(), id, gate)?;
-                let review = match message::review(&shared, phase) {
-                    Ok(review) => review.map(|review| (review, self.pipeline.evaluation(id))),
-                    Err(reason) => {
-                        shared.send(work_failed(phase, reason));
-                        return Ok(());
-                    }
-                };
-                Some(message::gate_dispatch(gate, context, rejected, review))
-            }
-            None => None,
-        };
-        if self.watch.is_none() {
-            match watch_signals(shared.dir(), &shared.wakers) {
-                Ok(watch) => self.watch = Some(watch),
-                Err(why) => {
-                    let message = format!("signal files cannot be watched and are polled instead: {why}");
-                    shared.send(RunEvent::Warning { phase: None, message });
-                }
-            }
-        }
-        let timing = shared.plan.timing;
-        let usual = match phase.kind {
-            // Its own phases have limits of their own.
-            PhaseKind::Team => TEAM_TIMEOUT,
-            // The review has a deadline of its own, which ends it with a verdict.
-            PhaseKind::Hug => REVIEW_LIMIT,
-            _ if gate.is_some() => timing.gate_agent_timeout,
-            _ => timing.phase_timeout,
-        };
-        // A team ends its own processes first.
-        let kill_grace =
-            if phase.kind == PhaseKind::Team { timing.kill_grace * 3 } else { timing.kill_grace };
-        let activation =
-            Activation { phase: id, iteration, routed_by, agent: agent.clone(), role_file, gate, budget };
-        let (end, told_to_end) = watch::channel(None);
-        self.ends.insert(id, end);
-        let run = AgentRun {
-            end: told_to_end,
-            message: message::build(&shared, &activation)?,
-            message_file: shared.dir().messages().join(format!("{}.{iteration}.json", phase.name)),
-            log: shared.dir().phase_log(&phase.name, iteration),
-            phase: phase.name.clone(),
-            limit: if phase.kind == PhaseKind::Hug { usual } else { phase.timeout.unwrap_or(usual) },
-            agent,
-            iteration,
-            kill_grace,
-            shared: Arc::clone(&shared),
-        };
-        self.start(id, run.run());
-        Ok(())
-    }
-
-    /// Starts an activation once nothing is left of the one before: a phase never runs twice at the same time.
-    fn start(&mut self, phase: PhaseId, work: impl Future<Output = ()> + Send + 'static) {
-        let before = self.activations.remove(&phase);
-        let handle = self.tasks.spawn(async move {
-            if let Some(before) = before {
-                let _ = before.await;
-            }
-            work.await;
-        });
-        let name = self.shared.workflow().phase(phase).name.clone();
-        let (shared, inner) = (Arc::clone(&self.shared), handle);
-        // A bug in a task must end its phase, not hang the run.
-        let guard = self.tasks.spawn(async move {
-            if inner.await.is_err() {
-                let reason = "an internal error ended the phase; please report it".to_owned();
-                shared.send(RunEvent::WorkFailed { phase: name, reason, output_tail: None, log_file: None });
-            }
-        });
-        self.activations.insert(phase, guard);
     }
 }
