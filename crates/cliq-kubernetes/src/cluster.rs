@@ -7,7 +7,7 @@ use k8s_openapi::api::authorization::v1::{
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod, Secret};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::json;
@@ -231,7 +231,8 @@ impl Cluster {
     /// Starts the Job of a run. `handover` is what it gets in its Secret. One that another process makes at the same time is the same.
     ///
     /// # Errors
-    /// Something is not on the claim, or the cluster refuses: a missing right, a quota, a policy. Nothing is left then.
+    /// Something is not on the claim, or the cluster refuses: a missing right (also one to follow the run), a quota, a policy.
+    /// Nothing is left then.
     pub async fn start(
         &self,
         work: &Work,
@@ -247,6 +248,7 @@ impl Cluster {
             spec.suspend = Some(true);
         }
         manifest.metadata.labels.get_or_insert_default().insert(PREPARED.to_owned(), "true".to_owned());
+        self.require_follow(&work.run_id).await?;
         let (name, jobs) = (job_name(&work.run_id), self.jobs());
         let making = async {
             match jobs.create(&PostParams::default(), &manifest).await {
@@ -261,6 +263,20 @@ impl Cluster {
             let _ = self.remove(&work.run_id).await;
         }
         begun
+    }
+
+    /// Makes sure that a run can be followed, before it begins: nobody would see how it ends otherwise.
+    async fn require_follow(&self, run_id: &str) -> Result<(), KubernetesError> {
+        const ACTION: &str = "watch the run";
+        let of_run = format!("{RUN}={run_id}");
+        let one = ListParams::default().labels(&of_run).limit(1);
+        self.ask(ACTION, self.pods().list(&one)).await?;
+        // The answer comes with the first event, or at once without one. Then it is let go of.
+        let watch = WatchParams::default().labels(&of_run).timeout(1);
+        let (jobs, pods) = (self.jobs(), self.pods());
+        self.ask(ACTION, async { jobs.watch(&watch, "0").await.map(drop) }).await?;
+        self.ask(ACTION, async { pods.watch(&watch, "0").await.map(drop) }).await?;
+        Ok(())
     }
 
     async fn begin(&self, job: &Job, run_id: &str, handover: Vec<u8>) -> Result<(), KubernetesError> {

@@ -136,7 +136,9 @@ pub(super) fn run(wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
             }
             ui::hint(&format!("the Job cliq-{run_id} waits for a node of {}", cluster.address()));
         }
-        let followed = Followed { cluster: &cluster, run_id, options: &options, dir: project.dir(), grace };
+        let dir = project.dir();
+        let followed =
+            Followed { cluster: &cluster, run_id, options: &options, dir, grace, is_own: !is_living };
         let end = followed.to_its_end(&mut shown, asked_to_end).await?;
         if let Err(error) = cluster.forget_secret(run_id).await {
             ui::warning(&error.to_string());
@@ -228,6 +230,8 @@ struct Followed<'a> {
     dir: &'a CliqDir,
     /// How long it has to end after it was asked to.
     grace: Duration,
+    /// Whether this process made its Job.
+    is_own: bool,
 }
 
 impl Followed<'_> {
@@ -244,14 +248,14 @@ impl Followed<'_> {
         let mut over: Option<Instant> = None;
         let end = loop {
             tokio::select! {
-                end = &mut job => match end {
-                    Err(error) if !shown.has_begun() => {
+                end = &mut job => {
+                    journal.read(shown);
+                    if end.is_err() && self.is_own && !shown.has_begun() {
                         // Nobody would see it begin.
                         let _ = self.cluster.remove(self.run_id).await;
-                        return Err(error.into());
                     }
-                    end => break end?,
-                },
+                    break end?;
+                }
                 () = &mut asked_to_end, if is_asked.is_none() => {
                     is_asked = Some(Instant::now());
                     write_status(self.dir, PipelineStatus::Cancelled)?;

@@ -3,8 +3,8 @@
     mock.py SCENARIO
 
 prints its port. SCENARIO is JSON: without more, the command of the pod is started; "status" is what the pod has in its place, "no_pod" and "no_claim" are what
-they say; "expire" lets each first watch end as one that is too old; "forbid" is a list of "VERB RESOURCE". On standard input, "requests" asks for what was asked
-for by others, "objects KIND" for objects.
+they say; "expire" lets each first watch end as one that is too old; "forbid" is a list of "VERB RESOURCE", of which is said late that it is forbidden. On standard
+input, "requests" asks for what was asked for by others, "objects KIND" for objects, and "forbid VERB RESOURCE" forbids it from then on.
 """
 import asyncio
 import base64
@@ -20,6 +20,7 @@ import kmock
 scenario = json.loads(sys.argv[1])
 asked = []
 expired = set()
+forbidden = set()
 
 
 class Server(kmock.KubernetesEmulator):
@@ -34,8 +35,11 @@ class Server(kmock.KubernetesEmulator):
             if "kmock" not in request.headers.get("User-Agent", "") and "aiohttp" not in request.headers.get("User-Agent", ""):
                 asked.append(what)
             if what in scenario.get("forbid", []):
+                await asyncio.sleep(1)
+            if what in scenario.get("forbid", []) or what in forbidden:
                 raise kmock.KubernetesError(status=403, reason="Forbidden", message=f'{request.resource.plural} is forbidden: User "x" cannot {what}')
-            if scenario.get("expire") and verb == "watch" and request.resource.plural not in expired:
+            is_old = request.params.get("resourceVersion") != "0"
+            if scenario.get("expire") and verb == "watch" and is_old and request.resource.plural not in expired:
                 expired.add(request.resource.plural)
                 raise kmock.KubernetesError(status=410, reason="Expired", message="too old resource version: 1 (2)")
             if verb in ("create", "patch"):
@@ -120,6 +124,9 @@ async def main():
                 print(json.dumps(asked), flush=True)
             elif line[0] == "objects":
                 print(json.dumps(of_kind(server, line[1])), flush=True)
+            elif line[0] == "forbid":
+                forbidden.add(" ".join(line[1:]))
+                print("null", flush=True)
         playing.cancel()
 
 
