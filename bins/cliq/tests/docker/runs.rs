@@ -140,8 +140,7 @@ fn containers_are_bounded_and_who_comes_first_begins_first() {
     let Some(env) = project(&chain(&until_go), &[("max_containers", "1")]) else { return };
     let mut runs = Vec::new();
     for n in 0..3 {
-        let (name, said) = (format!("sub{n}"), format!("sub{n}.stderr"));
-        let dir = env.path(&name);
+        let (dir, said) = (env.path(&format!("sub{n}")), format!("sub{n}.stderr"));
         std::fs::create_dir_all(&dir).unwrap();
         let at = |args: &[&str]| {
             let mut command = env.command(args);
@@ -156,6 +155,7 @@ fn containers_are_bounded_and_who_comes_first_begins_first() {
             if n == 0 { env.exists("sub0/begun") } else { env.read(&said).contains("waiting for a place") }
         });
     }
+    assert!(!env.read("sub0.stderr").contains("waiting for a place"));
     (0..3).for_each(|n| env.write(&format!("sub{n}/go"), ""));
     let mut times = Vec::new();
     for (n, run) in runs.into_iter().enumerate() {
