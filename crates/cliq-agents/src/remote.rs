@@ -134,7 +134,10 @@ impl Attempt {
         let hash: String = hash.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let own = format!("{}.{}.{hash}.", ctx.run_id(), ctx.phase().name);
         let known = std::fs::read_to_string(&file).ok().filter(|id| id.starts_with(&own) && id.len() < 300);
-        let message_id = known.unwrap_or_else(|| format!("{own}{}", uuid::Uuid::now_v7()));
+        if let Some(message_id) = known {
+            return Ok(Self { file, message_id });
+        }
+        let message_id = format!("{own}{}", uuid::Uuid::now_v7());
         std::fs::create_dir_all(ctx.files_dir())?;
         std::fs::write(&file, &message_id).map_err(|error| format!("cannot write {file}: {error}"))?;
         Ok(Self { file, message_id })

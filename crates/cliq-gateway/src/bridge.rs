@@ -16,6 +16,9 @@ use crate::sentinel;
 use crate::signal::{MAX_PAYLOAD, NewSignal};
 use crate::store::Store;
 
+/// How long the name of a file that was refused may be, in bytes: file systems take 255, and a number and `.reason` come behind it.
+const LONGEST_NAME: usize = 200;
+
 /// A directory that signal files come into.
 #[derive(Debug, Clone)]
 pub struct Inbox {
@@ -79,13 +82,18 @@ impl Inbox {
     /// It cannot be written.
     pub fn put(&self, name: &str, contents: &str) -> Result<(), GatewayError> {
         self.ensure()?;
-        let staged = self.root.join("staging").join(format!("{name}.{}", uuid::Uuid::now_v7().simple()));
+        self.write_whole(&self.root.join(name), contents)
+    }
+
+    /// Replaces what is at this path, on the file system of the inbox: who sees the file sees all of it.
+    fn write_whole(&self, path: &Utf8Path, contents: &str) -> Result<(), GatewayError> {
+        let staged = self.root.join("staging").join(uuid::Uuid::now_v7().simple().to_string());
         let write = || {
             let mut file = fs::File::create_new(&staged)?;
             file.write_all(contents.as_bytes())?;
-            fs::rename(&staged, self.root.join(name))
+            fs::rename(&staged, path)
         };
-        write().inspect_err(|_| drop(fs::remove_file(&staged))).at("write", &staged)
+        write().inspect_err(|_| drop(fs::remove_file(&staged))).at("write", path)
     }
 
     /// Puts a signal into the inbox, under a name that no other file has.
@@ -191,13 +199,15 @@ impl Inbox {
 
     fn refuse(&self, file: &Utf8Path, name: &str, why: &str) -> Result<(), GatewayError> {
         let failed = self.root.join("failed");
+        // Room for what is put behind it.
+        let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
         // What failed before under this name stays to be read.
         let names = std::iter::once(name.to_owned()).chain((2..).map(|n| format!("{name}.{n}")));
         let free = names.map(|name| failed.join(name)).find(|path| !path.exists());
         let target = free.unwrap_or_else(|| failed.join(name));
         let reason = Utf8PathBuf::from(format!("{target}.reason"));
         let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ");
-        fs::write(&reason, format!("{now} {why}\n")).at("write", &reason)?;
+        self.write_whole(&reason, &format!("{now} {why}\n"))?;
         fs::rename(file, &target).at("move", file)
     }
 }
@@ -205,7 +215,7 @@ impl Inbox {
 /// The names of all that is no directory in a directory; none where it is not there. Hidden files are temporary ones of
 /// their writers.
 fn files(dir: &Utf8Path) -> Result<Vec<String>, GatewayError> {
-    let entries = match dir.read_dir_utf8() {
+    let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error).at("read", dir),
@@ -216,14 +226,33 @@ fn files(dir: &Utf8Path) -> Result<Vec<String>, GatewayError> {
         let is_file = match entry.file_type() {
             Ok(kind) => !kind.is_dir(),
             Err(error) if error.kind() == ErrorKind::NotFound => false,
-            Err(error) => return Err(error).at("read", entry.path()),
+            Err(error) => return Err(error).at("read", dir),
         };
-        if is_file && !entry.file_name().starts_with('.') {
-            names.push(entry.file_name().to_owned());
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if is_file && !is_hidden {
+            names.extend(readable_name(dir, &entry)?);
         }
     }
     names.sort();
     Ok(names)
+}
+
+/// The name of a file. One that is not UTF-8 is changed into one that is, in the file system too: a person has to read which file
+/// was refused. `None` where it has gone, or another file has that name and comes first.
+fn readable_name(dir: &Utf8Path, entry: &fs::DirEntry) -> Result<Option<String>, GatewayError> {
+    let name = match entry.file_name().into_string() {
+        Ok(name) => return Ok(Some(name)),
+        Err(name) => name.to_string_lossy().into_owned(),
+    };
+    let name = name[..name.floor_char_boundary(LONGEST_NAME)].to_owned();
+    let path = dir.join(&name);
+    if fs::symlink_metadata(&path).is_ok() {
+        return Ok(None);
+    }
+    match fs::rename(entry.path(), &path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        renamed => renamed.at("move", &path).map(|()| Some(name)),
+    }
 }
 
 fn remove(path: &Utf8Path) -> Result<(), GatewayError> {

@@ -1,5 +1,6 @@
 //! A PostgreSQL that is not as it should be: a clear error, nothing lost, and the store goes on when it is back.
 
+use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,12 +79,15 @@ async fn each_fault_has_its_own_error() {
     // Locked by another for longer than the patience.
     let (port, name) = (server.port().to_string(), url.rsplit('/').next().unwrap().to_owned());
     let mut holder = std::process::Command::new("psql")
-        .args(["-h", "127.0.0.1", "-p", &port, "-U", "cliq", "-q", &name, "-c"])
-        .arg("BEGIN; LOCK TABLE signals IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(20)")
-        .stdout(std::process::Stdio::null())
+        .args(["-h", "127.0.0.1", "-p", &port, "-U", "cliq", "-q", &name])
+        .args(["-c", "BEGIN", "-c", "LOCK TABLE signals IN ACCESS EXCLUSIVE MODE"])
+        .args(["-c", r"\! echo locked", "-c", "SELECT pg_sleep(20)"])
+        .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    let mut said = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "locked\n");
     let error = store.create("p", &signal("plan_start", "")).await.unwrap_err();
     assert!(matches!(error, GatewayError::Locked { .. }), "{error:?}");
     holder.kill().unwrap();

@@ -1,6 +1,8 @@
 //! The queue of signals, plans, and the bridge of files.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use cliq_gateway::{Filter, Finish, Inbox, NewEvent, Outcome, PlanRow, Signal, SignalStatus, Step, Store};
@@ -149,6 +151,11 @@ pub(crate) async fn files_come_in_whole_and_in_order(place: &Place) {
     fs::write(inbox.root().join("notes"), "what is this").unwrap();
     fs::write(inbox.root().join("implement-wave-0-a"), "").unwrap();
     fs::write(inbox.root().join("review-changes-a"), [0xff, 0xfe]).unwrap();
+    // The longest name that a file can have, and two that are no text.
+    fs::write(inbox.root().join("é".repeat(127)), "long").unwrap();
+    for name in [b"verify-\xff", b"verify-\xfe"] {
+        fs::write(inbox.root().as_std_path().join(OsStr::from_bytes(name)), name).unwrap();
+    }
     let bridged = inbox.bridge(&store, "p").await.unwrap();
     assert_eq!(bridged.signals.len(), 2);
     let kinds: Vec<_> =
@@ -161,6 +168,13 @@ pub(crate) async fn files_come_in_whole_and_in_order(place: &Place) {
     assert!(reason.contains("Z \"notes\" is no name of a signal file"), "{reason}");
     assert!(fs::read_to_string(failed("implement-wave-0-a.reason")).unwrap().contains("whole number"));
     assert!(fs::read_to_string(failed("review-changes-a.reason")).unwrap().contains("not UTF-8"));
+    assert_eq!(fs::read_to_string(failed(&"é".repeat(100))).unwrap(), "long");
+    assert!(failed(&format!("{}.reason", "é".repeat(100))).exists());
+    // The second of them came when the first had gone.
+    inbox.bridge(&store, "p").await.unwrap();
+    assert!(failed("verify-\u{fffd}.reason").exists());
+    let both = ["verify-\u{fffd}", "verify-\u{fffd}.2"].map(|name| fs::read(failed(name)).unwrap());
+    assert!(both.contains(&b"verify-\xff".to_vec()) && both.contains(&b"verify-\xfe".to_vec()));
     // The same again: what failed before stays.
     fs::write(inbox.root().join("notes"), "and this").unwrap();
     inbox.bridge(&store, "p").await.unwrap();
