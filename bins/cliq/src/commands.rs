@@ -4,6 +4,7 @@ mod agent;
 mod assemble;
 mod attach;
 mod auth;
+mod backends;
 mod background;
 mod cancel;
 mod clean;
@@ -11,20 +12,12 @@ mod clean;
 mod contained;
 mod daemon;
 mod demo;
-mod demo_plan;
-mod demo_pull;
-mod demo_review;
 mod detach;
-#[cfg(feature = "docker")]
-mod docker;
 mod doctor;
-#[cfg_attr(not(any(feature = "docker", feature = "kubernetes")), allow(dead_code, unused_imports))]
-mod elsewhere;
+mod execution;
 mod explain;
 mod init;
 mod install;
-#[cfg(feature = "kubernetes")]
-mod kubernetes;
 mod logs;
 mod man;
 mod markers;
@@ -39,6 +32,7 @@ mod run;
 mod server;
 mod settings;
 mod signal;
+mod signals;
 mod status;
 mod team;
 mod tool;

@@ -67,15 +67,15 @@ pub(crate) fn lines(home: Option<&Utf8Path>, review: &cliq_protocol::WaitingRevi
     lines
 }
 
-/// What the `hug` agent needs of this machine: the store, and pages.
+/// Reviews of this machine for the `hug` agent: store and pages.
 #[derive(Default)]
-pub(crate) struct Backend {
+pub(crate) struct MachineReviews {
     reviews: Mutex<Option<Arc<dyn Reviews>>>,
     /// The pages that this program serves, while no server does.
     own_pages: Mutex<Option<ReviewPages>>,
 }
 
-impl Backend {
+impl MachineReviews {
     /// Serves the pages for a moment more where people look at them: who decided sees the outcome, and so do the others. The run does not
     /// wait for it.
     pub(crate) async fn outlast_pages(&self) {
@@ -97,7 +97,7 @@ impl Backend {
 }
 
 #[async_trait]
-impl ReviewBackend for Backend {
+impl ReviewBackend for MachineReviews {
     async fn reviews(&self) -> Result<Arc<dyn Reviews>, String> {
         let mut kept = self.reviews.lock().await;
         if let Some(reviews) = kept.as_ref() {

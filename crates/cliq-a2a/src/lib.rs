@@ -24,7 +24,7 @@ pub use error::{A2aError, ErrorKind, Violation};
 pub use model::{
     Artifact, Authentication, Content, Message, Part, PushConfig, Role, Status, StreamItem, Task, TaskState,
 };
-pub use request::{PipelineRequest, TeamInput, check_inputs};
+pub use request::PipelineRequest;
 pub use signature::{SignatureError, SigningKey};
 pub use skill::Skill;
 pub use updates::{EventNumber, TaskContext, Update, updates_of};

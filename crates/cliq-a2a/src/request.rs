@@ -24,17 +24,6 @@ pub struct PipelineRequest {
     pub data: Map<String, Value>,
 }
 
-/// An input that a team declares.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TeamInput {
-    /// Its name.
-    pub name: String,
-    /// What it is for.
-    pub description: Option<String>,
-    /// Whether a caller must give it.
-    pub required: bool,
-}
-
 impl PipelineRequest {
     /// All data parts of a message in one object.
     ///
@@ -112,48 +101,6 @@ impl PipelineRequest {
     }
 }
 
-/// Checks inputs against those that a team declares. Unknown ones are wrong where `strict`; else they are left out of the result.
-///
-/// # Errors
-/// Lists all that are missing or unknown.
-pub fn check_inputs(
-    team: &str,
-    declared: &[TeamInput],
-    given: &BTreeMap<String, String>,
-    strict: bool,
-) -> Result<BTreeMap<String, String>, A2aError> {
-    let mut wrong = Vec::new();
-    let mut missing = Vec::new();
-    for input in declared.iter().filter(|input| input.required && !given.contains_key(&input.name)) {
-        let about = input.description.as_ref().map(|about| format!(" ({about})")).unwrap_or_default();
-        let description = format!("is missing: {team} needs it{about}");
-        wrong.push(Violation { field: format!("data.inputs.{}", input.name), description });
-        missing.push(input.name.clone());
-    }
-    let is_declared = |name: &String| declared.iter().any(|input| input.name == *name);
-    if strict {
-        let known: Vec<&str> = declared.iter().map(|input| input.name.as_str()).collect();
-        let known = if known.is_empty() {
-            "it takes none".to_owned()
-        } else {
-            format!("it takes {}", known.join(", "))
-        };
-        for name in given.keys().filter(|name| !is_declared(name)) {
-            let description = format!("is no input of {team}: {known}");
-            wrong.push(Violation { field: format!("data.inputs.{name}"), description });
-        }
-    }
-    if wrong.is_empty() {
-        return Ok(given
-            .iter()
-            .filter(|(name, _)| is_declared(name))
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect());
-    }
-    let error = A2aError::invalid(wrong);
-    Err(if missing.is_empty() { error } else { error.with("missing", missing.join(", ")) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,19 +145,5 @@ mod tests {
         let error = PipelineRequest::read(&message(vec![Part::data(data)])).unwrap_err();
         let fields: Vec<&str> = error.violations.iter().map(|v| v.field.as_str()).collect();
         assert_eq!(fields, ["data.team", "data.repos", "data.inputs.x", "data.keep_workspace"]);
-    }
-
-    #[test]
-    fn missing_and_unknown_inputs_are_listed() {
-        let input = |name: &str, required| TeamInput { name: name.into(), description: None, required };
-        let declared = [input("a", true), input("b", true), input("c", false)];
-        let given = BTreeMap::from([("x".to_owned(), "1".to_owned()), ("c".to_owned(), "2".to_owned())]);
-        let strict = check_inputs("@t/t", &declared, &given, true).unwrap_err();
-        assert_eq!(strict.violations.len(), 3);
-        assert_eq!(strict.details["missing"], "a, b");
-        let given =
-            BTreeMap::from([("x", "1"), ("a", "1"), ("b", "2")].map(|(k, v)| (k.to_owned(), v.to_owned())));
-        assert_eq!(check_inputs("@t/t", &declared, &given, false).unwrap().len(), 2);
-        assert!(check_inputs("@t/t", &declared, &given, true).is_err());
     }
 }

@@ -248,7 +248,7 @@ impl Cluster {
             spec.suspend = Some(true);
         }
         manifest.metadata.labels.get_or_insert_default().insert(PREPARED.to_owned(), "true".to_owned());
-        self.require_follow(&work.run_id).await?;
+        self.check_rights_to_follow(&work.run_id).await?;
         let (name, jobs) = (job_name(&work.run_id), self.jobs());
         let making = async {
             match jobs.create(&PostParams::default(), &manifest).await {
@@ -265,13 +265,14 @@ impl Cluster {
         begun
     }
 
-    /// Makes sure that a run can be followed, before it begins: nobody would see how it ends otherwise.
-    async fn require_follow(&self, run_id: &str) -> Result<(), KubernetesError> {
+    /// Checks that this user may list and watch what shows how a run stands. A run that cannot be followed must not begin: nobody
+    /// would learn how it ends.
+    async fn check_rights_to_follow(&self, run_id: &str) -> Result<(), KubernetesError> {
         const ACTION: &str = "watch the run";
         let of_run = format!("{RUN}={run_id}");
         let one = ListParams::default().labels(&of_run).limit(1);
         self.ask(ACTION, self.pods().list(&one)).await?;
-        // The answer comes with the first event, or at once without one. Then it is let go of.
+        // The API server answers at once, even if nothing changes. Then the watch is closed.
         let watch = WatchParams::default().labels(&of_run).timeout(1);
         let (jobs, pods) = (self.jobs(), self.pods());
         self.ask(ACTION, async { jobs.watch(&watch, "0").await.map(drop) }).await?;

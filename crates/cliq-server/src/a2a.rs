@@ -29,9 +29,9 @@ use axum::http::request::Parts;
 use axum::routing::{get, post};
 use cliq_a2a::AgentCard;
 
-use crate::access::{Caller, Via};
 use crate::app::App;
-use crate::problem::Problem;
+use cliq_web::Problem;
+use cliq_web::{Caller, Via};
 
 pub(crate) use card::CardCache;
 pub use card::agent_card;

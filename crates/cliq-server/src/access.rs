@@ -1,17 +1,14 @@
-//! Who may do what (SPEC section 15): tokens, sessions of browsers, `Origin`, `Host`, rates.
+//! Access control (SPEC section 15): tokens, browser sessions, `Origin`, `Host`, rate limits.
 
-mod caller;
 mod gatekeeper;
 mod guard;
 mod host;
+mod session;
 
-pub(crate) use caller::{Admin, Caller, Reader, Runner, Via};
-pub(crate) use gatekeeper::{Gatekeeper, SESSION};
+pub(crate) use gatekeeper::Gatekeeper;
 pub(crate) use guard::{guard, header_text, is_own_origin, protect};
 pub(crate) use host::AllowedHosts;
+pub(crate) use session::session_router;
 
-/// The path of the link that signs a browser in: `?code=` has a token that works once.
-pub const SIGN_IN_PATH: &str = "/signin";
-
-/// The cookie of a browser's session.
+/// Name of the cookie of a browser session.
 pub(crate) const COOKIE: &str = "cliq_session";

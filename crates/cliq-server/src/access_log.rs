@@ -9,7 +9,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
-use crate::clock;
+use cliq_supervisor::clock;
 
 /// How many lines may wait. More are dropped: a slow disk does not slow requests down.
 const WAITING: usize = 10_000;

@@ -5,7 +5,6 @@ mod events;
 mod files;
 mod handoffs;
 mod health;
-mod input;
 mod instances;
 mod logs;
 mod meshes;
@@ -31,23 +30,7 @@ use utoipa_axum::routes;
 
 use crate::access::COOKIE;
 use crate::app::App;
-use crate::problem::{PROBLEM_JSON, Problem};
-pub(crate) use files::{FileEntry, FileKind, entries};
-pub(crate) use handoffs::{list as list_handoffs, read as read_handoff};
-pub(crate) use input::{Form, Path, Query, read_body};
-pub(crate) use instances::{find as find_instance, register as register_instance};
-pub(crate) use logs::{list as list_logs, part as log_part};
-pub(crate) use plans::documents as plan_documents;
-pub(crate) use runs::{
-    NewRun, RunDocument, RunSummary, check_phase, create as create_run, find as find_run, summaries,
-};
-pub(crate) use teams::{
-    TeamDocument, document as team_document, find as find_team, summaries as team_summaries,
-};
-
-/// The most bytes of a body.
-pub(crate) const MAX_BODY: usize = 4 << 20;
-
+use cliq_web::{PROBLEM_JSON, Problem};
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
@@ -96,7 +79,7 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(pushes::list))
         .routes(routes!(files::files))
         .routes(routes!(files::content))
-        .routes(routes!(instances::list, instances::register_project))
+        .routes(routes!(instances::list, instances::register))
         .routes(routes!(instances::get, instances::forget))
         .routes(routes!(teams::list))
         .routes(routes!(teams::get))
@@ -165,6 +148,6 @@ pub(crate) fn router() -> Router<Arc<App>> {
         async move { ([("content-type", "application/json")], text.to_string()) }
     };
     router
-        .route("/api/v1/openapi.json", get(move |_: crate::access::Reader| serve()))
+        .route("/api/v1/openapi.json", get(move |_: cliq_web::Reader| serve()))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
 }

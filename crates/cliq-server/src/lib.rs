@@ -1,39 +1,31 @@
-//! The server of cliq (SPEC section 15): it starts and follows runs, and offers them over HTTP and in a dashboard.
+//! Server of cliq (SPEC section 15): listener, access control, HTTP API, A2A agent, push notifications, meshes.
 //!
-//! [`Server::bind`] prepares everything, [`Server::run`] serves until its stop token is cancelled. A run is a process of its own
-//! (`cliq run --headless`) that outlives the server: a server that starts again follows the runs that go on, from where it was.
+//! [`Server::bind`] prepares everything, [`Server::run`] serves until its stop token is cancelled. Runs belong to
+//! [`cliq_supervisor`], pages to [`cliq_dashboard`]; the state that both share with the API is [`cliq_web::Core`].
 //!
-//! * `supervisor/` starts orchestrators, follows their journals, and makes what they say durable.
-//! * `hub.rs` gives new events to subscribers.
-//! * `api/` is HTTP for programs, described by OpenAPI; `pages/` is HTML for people.
+//! * `api/` has a file per resource of the HTTP API, which OpenAPI describes.
 //! * `a2a/` makes teams callable by A2A clients.
-//! * `review_pages.rs` serves one review for a run that has no server.
-//! * `access/` decides who may do what; `listener.rs` limits what a connection may cost.
+//! * `access/` controls access; `listener.rs` limits the cost of a connection.
+//! * `review_pages.rs` serves one review for a run without a server.
 //!
-//! The library prints nothing and reads neither the environment nor the home directory by itself.
+//! The library prints nothing and reads neither the environment nor the home directory.
 
 mod a2a;
 mod access;
 mod access_log;
 mod api;
 mod app;
-mod clock;
 mod demo_site;
-mod hub;
 mod listener;
 mod metrics;
 mod options;
-mod pages;
-mod problem;
-mod project_files;
 mod review_pages;
 mod server;
-mod supervisor;
-mod tail;
+mod wire_event;
 
 pub use a2a::{A2aOptions, TaskEventsFile, agent_card};
-pub use access::SIGN_IN_PATH;
 pub use api::openapi;
+pub use cliq_web::SIGN_IN_PATH;
 pub use demo_site::DemoSite;
 pub use options::{ServerOptions, TlsFiles};
 pub use review_pages::ReviewPages;

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cliq_runs::RunCounts;
+use cliq_supervisor::Counters;
 
 /// Counts of what the server did.
 #[derive(Debug, Default)]
@@ -14,8 +15,6 @@ pub(crate) struct Metrics {
     request_micros: AtomicU64,
     connections: AtomicU64,
     refused_connections: AtomicU64,
-    runs_started: AtomicU64,
-    events: AtomicU64,
     /// Push notifications that were taken, and that were not.
     pushes: [AtomicU64; 2],
 }
@@ -39,20 +38,18 @@ impl Metrics {
         self.refused_connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn run_started(&self) {
-        self.runs_started.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn events_stored(&self, count: usize) {
-        self.events.fetch_add(count as u64, Ordering::Relaxed);
-    }
-
     pub(crate) fn push_attempted(&self, delivered: bool) {
         self.pushes[usize::from(!delivered)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The figures as text.
-    pub(crate) fn render(&self, runs: &RunCounts, subscribers: usize, up_seconds: u64) -> String {
+    pub(crate) fn render(
+        &self,
+        runs: &RunCounts,
+        supervisor: &Counters,
+        subscribers: usize,
+        up_seconds: u64,
+    ) -> String {
         let mut out = String::new();
         let mut family = |name: &str, kind: &str, help: &str, rows: &[(String, u64)]| {
             let _ = writeln!(out, "# HELP cliq_{name} {help}\n# TYPE cliq_{name} {kind}");
@@ -69,9 +66,14 @@ impl Metrics {
             "runs_started_total",
             "counter",
             "Orchestrators that this server started.",
-            &one(load(&self.runs_started)),
+            &one(supervisor.runs_started()),
         );
-        family("run_events_total", "counter", "Events that this server stored.", &one(load(&self.events)));
+        family(
+            "run_events_total",
+            "counter",
+            "Events that this server stored.",
+            &one(supervisor.events_stored()),
+        );
         let pushes: Vec<_> = ["delivered", "failed"]
             .iter()
             .zip(&self.pushes)

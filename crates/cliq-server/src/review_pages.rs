@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use crate::access::{AllowedHosts, header_text, is_own_origin, protect};
 use crate::listener::{self, Limits};
 use crate::metrics::Metrics;
-use crate::pages::{ReviewSite, assets_router, link_router};
-use crate::problem::Problem;
+use cliq_dashboard::{ReviewSite, assets_router, link_router};
+use cliq_web::Problem;
 
 /// How many connections it takes at the same time.
 const MAX_CONNECTIONS: usize = 64;

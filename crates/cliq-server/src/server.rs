@@ -6,10 +6,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use axum::http::Uri;
+use axum::response::Response;
 use camino::Utf8PathBuf;
+use cliq_dashboard::ReviewSite;
 use cliq_gateway::{GatewayError, Store};
 use cliq_review::{ReviewStore, StoredReviews};
 use cliq_runs::{RunStore, TaskStore};
+use cliq_supervisor::{Duty, Supervisor};
+use cliq_web::Core;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
@@ -17,15 +22,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::a2a::{CardCache, Meshes};
-use crate::access::{AllowedHosts, Gatekeeper, guard};
+use crate::access::{AllowedHosts, Gatekeeper, guard, session_router};
 use crate::access_log::AccessLog;
 use crate::app::App;
-use crate::hub::Hub;
 use crate::listener::{self, Limits};
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, TlsFiles};
-use crate::supervisor::{Duty, Supervisor};
-use crate::{a2a, api, pages};
+use crate::{a2a, api};
 
 /// How long reviews that are over are kept at least. Their records stay in their projects.
 const REVIEWS: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
@@ -116,33 +119,28 @@ impl Server {
         let hosts = AllowedHosts::new(options.allowed_hosts.iter().cloned());
         let gatekeeper =
             Gatekeeper::new(Arc::clone(&runs), session_token, admin_token, hosts, options.rate_limit);
-        let (hub, metrics) = (Arc::new(Hub::default()), Arc::new(Metrics::default()));
-        let supervisor = Supervisor::start(
-            options.clone(),
-            Arc::clone(&runs),
-            Arc::clone(&hub),
-            Arc::clone(&metrics),
-            stopping.clone(),
-        )
-        .await?;
+        let supervisor =
+            Supervisor::start(options.supervisor_options(), Arc::clone(&runs), stopping.clone()).await?;
         let own = url_of(address, tls.is_some());
         let public = options.a2a.as_ref().and_then(|a2a| a2a.public_url.clone());
+        let core = Core {
+            runs,
+            signals: store.clone(),
+            reviews: Arc::new(StoredReviews::new(store.clone(), cliq_supervisor::clock::review_time)),
+            supervisor,
+            stopping,
+        };
         let app = App {
+            core: Arc::new(core),
             base_url: public.unwrap_or(own),
             card: CardCache::default(),
             meshes: Meshes::default(),
             options,
-            runs,
-            tasks: store.clone(),
-            reviews: Arc::new(StoredReviews::new(store.clone(), crate::clock::review_time)),
-            signals: store,
-            hub,
-            supervisor,
+            tasks: store,
             gatekeeper,
-            metrics,
+            metrics: Arc::new(Metrics::default()),
             access_log,
             started: Instant::now(),
-            stopping,
         };
         Ok(Self { app: Arc::new(app), listener, address, tls })
     }
@@ -162,20 +160,23 @@ impl Server {
     /// Serves until the stop token is cancelled. New requests are then refused, streams end with a hint to come back, and what is under
     /// way has ten seconds. Runs go on.
     pub async fn run(self) {
-        let stopping = self.app.stopping.clone();
+        let stopping = self.app.core.stopping.clone();
         let app = Arc::clone(&self.app);
         let tidy = tokio::spawn(async move {
             let mut duty = Duty::new("reviews");
             loop {
                 tokio::time::sleep(std::time::Duration::from_secs(60)).await;
                 app.gatekeeper.tidy();
-                if !duty.is_own(app.runs.as_ref(), &app.options).await.unwrap_or(false) {
+                if !duty.is_own(app.core.runs.as_ref(), app.core.supervisor.options()).await.unwrap_or(false)
+                {
                     continue;
                 }
-                let age = app.options.retention.max(REVIEWS);
-                let before = crate::clock::review_time().millis()
+                let age = app.core.supervisor.options().retention.max(REVIEWS);
+                let before = cliq_supervisor::clock::review_time().millis()
                     - i64::try_from(age.as_millis()).unwrap_or(i64::MAX / 2);
-                if let Err(error) = app.reviews.remove_before(cliq_review::Time::from_millis(before)).await {
+                if let Err(error) =
+                    app.core.reviews.remove_before(cliq_review::Time::from_millis(before)).await
+                {
                     tracing::error!(%error, "old reviews cannot be removed; it is tried again");
                 }
             }
@@ -194,7 +195,7 @@ impl Server {
         // A delivery that is under way has until its deadline, or is repeated by the next server.
         pushes.abort();
         let _ = meshes.await;
-        self.app.supervisor.stop().await;
+        self.app.core.supervisor.stop().await;
     }
 }
 
@@ -230,14 +231,25 @@ impl ServerOptions {
 
 /// All that the server answers.
 fn router(app: &Arc<App>) -> Router {
+    let site = ReviewSite { reviews: app.core.reviews.clone(), only: None };
     Router::new()
         .merge(api::router())
-        .merge(pages::router())
-        .merge(pages::link_router(pages::ReviewSite { reviews: app.reviews.clone(), only: None }))
+        .merge(cliq_dashboard::router(Arc::clone(&app.core)))
+        .merge(cliq_dashboard::link_router(site))
+        .merge(session_router())
         .merge(a2a::router())
-        .fallback(pages::not_found)
+        .fallback(not_found)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(app), guard))
         .with_state(Arc::clone(app))
+}
+
+/// Responds to an unknown address: a problem document below `/api` and `/a2a`, a page for people elsewhere.
+async fn not_found(visitor: Option<cliq_dashboard::Visitor>, uri: Uri) -> Response {
+    let is_for_programs = |prefix: &str| {
+        uri.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let visitor = visitor.filter(|_| !is_for_programs("/api") && !is_for_programs("/a2a"));
+    cliq_dashboard::not_found(visitor).await
 }
 
 fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServerError> {

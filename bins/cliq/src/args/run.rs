@@ -1,7 +1,9 @@
 //! Arguments of `cliq run`.
 
 use clap::{Args, ValueEnum};
+use cliq_backends::RunArguments;
 use cliq_project::LauncherKind;
+use cliq_protocol::Budget;
 
 /// What starts processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,18 +85,15 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// What was chosen for the run, as arguments of another `cliq run`: agent, inputs, budgets, bounds.
-    pub(crate) fn choices(&self) -> Vec<String> {
-        let mut arguments = Vec::new();
-        let mut add = |name: &str, value: Option<String>| {
-            arguments.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
-        };
-        add("--agent", self.agent.clone());
-        self.inputs.iter().for_each(|(key, value)| add("--input", Some(format!("{key}={value}"))));
-        add("--budget-tokens", self.budget_tokens.map(|tokens| tokens.to_string()));
-        add("--budget-usd", self.budget_usd.map(|usd| usd.to_string()));
-        add("--max-parallel", self.max_parallel.map(|n| n.to_string()));
-        arguments
+    /// Returns the choices for the run.
+    pub(crate) fn run_arguments(&self) -> RunArguments {
+        RunArguments {
+            agent: self.agent.clone(),
+            inputs: self.inputs.clone(),
+            budget: Budget { tokens: self.budget_tokens, usd: self.budget_usd },
+            max_parallel: self.max_parallel,
+            a2a_events: self.a2a_events.clone(),
+        }
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
 /// Answers the message on standard input by making a review, and waiting for its decision.
 fn review() -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let backend = Arc::new(reviews::Backend::default());
+    let backend = Arc::new(reviews::MachineReviews::default());
     let code = review_agent(project::host(), backend.clone(), runtime.handle().clone()).run();
     runtime.block_on(backend.outlast_pages());
     Ok(code)
@@ -48,7 +48,7 @@ fn review() -> Result<ExitCode, Failure> {
 fn team_phase(agent: Option<String>) -> ExitCode {
     let execute: Box<Execute> = Box::new(|plan, start, on_event| {
         let mut progress = Progress::new(false, true);
-        let view = super::run::execute(&project::host(), plan, start, |record, view| {
+        let view = super::execution::execute(&project::host(), plan, start, |record, view| {
             on_event(record, view);
             progress.show(record, view)
         });

@@ -1,19 +1,17 @@
-//! `cliq demo`: the bundled team on real files.
+//! `cliq demo`: whole runs that need no model and no account.
 
-use std::fs;
+mod pages;
+mod plan;
+mod pull;
+mod review;
+mod stage;
+
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
-use cliq_fs::IoContext;
-use cliq_project::{DEMO_FILES, DEMO_TEAM, Project, RunOptions, RunStart, is_empty_dir, write_files};
+use cliq_project::is_empty_dir;
 
-use super::{assemble, run as run_command};
 use crate::failure::Failure;
-use crate::render::{progress::Progress, summary};
-use crate::{project, ui};
-
-const REQUIREMENT: &str =
-    "Every page in pages/ passes the checks in checks/. Say what was wrong and what was done.\n";
 
 pub(super) fn run(
     dir: Option<Utf8PathBuf>,
@@ -30,48 +28,12 @@ pub(super) fn run(
             Failure::refused(format!("{dir} is not empty")).hint("name a new directory: `cliq demo DIR`")
         );
     }
-    if plan {
-        return super::demo_plan::run(&dir);
+    match (plan, review, pull) {
+        (true, _, _) => plan::run(&dir),
+        (_, true, _) => review::run(&dir),
+        (_, _, true) => pull::run(&dir),
+        _ => pages::run(&dir),
     }
-    if review {
-        return super::demo_review::run(&dir);
-    }
-    if pull {
-        return super::demo_pull::run(&dir);
-    }
-    fs::create_dir_all(&dir).at("create", &dir)?;
-    write_files(&dir, DEMO_FILES)?;
-    write_files(&dir.join("team"), DEMO_TEAM.files)?;
-    let project = Project::init(&dir, project::host())?;
-    let workflow = assemble::assemble(&project, dir.join("team").as_str())?.workflow;
-    project.set_requirement(REQUIREMENT)?;
-    ui::line(format!("{dir}: {} markdown pages, the checks they have to pass, and a team", pages()))?;
-    ui::raw_styled(&workflow.to_text())?;
-    ui::line("")?;
-    let plan = project.run_plan_of(workflow, &project.settings()?, &RunOptions::default())?;
-    let mut progress = Progress::new(false, !ui::is_watched());
-    let view = run_command::execute(project.host(), plan, &RunStart::Fresh, |record, view| {
-        progress.show(record, view)
-    })?;
-    summary::show(&view, &project)?;
-    if view.completed() {
-        ui::line("\nlook at:")?;
-        for (path, what) in [
-            ("report.md", "what was wrong and what was done"),
-            ("pages/", "the pages, repaired"),
-            (".cliq/channels/quality--fixer/handoff.md", "what the gate told the fixer"),
-            (".cliq/channels/fixer--quality/handoff.md", "what the fixer answered"),
-            (".cliq/signals/", "what each agent reported"),
-            (".cliq/orchestrator.log", "the whole run, line by line"),
-        ] {
-            ui::line(format!("  {:<58} {what}", dir.join(path).as_str()))?;
-        }
-    }
-    Ok(run_command::exit_code(view.pipeline_status()))
-}
-
-fn pages() -> usize {
-    DEMO_FILES.iter().filter(|(path, _)| path.starts_with("pages/")).count()
 }
 
 fn free_name() -> Result<Utf8PathBuf, Failure> {

@@ -8,7 +8,9 @@ use cliq_orchestrator::{Journal, RunEvent, TmuxServer};
 use cliq_project::LauncherKind;
 use cliq_protocol::Timestamp;
 
-use super::elsewhere::Elsewhere;
+use cliq_backends::BackendKind;
+
+use super::backends::flag;
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::ui;
@@ -21,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) fn run(
     dir: &CliqDir,
     args: &RunArgs,
-    place: Option<Elsewhere>,
+    backend: Option<BackendKind>,
     keep: bool,
 ) -> Result<ExitCode, Failure> {
     LauncherKind::require_tmux()?;
@@ -30,7 +32,7 @@ pub(super) fn run(
     server.discard()?;
     let before = last_beginning(dir);
     let me = std::env::current_exe()?;
-    let command = command(&me.to_string_lossy(), dir, args, place);
+    let command = command(&me.to_string_lossy(), dir, args, backend);
     let pane = server.start(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -69,11 +71,11 @@ fn last_beginning(dir: &CliqDir) -> Option<Timestamp> {
     records.into_iter().rfind(|record| begins(&record.event)).map(|record| record.ts)
 }
 
-fn command(me: &str, dir: &CliqDir, args: &RunArgs, place: Option<Elsewhere>) -> Vec<String> {
+fn command(me: &str, dir: &CliqDir, args: &RunArgs, backend: Option<BackendKind>) -> Vec<String> {
     let mut command = [me, "-C", dir.workspace().as_str(), "run", "--yes"].map(str::to_owned).to_vec();
-    // A run elsewhere has no panes: the session has what the run prints.
-    let flags: &[&str] = match place {
-        Some(place) => &[place.flag()],
+    // A run in a container or cluster has no panes: the session shows its output.
+    let flags: &[&str] = match backend {
+        Some(kind) => &[flag(kind)],
         None if args.no_docker => &["--no-docker", "--launcher", "tmux"],
         None => &["--launcher", "tmux"],
     };
@@ -84,6 +86,6 @@ fn command(me: &str, dir: &CliqDir, args: &RunArgs, place: Option<Elsewhere>) ->
         // Whether this is wanted was asked already.
         (None, false) => command.push("--force".to_owned()),
     }
-    command.extend(args.choices());
+    command.extend(args.run_arguments().choices());
     command
 }

@@ -16,10 +16,7 @@ pub(super) fn run(json: bool, command: Option<&DoctorCommand>) -> Result<ExitCod
     }
     let mut checks = project::host().checks(&project::here()?, env!("CARGO_PKG_VERSION"));
     checks.extend(super::server::checks());
-    #[cfg(feature = "kubernetes")]
-    checks.extend(super::kubernetes::check(&super::settings_here()?));
-    #[cfg(feature = "docker")]
-    checks.extend(super::docker::check(&super::settings_here()?));
+    checks.extend(super::backends::checks(&super::settings_here()?)?);
     let healthy = checks.iter().all(|check| check.status != CheckStatus::Missing);
     if json {
         ui::json(&serde_json::json!({"healthy": healthy, "checks": checks}))?;

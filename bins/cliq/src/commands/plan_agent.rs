@@ -4,11 +4,12 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use camino::Utf8Path;
+use cliq_backends::{BackendKind, RunJob};
 use cliq_lifecycle::Assignment;
 use cliq_project::{PlanAgent, RunStart};
 
-use super::elsewhere::{self, Elsewhere, Wanted, find_living};
-use super::run::{execute_here, exit_code};
+use super::backends;
+use super::execution::{execute_here, exit_code};
 use crate::failure::Failure;
 use crate::gateway::SIGNAL_FILES;
 use crate::project;
@@ -39,16 +40,26 @@ fn work(agent: PlanAgent, run_id: &str) -> Result<ExitCode, Failure> {
 fn follow(agent: &PlanAgent, assignment: &Assignment) -> Result<ExitCode, Failure> {
     end_with_input();
     let (project, settings) = (agent.project(), agent.settings());
-    let place = Elsewhere::of_settings(settings)?.ok_or_else(|| {
+    let kind = backends::available(BackendKind::of_settings(settings))?.ok_or_else(|| {
         Failure::refused("agents of plans work on this machine")
             .hint("the settings changed since the daemon started this one")
     })?;
-    let living = find_living(place, project, settings, None)?;
-    // The one that a dead daemon had followed may have ended at this moment.
-    if living.is_none() && assignment.is_over() {
+    let active = backends::find_active(kind, project, settings, None)?;
+    // The agent that a dead daemon had followed may have ended at this moment.
+    if active.is_none() && assignment.is_over() {
         return Ok(ExitCode::SUCCESS);
     }
-    elsewhere::run(place, &Wanted::of_plan_agent(agent, living))
+    let dir = project.dir().root().to_string();
+    let job = RunJob::of_command(
+        project,
+        agent.workflow().clone(),
+        settings,
+        |run_id| ["agent", "plan", "--here", &dir, "--run-id", run_id].map(str::to_owned).into(),
+        agent.variables_for_container()?,
+        agent.paths_for_container(),
+        active,
+    );
+    backends::run(kind, &job, false, true)
 }
 
 /// Ends this process with the daemon, whose end of the pipe closes however it dies. What works elsewhere goes on, and the next daemon has it

@@ -2,46 +2,43 @@
 
 use std::process::ExitCode;
 
+use cliq_backends::{BackendKind, RunJob};
 use cliq_fs::{CliqDir, ProjectLock};
-use cliq_orchestrator::{Journal, PipelineStatus, Record, Run, RunPlan, RunView, StartError};
+use cliq_orchestrator::{Journal, Run, RunPlan, StartError};
 use cliq_project::{
-    Host, LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings,
-    rerun_rule,
+    LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings, rerun_rule,
 };
 use cliq_protocol::{Budget, PhaseKind};
 use cliq_server::TaskEventsFile;
 use cliq_workflow::{Phase, ValidatedWorkflow};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::elsewhere::{self, Elsewhere, Wanted, find_living};
+use super::backends;
+use super::execution::{execute_here, exit_code};
 use crate::args::RunArgs;
 use crate::failure::Failure;
-use crate::gateway::block_on;
 use crate::render::{progress::Progress, summary};
 use crate::ui::{BOLD, DIM, YELLOW, paint};
 use crate::{project, ui};
-
-/// The variable that lets a signal end a run as a crash does, and not cancel it: for a run whose machine may be taken from it.
-pub(super) const DIE_BY_SIGNALS: &str = "CLIQ_DIE_BY_SIGNALS";
 
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let project = project::open()?;
     let workflow = project.workflow()?;
     let settings = project.settings()?;
     let dir = project.dir();
-    let place = Elsewhere::of(args, &settings)?;
-    if let Some(place) = place
+    let backend = backends::choose(args, &settings)?;
+    if let Some(kind) = backend
         && matches!(args.launcher, Some(crate::args::LauncherName::Tmux))
     {
-        return Err(Failure::usage(format!("a run in {} has no panes", place.name()))
+        return Err(Failure::usage(format!("a run in {} has no panes", kind.name()))
             .hint("`cliq run --no-docker --launcher tmux` works on this machine"));
     }
-    if let Some(place) = place
-        && let Some(living) = living(&project, &settings, args, place)?
+    let choices = args.run_arguments();
+    if let Some(kind) = backend
+        && let Some(active) = find_active(&project, &settings, args, kind)?
     {
         let start = RunStart::Resume { from: None };
-        let wanted = Wanted::of_run(&project, &workflow, &settings, args, &start, Some(living))?;
-        return elsewhere::run(place, &wanted);
+        let job = RunJob::new(&project, workflow, &settings, start, choices, None, Some(active))?;
+        return backends::run(kind, &job, args.json, args.headless);
     }
     // The lock first, so that an error names a run under way and not the state of the last run.
     drop(ProjectLock::acquire(dir)?);
@@ -72,8 +69,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     options.max_parallel = args.max_parallel.map(|n| n as usize);
     options.run_id.clone_from(&args.run_id);
     options.budget = Budget { tokens: args.budget_tokens, usd: args.budget_usd };
-    options.is_elsewhere = place.is_some();
-    let shown_workflow = place.map(|place| (place, workflow.clone()));
+    options.is_elsewhere = backend.is_some();
+    let remote = backend.map(|kind| (kind, workflow.clone()));
     let mut plan = project.run_plan_of(workflow, &settings, &options)?;
     if args.dry_run {
         return dry_run(&project, &plan, args.json);
@@ -86,16 +83,17 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         // Failures that can be foreseen are reported here, where a person reads them.
         let has_variable = |name: &str| project.host().has_variable(name);
         match &start {
-            _ if place.is_some() => {}
+            _ if backend.is_some() => {}
             RunStart::Fresh => plan.check(&has_variable).map_err(StartError::from)?,
             RunStart::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &has_variable)?,
         }
-        return super::detach::run(dir, args, place, settings.flag("tmux.keep_session"));
+        return super::detach::run(dir, args, backend, settings.flag("tmux.keep_session"));
     }
-    if let Some((place, workflow)) = shown_workflow {
+    if let Some((kind, workflow)) = remote {
         cancel_reviews(&project, &start)?;
-        let wanted = Wanted::of_run(&project, &workflow, &settings, args, &start, None)?;
-        return elsewhere::run(place, &wanted);
+        let run_id = args.run_id.clone();
+        let job = RunJob::new(&project, workflow, &settings, start, choices, run_id, None)?;
+        return backends::run(kind, &job, args.json, args.headless);
     }
     let requested = match args.launcher {
         Some(name) => Some(name.into()),
@@ -139,98 +137,23 @@ fn cancel_reviews(project: &Project, start: &RunStart) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The last run, where it works elsewhere already and is to be followed.
-fn living(
+/// Returns the id of the last run if it is active in a container or cluster and is to be followed.
+fn find_active(
     project: &Project,
     settings: &Settings,
     args: &RunArgs,
-    place: Elsewhere,
+    kind: BackendKind,
 ) -> Result<Option<String>, Failure> {
     // A run in a container holds the project's lock, which is asked for below.
-    if args.dry_run || (place == Elsewhere::Docker && !args.resume) {
+    if args.dry_run || (kind == BackendKind::Docker && !args.resume) {
         return Ok(None);
     }
-    match find_living(place, project, settings, args.run_id.as_deref())? {
+    match backends::find_active(kind, project, settings, args.run_id.as_deref())? {
         Some(run_id) if !args.resume && args.run_id.is_none() => {
             Err(Failure::refused(format!("the run {run_id} works in the cluster"))
                 .hint("`cliq run --resume` follows it, `cliq cancel` stops it"))
         }
         found => Ok(found),
-    }
-}
-
-/// As [`execute_until`]: signals cancel it, where they are not to end it as a crash does ([`DIE_BY_SIGNALS`]).
-pub(super) fn execute_here(
-    host: &Host,
-    plan: RunPlan,
-    start: &RunStart,
-    show: impl FnMut(&Record, &RunView) -> std::io::Result<()>,
-) -> Result<RunView, Failure> {
-    let cancel = async {
-        if std::env::var_os(DIE_BY_SIGNALS).is_some() {
-            std::future::pending::<()>().await;
-        }
-        interrupted().await;
-    };
-    execute_until(host, plan, start, cancel, show)
-}
-
-/// As [`execute_until`]: signals cancel it.
-pub(super) fn execute(
-    host: &Host,
-    plan: RunPlan,
-    start: &RunStart,
-    show: impl FnMut(&Record, &RunView) -> std::io::Result<()>,
-) -> Result<RunView, Failure> {
-    execute_until(host, plan, start, interrupted(), show)
-}
-
-/// Executes a plan to its end, or until `cancel` is over. `show` gets each event, until it fails: the run goes on without a reader.
-fn execute_until(
-    host: &Host,
-    plan: RunPlan,
-    start: &RunStart,
-    cancel: impl Future<Output = ()>,
-    mut show: impl FnMut(&Record, &RunView) -> std::io::Result<()>,
-) -> Result<RunView, Failure> {
-    let mut reader_is_gone = false;
-    block_on(async {
-        let on_event = |record: &Record, view: &RunView| {
-            reader_is_gone = reader_is_gone || show(record, view).is_err();
-        };
-        Ok(cliq_project::execute(plan, start, host, cancel, on_event).await?)
-    })
-}
-
-/// Waits for SIGINT, SIGTERM or SIGHUP.
-pub(super) async fn interrupted() {
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [mut interrupt, mut terminate, mut hangup] = kinds.map(signal);
-    tokio::select! {
-        () = received(&mut interrupt) => {}
-        () = received(&mut terminate) => {}
-        () = received(&mut hangup) => {}
-    }
-}
-
-async fn received(signal: &mut std::io::Result<Signal>) {
-    match signal {
-        Ok(signal) => drop(signal.recv().await),
-        Err(_) => std::future::pending().await,
-    }
-}
-
-/// SPEC section 7.
-pub(super) fn exit_code(end: Option<PipelineStatus>) -> ExitCode {
-    ExitCode::from(exit_status(end))
-}
-
-pub(super) fn exit_status(end: Option<PipelineStatus>) -> u8 {
-    match end {
-        Some(PipelineStatus::Completed) => 0,
-        Some(PipelineStatus::Failed) | None => 1,
-        Some(PipelineStatus::Escalated) => 3,
-        Some(PipelineStatus::Cancelled) => 130,
     }
 }
 

@@ -87,7 +87,7 @@ fn options_of(args: &ServerRunArgs) -> Result<ServerOptions, Failure> {
         .ok_or_else(|| Failure::usage(format!("{name} has no address")))?;
     let mut options = ServerOptions::new(project::host(), home, address, &settings);
     options.allowed_hosts.push(name);
-    options.replica = a2a::instance_id(&options.home)?;
+    options.supervisor.replica = a2a::instance_id(&options.home)?;
     options.insecure_http = args.insecure_http;
     options.tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => {
@@ -96,7 +96,8 @@ fn options_of(args: &ServerRunArgs) -> Result<ServerOptions, Failure> {
         _ => None,
     };
     if args.a2a || !args.mesh.is_empty() {
-        options.a2a = Some(a2a::options(&settings, &options.home, &options.workspace_root, &args.mesh)?);
+        options.a2a =
+            Some(a2a::options(&settings, &options.home, &options.supervisor.workspace_root, &args.mesh)?);
     }
     options.check()?;
     Ok(options)
@@ -120,8 +121,8 @@ fn work(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     let a2a = a2a::summary(&options)?;
     let location = gateway::location()?;
     #[cfg(feature = "kubernetes")]
-    if options.runs_in_cluster {
-        super::kubernetes::require_postgres()?;
+    if options.supervisor.runs_in_cluster {
+        cliq_backends::Kubernetes::require_shared_database(gateway::location()?.is_shared())?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {

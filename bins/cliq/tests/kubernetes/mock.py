@@ -3,8 +3,8 @@
     mock.py SCENARIO
 
 prints its port. SCENARIO is JSON: without more, the command of the pod is started; "status" is what the pod has in its place, "no_pod" and "no_claim" are what
-they say; "expire" lets each first watch end as one that is too old; "forbid" is a list of "VERB RESOURCE", of which is said late that it is forbidden. On standard
-input, "requests" asks for what was asked for by others, "objects KIND" for objects, and "forbid VERB RESOURCE" forbids it from then on.
+they say; "expire" lets each first watch end as one that is too old; "forbid" is a list of "VERB RESOURCE" that are refused, after a second. On standard input,
+"requests" asks for what was asked for by others, "objects KIND" for objects, and "forbid VERB RESOURCE" refuses that from then on, at once.
 """
 import asyncio
 import base64

@@ -13,8 +13,8 @@ use super::stream::TaskStream;
 use super::view::{TaskView, Waiting, accepted, listed, states_of, view};
 use super::{A2aCaller, new_task, push};
 use crate::app::App;
-use crate::supervisor::ChangeError;
-use crate::tail::{Tail, Tailed};
+use cliq_supervisor::ChangeError;
+use cliq_supervisor::TailItem;
 
 /// How long the response to a cancellation waits for the end.
 const CANCEL: Duration = Duration::from_secs(10);
@@ -121,18 +121,18 @@ async fn wait(app: &Arc<App>, owner: &str, stored: StoredTask) -> Result<StoredT
     if stored.run.life.state.is_final() {
         return Ok(stored);
     }
-    let mut tail = Tail::new(Arc::clone(app), &stored.run.id, stored.run.last_event);
+    let mut tail = app.core.supervisor.tail(&stored.run.id, stored.run.last_event);
     loop {
         match tail.next().await.map_err(|error| internal(&error))? {
-            Tailed::Events(events)
+            TailItem::Events(events)
                 if events
                     .iter()
                     .any(|event| matches!(event.row.kind.as_str(), "task_finished" | "review_waits")) =>
             {
                 break;
             }
-            Tailed::Events(_) | Tailed::Idle => {}
-            Tailed::Stopping | Tailed::End => break,
+            TailItem::Events(_) | TailItem::Idle => {}
+            TailItem::Stopping | TailItem::End => break,
         }
     }
     find(app, owner, stored.run.id.as_str()).await
@@ -190,7 +190,7 @@ async fn subscribe(
 async fn cancel(app: &Arc<App>, caller: &A2aCaller, id: &str) -> Result<TaskView, A2aError> {
     let owner = caller.owner();
     let stored = find(app, &owner, id).await?;
-    match app.supervisor.cancel(&stored.run.id, &caller.0.label).await {
+    match app.core.supervisor.cancel(&stored.run.id, &caller.0.label).await {
         Ok(_) => {}
         Err(ChangeError::NotAllowed(_) | ChangeError::TaskIsOver) => {
             let message = format!("the task is {} and cannot be cancelled", stored.run.life.state.as_str());

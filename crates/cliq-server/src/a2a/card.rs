@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::builder;
 use super::options::A2aOptions;
 use crate::app::App;
-use crate::problem::Problem;
+use cliq_web::Problem;
 
 /// How long a card is used before the teams are looked at again.
 const FRESH: Duration = Duration::from_secs(2);
@@ -27,6 +27,8 @@ const MAX_AGE: u32 = 60;
 #[derive(Debug, Clone)]
 pub(crate) struct CardDocument {
     pub(crate) value: Value,
+    /// Names of the offered teams.
+    pub(crate) teams: Vec<String>,
     text: Bytes,
     etag: String,
 }
@@ -38,7 +40,10 @@ pub(crate) struct CardCache(Mutex<Option<(Instant, Arc<CardDocument>)>>);
 /// The agent card of this host, signed where there is a key. Reads the teams from the disk. `base_url` is the address of the server.
 #[must_use]
 pub fn agent_card(host: &Host, options: &A2aOptions, base_url: &str) -> Value {
-    let mut skills = team_skills(host, options);
+    card_of(team_skills(host, options), options, base_url)
+}
+
+fn card_of(mut skills: Vec<Skill>, options: &A2aOptions, base_url: &str) -> Value {
     if options.enable_builder {
         skills.extend(builder::skills());
     }
@@ -91,7 +96,9 @@ impl App {
                 return Some(Arc::clone(card));
             }
             let options = app.options.a2a.as_ref()?;
-            let value = agent_card(&app.options.host, options, &app.base_url);
+            let skills = team_skills(app.core.host(), options);
+            let teams: Vec<String> = skills.iter().map(|skill| skill.id.clone()).collect();
+            let value = card_of(skills, options, &app.base_url);
             // A signature is another one each time: what is unchanged keeps it, and its ETag.
             let unsigned = |value: &Value| {
                 let mut value = value.clone();
@@ -106,7 +113,7 @@ impl App {
                     let hash = digest(&SHA256, unsigned(&value).to_string().as_bytes());
                     let etag: String =
                         hash.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-                    Arc::new(CardDocument { value, text, etag: format!("\"{etag}\"") })
+                    Arc::new(CardDocument { value, teams, text, etag: format!("\"{etag}\"") })
                 }
             };
             *cached = Some((Instant::now(), Arc::clone(&card)));

@@ -37,7 +37,7 @@ pub(super) async fn answer(
         limit: 1000,
         ..ReviewFilter::default()
     };
-    let reviews = app.reviews.list(&filter).await.map_err(|error| unavailable(&error))?;
+    let reviews = app.core.reviews.list(&filter).await.map_err(|error| unavailable(&error))?;
     let named = data.get("review").and_then(Value::as_str);
     let chosen = |review: &&Review| named.map_or(review.is_pending(), |id| review.id.as_str() == id);
     let candidates: Vec<&Review> = reviews.iter().filter(chosen).collect();
@@ -71,7 +71,7 @@ pub(super) async fn answer(
     };
     let inputs: Object = data.get("inputs").and_then(Value::as_object).cloned().unwrap_or_default();
     let answer = Answer { reviewer, actor: caller.0.label.clone(), via: Via::A2a, choice, reason, inputs };
-    match app.reviews.apply(&review.id, Event::Answer(answer)).await {
+    match app.core.reviews.apply(&review.id, Event::Answer(answer)).await {
         Ok(_) => find(app, &caller.owner(), id).await,
         Err(ReviewsError::Refused { review, .. }) if was_decided_by(&review, caller, &data) => Ok(found),
         Err(ReviewsError::Refused { refusal, .. }) => Err(match refusal {

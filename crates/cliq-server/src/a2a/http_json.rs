@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 use super::A2aCaller;
 use super::agent::{self, Reply, execute, may};
 use super::json_rpc::{VERSION, event_stream, last_event_id, not_allowed, version_of};
-use crate::api::read_body;
 use crate::app::App;
-use crate::problem::Problem;
+use cliq_web::Problem;
+use cliq_web::read_body;
 
 const JSON: &str = "application/a2a+json";
 

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use super::A2aCaller;
 use super::agent::{self, Reply, execute, may};
 use super::stream::{Piece, TaskStream};
-use crate::api::read_body;
 use crate::app::App;
-use crate::problem::Problem;
+use cliq_web::Problem;
+use cliq_web::read_body;
 
 /// The header that names the version, also as a parameter of the address.
 pub(super) const VERSION: &str = "a2a-version";

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::clock;
-use crate::supervisor::Duty;
 use client::{MeshClient, Token};
+use cliq_supervisor::Duty;
+use cliq_supervisor::clock;
 
 /// The pauses after failures: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
@@ -97,11 +97,11 @@ async fn stay(app: Arc<App>, mesh: Mesh) {
     // Of several servers on one database, one is registered.
     let mut duty = Duty::new(&format!("mesh/{name}"));
     loop {
-        if !duty.is_own(app.runs.as_ref(), &app.options).await.unwrap_or(false) {
+        if !duty.is_own(app.core.runs.as_ref(), app.core.supervisor.options()).await.unwrap_or(false) {
             app.meshes.set(&name, MeshState::Joining, None, Some("another server is registered".to_owned()));
             tokio::select! {
-                () = app.stopping.cancelled() => break,
-                () = tokio::time::sleep(app.options.lease / 3) => continue,
+                () = app.core.stopping.cancelled() => break,
+                () = tokio::time::sleep(app.core.supervisor.options().lease / 3) => continue,
             }
         }
         let pause = match register(&app, &client, &mut token).await {
@@ -124,7 +124,7 @@ async fn stay(app: Arc<App>, mesh: Mesh) {
             }
         };
         tokio::select! {
-            () = app.stopping.cancelled() => break,
+            () = app.core.stopping.cancelled() => break,
             () = tokio::time::sleep(pause) => {}
             () = lost(&app, &mut duty) => token = None,
         }
@@ -143,8 +143,8 @@ async fn stay(app: Arc<App>, mesh: Mesh) {
 /// Keeps the duty. Ends when another server has it.
 async fn lost(app: &App, duty: &mut Duty) {
     loop {
-        tokio::time::sleep(app.options.lease / 3).await;
-        if matches!(duty.is_own(app.runs.as_ref(), &app.options).await, Ok(false)) {
+        tokio::time::sleep(app.core.supervisor.options().lease / 3).await;
+        if matches!(duty.is_own(app.core.runs.as_ref(), app.core.supervisor.options()).await, Ok(false)) {
             return;
         }
     }

@@ -3,25 +3,18 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use cliq_a2a::{
-    A2aError, ErrorKind, PipelineRequest, PushConfig, SendRequest, TeamInput, Version, check_inputs, wire,
-};
-use cliq_http::Guard;
-use cliq_runs::{PushRow, PushState, Run, RunId, RunOrigin, RunRequest, StoredTask, TaskRow};
-use cliq_workflow::ValidatedWorkflow;
+use cliq_a2a::{A2aError, ErrorKind, PipelineRequest, PushConfig, SendRequest, Version, Violation, wire};
+use cliq_runs::{PushRow, PushState, RunId, RunOrigin, StoredTask, TaskRow};
+use cliq_supervisor::{AllowedTeams, InputErrors, NewRun, RequestError, RunRules, ValueError, clock};
 use serde_json::Value;
 
 use super::agent::internal;
 use super::options::A2aOptions;
 use super::{A2aCaller, builder, follow_up, view};
 use crate::app::App;
-use crate::clock;
-use crate::supervisor::check_repository;
 
 /// The requirement where a message has no text (seed 004: nospec mode).
 const NO_REQUIREMENT: &str = "No task was given for this run. Do what your role describes, with the inputs of the run, the files of the workspace and the handoffs of other phases.";
-/// The most repositories of a task.
-const MAX_REPOS: usize = 20;
 /// The most tasks that a message may refer to, and the most characters of the requirement of each that are passed on.
 const MAX_REFERENCES: usize = 10;
 const MAX_REFERENCE: usize = 4000;
@@ -58,44 +51,36 @@ pub(super) async fn start(
         return follow_up::answer(app, caller, id, &message).await.map(|found| (found, Origin::FollowUp));
     }
     request.check_content()?;
-    let mut pipeline = PipelineRequest::read(&message)?;
+    let pipeline = PipelineRequest::read(&message)?;
     let capability = if options.enable_builder { builder::prepare(&pipeline).transpose()? } else { None };
-    let workflow = match capability {
+    let requirement = |text| requirement(app, &owner, request, text);
+    let (team, teams, text) = match capability {
         Some((team, parameters)) => {
-            pipeline.requirement = Some(parameters);
-            load(app, team)
-                .await
-                .ok_or_else(|| A2aError::new(ErrorKind::Internal, "the capability is not there"))?
+            (Some(team.to_owned()), AllowedTeams::Chosen(team.to_owned()), Some(parameters))
         }
-        None => find_team(app, options, pipeline.skill.as_deref()).await?,
+        None => {
+            let card = app.agent_card().await;
+            let card = card.map_err(|problem| A2aError::new(ErrorKind::Internal, problem.detail))?;
+            (pipeline.skill, AllowedTeams::Listed(card.teams.clone()), pipeline.requirement)
+        }
     };
-    let declared: Vec<TeamInput> = workflow
-        .inputs
-        .iter()
-        .map(|input| TeamInput {
-            name: input.name.clone(),
-            description: input.description.clone(),
-            required: input.required && input.default.is_none(),
-        })
-        .collect();
-    let inputs = check_inputs(&workflow.name, &declared, &pipeline.inputs, options.strict_inputs)?;
-    check_repos(&pipeline.repos, &options.repo_hosts)?;
-    let requirement = requirement(app, &owner, request, pipeline.requirement).await?;
-    let id = RunId::generate();
+    let offered = if let AllowedTeams::Listed(teams) = &teams { teams.clone() } else { Vec::new() };
+    let new = NewRun {
+        team,
+        requirement: Some(requirement(text).await?),
+        inputs: pipeline.inputs,
+        repos: pipeline.repos,
+        keep_workspace: pipeline.keep_workspace,
+        caller: caller.0.label.clone(),
+        ..NewRun::default()
+    };
+    let rules = RunRules { origin: RunOrigin::A2a, teams, strict_inputs: options.strict_inputs };
+    let checked = app.core.supervisor.check(new, &rules).await;
+    let checked = checked.map_err(|error| refusal(error, &offered))?;
+    let id = checked.id().clone();
     let push = match &request.push {
         Some(config) => Some(push_row(options, version, &id, 0, config).await?),
         None => None,
-    };
-    let workspace = options.workspace_root.join(id.as_str());
-    let mut run = Run::new(id.clone(), workflow.name.clone(), RunOrigin::A2a, workspace, clock::now());
-    run.caller.clone_from(&caller.0.label);
-    run.request = RunRequest {
-        team: Some(workflow.name),
-        requirement: Some(requirement),
-        inputs,
-        repos: pipeline.repos,
-        keep_workspace: pipeline.keep_workspace,
-        ..RunRequest::default()
     };
     let task = TaskRow {
         owner: owner.clone(),
@@ -104,7 +89,7 @@ pub(super) async fn start(
         messages: Value::Array(vec![wire::write_message(Version::V1_0, &message)]).to_string(),
         updated_at: String::new(),
     };
-    app.supervisor.submit_task(run, task, push).await.map_err(|error| internal(&error))?;
+    app.core.supervisor.submit_task(checked, task, push).await.map_err(|error| internal(&error))?;
     // Where the same message came twice at the same moment, one of them made the task.
     let found =
         app.tasks.task_of_message(&owner, &message.message_id).await.map_err(|error| internal(&error))?;
@@ -113,62 +98,66 @@ pub(super) async fn start(
     Ok((found, if is_new { Origin::New } else { Origin::Known }))
 }
 
-/// The team that a message names. One that is not offered is as one that does not exist.
-async fn find_team(
-    app: &Arc<App>,
-    options: &A2aOptions,
-    name: Option<&str>,
-) -> Result<ValidatedWorkflow, A2aError> {
-    let card =
-        app.agent_card().await.map_err(|problem| A2aError::new(ErrorKind::Internal, problem.detail))?;
-    let skills =
-        card.value["skills"].as_array().into_iter().flatten().filter_map(|skill| skill["id"].as_str());
-    let offered: Vec<&str> = skills.collect();
-    let list = if offered.is_empty() {
+/// Translates the refusal of a run. `offered` are the teams that the caller may name.
+fn refusal(error: RequestError, offered: &[String]) -> A2aError {
+    let offer = if offered.is_empty() {
         "it offers none".to_owned()
     } else {
         format!("it offers {}", offered.join(", "))
     };
-    let Some(name) = name else {
-        return Err(A2aError::wrong(
+    match error {
+        RequestError::TeamMissing => A2aError::wrong(
             "data.team",
-            format!("is missing: send a data part {{\"team\": \"@scope/name\"}}; {list}"),
-        ));
-    };
-    let refused = || {
-        let shown: String = name.chars().take(100).collect();
-        A2aError::wrong("data.team", format!("{shown:?} is no team that this agent offers; {list}"))
-    };
-    if !options.advertise.includes(name) || !offered.contains(&name) {
-        return Err(refused());
+            format!("is missing: send a data part {{\"team\": \"@scope/name\"}}; {offer}"),
+        ),
+        RequestError::NotOffered { name } => {
+            let name: String = name.chars().take(100).collect();
+            A2aError::wrong("data.team", format!("{name:?} is no team that this agent offers; {offer}"))
+        }
+        RequestError::Values(errors) => A2aError::invalid(errors.iter().map(violation).collect()),
+        RequestError::Inputs(errors) => input_refusal(&errors),
+        RequestError::Store(error) => internal(&error),
+        other => {
+            tracing::error!(error = %other, "cannot check the run of a task");
+            A2aError::new(ErrorKind::Internal, "the run cannot be checked at the moment; try again later")
+        }
     }
-    load(app, name).await.ok_or_else(refused)
 }
 
-/// A team without errors.
-async fn load(app: &App, name: &str) -> Option<ValidatedWorkflow> {
-    let (host, name) = (app.options.host.clone(), name.to_owned());
-    let load = move || host.find_team(&name).ok().and_then(|found| found.folder.check().workflow);
-    tokio::task::spawn_blocking(load).await.ok().flatten()
+fn violation(error: &ValueError) -> Violation {
+    let field = match error {
+        ValueError::Repository(_) | ValueError::RepositoryHost(_) | ValueError::TooManyRepositories => {
+            "data.repos"
+        }
+        _ => "data.inputs",
+    };
+    Violation { field: field.to_owned(), description: error.to_string() }
 }
 
-fn check_repos(repos: &[String], hosts: &[String]) -> Result<(), A2aError> {
-    let allowed = Guard { allow_private: false, allowed_hosts: hosts.to_vec() };
-    let problem = |url: &String| {
-        let host = match check_repository(url) {
-            Ok(host) => host,
-            Err(error) => return Some(error),
-        };
-        (!hosts.is_empty() && !allowed.allows_host(&host))
-            .then(|| format!("repositories of {host} are not allowed (`server.a2a.repo_hosts`)"))
+fn input_refusal(errors: &InputErrors) -> A2aError {
+    let team = &errors.team;
+    let missing = errors.missing.iter().map(|input| {
+        let about = input.description.as_ref().map(|about| format!(" ({about})")).unwrap_or_default();
+        Violation {
+            field: format!("data.inputs.{}", input.name),
+            description: format!("is missing: {team} needs it{about}"),
+        }
+    });
+    let declared = if errors.declared.is_empty() {
+        "it takes none".to_owned()
+    } else {
+        format!("it takes {}", errors.declared.join(", "))
     };
-    if repos.len() > MAX_REPOS {
-        return Err(A2aError::wrong("data.repos", format!("has more than {MAX_REPOS} repositories")));
+    let unknown = errors.unknown.iter().map(|name| Violation {
+        field: format!("data.inputs.{name}"),
+        description: format!("is no input of {team}: {declared}"),
+    });
+    let error = A2aError::invalid(missing.chain(unknown).collect());
+    if errors.missing.is_empty() {
+        return error;
     }
-    match repos.iter().find_map(problem) {
-        Some(error) => Err(A2aError::wrong("data.repos", error)),
-        None => Ok(()),
-    }
+    let names: Vec<&str> = errors.missing.iter().map(|input| input.name.as_str()).collect();
+    error.with("missing", names.join(", "))
 }
 
 /// The requirement of the team: the text of the message, and what became of the tasks that it refers to.

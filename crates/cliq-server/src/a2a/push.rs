@@ -44,7 +44,7 @@ pub(super) async fn set(
         push.state = PushState::Done;
     }
     app.tasks.put_push(&push).await.map_err(|error| internal(&error))?;
-    app.hub.wake();
+    app.core.supervisor.hub().wake();
     Ok(wire::write_push(version, stored.run.id.as_str(), &config_of(&push)))
 }
 

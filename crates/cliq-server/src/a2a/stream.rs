@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use cliq_a2a::{EventNumber, StreamItem, Task, TaskContext, Version, wire};
 use cliq_runs::StoredTask;
+use cliq_supervisor::{EventTail, StoredEvent, TailItem};
 
 use super::view::{context_of, updates};
 use crate::app::App;
-use crate::hub::{StoredEvent, TaskUpdate};
-use crate::tail::{Tail, Tailed};
+use crate::wire_event::{self, TaskUpdate};
 
 /// An item as JSON, with its number where it is an update.
 pub(super) type Item = (Arc<str>, Option<EventNumber>);
@@ -27,7 +27,7 @@ pub(super) enum Piece {
 pub(super) struct TaskStream {
     version: Version,
     context: TaskContext,
-    tail: Tail,
+    tail: EventTail,
     /// The last update that was given.
     last: EventNumber,
     /// What is to be given next.
@@ -47,7 +47,7 @@ impl TaskStream {
         let context = context_of(app, stored.run.id.as_str(), &stored.run.team, &stored.task.context_id);
         // The event of the last update may have more of them.
         let from = if after.index == u32::MAX { after.event } else { (after.event - 1).max(0) };
-        let tail = Tail::new(Arc::clone(app), &stored.run.id, from);
+        let tail = app.core.supervisor.tail(&stored.run.id, from);
         let first = wire::write_stream_item(version, &StreamItem::Task(first)).to_string();
         let ready = vec![(first.into(), None)];
         Self { version, context, tail, last: after, ready, ended: false }
@@ -63,7 +63,7 @@ impl TaskStream {
                 return None;
             }
             match self.tail.next().await.ok()? {
-                Tailed::Events(events) => {
+                TailItem::Events(events) => {
                     for event in events.iter() {
                         for update in written(event, self.version, &self.context).iter() {
                             if update.number > self.last && !self.ended {
@@ -74,30 +74,25 @@ impl TaskStream {
                         }
                     }
                 }
-                Tailed::Idle => return Some(Piece::Idle),
-                Tailed::Stopping => {
+                TailItem::Idle => return Some(Piece::Idle),
+                TailItem::Stopping => {
                     self.ended = true;
                     return Some(Piece::Stopping);
                 }
-                Tailed::End => self.ended = true,
+                TailItem::End => self.ended = true,
             }
         }
     }
 }
 
-/// The updates of an event in a version, written once for all streams of the task.
+/// Returns the updates of an event in a version, written once for all streams of the task.
 fn written(event: &StoredEvent, version: Version, context: &TaskContext) -> Arc<[TaskUpdate]> {
-    let place = match version {
-        Version::V0_3 => 0,
-        Version::V1_0 => 1,
-    };
-    let write = || {
+    wire_event::updates(event, version, || {
         let list = updates(context, [&event.row]).map(|update| TaskUpdate {
             number: update.number,
             json: wire::write_stream_item(version, &update.item).to_string().into(),
             is_last: update.item.is_last() || (version == Version::V0_3 && update.item.asks()),
         });
         list.collect()
-    };
-    Arc::clone(event.updates[place].get_or_init(write))
+    })
 }

@@ -75,7 +75,7 @@ pub(super) async fn view(
     with_artifacts: bool,
 ) -> Result<TaskView, GatewayError> {
     let after = (stored.run.last_event - LAST_EVENTS).max(0);
-    let rows = app.runs.run_events(&stored.run.id, after, u32::MAX).await?;
+    let rows = app.core.runs.run_events(&stored.run.id, after, u32::MAX).await?;
     // Events that were stored since belong to a later state.
     let rows: Vec<RunEventRow> = rows.into_iter().filter(|row| row.id <= stored.run.last_event).collect();
     let context = context_of(app, stored.run.id.as_str(), &stored.run.team, &stored.task.context_id);
@@ -111,7 +111,7 @@ impl Waiting {
     }
 
     async fn find(app: &App, filter: ReviewFilter) -> Result<Self, GatewayError> {
-        match app.reviews.list(&filter).await {
+        match app.core.reviews.list(&filter).await {
             Ok(reviews) => Ok(Self(reviews.into_iter().map(|review| review.project).collect())),
             Err(error) => {
                 // The state without it is the one that was told before.

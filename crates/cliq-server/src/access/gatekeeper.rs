@@ -11,9 +11,9 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ring::digest::{SHA256, digest};
 use subtle::ConstantTimeEq;
 
-use super::caller::{Caller, Via};
 use super::host::AllowedHosts;
-use crate::clock;
+use cliq_supervisor::clock;
+use cliq_web::{Caller, Via};
 
 /// How long a browser's session lasts.
 pub(crate) const SESSION: Duration = Duration::from_secs(7 * 86_400);

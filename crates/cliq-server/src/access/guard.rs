@@ -10,10 +10,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::COOKIE;
-use super::caller::{Caller, Via};
 use crate::access_log::AccessLine;
 use crate::app::App;
-use crate::problem::Problem;
+use cliq_web::Problem;
+use cliq_web::{Caller, Via};
 
 /// Pages load nothing from elsewhere and run no script but the server's own file.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";

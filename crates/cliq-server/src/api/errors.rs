@@ -3,7 +3,7 @@
 
 use utoipa::IntoResponses;
 
-use crate::problem::Problem;
+use cliq_web::Problem;
 
 /// Of every operation.
 #[derive(IntoResponses)]

@@ -14,11 +14,12 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use super::errors::Reading;
-use super::input::{Path, Query};
-use crate::access::Reader;
 use crate::app::App;
-use crate::problem::Problem;
-use crate::tail::{Tail, Tailed};
+use crate::wire_event::frame;
+use cliq_supervisor::{EventTail, TailItem};
+use cliq_web::Problem;
+use cliq_web::Reader;
+use cliq_web::{Path, Query};
 
 /// The most events of a page.
 const MAX_PAGE: u32 = 1000;
@@ -90,14 +91,14 @@ pub(crate) async fn events(
         if run.life.state.is_final() && after >= run.last_event {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
-        return Ok(stream_of(app, &run.id, after));
+        return Ok(stream_of(&app, &run.id, after));
     }
     let limit = query.limit.unwrap_or(200);
     if !(1..=MAX_PAGE).contains(&limit) {
         return Err(Problem::bad_request(format!("`limit` is a number from 1 to {MAX_PAGE}")));
     }
     let run = app.run(&id).await?;
-    let rows = app.runs.run_events(&run.id, after, limit).await?;
+    let rows = app.core.runs.run_events(&run.id, after, limit).await?;
     let next = rows.last().map(|row| row.id).filter(|last| *last < run.last_event);
     let number = |row: cliq_runs::RunEventRow| NumberedEvent {
         id: row.id,
@@ -109,13 +110,13 @@ pub(crate) async fn events(
 
 /// A client that reads a run's events.
 struct Stream {
-    tail: Tail,
+    tail: EventTail,
     began: bool,
     ended: bool,
 }
 
-fn stream_of(app: Arc<App>, run: &RunId, after: i64) -> Response {
-    let state = Stream { tail: Tail::new(app, run, after), began: false, ended: false };
+fn stream_of(app: &App, run: &RunId, after: i64) -> Response {
+    let state = Stream { tail: app.core.supervisor.tail(run, after), began: false, ended: false };
     let body = Body::from_stream(stream::unfold(state, async |mut state| {
         let bytes = state.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(bytes), state))
@@ -136,16 +137,16 @@ impl Stream {
             return None;
         }
         Some(match self.tail.next().await.ok()? {
-            Tailed::Events(events) => match &events[..] {
-                [event] => event.frame.clone(),
-                events => events.iter().map(|event| &event.frame[..]).collect::<Vec<_>>().concat().into(),
+            TailItem::Events(events) => match &events[..] {
+                [event] => frame(event),
+                events => events.iter().map(frame).collect::<Vec<_>>().concat().into(),
             },
-            Tailed::Idle => Bytes::from_static(b": still here\n\n"),
-            Tailed::Stopping => {
+            TailItem::Idle => Bytes::from_static(b": still here\n\n"),
+            TailItem::Stopping => {
                 self.ended = true;
                 Bytes::from_static(b": the server stops\nretry: 2000\n\n")
             }
-            Tailed::End => {
+            TailItem::End => {
                 self.ended = true;
                 Bytes::from_static(b"event: end\ndata: {}\n\n")
             }

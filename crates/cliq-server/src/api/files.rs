@@ -5,43 +5,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use cliq_supervisor::workspace_files;
+use cliq_web::{FileEntry, Path, Problem, Query, Reader, list_directory};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::errors::Reading;
-use super::input::{Path, Query};
-use crate::access::Reader;
 use crate::app::App;
-use crate::problem::Problem;
-use crate::project_files;
-
-/// The most entries of a directory that are listed.
-const MAX_ENTRIES: usize = 5000;
-
-/// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum FileKind {
-    /// A directory.
-    Directory,
-    /// A regular file.
-    File,
-    /// A link or something else, which cannot be read here.
-    Other,
-}
-
-/// An entry of a directory.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FileEntry {
-    /// Its name.
-    pub(crate) name: String,
-    /// Its path from the workspace.
-    pub(crate) path: String,
-    /// What it is.
-    pub(crate) kind: FileKind,
-    /// Its size in bytes.
-    pub(crate) size: u64,
-}
 
 /// The entries of a directory.
 #[derive(Debug, Serialize, ToSchema)]
@@ -62,29 +32,6 @@ pub(crate) struct FileQuery {
     path: String,
 }
 
-/// The entries of a directory of a workspace.
-pub(crate) fn entries(workspace: &camino::Utf8Path, relative: &str) -> Result<Vec<FileEntry>, Problem> {
-    let dir = project_files::locate(workspace, relative)?;
-    let read = dir.read_dir_utf8().map_err(|_| Problem::not_found("it is no directory"))?;
-    let mut entries: Vec<FileEntry> = read
-        .filter_map(Result::ok)
-        .take(MAX_ENTRIES)
-        .filter_map(|entry| {
-            let meta = entry.metadata().ok()?;
-            let kind = match meta.file_type() {
-                kind if kind.is_dir() => FileKind::Directory,
-                kind if kind.is_file() => FileKind::File,
-                _ => FileKind::Other,
-            };
-            let name = entry.file_name().to_owned();
-            let path = camino::Utf8Path::new(relative).join(&name).into_string();
-            Some(FileEntry { name, path, kind, size: meta.len() })
-        })
-        .collect();
-    entries.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-    Ok(entries)
-}
-
 /// Lists a directory of a run's workspace.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/files", operation_id = "list_files", tag = "runs", params(("id" = String, Path, description = "The run."), FileQuery),
     responses((status = 200, body = Directory), Reading))]
@@ -96,7 +43,7 @@ pub(crate) async fn files(
 ) -> Result<axum::Json<Directory>, Problem> {
     let run = app.run(&id).await?;
     app.project(&run)?;
-    let entries = entries(&run.workspace, &query.path)?;
+    let entries = list_directory(&run.workspace, &query.path)?;
     Ok(axum::Json(Directory { path: query.path, entries }))
 }
 
@@ -112,7 +59,7 @@ pub(crate) async fn content(
 ) -> Result<impl IntoResponse, Problem> {
     let run = app.run(&id).await?;
     app.project(&run)?;
-    let read = tokio::task::spawn_blocking(move || project_files::read(&run.workspace, &query.path));
+    let read = tokio::task::spawn_blocking(move || workspace_files::read(&run.workspace, &query.path));
     let bytes = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
     // A browser saves the file. If it were shown, it would be a page of this server.
     let headers =

@@ -3,59 +3,18 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use cliq_runs::Run;
+use cliq_web::{HandoffSummary, Path, Problem, Reader, list_handoffs, read_handoff};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::errors::Reading;
-use super::input::Path;
-use super::logs::place_of;
-use crate::access::Reader;
 use crate::app::App;
-use crate::problem::Problem;
-
-/// The most bytes of a handoff that is sent.
-const MAX_BYTES: u64 = 16 << 20;
-
-/// A handoff in a list.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Handoff {
-    /// The phase that wrote it.
-    pub(crate) from: String,
-    /// The phase that reads it.
-    pub(crate) to: String,
-    /// Its size in bytes.
-    pub(crate) size: u64,
-}
 
 /// The handoffs of a run.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Handoffs {
-    handoffs: Vec<Handoff>,
-}
-
-/// The handoffs of a run, by channel.
-pub(crate) fn list(run: &Run) -> Vec<Handoff> {
-    let entries = place_of(run).join("channels").read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
-    let mut found: Vec<Handoff> = entries
-        .filter_map(|entry| {
-            let (from, to) = entry.file_name().split_once("--")?;
-            let meta = entry.path().join("handoff.json").symlink_metadata().ok()?;
-            Some(Handoff { from: from.to_owned(), to: to.to_owned(), size: meta.len() })
-        })
-        .collect();
-    found.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
-    found
-}
-
-/// A handoff as text.
-pub(crate) fn read(run: &Run, from: &str, to: &str) -> Result<String, Problem> {
-    let missing = || Problem::not_found("there is no such handoff");
-    let name = |text: &str| cliq_protocol::PhaseName::parse(text).map_err(|_| missing());
-    let channel = format!("{}--{}", name(from)?, name(to)?);
-    let path = place_of(run).join("channels").join(channel).join("handoff.json");
-    cliq_fs::read_text(&path, MAX_BYTES).map_err(|_| missing())
+    handoffs: Vec<HandoffSummary>,
 }
 
 /// Lists the handoffs of a run.
@@ -68,7 +27,7 @@ pub(crate) async fn handoffs(
 ) -> Result<axum::Json<Handoffs>, Problem> {
     let run = app.run(&id).await?;
     app.project(&run)?;
-    Ok(axum::Json(Handoffs { handoffs: list(&run) }))
+    Ok(axum::Json(Handoffs { handoffs: list_handoffs(&run) }))
 }
 
 /// A handoff (`docs/protocol.md`), at most 16 MiB.
@@ -83,7 +42,7 @@ pub(crate) async fn handoff(
 ) -> Result<axum::Json<Value>, Problem> {
     let run = app.run(&id).await?;
     app.project(&run)?;
-    let text = read(&run, &from, &to)?;
+    let text = read_handoff(&run, &from, &to)?;
     let value: Value =
         serde_json::from_str(&text).map_err(|_| Problem::not_found("the handoff is not whole"))?;
     Ok(axum::Json(value))

@@ -7,9 +7,9 @@ use axum::http::header;
 use axum::response::IntoResponse;
 
 use super::errors::Reading;
-use crate::access::Reader;
 use crate::app::App;
-use crate::problem::Problem;
+use cliq_web::Problem;
+use cliq_web::Reader;
 
 /// Whether the server lives. Needs no token.
 #[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "server", security(()), responses((status = 200, body = String, content_type = "text/plain; charset=utf-8"), Reading))]
@@ -20,17 +20,18 @@ pub(crate) async fn healthz() -> &'static str {
 /// Whether the server can work: the database answers, and it does not stop. Needs no token.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "server", security(()), responses((status = 200, body = String, content_type = "text/plain; charset=utf-8"), Reading))]
 pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
-    if app.stopping.is_cancelled() {
+    if app.core.stopping.is_cancelled() {
         return Err(Problem::unavailable("the server stops"));
     }
-    app.runs.active().await?;
+    app.core.runs.active().await?;
     Ok("ok\n")
 }
 
 /// Figures in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", tag = "server", responses((status = 200, body = String, content_type = "text/plain; version=0.0.4"), Reading))]
 pub(crate) async fn metrics(_: Reader, State(app): State<Arc<App>>) -> Result<impl IntoResponse, Problem> {
-    let counts = app.runs.counts().await?;
-    let text = app.metrics.render(&counts, app.hub.subscribers(), app.started.elapsed().as_secs());
+    let counts = app.core.runs.counts().await?;
+    let (supervisor, up) = (&app.core.supervisor, app.started.elapsed().as_secs());
+    let text = app.metrics.render(&counts, supervisor.counters(), supervisor.hub().subscribers(), up);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text))
 }

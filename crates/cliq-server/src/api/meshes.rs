@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 
 use super::errors::Reading;
 use crate::a2a::MeshStatus;
-use crate::access::Reader;
 use crate::app::App;
+use cliq_web::Reader;
 
 /// The meshes.
 #[derive(Debug, Serialize, ToSchema)]

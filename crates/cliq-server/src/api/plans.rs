@@ -5,18 +5,15 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use cliq_gateway::PlanName;
-use cliq_lifecycle::{Command, plan_document, read};
-use cliq_project::{PlanCommandError, Project};
+use cliq_lifecycle::{Command, plan_document};
+use cliq_project::Project;
+use cliq_web::{Json, Path, Problem, Query, Reader, Runner, find_project, list_plans};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::errors::{Changing, Reading};
-use super::input::{Json, Path, Query};
-use super::instances;
-use crate::access::{Reader, Runner};
 use crate::app::App;
-use crate::problem::Problem;
 
 /// Plans.
 #[derive(Debug, Serialize, ToSchema)]
@@ -70,27 +67,10 @@ pub(crate) enum PlanCommand {
     },
 }
 
-impl From<PlanCommandError> for Problem {
-    fn from(error: PlanCommandError) -> Self {
-        match error {
-            PlanCommandError::Step(error) => error.into(),
-            PlanCommandError::Project(error) => error.into(),
-            PlanCommandError::File(why) => Self::unprocessable(why, Vec::new()),
-            other => Self::conflict(other.to_string()),
-        }
-    }
-}
-
-/// The documents of plans, of one project or of all.
-pub(crate) async fn documents(app: &App, project: Option<&str>) -> Result<Vec<Value>, Problem> {
-    let rows = app.signals.plans(project).await?;
-    rows.iter().map(|row| Ok(plan_document(&read(row)?, row))).collect()
-}
-
 /// The project of an id in an address, and the name of its plan.
 async fn locate(app: &App, id: &str, plan: &str) -> Result<(Project, PlanName), Problem> {
-    let instance = instances::find(app, id).await?;
-    let project = Project::open(&instance.path, app.options.host.clone())
+    let instance = find_project(&app.core, id).await?;
+    let project = Project::open(&instance.path, app.core.host().clone())
         .map_err(|_| Problem::gone("the project is gone from its directory"))?;
     let name = PlanName::parse(plan).map_err(|_| Problem::not_found("there is no plan of this name"))?;
     Ok((project, name))
@@ -104,8 +84,8 @@ pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<axum::Json<PlanList>, Problem> {
-    let instance = instances::find(&app, &id).await?;
-    Ok(axum::Json(PlanList { plans: documents(&app, Some(instance.path.as_str())).await? }))
+    let instance = find_project(&app.core, &id).await?;
+    Ok(axum::Json(PlanList { plans: list_plans(&app.core, Some(instance.path.as_str())).await? }))
 }
 
 /// A plan with its tasks, jobs and questions.
@@ -118,7 +98,7 @@ pub(crate) async fn get(
     Path((id, plan)): Path<(String, String)>,
 ) -> Result<axum::Json<Value>, Problem> {
     let (project, name) = locate(&app, &id, &plan).await?;
-    let (stored, row) = app.plans().load(project.dir().workspace().as_str(), name.as_str()).await?;
+    let (stored, row) = app.core.plans().load(project.dir().workspace().as_str(), name.as_str()).await?;
     Ok(axum::Json(plan_document(&stored, &row)))
 }
 
@@ -134,8 +114,8 @@ pub(crate) async fn events(
 ) -> Result<axum::Json<PlanEvents>, Problem> {
     let (project, name) = locate(&app, &id, &plan).await?;
     let workspace = project.dir().workspace().as_str();
-    app.plans().load(workspace, name.as_str()).await?;
-    let events = app.signals.events(workspace, name.as_str(), query.after).await?;
+    app.core.plans().load(workspace, name.as_str()).await?;
+    let events = app.core.signals.events(workspace, name.as_str(), query.after).await?;
     Ok(axum::Json(PlanEvents { events: events.iter().map(|event| json!(event)).collect() }))
 }
 
@@ -150,7 +130,7 @@ pub(crate) async fn command(
     Json(command): Json<PlanCommand>,
 ) -> Result<StatusCode, Problem> {
     let (project, name) = locate(&app, &id, &plan).await?;
-    let plans = app.plans();
+    let plans = app.core.plans();
     let command = match command {
         PlanCommand::Start => {
             project.start_plan(&plans, &name).await?;

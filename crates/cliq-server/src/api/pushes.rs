@@ -8,10 +8,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::errors::Reading;
-use super::input::Path;
-use crate::access::Reader;
 use crate::app::App;
-use crate::problem::Problem;
+use cliq_web::Path;
+use cliq_web::Problem;
+use cliq_web::Reader;
 
 /// A receiver of push notifications.
 #[derive(Debug, Serialize, ToSchema)]

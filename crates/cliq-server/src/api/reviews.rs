@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::errors::{Changing, Reading};
-use super::input::{Json, LargeJson, Path, Query};
-use crate::access::{Reader, Runner};
 use crate::app::App;
-use crate::pages::find_review;
-use crate::problem::Problem;
+use cliq_web::Problem;
+use cliq_web::find_review;
+use cliq_web::{Json, LargeJson, Path, Query};
+use cliq_web::{Reader, Runner};
 
 /// Which reviews.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -113,7 +113,7 @@ pub(crate) async fn list(
         return Err(Problem::bad_request("a parameter has a character that no name has"));
     }
     let filter = ReviewFilter { project: query.project, run_id: query.run_id, pending: query.pending, limit };
-    let reviews = app.reviews.list(&filter).await?;
+    let reviews = app.core.reviews.list(&filter).await?;
     Ok(axum::Json(ReviewList { reviews: reviews.iter().map(document).collect() }))
 }
 
@@ -125,7 +125,7 @@ pub(crate) async fn get(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<axum::Json<Value>, Problem> {
-    Ok(axum::Json(document(&find_review(app.reviews.as_ref(), &id).await?)))
+    Ok(axum::Json(document(&find_review(app.core.reviews.as_ref(), &id).await?)))
 }
 
 /// What the reviewers of a review are shown.
@@ -136,8 +136,8 @@ pub(crate) async fn content(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<axum::Json<Value>, Problem> {
-    let review = find_review(app.reviews.as_ref(), &id).await?;
-    let content = app.reviews.content(&review.id).await?.unwrap_or_default();
+    let review = find_review(app.core.reviews.as_ref(), &id).await?;
+    let content = app.core.reviews.content(&review.id).await?.unwrap_or_default();
     Ok(axum::Json(json!(content)))
 }
 
@@ -150,7 +150,7 @@ pub(crate) async fn decide(
     Path(id): Path<String>,
     Json(decision): Json<Decision>,
 ) -> Result<axum::Json<Value>, Problem> {
-    let review = find_review(app.reviews.as_ref(), &id).await?;
+    let review = find_review(app.core.reviews.as_ref(), &id).await?;
     let wrong = |why: String| Problem::unprocessable(why, Vec::new());
     let reviewer = review
         .reviewer_for(decision.reviewer.as_deref(), &caller.label)
@@ -170,7 +170,7 @@ pub(crate) async fn decide(
         reason: decision.reason,
         inputs: decision.inputs,
     };
-    let review = app.reviews.apply(&review.id, Event::Answer(answer)).await?;
+    let review = app.core.reviews.apply(&review.id, Event::Answer(answer)).await?;
     Ok(axum::Json(document(&review)))
 }
 
@@ -199,7 +199,7 @@ pub(crate) async fn create(
     {
         return Err(wrong("a new review is pending and has no answers".to_owned()));
     }
-    Ok(axum::Json(document(&app.reviews.create(&review, &content).await?)))
+    Ok(axum::Json(document(&app.core.reviews.create(&review, &content).await?)))
 }
 
 /// Records what happened to a review, for the run that made it: its deadline, its notices, its end, its record.
@@ -211,9 +211,9 @@ pub(crate) async fn update(
     Path(id): Path<String>,
     Json(event): Json<Event>,
 ) -> Result<axum::Json<Value>, Problem> {
-    let review = find_review(app.reviews.as_ref(), &id).await?;
+    let review = find_review(app.core.reviews.as_ref(), &id).await?;
     if matches!(event, Event::Answer(_)) {
         return Err(Problem::unprocessable("an answer is sent to `decision`", Vec::new()));
     }
-    Ok(axum::Json(document(&app.reviews.apply(&review.id, event).await?)))
+    Ok(axum::Json(document(&app.core.reviews.apply(&review.id, event).await?)))
 }

@@ -6,16 +6,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use cliq_gateway::{Filter, NewSignal, Signal, SignalStatus};
+use cliq_web::{Json, Path, Problem, Query, Reader, Runner, find_project};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::errors::{Changing, Reading};
-use super::input::{Json, Path, Query};
-use super::instances;
-use crate::access::{Reader, Runner};
 use crate::app::App;
-use crate::problem::Problem;
 
 /// The most signals of a list.
 const MAX_LIST: u32 = 1000;
@@ -78,11 +75,11 @@ pub(crate) async fn list(
     }
     let project = match &query.instance {
         None => None,
-        Some(id) => Some(instances::find(&app, id).await?.path.into_string()),
+        Some(id) => Some(find_project(&app.core, id).await?.path.into_string()),
     };
     let status = query.status.as_deref().map(status).transpose()?;
     let filter = Filter { project, plan: query.plan, status, limit: Some(limit) };
-    let signals = app.signals.signals(&filter).await?;
+    let signals = app.core.signals.signals(&filter).await?;
     Ok(axum::Json(SignalList { signals: signals.iter().map(|signal| json!(signal)).collect() }))
 }
 
@@ -95,7 +92,7 @@ pub(crate) async fn emit(
     Path(id): Path<String>,
     Json(new): Json<SignalToEmit>,
 ) -> Result<impl IntoResponse, Problem> {
-    let instance = instances::find(&app, &id).await?;
+    let instance = find_project(&app.core, &id).await?;
     let payload = match new.payload {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text,
@@ -103,14 +100,14 @@ pub(crate) async fn emit(
     };
     let signal = NewSignal::parse(&new.kind, &new.plan, &payload)
         .map_err(|refused| Problem::unprocessable("the signal is refused", refused.problems))?;
-    let id = app.signals.create(instance.path.as_str(), &signal).await?;
+    let id = app.core.signals.create(instance.path.as_str(), &signal).await?;
     Ok((StatusCode::CREATED, axum::Json(json!(find(&app, &id.to_string()).await?))))
 }
 
 async fn find(app: &App, id: &str) -> Result<Signal, Problem> {
     let unknown = || Problem::not_found("there is no signal of this number");
     let id: i64 = id.parse().map_err(|_| unknown())?;
-    app.signals.signal(id).await?.ok_or_else(unknown)
+    app.core.signals.signal(id).await?.ok_or_else(unknown)
 }
 
 /// A signal with its payload and its result.
@@ -133,7 +130,7 @@ pub(crate) async fn retry(
     Path(id): Path<String>,
 ) -> Result<axum::Json<Value>, Problem> {
     let signal = find(&app, &id).await?;
-    if !app.signals.retry(signal.id).await? {
+    if !app.core.signals.retry(signal.id).await? {
         return Err(Problem::conflict("only a failed signal can be made pending again"));
     }
     Ok(axum::Json(json!(find(&app, &id).await?)))

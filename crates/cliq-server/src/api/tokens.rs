@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::errors::{Changing, Reading};
-use super::input::{Json, Path};
-use crate::access::{Admin, SIGN_IN_PATH};
 use crate::app::App;
-use crate::clock;
-use crate::problem::Problem;
+use cliq_supervisor::clock;
+use cliq_web::Problem;
+use cliq_web::{Admin, SIGN_IN_PATH};
+use cliq_web::{Json, Path};
 
 /// Tokens without their secrets.
 #[derive(Debug, Serialize, ToSchema)]
@@ -61,7 +61,7 @@ pub(crate) struct SignInLink {
 /// Lists tokens, newest first, without their secrets.
 #[utoipa::path(get, path = "/api/v1/tokens", operation_id = "list_tokens", tag = "server", responses((status = 200, body = Tokens), Reading))]
 pub(crate) async fn list(_: Admin, State(app): State<Arc<App>>) -> Result<axum::Json<Tokens>, Problem> {
-    Ok(axum::Json(Tokens { tokens: app.runs.tokens().await? }))
+    Ok(axum::Json(Tokens { tokens: app.core.runs.tokens().await? }))
 }
 
 /// Makes a token.
@@ -83,7 +83,7 @@ pub(crate) async fn create(
     let expires = days.map(|days| clock::after(Duration::from_secs(u64::from(days) * 86_400)));
     let made = NewToken::generate(TokenKind::Api, label, wish.scope, &clock::now(), expires);
     let (secret, token) = made.ok_or_else(|| Problem::unavailable("the system has no random numbers"))?;
-    app.runs.add_token(&token).await?;
+    app.core.runs.add_token(&token).await?;
     let made = TokenMade { id: token.id, token: secret.reveal().to_owned() };
     Ok((StatusCode::CREATED, axum::Json(made)))
 }
@@ -96,7 +96,7 @@ pub(crate) async fn revoke(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    if !app.runs.revoke_token(&id).await? {
+    if !app.core.runs.revoke_token(&id).await? {
         return Err(Problem::not_found("there is no such token"));
     }
     Ok(StatusCode::NO_CONTENT)

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::errors::Reading;
-use super::input::Query;
-use crate::access::Reader;
 use crate::app::App;
-use crate::clock;
-use crate::problem::Problem;
+use cliq_supervisor::clock;
+use cliq_web::Problem;
+use cliq_web::Query;
+use cliq_web::Reader;
 
 /// What runs used, by team.
 #[derive(Debug, Serialize, ToSchema)]
@@ -57,7 +57,7 @@ pub(crate) async fn usage(
         return Err(Problem::bad_request("`days` is a number from 1 to 3650"));
     }
     let since = clock::ago(Duration::from_secs(u64::from(days) * 86_400));
-    let rows = app.runs.totals(&since).await?;
+    let rows = app.core.runs.totals(&since).await?;
     let teams = rows.into_iter().map(|(team, runs, usage)| TeamUsage { team, runs, usage }).collect();
     Ok(axum::Json(UsageReport { since, teams }))
 }

@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use super::attempt::{Attempt, after};
 use crate::a2a::view::{context_of, updates};
 use crate::app::App;
-use crate::clock;
-use crate::supervisor::Duty;
+use cliq_supervisor::Duty;
+use cliq_supervisor::clock;
 
 /// How often receivers are looked for without a reason: the time of a next try may have come.
 const POLL: Duration = Duration::from_secs(1);
@@ -45,17 +45,17 @@ pub(crate) async fn deliver(app: Arc<App>) {
     let Some(options) = &app.options.a2a else { return };
     let guard = options.push_guard.clone();
     let (busy, slots) = (Busy::default(), Arc::new(Semaphore::new(AT_ONCE)));
-    let mut changes = app.hub.changes();
+    let mut changes = app.core.supervisor.hub().changes();
     let mut duty = Duty::new("pushes");
     loop {
-        match duty.is_own(app.runs.as_ref(), &app.options).await {
+        match duty.is_own(app.core.runs.as_ref(), app.core.supervisor.options()).await {
             Ok(true) => {}
             other => {
                 if let Err(error) = other {
                     tracing::error!(%error, "push notifications wait: the database cannot be used");
                 }
                 tokio::select! {
-                    () = app.stopping.cancelled() => return,
+                    () = app.core.stopping.cancelled() => return,
                     () = tokio::time::sleep(POLL) => continue,
                 }
             }
@@ -81,7 +81,7 @@ pub(crate) async fn deliver(app: Arc<App>) {
             Err(error) => tracing::error!(%error, "push notifications wait: the database cannot be read"),
         }
         tokio::select! {
-            () = app.stopping.cancelled() => return,
+            () = app.core.stopping.cancelled() => return,
             _ = changes.changed() => {}
             () = tokio::time::sleep(POLL) => {}
         }
@@ -91,13 +91,13 @@ pub(crate) async fn deliver(app: Arc<App>) {
 /// Posts what a receiver has not got, until it has everything or does not take it.
 async fn deliver_to(app: &App, guard: &Guard, mut push: PushRow) -> Result<(), GatewayError> {
     let (Some(run), Some(task)) =
-        (app.runs.run(&push.task_id).await?, app.tasks.task_of_run(&push.task_id).await?)
+        (app.core.runs.run(&push.task_id).await?, app.tasks.task_of_run(&push.task_id).await?)
     else {
         return Ok(());
     };
     let context = context_of(app, run.id.as_str(), &run.team, &task.context_id);
     loop {
-        let rows = app.runs.run_events(&push.task_id, push.event, PAGE).await?;
+        let rows = app.core.runs.run_events(&push.task_id, push.event, PAGE).await?;
         if rows.is_empty() {
             return Ok(());
         }
@@ -105,7 +105,7 @@ async fn deliver_to(app: &App, guard: &Guard, mut push: PushRow) -> Result<(), G
             let list: Vec<Update> = updates(&context, [row]).collect();
             let done = usize::try_from(push.part).unwrap_or(usize::MAX);
             for update in list.iter().skip(done) {
-                if app.stopping.is_cancelled() {
+                if app.core.stopping.is_cancelled() {
                     return Ok(());
                 }
                 let attempt = post(guard, &push, &context, update).await;

@@ -1,0 +1,49 @@
+//! `cliq demo --review`: a run that asks a person and follows the answer.
+
+use std::process::{Command, ExitCode, Stdio};
+
+use camino::Utf8Path;
+use cliq_project::{REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, RunOptions};
+
+use super::stage::{self, Stage};
+use crate::failure::Failure;
+use crate::ui;
+
+const REQUIREMENT: &str =
+    "The menu has the dishes and prices of menu.csv, and is published once a person approves it.\n";
+const RESULTS: [(&str, &str); 3] = [
+    ("published/menu.md", "the menu, with what you filled in"),
+    (".cliq/reviews/", "the record: who decided, when, what was shown"),
+    ("team/team.yml", "the team"),
+];
+
+pub(super) fn run(dir: &Utf8Path) -> Result<ExitCode, Failure> {
+    stage::write(dir, REVIEW_DEMO_FILES, &REVIEW_DEMO_TEAM)?;
+    commit(dir);
+    let stage = Stage::prepare(dir, REQUIREMENT)?;
+    stage
+        .introduce(&format!("{dir}: a menu, its price list, and a team that asks you before it publishes"))?;
+    ui::line("\nAnswer on the page whose link is shown, or in another terminal:")?;
+    for command in ["show", "approve", "request-changes -m \"Say what is to be changed.\"", "reject"] {
+        ui::line(format!("  cliq -C {dir} review {command}"))?;
+    }
+    stage.run(dir, &RunOptions::default(), false, &RESULTS)
+}
+
+/// Makes the directory a git repository, so that the review shows the changes. The demo works without git too.
+fn commit(dir: &Utf8Path) {
+    let author =
+        ["-c", "user.name=cliq demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false"];
+    let steps = [
+        vec!["init", "-q"],
+        vec!["add", "-A"],
+        [&author[..], &["commit", "-qm", "The menu of last week"]].concat(),
+    ];
+    for step in steps {
+        let mut git = Command::new("git");
+        git.args(step).current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if !git.status().is_ok_and(|status| status.success()) {
+            return;
+        }
+    }
+}

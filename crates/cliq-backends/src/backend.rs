@@ -1,0 +1,117 @@
+//! The abstraction: start, find, follow, cancel.
+
+use std::any::Any;
+
+use async_trait::async_trait;
+use cliq_fs::clear_status;
+use cliq_orchestrator::{PipelineStatus, RunView};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::BackendError;
+use crate::monitor::{RunMonitor, RunObserver};
+use crate::run_job::RunJob;
+
+/// Place where a run works.
+#[async_trait]
+pub trait Backend: Send + Sync {
+    /// Returns whether the run is active in this backend. Another process may follow it.
+    ///
+    /// # Errors
+    /// Returns an error if the backend cannot be asked.
+    async fn find(&self, job: &RunJob) -> Result<bool, BackendError>;
+
+    /// Starts the run. Waits for a slot if the backend has a limit. Returns `None` if `cancel` was triggered before the start.
+    ///
+    /// # Errors
+    /// Returns an error if the run cannot be started. Nothing is left behind then.
+    async fn start(
+        &self,
+        job: &RunJob,
+        observer: &mut dyn RunObserver,
+        cancel: &CancellationToken,
+    ) -> Result<Option<RunHandle>, BackendError>;
+
+    /// Follows an active run to its end and passes its events to the monitor. `cancel` cancels the run. Returns `None` if the run was
+    /// cancelled before its first event.
+    ///
+    /// # Errors
+    /// Returns the reason if the run ended without its own doing, or cannot be followed any longer.
+    async fn follow(
+        &self,
+        job: &RunJob,
+        handle: RunHandle,
+        monitor: &mut RunMonitor<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<RunEnd>, BackendError>;
+
+    /// Cancels the run. Returns after the request; [`Backend::follow`] reports the end.
+    ///
+    /// # Errors
+    /// Returns an error if the request cannot be delivered.
+    async fn cancel(&self, job: &RunJob) -> Result<(), BackendError>;
+}
+
+/// Active run with the resources that its follower holds: locks and slots, released when the handle is dropped.
+#[derive(Default)]
+pub struct RunHandle {
+    /// Whether the run was active before this process followed it.
+    pub is_adopted: bool,
+    /// Locks, slots and processes that must live as long as the run is followed.
+    pub(crate) guards: Vec<Box<dyn Any + Send>>,
+}
+
+impl std::fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunHandle").field("is_adopted", &self.is_adopted).finish_non_exhaustive()
+    }
+}
+
+impl RunHandle {
+    pub(crate) fn adopted() -> Self {
+        Self { is_adopted: true, guards: Vec::new() }
+    }
+
+    pub(crate) fn with(mut self, guard: impl Any + Send) -> Self {
+        self.guards.push(Box::new(guard));
+        self
+    }
+}
+
+/// End of a run.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RunEnd {
+    /// Exit code of the run's `cliq` (SPEC section 7).
+    pub exit_code: u8,
+    /// Recorded end, or `None` if the run ended before it recorded anything.
+    pub status: Option<PipelineStatus>,
+    /// State of the phases at the end.
+    pub view: RunView,
+}
+
+/// Runs a job to its end: adopts the run if it is active, starts it otherwise. Returns `None` if the run was cancelled before it
+/// started.
+///
+/// # Errors
+/// Returns the reason if the run cannot be started or ended without its own doing.
+pub async fn run(
+    backend: &dyn Backend,
+    job: &RunJob,
+    observer: &mut dyn RunObserver,
+    cancel: &CancellationToken,
+) -> Result<Option<RunEnd>, BackendError> {
+    let handle =
+        if job.is_active { Some(RunHandle::adopted()) } else { backend.start(job, observer, cancel).await? };
+    let end = match handle {
+        Some(handle) => {
+            let mut monitor = RunMonitor::new(job, handle.is_adopted, observer)?;
+            backend.follow(job, handle, &mut monitor, cancel).await?
+        }
+        None => None,
+    };
+    if end.is_none() {
+        // The request to cancel was for this run, and has been fulfilled.
+        clear_status(job.dir())?;
+    }
+    Ok(end)
+}

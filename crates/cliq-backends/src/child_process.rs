@@ -1,0 +1,232 @@
+//! Backend of runs that work in a process of their own: `cliq run --headless` in the run's project. The process outlives its parent.
+//!
+//! Its standard output is the log of the run, which is locked. The process inherits the lock, and so does a process that is about to
+//! become it: a locked file proves that the orchestrator is alive, even if the process that started it is dead.
+
+use std::fs::{File, TryLockError};
+use std::process::Stdio;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::{CliqDir, FollowerLock, IoContext, PipelineStatus, ProjectLock, write_status};
+use cliq_orchestrator::{JournalFollower, JournalUpdate};
+use cliq_project::{Host, RunStart};
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::{Backend, RunEnd, RunHandle};
+use crate::error::BackendError;
+use crate::monitor::{RunMonitor, RunObserver, exit_code};
+use crate::run_arguments::RunArguments;
+use crate::run_job::RunJob;
+
+/// Polling interval of the journal.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Backend of runs that work in a process of their own.
+#[derive(Debug, Clone)]
+pub struct ChildProcess {
+    /// Host with the `cliq` program.
+    pub host: Host,
+    /// Directory of the logs, one file per run.
+    pub logs: Utf8PathBuf,
+}
+
+impl ChildProcess {
+    /// Returns the log of a run.
+    #[must_use]
+    pub fn log_of(&self, run_id: &str) -> Utf8PathBuf {
+        self.logs.join(format!("{run_id}.log"))
+    }
+
+    /// Starts the process of a run in a workspace. The process is not ended if the caller dies.
+    ///
+    /// # Errors
+    /// Returns an error if the log cannot be opened, the run's process is alive already, or the program cannot be started.
+    pub fn spawn(
+        &self,
+        workspace: &Utf8Path,
+        run_id: &str,
+        start: &RunStart,
+        choices: &RunArguments,
+    ) -> Result<Child, BackendError> {
+        let mut arguments = choices.headless(run_id, start);
+        if let RunStart::Resume { from } = start {
+            // `--resume` beside `--from`: a run that is still active in a container is followed.
+            arguments.extend(from.is_some().then(|| "--resume".to_owned()));
+            arguments.extend(["--run-id".to_owned(), run_id.to_owned()]);
+        }
+        self.spawn_with(workspace, run_id, &arguments)
+    }
+
+    /// Starts a process that only follows the Job of a run in a cluster: `cliq run` refuses an id that was started before and has no
+    /// Job.
+    ///
+    /// # Errors
+    /// As for [`ChildProcess::spawn`].
+    pub fn spawn_follower(&self, workspace: &Utf8Path, run_id: &str) -> Result<Child, BackendError> {
+        let arguments = ["--force", "--run-id", run_id].map(str::to_owned);
+        self.spawn_with(workspace, run_id, &arguments)
+    }
+
+    fn spawn_with(
+        &self,
+        workspace: &Utf8Path,
+        run_id: &str,
+        arguments: &[String],
+    ) -> Result<Child, BackendError> {
+        let program = &self.host.program;
+        let failed = |source| BackendError::Spawn { program: program.to_string(), source };
+        let log = open_log(&self.log_of(run_id))?;
+        let mut command = Command::new(program);
+        command
+            .args(["-C", workspace.as_str(), "run", "--headless"])
+            .args(arguments)
+            .env_remove("CLIQ_ADMIN_TOKEN")
+            .env("NO_COLOR", "1")
+            // Inputs come from callers.
+            .env(cliq_project::GUARD_INPUTS, "1")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(failed)?)
+            .stderr(log)
+            // Signals of a terminal to the parent's group are not for the run.
+            .process_group(0);
+        command.spawn().map_err(failed)
+    }
+}
+
+/// Opens and locks the log of a run. Each process that inherits the file holds the lock.
+fn open_log(log: &Utf8Path) -> Result<File, BackendError> {
+    if let Some(dir) = log.parent() {
+        std::fs::create_dir_all(dir).at("create", dir)?;
+    }
+    let file = File::options().create(true).append(true).open(log).at("open", log)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(BackendError::NotStarted {
+            message: "the orchestrator of the run is alive".to_owned(),
+            hint: None,
+        }),
+        Err(TryLockError::Error(error)) => Err(error).at("lock", log).map_err(BackendError::from),
+    }
+}
+
+/// Whether the orchestrator that writes a log is alive.
+#[must_use]
+pub fn is_alive(log: &Utf8Path) -> bool {
+    let Ok(file) = File::open(log) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// Whether an orchestrator is active in a project.
+#[must_use]
+pub fn is_project_busy(workspace: &Utf8Path) -> bool {
+    CliqDir::open(workspace).is_ok_and(|dir| ProjectLock::holder(&dir).is_ok_and(|holder| holder.is_some()))
+}
+
+/// Whether a process follows a run of a project that works in a container or cluster, or waits to start it.
+#[must_use]
+pub fn is_followed(workspace: &Utf8Path) -> bool {
+    CliqDir::open(workspace).is_ok_and(|dir| FollowerLock::holder(&dir).is_ok_and(|holder| holder.is_some()))
+}
+
+/// Asks the orchestrator of a project to stop, as `cliq cancel` does.
+///
+/// # Errors
+/// Returns an error if the request cannot be written.
+pub fn request_cancel(workspace: &Utf8Path) -> Result<(), BackendError> {
+    let dir = CliqDir::open(workspace)?;
+    if cliq_fs::read_status(&dir).is_none() {
+        write_status(&dir, PipelineStatus::Cancelled)?;
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Backend for ChildProcess {
+    async fn find(&self, job: &RunJob) -> Result<bool, BackendError> {
+        Ok(is_alive(&self.log_of(&job.run_id)))
+    }
+
+    async fn start(
+        &self,
+        job: &RunJob,
+        _: &mut dyn RunObserver,
+        cancel: &CancellationToken,
+    ) -> Result<Option<RunHandle>, BackendError> {
+        if cancel.is_cancelled() {
+            return Ok(None);
+        }
+        let child = self.spawn(job.dir().workspace(), &job.run_id, &job.start, &job.choices)?;
+        Ok(Some(RunHandle::default().with(child)))
+    }
+
+    async fn follow(
+        &self,
+        job: &RunJob,
+        mut handle: RunHandle,
+        monitor: &mut RunMonitor<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<RunEnd>, BackendError> {
+        let log = self.log_of(&job.run_id);
+        let mut journal = JournalTail::new(job.dir(), &job.run_id);
+        let mut is_cancelled = false;
+        loop {
+            // Check this before reading, so that everything written before the end is read.
+            let is_over = match handle.guards.first_mut().and_then(|guard| guard.downcast_mut::<Child>()) {
+                Some(child) => !matches!(child.try_wait(), Ok(None)),
+                None => !is_alive(&log),
+            };
+            journal.read(monitor);
+            if is_over || monitor.status().is_some() {
+                break;
+            }
+            tokio::select! {
+                () = cancel.cancelled(), if !is_cancelled => {
+                    is_cancelled = true;
+                    request_cancel(job.dir().workspace())?;
+                }
+                () = tokio::time::sleep(POLL) => {}
+            }
+        }
+        if monitor.status().is_none() {
+            return Err(BackendError::Ended(cliq_fs::last_words(&log)));
+        }
+        Ok(Some(monitor.end(exit_code(monitor.status()))))
+    }
+
+    async fn cancel(&self, job: &RunJob) -> Result<(), BackendError> {
+        request_cancel(job.dir().workspace())
+    }
+}
+
+/// Reader of the journal of a run that another process writes.
+pub(crate) struct JournalTail {
+    journal: JournalFollower,
+    run_id: String,
+    /// Whether the records that are read belong to the run.
+    is_ours: bool,
+}
+
+impl JournalTail {
+    pub(crate) fn new(dir: &CliqDir, run_id: &str) -> Self {
+        let journal = JournalFollower::new(&dir.journal());
+        Self { journal, run_id: run_id.to_owned(), is_ours: false }
+    }
+
+    /// Passes new records on. A journal that cannot be read at this moment is read again later.
+    pub(crate) fn read(&mut self, monitor: &mut RunMonitor<'_>) {
+        let Ok(JournalUpdate::More(records) | JournalUpdate::Afresh(records)) = self.journal.read() else {
+            return;
+        };
+        for record in records {
+            if let cliq_orchestrator::RunEvent::RunStarted { run_id, .. } = &record.event {
+                self.is_ours = *run_id == self.run_id;
+            }
+            if self.is_ours {
+                monitor.record(&record);
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Backend of runs that work in the calling process.
+
+use async_trait::async_trait;
+use cliq_fs::ProjectLock;
+use cliq_project::RunOptions;
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::{Backend, RunEnd, RunHandle};
+use crate::child_process::request_cancel;
+use crate::error::BackendError;
+use crate::monitor::{RunMonitor, RunObserver, exit_code};
+use crate::run_job::{RunJob, last_run_id};
+
+/// Backend of runs that work in the calling process. They end with it; `RunStart::Resume` continues them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InProcess;
+
+#[async_trait]
+impl Backend for InProcess {
+    async fn find(&self, job: &RunJob) -> Result<bool, BackendError> {
+        let is_busy = ProjectLock::holder(job.dir())?.is_some();
+        Ok(is_busy && last_run_id(&job.project)?.as_ref() == Some(&job.run_id))
+    }
+
+    async fn start(
+        &self,
+        _: &RunJob,
+        _: &mut dyn RunObserver,
+        cancel: &CancellationToken,
+    ) -> Result<Option<RunHandle>, BackendError> {
+        // The run works while it is followed: no other process executes it.
+        Ok((!cancel.is_cancelled()).then(RunHandle::default))
+    }
+
+    async fn follow(
+        &self,
+        job: &RunJob,
+        _: RunHandle,
+        monitor: &mut RunMonitor<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<RunEnd>, BackendError> {
+        let mut options = RunOptions::default();
+        options.agent.clone_from(&job.choices.agent);
+        options.inputs = job.choices.inputs.iter().cloned().collect();
+        options.max_parallel = job.choices.max_parallel.map(|n| n as usize);
+        options.run_id = Some(job.run_id.clone());
+        options.budget = job.choices.budget;
+        let plan = job.project.run_plan_of(job.workflow.clone(), &job.settings, &options)?;
+        let (host, stop) = (job.project.host(), cancel.clone().cancelled_owned());
+        let view =
+            cliq_project::execute(plan, &job.start, host, stop, |record, _| monitor.record(record)).await?;
+        Ok(Some(monitor.end(exit_code(view.pipeline_status()))))
+    }
+
+    async fn cancel(&self, job: &RunJob) -> Result<(), BackendError> {
+        request_cancel(job.dir().workspace())
+    }
+}

@@ -1,0 +1,108 @@
+//! Events of a followed run, each passed on once.
+
+use cliq_orchestrator::{PipelineStatus, Record, RunView};
+use cliq_project::ProjectError;
+use cliq_protocol::Timestamp;
+
+use crate::backend::RunEnd;
+use crate::run_job::RunJob;
+
+/// Receiver of a run's events, output and notices.
+pub trait RunObserver: Send {
+    /// Receives an event. `view` is the state after the event.
+    fn record(&mut self, record: &Record, view: &RunView);
+
+    /// Receives a line that the run's `cliq` printed besides its events, such as a warning.
+    fn output(&mut self, line: &str);
+
+    /// Receives a notice of the backend, such as the reason why a run is waiting.
+    fn notice(&mut self, text: &str);
+
+    /// Receives a warning of the backend.
+    fn warning(&mut self, text: &str);
+}
+
+/// State of a followed run. Passes each event to the observer once, also if a backend delivers it again.
+pub struct RunMonitor<'a> {
+    observer: &'a mut dyn RunObserver,
+    view: RunView,
+    /// Timestamp of the newest event that `view` contained before.
+    seen: Option<Timestamp>,
+    /// Whether `view` describes the followed run and not what the run did before.
+    has_started: bool,
+}
+
+impl std::fmt::Debug for RunMonitor<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunMonitor").field("has_started", &self.has_started).finish_non_exhaustive()
+    }
+}
+
+impl<'a> RunMonitor<'a> {
+    /// Creates the monitor of a run. `is_adopted` tells that the run was active before.
+    ///
+    /// # Errors
+    /// Returns an error if the journal of the last run cannot be read.
+    pub fn new(
+        job: &RunJob,
+        is_adopted: bool,
+        observer: &'a mut dyn RunObserver,
+    ) -> Result<Self, ProjectError> {
+        let last = job.project.last_run(&job.workflow)?;
+        let last = last.filter(|(journal, _)| journal.run_id() == Some(&job.run_id));
+        let seen = last.as_ref().and_then(|(journal, _)| Some(journal.records.last()?.ts.clone()));
+        let has_started = is_adopted && last.is_some();
+        let view = last.map_or_else(|| RunView::new(&job.workflow), |(_, view)| view);
+        Ok(Self { observer, view, seen, has_started })
+    }
+
+    /// Whether the run has started or resumed since it is followed.
+    #[must_use]
+    pub fn has_started(&self) -> bool {
+        self.has_started
+    }
+
+    /// Recorded end of the run, or `None` while it is active.
+    #[must_use]
+    pub fn status(&self) -> Option<PipelineStatus> {
+        self.view.pipeline_status().filter(|_| self.has_started)
+    }
+
+    /// Receiver of notices.
+    pub fn observer(&mut self) -> &mut dyn RunObserver {
+        self.observer
+    }
+
+    /// Passes an event on, unless it was contained before.
+    pub fn record(&mut self, record: &Record) {
+        if self.seen.as_ref().is_some_and(|seen| record.ts.as_str() <= seen.as_str()) {
+            return;
+        }
+        self.has_started = true;
+        self.view.apply(record);
+        self.observer.record(record, &self.view);
+    }
+
+    /// Passes a line on that the run's `cliq` printed: an event on stdout, anything else as output.
+    pub fn line(&mut self, is_stdout: bool, line: &str) {
+        match Record::decode(line.as_bytes()) {
+            Ok(record) if is_stdout => self.record(&record),
+            _ => self.observer.output(line),
+        }
+    }
+
+    /// Returns the end of the run.
+    pub(crate) fn end(&self, exit_code: u8) -> RunEnd {
+        RunEnd { exit_code, status: self.status(), view: self.view.clone() }
+    }
+}
+
+/// Returns the exit code of `cliq run` for a recorded end (SPEC section 7).
+pub(crate) fn exit_code(status: Option<PipelineStatus>) -> u8 {
+    match status {
+        Some(PipelineStatus::Completed) => 0,
+        Some(PipelineStatus::Failed) | None => 1,
+        Some(PipelineStatus::Escalated) => 3,
+        Some(PipelineStatus::Cancelled) => 130,
+    }
+}

@@ -1,0 +1,52 @@
+//! Arguments of `cliq run` that choose how a run works.
+
+use cliq_project::RunStart;
+use cliq_protocol::Budget;
+
+/// Choices for a run, and their form as arguments of another `cliq run`.
+#[derive(Debug, Clone, Default)]
+pub struct RunArguments {
+    /// Agent for phases that name none.
+    pub agent: Option<String>,
+    /// Values of the team's inputs.
+    pub inputs: Vec<(String, String)>,
+    /// Budget for language models.
+    pub budget: Budget,
+    /// Maximum number of phases at the same time.
+    pub max_parallel: Option<u32>,
+    /// Name of this cliq if the run is a task of an A2A caller.
+    pub a2a_events: Option<String>,
+}
+
+impl RunArguments {
+    /// Returns the arguments for agent, inputs, budgets and limits.
+    #[must_use]
+    pub fn choices(&self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        let mut add = |name: &str, value: Option<String>| {
+            arguments.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        };
+        add("--agent", self.agent.clone());
+        self.inputs.iter().for_each(|(key, value)| add("--input", Some(format!("{key}={value}"))));
+        add("--budget-tokens", self.budget.tokens.map(|tokens| tokens.to_string()));
+        add("--budget-usd", self.budget.usd.map(|usd| usd.to_string()));
+        add("--max-parallel", self.max_parallel.map(|n| n.to_string()));
+        arguments
+    }
+
+    /// Returns the arguments of a `cliq run` that works without a terminal.
+    pub(crate) fn headless(&self, run_id: &str, start: &RunStart) -> Vec<String> {
+        let mut arguments = match start {
+            RunStart::Fresh => words(&["--force", "--run-id", run_id]),
+            RunStart::Resume { from: None } => words(&["--resume"]),
+            RunStart::Resume { from: Some(from) } => words(&["--from", from]),
+        };
+        arguments.extend(self.choices());
+        arguments.extend(self.a2a_events.iter().flat_map(|name| ["--a2a-events".to_owned(), name.clone()]));
+        arguments
+    }
+}
+
+pub(crate) fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}

@@ -1,0 +1,143 @@
+//! Description of a run for a backend.
+
+use std::collections::BTreeMap;
+
+use cliq_fs::CliqDir;
+use cliq_orchestrator::Journal;
+use cliq_project::{Project, ProjectError, RunStart, Settings, SharedPath};
+use cliq_workflow::ValidatedWorkflow;
+
+use crate::run_arguments::{RunArguments, words};
+
+/// Run for a backend: its project, its arguments, and what it needs of this host.
+#[derive(Debug, Clone)]
+pub struct RunJob {
+    /// Project of the run.
+    pub project: Project,
+    /// Workflow of the run.
+    pub workflow: ValidatedWorkflow,
+    /// Settings of the run.
+    pub settings: Settings,
+    /// Id of the run.
+    pub run_id: String,
+    /// Whether the run is active already and is only followed.
+    pub is_active: bool,
+    /// Start or resumption.
+    pub start: RunStart,
+    /// Choices for the run.
+    pub choices: RunArguments,
+    /// Work of the `cliq` in a container or Job.
+    work: Work,
+}
+
+#[derive(Debug, Clone)]
+enum Work {
+    /// `cliq run`
+    Run,
+    /// Another command, such as the agent of a plan, with its variables and paths.
+    Command { arguments: Vec<String>, variables: BTreeMap<String, String>, paths: Vec<SharedPath> },
+}
+
+impl RunJob {
+    /// Describes a run of the project's assembled team. `active` is the id of a run that is active already.
+    ///
+    /// # Errors
+    /// Returns an error if the journal of the last run cannot be read.
+    pub fn new(
+        project: &Project,
+        workflow: ValidatedWorkflow,
+        settings: &Settings,
+        start: RunStart,
+        choices: RunArguments,
+        run_id: Option<String>,
+        active: Option<String>,
+    ) -> Result<Self, ProjectError> {
+        let is_active = active.is_some();
+        let run_id = match (active.or(run_id), &start) {
+            (Some(id), _) => id,
+            (None, RunStart::Resume { .. }) => last_run_id(project)?.unwrap_or_else(new_run_id),
+            (None, RunStart::Fresh) => new_run_id(),
+        };
+        let (project, settings) = (project.clone(), settings.clone());
+        Ok(Self { project, workflow, settings, run_id, is_active, start, choices, work: Work::Run })
+    }
+
+    /// Describes the run of another command of `cliq`, which a container or Job executes. `arguments` receives the run id.
+    #[must_use]
+    pub fn of_command(
+        project: &Project,
+        workflow: ValidatedWorkflow,
+        settings: &Settings,
+        arguments: impl FnOnce(&str) -> Vec<String>,
+        variables: BTreeMap<String, String>,
+        paths: Vec<SharedPath>,
+        active: Option<String>,
+    ) -> Self {
+        let is_active = active.is_some();
+        let run_id = active.unwrap_or_else(new_run_id);
+        let work = Work::Command { arguments: arguments(&run_id), variables, paths };
+        let (project, settings) = (project.clone(), settings.clone());
+        let (start, choices) = (RunStart::Fresh, RunArguments::default());
+        Self { project, workflow, settings, run_id, is_active, start, choices, work }
+    }
+
+    /// Project directory of the run.
+    #[must_use]
+    pub fn dir(&self) -> &CliqDir {
+        self.project.dir()
+    }
+
+    /// Returns the arguments of the `cliq` in a container or Job, after those of `cliq contained`.
+    #[cfg_attr(
+        not(any(feature = "docker", feature = "kubernetes")),
+        expect(dead_code, reason = "for containers")
+    )]
+    pub(crate) fn contained_arguments(&self) -> Vec<String> {
+        let mut arguments = words(&["--"]);
+        match &self.work {
+            Work::Run => {
+                arguments.extend(words(&["run", "--headless", "--json", "--no-docker", "--yes"]));
+                arguments.extend(self.choices.headless(&self.run_id, &self.start));
+            }
+            Work::Command { arguments: command, .. } => arguments.extend(command.iter().cloned()),
+        }
+        arguments
+    }
+
+    /// Returns the variables of this host that the run may need.
+    #[cfg_attr(
+        not(any(feature = "docker", feature = "kubernetes")),
+        expect(dead_code, reason = "for containers")
+    )]
+    pub(crate) fn variables(&self) -> Result<BTreeMap<String, String>, ProjectError> {
+        match &self.work {
+            Work::Run => self.project.variables_for_container(),
+            Work::Command { variables, .. } => Ok(variables.clone()),
+        }
+    }
+
+    /// Returns the paths that the run needs besides its workspace.
+    #[cfg_attr(
+        not(any(feature = "docker", feature = "kubernetes")),
+        expect(dead_code, reason = "for containers")
+    )]
+    pub(crate) fn paths(&self) -> Vec<SharedPath> {
+        match &self.work {
+            Work::Run => self.project.paths_for_container(),
+            Work::Command { paths, .. } => paths.clone(),
+        }
+    }
+}
+
+/// Returns the id of the last run of a project, from its journal.
+///
+/// # Errors
+/// Returns an error if the journal cannot be read.
+pub fn last_run_id(project: &Project) -> Result<Option<String>, ProjectError> {
+    let journal = Journal::read(&project.dir().journal())?;
+    Ok(journal.and_then(|journal| journal.run_id().map(str::to_owned)))
+}
+
+fn new_run_id() -> String {
+    uuid::Uuid::now_v7().to_string()
+}

@@ -1,0 +1,107 @@
+//! Parts of pages: badges, times, amounts.
+
+use cliq_project::duration;
+use cliq_runs::{RunState, RunTotals};
+use maud::{Markup, html};
+
+use cliq_supervisor::clock;
+
+/// The state of a run.
+pub(super) fn state(state: RunState) -> Markup {
+    let sign = match state {
+        RunState::Queued => "·",
+        RunState::Starting | RunState::Running => "▸",
+        RunState::Completed => "✓",
+        RunState::Escalated => "!",
+        RunState::Failed => "✗",
+        RunState::Cancelled => "■",
+    };
+    badge(state.as_str(), sign)
+}
+
+/// The status of a phase, by the word of `cliq status --json`.
+pub(super) fn phase_status(word: &str) -> Markup {
+    let sign = match word {
+        "running" => "▸",
+        "waiting" => "↺",
+        "completed" => "✓",
+        "escalated" => "!",
+        "stopped" => "■",
+        _ => "·",
+    };
+    badge(word, sign)
+}
+
+/// A word with a sign: colour alone says nothing.
+pub(super) fn badge(word: &str, sign: &str) -> Markup {
+    html! { span class=(format!("badge {word}")) { span aria-hidden="true" { (sign) } " " (word) } }
+}
+
+/// A time, as people say it: how long ago.
+pub(super) fn ago(at: &str) -> Markup {
+    let now = cliq_fs::now_millis();
+    let text = clock::millis(at).map_or_else(|| at.to_owned(), |then| format!("{} ago", rough(now - then)));
+    html! { time datetime=(at) title=(at) { (text) } }
+}
+
+/// A duration in its largest unit.
+fn rough(millis: i64) -> String {
+    let seconds = millis.max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// How long a run took, or has taken until now.
+pub(super) fn took(started: Option<&str>, ended: Option<&str>) -> String {
+    let Some(from) = started.and_then(clock::millis) else { return "–".to_owned() };
+    let to = ended.and_then(clock::millis).unwrap_or_else(cliq_fs::now_millis);
+    duration(to - from)
+}
+
+/// Tokens and cost; nothing where nothing was used.
+pub(super) fn usage(totals: &RunTotals) -> String {
+    if totals.tokens_in + totals.tokens_out == 0 {
+        return "–".to_owned();
+    }
+    let tokens = format!("{} in, {} out", count(totals.tokens_in), count(totals.tokens_out));
+    match totals.cost_usd {
+        Some(cost) => format!("{tokens}, ${cost:.4}"),
+        None => format!("{tokens}, cost unknown"),
+    }
+}
+
+/// A number with its thousands apart.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            out.push('\u{2009}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A size in bytes, for people.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{} KiB", bytes / 1024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}
+
+/// Text that was printed. It can be scrolled by keyboard.
+pub(super) fn output(label: &str, text: &str) -> Markup {
+    html! { pre tabindex="0" role="region" aria-label=(label) { (text) } }
+}
+
+/// What there is where a list is empty.
+pub(super) fn empty(text: &str) -> Markup {
+    html! { p.empty { (text) } }
+}

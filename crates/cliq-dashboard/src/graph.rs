@@ -1,0 +1,177 @@
+//! The phases of a team or a run as a picture (SVG), drawn on the server.
+//!
+//! `fold.rs` joins phases of large teams, `place.rs` lays the picture out, `draw.rs` writes it.
+
+mod draw;
+mod fold;
+mod place;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cliq_runs::Run;
+use cliq_workflow::ValidatedWorkflow;
+use serde_json::Value;
+
+use cliq_web::Core;
+use cliq_web::Problem;
+use cliq_web::find_run;
+
+/// A box of the picture: a phase, or several that were joined.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Node {
+    /// The name of the phase, or what joined phases are called.
+    name: String,
+    /// Its kind.
+    kind: String,
+    /// How many phases it stands for.
+    members: usize,
+    /// How many of them have each status.
+    statuses: Vec<(String, usize)>,
+    /// How often it ran, and for how long.
+    detail: String,
+    /// Whether it idles until a gate routes to it.
+    support: bool,
+}
+
+/// Boxes and lines, without places.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Picture {
+    nodes: Vec<Node>,
+    /// From a phase to one that waits for it.
+    edges: Vec<(usize, usize)>,
+    /// From a gate to a phase that it may send work back to.
+    routes: Vec<(usize, usize)>,
+}
+
+fn picture(workflow: &ValidatedWorkflow, phases: &Value) -> Picture {
+    let views: HashMap<&str, &Value> = phases
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|phase| Some((phase["name"].as_str()?, phase)))
+        .collect();
+    let mut picture = Picture::default();
+    for (id, phase) in workflow.phases() {
+        let view = views.get(phase.name.as_str());
+        let status = view.and_then(|view| view["status"].as_str()).unwrap_or("pending");
+        picture.nodes.push(Node {
+            name: phase.name.to_string(),
+            kind: phase.kind.to_string(),
+            members: 1,
+            statuses: vec![(status.to_owned(), 1)],
+            detail: view.map(|view| detail(view)).unwrap_or_default(),
+            support: phase.support,
+        });
+        picture.edges.extend(phase.depends_on.iter().map(|before| (before.index(), id.index())));
+        picture.routes.extend(phase.route_targets.iter().map(|target| (id.index(), target.index())));
+    }
+    picture
+}
+
+fn detail(view: &Value) -> String {
+    let rounds = view["iterations"].as_u64().unwrap_or(0);
+    if rounds == 0 {
+        return String::new();
+    }
+    let millis = view["duration_ms"].as_i64().unwrap_or(0);
+    let since = view["running_since_ms"].as_i64().map_or(0, |since| cliq_fs::now_millis() - since);
+    let took = cliq_project::duration(millis + since);
+    if rounds > 1 { format!("{took} · round {rounds}") } else { took }
+}
+
+fn svg(workflow: &ValidatedWorkflow, phases: &Value) -> String {
+    let picture = fold::fold(picture(workflow, phases));
+    let places = place::place(&picture);
+    draw::draw(&picture, &places, &workflow.name)
+}
+
+/// The picture of a team.
+pub fn graph_of_team(workflow: &ValidatedWorkflow) -> String {
+    svg(workflow, &Value::Null)
+}
+
+/// The picture of a run. `None` where its team is not assembled or its workspace is gone.
+pub(super) async fn of_run(core: &Arc<Core>, run: &Run, phases: &Value) -> Option<String> {
+    let (project, phases) = (core.project(run).ok()?, phases.clone());
+    let drawn = tokio::task::spawn_blocking(move || Some(svg(&project.workflow().ok()?, &phases)));
+    drawn.await.ok()?
+}
+
+/// The picture of a run by its id.
+pub async fn graph_of_run(core: &Arc<Core>, id: &str) -> Result<String, Problem> {
+    let (run, document) = find_run(core, id).await?;
+    let drawn = of_run(core, &run, &document.phases).await;
+    drawn.ok_or_else(|| {
+        Problem::gone("there is no team to draw: the run has not begun, or its workspace is gone")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str) -> Node {
+        Node {
+            name: name.into(),
+            kind: "standard".into(),
+            members: 1,
+            statuses: vec![("pending".into(), 1)],
+            ..Node::default()
+        }
+    }
+
+    fn drawn(nodes: usize, edges: Vec<(usize, usize)>) -> (Picture, String) {
+        let nodes = (0..nodes).map(|n| node(&format!("p{n}"))).collect();
+        let picture = fold::fold(Picture { nodes, edges, routes: Vec::new() });
+        let svg = draw::draw(&picture, &place::place(&picture), "@local/x");
+        (picture, svg)
+    }
+
+    #[test]
+    fn small_teams_are_drawn_whole_and_large_ones_folded() {
+        let chain = |n: usize| (1..n).map(|to| (to - 1, to)).collect::<Vec<_>>();
+        assert_eq!(drawn(10, chain(10)).0.nodes.len(), 10);
+        assert!(drawn(200, chain(200)).0.nodes.len() <= 60);
+        let fan = |n: usize| (1..n - 1).flat_map(|to| [(0, to), (to, n - 1)]).collect::<Vec<_>>();
+        assert_eq!(drawn(2000, fan(2000)).0.nodes.len(), 3);
+        // Layers of ten, each phase after two of the layer before.
+        let layers = (10..2000)
+            .flat_map(|n| [(n / 10 * 10 - 10 + n * 7 % 10, n), (n / 10 * 10 - 10 + (n * 3 + 1) % 10, n)]);
+        let (picture, svg) = drawn(2000, layers.collect());
+        assert!(picture.nodes.len() <= 100, "{}", picture.nodes.len());
+        assert_eq!(picture.nodes.iter().map(|node| node.members).sum::<usize>(), 2000, "none is lost");
+        assert!(svg.len() < 100_000, "{}", svg.len());
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        let picture = Picture { nodes: vec![node("<script>\"&")], ..Picture::default() };
+        let svg = draw::draw(&picture, &place::place(&picture), "<b>");
+        assert!(!svg.contains("<script>") && !svg.contains("<b>"));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+
+        /// Any team is laid out: each box has a place of its own, after those that it waits for.
+        #[test]
+        fn any_graph_is_laid_out(size in 1_usize..40, raw in proptest::collection::vec((0_usize..40, 0_usize..40), 0..80)) {
+            let mut edges: Vec<_> =
+                raw.into_iter().map(|(a, b)| (a.min(b), a.max(b))).filter(|(a, b)| a != b && *b < size).collect();
+            edges.sort_unstable();
+            edges.dedup();
+            let picture = Picture { nodes: (0..size).map(|n| node(&n.to_string())).collect(), edges: edges.clone(), routes: Vec::new() };
+            let places = place::place(&picture);
+            assert_eq!(places.boxes.len(), size);
+            for (a, b) in edges {
+                assert!(places.boxes[a].0 < places.boxes[b].0, "{a} is left of {b}");
+            }
+            for (n, a) in places.boxes.iter().enumerate() {
+                for b in &places.boxes[n + 1..] {
+                    assert!((a.0 - b.0).abs() >= 100.0 || (a.1 - b.1).abs() >= 44.0, "{a:?} and {b:?} overlap");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What every page has: head, navigation, foot.
+
+use axum::response::Html;
+use maud::{DOCTYPE, Markup, html};
+
+use crate::assets;
+use crate::visitor::Visitor;
+use cliq_web::Problem;
+
+const NAVIGATION: [(&str, &str); 7] = [
+    ("/", "Runs"),
+    ("/reviews", "Reviews"),
+    ("/teams", "Teams"),
+    ("/plans", "Plans"),
+    ("/signals", "Signals"),
+    ("/projects", "Projects"),
+    ("/usage", "Usage"),
+];
+
+fn document(title: &str, body: &Markup) -> Html<String> {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · cliq" }
+                link rel="stylesheet" href=(assets::url("style.css"));
+                link rel="icon" href=(assets::url("icon.svg")) type="image/svg+xml";
+                script src=(assets::url("app.js")) defer {}
+            }
+            (body)
+        }
+    };
+    Html(page.into_string())
+}
+
+/// A page for a person who is signed in.
+pub(super) fn page(visitor: &Visitor, title: &str, current: Option<&str>, content: &Markup) -> Html<String> {
+    let body = html! {
+        body {
+            a.skip href="#content" { "Skip to content" }
+            header.top {
+                a.brand href="/" { "cliq" }
+                nav aria-label="Main" {
+                    @for (path, name) in NAVIGATION {
+                        a href=(path) aria-current=[(current == Some(path)).then_some("page")] { (name) }
+                    }
+                }
+                @if visitor.may_run() {
+                    a.button.primary href="/runs/new" { "New run" }
+                }
+                form.signout method="post" action="/signout" { button type="submit" { "Sign out" } }
+            }
+            p #connection role="status" aria-live="polite" {}
+            main #content tabindex="-1" { (content) }
+        }
+    };
+    document(title, &body)
+}
+
+/// A page without navigation.
+pub(super) fn bare(title: &str, content: &Markup) -> Html<String> {
+    let body = html! {
+        body {
+            header.top { a.brand href="/" { "cliq" } }
+            main #content.narrow { (content) }
+        }
+    };
+    document(title, &body)
+}
+
+/// A page of its own, without ways to others.
+pub(super) fn plain(title: &str, content: &Markup) -> Html<String> {
+    let body = html! {
+        body {
+            a.skip href="#decision" { "Skip to the decision" }
+            header.top { span.brand { "cliq" } }
+            main #content { (content) }
+        }
+    };
+    document(title, &body)
+}
+
+/// What went wrong, for people.
+pub(super) fn problem(problem: &Problem) -> Markup {
+    html! {
+        h1 { (problem.title) }
+        p { (problem.detail) }
+        @if !problem.errors.is_empty() {
+            ul { @for error in &problem.errors { li { (error) } } }
+        }
+        p { a href="/" { "All runs" } }
+    }
+}

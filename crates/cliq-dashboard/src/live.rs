@@ -1,0 +1,43 @@
+//! A stream of notifications for pages that are not about one run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use futures_util::stream;
+
+use crate::visitor::Visitor;
+use cliq_web::Core;
+
+/// Changes that follow each other within this time are one.
+const PAUSE: Duration = Duration::from_millis(500);
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Sends `change` whenever runs have changed.
+pub(super) async fn stream(_: Visitor, State(core): State<Arc<Core>>) -> impl IntoResponse {
+    let changes = core.supervisor.hub().changes();
+    let stopping = core.stopping.clone();
+    let body = stream::unfold((changes, stopping, true), async |(mut changes, stopping, first)| {
+        let frame: &'static [u8] = if first {
+            changes.mark_unchanged();
+            b"retry: 1000\n\n"
+        } else {
+            tokio::select! {
+                () = stopping.cancelled() => return None,
+                changed = changes.changed() => {
+                    changed.ok()?;
+                    tokio::time::sleep(PAUSE).await;
+                    changes.mark_unchanged();
+                    b"event: change\ndata: {}\n\n"
+                }
+                () = tokio::time::sleep(HEARTBEAT) => b": still here\n\n",
+            }
+        };
+        let item = Ok::<Bytes, std::convert::Infallible>(Bytes::from_static(frame));
+        Some((item, (changes, stopping, false)))
+    });
+    ([("content-type", "text/event-stream"), ("x-accel-buffering", "no")], Body::from_stream(body))
+}

@@ -1,0 +1,172 @@
+//! Starting a run by a form made of the team's inputs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use cliq_protocol::Budget;
+use cliq_runs::{Instance, Run, Scope};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use crate::layout;
+use crate::page::{Page, PageError, show};
+use crate::visitor::Visitor;
+use cliq_supervisor::{NewRun, RunRules};
+use cliq_web::{Core, Form, Problem, Query, TeamDocument, find_team, list_teams, team_document};
+
+/// What the names of fields for inputs begin with.
+const INPUT: &str = "input.";
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Choice {
+    #[serde(default)]
+    team: String,
+}
+
+/// The form.
+pub(super) async fn page(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    Query(choice): Query<Choice>,
+) -> Page {
+    visitor.demand(Scope::Run)?;
+    let content = form(&core, &choice.team, &BTreeMap::new(), None).await?;
+    show(&visitor, "New run", "", &content)
+}
+
+async fn form(
+    core: &Arc<Core>,
+    team: &str,
+    given: &BTreeMap<String, String>,
+    wrong: Option<&Problem>,
+) -> Result<Markup, Problem> {
+    let (host, name) = (core.host().clone(), team.trim().to_owned());
+    let read = tokio::task::spawn_blocking(move || {
+        let teams = list_teams(&host)?;
+        let chosen = if name.is_empty() {
+            None
+        } else {
+            Some(find_team(&host, &name).map(|(_, checked)| team_document(&name, &checked))?)
+        };
+        Ok::<_, Problem>((teams, chosen))
+    });
+    let (teams, chosen) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let instances = core.runs.instances().await?;
+    Ok(html! {
+        h1 { "New run" }
+        @if let Some(problem) = wrong {
+            div.warning role="alert" {
+                p { (problem.detail) }
+                @if !problem.errors.is_empty() { ul { @for error in &problem.errors { li { (error) } } } }
+            }
+        }
+        form.inline method="get" action="/runs/new" {
+            label for="team" { "Team" }
+            select #team name="team" required {
+                option value="" { "Choose a team" }
+                @for other in teams.iter().filter(|team| team.valid) {
+                    option value=(other.name) selected[other.name == team] { (other.name) }
+                }
+            }
+            button type="submit" { "Choose" }
+        }
+        @if let Some(chosen) = &chosen { (details(chosen, &instances, given)) }
+    })
+}
+
+fn details(team: &TeamDocument, instances: &[Instance], given: &BTreeMap<String, String>) -> Markup {
+    let value = |name: &str| given.get(name).map(String::as_str).unwrap_or_default();
+    html! {
+        @if let Some(description) = &team.description { p { (description) } }
+        @for (title, list) in [("Use it when", &team.use_when), ("Not for", &team.not_for)] {
+            @if !list.is_empty() { p.quiet { (title) ": " (list.join("; ")) } }
+        }
+        form.stack method="post" action="/runs/new" {
+            input type="hidden" name="team" value=(team.name);
+            label for="requirement" { "What is to be done" }
+            textarea #requirement name="requirement" rows="6" { (value("requirement")) }
+            @for input in &team.inputs {
+                @let field = format!("{INPUT}{}", input.name);
+                label for=(field) { (input.name) @if input.required { " (required)" } }
+                @if let Some(about) = &input.description { p.hint #(format!("{field}-about")) { (about) } }
+                input id=(field) name=(field) required[input.required] value=(value(&field))
+                    placeholder=[input.default.as_deref()]
+                    aria-describedby=[input.description.as_ref().map(|_| format!("{field}-about"))];
+            }
+            label for="instance" { "Where" }
+            select #instance name="instance" {
+                option value="" { "A fresh workspace" }
+                @for instance in instances {
+                    option value=(instance.id) selected[instance.id == value("instance")] { (instance.path) }
+                }
+            }
+            label for="repos" { "Repositories for a fresh workspace, one per line" }
+            textarea #repos name="repos" rows="2" { (value("repos")) }
+            details {
+                summary { "More" }
+                label for="agent" { "Agent for phases that name none" }
+                input #agent name="agent" value=(value("agent"));
+                label for="budget_usd" { "Budget in US dollars" }
+                input #budget_usd name="budget_usd" inputmode="decimal" value=(value("budget_usd"));
+                label for="max_parallel" { "Phases at the same time, at most" }
+                input #max_parallel name="max_parallel" inputmode="numeric" value=(value("max_parallel"));
+            }
+            button.primary type="submit" { "Start" }
+        }
+    }
+}
+
+/// Starts the run and shows it; a wrong form is shown again with what is wrong.
+pub(super) async fn submit(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    form_data: Form,
+) -> Result<Response, PageError> {
+    let caller = visitor.demand(Scope::Run)?.clone();
+    let team = form_data.get("team").unwrap_or_default().to_owned();
+    let problem = match start(&core, &form_data, caller.label).await {
+        Ok(run) => return Ok(Redirect::to(&format!("/runs/{}", run.id)).into_response()),
+        Err(problem) => problem,
+    };
+    let given: BTreeMap<String, String> = form_data.0.into_iter().collect();
+    let content = form(&core, &team, &given, Some(&problem)).await?;
+    Ok((problem.status(), layout::page(&visitor, "New run", None, &content)).into_response())
+}
+
+async fn start(core: &Core, form: &Form, caller: String) -> Result<Run, Problem> {
+    let checked = core.supervisor.check(read(form, caller)?, &RunRules::for_token()).await?;
+    Ok(core.supervisor.submit(checked).await?)
+}
+
+fn read(form: &Form, caller: String) -> Result<NewRun, Problem> {
+    let text = |name: &str| form.get(name).map(str::to_owned);
+    let number = |name: &str| {
+        form.get(name)
+            .map(str::parse)
+            .transpose()
+            .map_err(|_| Problem::unprocessable(format!("`{name}` is a whole number"), Vec::new()))
+    };
+    let usd = form.get("budget_usd").map(str::parse).transpose();
+    let inputs = form.0.iter().filter_map(|(key, value)| {
+        let name = key.strip_prefix(INPUT)?;
+        (!value.is_empty()).then(|| (name.to_owned(), value.clone()))
+    });
+    Ok(NewRun {
+        team: text("team"),
+        instance: text("instance"),
+        // Browsers send line breaks as two characters.
+        requirement: text("requirement").map(|text| text.replace("\r\n", "\n")),
+        inputs: inputs.collect(),
+        repos: text("repos").iter().flat_map(|text| text.split_whitespace().map(str::to_owned)).collect(),
+        agent: text("agent"),
+        max_parallel: number("max_parallel")?,
+        budget: Budget {
+            tokens: None,
+            usd: usd.map_err(|_| Problem::unprocessable("`budget_usd` is a number", Vec::new()))?,
+        },
+        keep_workspace: false,
+        caller,
+    })
+}

@@ -1,0 +1,356 @@
+//! A review: what is shown to a reviewer, and the decision. The same page for a reviewer with a link and for a person who is signed in; it
+//! works without script.
+
+mod decision;
+mod diff;
+mod shown;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::routing::get;
+use cliq_review::{Content, LinkToken, Review, ReviewFilter, ReviewId, ReviewState, Reviews, Via};
+use cliq_runs::Scope;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use crate::assets;
+use crate::elements::{ago, badge, empty};
+use crate::layout;
+use crate::page::{Page, PageError, show};
+use crate::text::shown as harmless;
+use crate::visitor::Visitor;
+use cliq_web::{Core, Form, Path, Problem, Query, find_review};
+use decision::{Answering, answer_of};
+
+/// Serves the pages of reviews to people with a link. Needs no token: the link is the right.
+#[derive(Debug, Clone)]
+pub struct ReviewSite {
+    /// Reviews.
+    pub reviews: Arc<dyn Reviews>,
+    /// The only review that is served; `None` for all.
+    pub only: Option<ReviewId>,
+}
+
+/// The pages for people with a link.
+pub fn link_router<S: Clone + Send + Sync + 'static>(site: ReviewSite) -> Router<S> {
+    Router::new().route("/review/{id}/{token}", get(link_page).post(link_answer)).with_state(Arc::new(site))
+}
+
+/// The files that these pages need, where no server has them.
+pub fn assets_router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new().route("/assets/{name}", get(assets::asset))
+}
+
+/// How the changes are shown.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ViewQuery {
+    view: Option<String>,
+}
+
+/// What of a review a page shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum View {
+    /// All of it, changes one below the other.
+    Unified,
+    /// All of it, changes side by side.
+    Split,
+    /// How it stands, for a page that is open.
+    State,
+}
+
+impl ViewQuery {
+    fn view(&self) -> View {
+        match self.view.as_deref() {
+            Some("split") => View::Split,
+            Some("state") => View::State,
+            _ => View::Unified,
+        }
+    }
+}
+
+/// The review of a link, and whose link it is. A wrong link and one of no review look the same.
+async fn by_link(site: &ReviewSite, id: &str, token: &str) -> Result<(Review, String), Problem> {
+    let wrong = || Problem::not_found("this link leads to no review: it is wrong, or the review was removed");
+    let token = LinkToken::parse(token).ok_or_else(wrong)?;
+    if site.only.as_ref().is_some_and(|only| only.as_str() != id) {
+        return Err(wrong());
+    }
+    let review = find_review(site.reviews.as_ref(), id)
+        .await
+        .map_err(|problem| if problem.status == 404 { wrong() } else { problem })?;
+    let reviewer = review.reviewer_of(&token).ok_or_else(wrong)?.to_owned();
+    Ok((review, reviewer))
+}
+
+async fn link_page(
+    State(site): State<Arc<ReviewSite>>,
+    Path((id, token)): Path<(String, String)>,
+    Query(query): Query<ViewQuery>,
+) -> Result<Response, PageError> {
+    let (review, reviewer) = by_link(&site, &id, &token).await?;
+    let content = content_of(site.reviews.as_ref(), &review).await?;
+    let path = format!("/review/{id}/{token}");
+    let parts = Parts { review: &review, content: &content, path: &path, view: query.view() };
+    let page = parts.page(&Answering::As(&reviewer), None, &BTreeMap::new());
+    Ok(link_document(&review, &page).into_response())
+}
+
+async fn link_answer(
+    State(site): State<Arc<ReviewSite>>,
+    Path((id, token)): Path<(String, String)>,
+    form: Form,
+) -> Result<Response, PageError> {
+    let (review, reviewer) = by_link(&site, &id, &token).await?;
+    let path = format!("/review/{id}/{token}");
+    let answer = answer_of(&form, reviewer.clone(), reviewer.clone(), Via::Link);
+    let problem = match apply(site.reviews.as_ref(), &review, answer).await {
+        Ok(()) => return Ok(Redirect::to(&path).into_response()),
+        Err(problem) => problem,
+    };
+    let review = find_review(site.reviews.as_ref(), &id).await?;
+    let content = content_of(site.reviews.as_ref(), &review).await?;
+    let parts = Parts { review: &review, content: &content, path: &path, view: View::Unified };
+    let page = parts.page(&Answering::As(&reviewer), Some(&problem), &form.0.into_iter().collect());
+    Ok((problem.status(), link_document(&review, &page)).into_response())
+}
+
+async fn apply(
+    reviews: &dyn Reviews,
+    review: &Review,
+    answer: Result<cliq_review::Answer, Problem>,
+) -> Result<(), Problem> {
+    reviews.apply(&review.id, cliq_review::Event::Answer(answer?)).await?;
+    Ok(())
+}
+
+async fn content_of(reviews: &dyn Reviews, review: &Review) -> Result<Content, Problem> {
+    Ok(reviews.content(&review.id).await?.unwrap_or_default())
+}
+
+fn link_document(review: &Review, page: &Markup) -> Html<String> {
+    layout::plain(&format!("Review of {}", review.phase), page)
+}
+
+/// Lists reviews: those that wait, and those that are over.
+pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Page {
+    let reviews = core
+        .reviews
+        .list(&ReviewFilter { limit: 200, ..ReviewFilter::default() })
+        .await
+        .map_err(Problem::from)?;
+    let (waiting, over): (Vec<&Review>, Vec<&Review>) =
+        reviews.iter().partition(|review| review.is_pending());
+    let content = html! {
+        h1 { "Reviews" }
+        div #reviews data-live {
+            h2 { "Waiting" }
+            @if waiting.is_empty() { (empty("No run waits for a person.")) } @else { (table(&waiting)) }
+            @if !over.is_empty() { h2 { "Over" } (table(&over)) }
+        }
+    };
+    show(&visitor, "Reviews", "/reviews", &html! { div data-changes="/live" { (content) } })
+}
+
+fn table(reviews: &[&Review]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Review" } th { "State" } th { "Reviewers" } th { "Asked" } th { "Until" } } }
+            tbody {
+                @for review in reviews {
+                    tr {
+                        td { a href=(format!("/reviews/{}", review.id)) { (review.phase) " of " (review.team) } }
+                        td { (state(review)) }
+                        td.why {
+                            @if review.is_pending() { "waits for " (review.waits_for().join(", ")) } @else { (review.ending().unwrap_or_default()) }
+                        }
+                        td data-label="asked" { (ago(review.created.timestamp().as_str())) }
+                        td data-label="until" { time datetime=(review.deadline) { (minute(review.deadline)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A time to the minute, in UTC.
+fn minute(time: cliq_review::Time) -> String {
+    let text = time.to_string();
+    format!("{} UTC", text.get(..16).unwrap_or(&text).replace('T', " "))
+}
+
+fn state(review: &Review) -> Markup {
+    use cliq_review::Outcome;
+    match &review.state {
+        ReviewState::Pending => badge("waiting", "↺"),
+        ReviewState::Decided { outcome: Outcome::Approved, .. } => {
+            html! { span.badge.completed { "✓ approved" } }
+        }
+        ReviewState::Decided { outcome: Outcome::ChangesRequested { .. }, .. } => {
+            html! { span.badge.waiting { "↺ changes requested" } }
+        }
+        ReviewState::Decided { outcome: Outcome::Rejected, .. } => {
+            html! { span.badge.failed { "✗ rejected" } }
+        }
+        ReviewState::Expired { .. } => html! { span.badge.failed { "✗ expired" } },
+        ReviewState::Cancelled { .. } => html! { span.badge { "■ cancelled" } },
+    }
+}
+
+/// The page of a review for a person who is signed in.
+pub(super) async fn page(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    Path(id): Path<String>,
+    Query(query): Query<ViewQuery>,
+) -> Page {
+    let review = find_review(core.reviews.as_ref(), &id).await?;
+    let content = content_of(core.reviews.as_ref(), &review).await?;
+    let page = signed_in(&visitor, &review, &content, query.view(), None, &BTreeMap::new());
+    show(&visitor, &format!("Review of {}", review.phase), "", &page)
+}
+
+fn signed_in(
+    visitor: &Visitor,
+    review: &Review,
+    content: &Content,
+    view: View,
+    problem: Option<&Problem>,
+    given: &BTreeMap<String, String>,
+) -> Markup {
+    let path = format!("/reviews/{}", review.id);
+    let parts = Parts { review, content, path: &path, view };
+    let answering =
+        if visitor.may_run() { Answering::For(&visitor.caller.label) } else { Answering::ReadOnly };
+    parts.page(&answering, problem, given)
+}
+
+/// Decides in a reviewer's name.
+pub(super) async fn answer(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, PageError> {
+    let caller = visitor.demand(Scope::Run)?.clone();
+    let review = find_review(core.reviews.as_ref(), &id).await?;
+    let reviewer = review.reviewer_for(form.get("reviewer"), &caller.label);
+    let answer = match reviewer {
+        Ok(reviewer) => answer_of(&form, reviewer, caller.label, Via::Dashboard),
+        Err(refusal) => Err(Problem::unprocessable(refusal.to_string(), Vec::new())),
+    };
+    let problem = match apply(core.reviews.as_ref(), &review, answer).await {
+        Ok(()) => return Ok(Redirect::to(&format!("/reviews/{id}")).into_response()),
+        Err(problem) => problem,
+    };
+    let review = find_review(core.reviews.as_ref(), &id).await?;
+    let content = content_of(core.reviews.as_ref(), &review).await?;
+    let given = form.0.into_iter().collect();
+    let page = signed_in(&visitor, &review, &content, View::Unified, Some(&problem), &given);
+    let page = layout::page(&visitor, &format!("Review of {}", review.phase), None, &page);
+    Ok((problem.status(), page).into_response())
+}
+
+/// What a page is made from.
+struct Parts<'a> {
+    review: &'a Review,
+    content: &'a Content,
+    /// The address of the page.
+    path: &'a str,
+    /// What is shown.
+    view: View,
+}
+
+impl Parts<'_> {
+    fn page(
+        &self,
+        answering: &Answering<'_>,
+        problem: Option<&Problem>,
+        given: &BTreeMap<String, String>,
+    ) -> Markup {
+        let (review, content) = (self.review, self.content);
+        html! {
+            div data-review=[review.is_pending().then(|| format!("{}?view=state", self.path))] {}
+            h1 { "Review of " (review.phase) }
+            @if let Some(problem) = problem {
+                div.warning role="alert" {
+                    p { (problem.detail) }
+                    @if !problem.errors.is_empty() { ul { @for error in &problem.errors { li { (error) } } } }
+                }
+            }
+            div #state data-live role="status" { (standing(review)) }
+            @if self.view != View::State {
+                nav.actions aria-label="On this page" {
+                    a.button.primary href="#decision" { "Decide" }
+                    @for (anchor, name, there) in [
+                        ("checks", "Checks", !content.checks.is_empty()),
+                        ("files", "Files", !content.artifacts.is_empty()),
+                        ("changes", "Changes", !content.diffs.is_empty()),
+                        ("timeline", "Timeline", !content.timeline.is_empty()),
+                    ] {
+                        @if there { a.button href=(format!("#{anchor}")) { (name) } }
+                    }
+                }
+                (shown::before_changes(content))
+                (diff::changes(&content.diffs, self.path, self.view == View::Split))
+                (shown::after_changes(content))
+            }
+            (decision::form(review, self.path, answering, given))
+        }
+    }
+}
+
+/// How the review stands.
+fn standing(review: &Review) -> Markup {
+    html! {
+        p.facts {
+            (state(review))
+            span { (review.team) }
+            span { "evaluation " (review.iteration) " of " (review.max_iterations) }
+            span { "asked " (ago(review.created.timestamp().as_str())) }
+            @if review.is_pending() {
+                span { "waits for " (review.waits_for().join(", ")) }
+                span { "until " time datetime=(review.deadline) { (minute(review.deadline)) } }
+            }
+        }
+        @if let Some(ending) = ending(review) { p.warning { strong { (ending) } } }
+        (answers(review))
+    }
+}
+
+/// How it ended, for people.
+fn ending(review: &Review) -> Option<String> {
+    Some(match &review.state {
+        ReviewState::Pending => return None,
+        ReviewState::Expired { .. } => "This review has expired".to_owned(),
+        _ => format!("This review is over: {}", review.ending().unwrap_or_default()),
+    })
+}
+
+fn answers(review: &Review) -> Markup {
+    html! {
+        @if !review.answers.is_empty() {
+            section.card aria-labelledby="answers-title" {
+                h2 #answers-title { "Answers" }
+                @for accepted in &review.answers {
+                    p {
+                        strong { (accepted.by()) } " " (accepted.answer.choice.done()) " " (ago(accepted.at.timestamp().as_str()))
+                        span.quiet { " (" (accepted.answer.via.as_str()) ")" }
+                    }
+                    @if let Some(words) = &accepted.answer.reason { pre tabindex="0" role="region" aria-label="Words" { (harmless(words.as_bytes())) } }
+                    @if !accepted.answer.inputs.is_empty() {
+                        dl.inputs {
+                            @for (name, value) in &accepted.answer.inputs {
+                                dt { (name) }
+                                dd { (harmless(value.as_str().map_or_else(|| value.to_string(), str::to_owned).as_bytes())) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Addresses of the pages.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use cliq_web::{Core, Problem};
+
+use crate::page::PageError;
+use crate::visitor::Visitor;
+use crate::{
+    assets, handoff, live, log, new_run, plans, projects, review, run, runs, signals, teams, usage, workspace,
+};
+
+/// Returns the routes of the dashboard. Access control puts the caller into each request before it arrives here.
+pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
+    Router::new()
+        .route("/", get(runs::page))
+        .route("/runs/new", get(new_run::page).post(new_run::submit))
+        .route("/runs/{id}", get(run::page))
+        .route("/runs/{id}/cancel", post(run::cancel))
+        .route("/runs/{id}/resume", post(run::resume))
+        .route("/runs/{id}/logs/{name}", get(log::page))
+        .route("/runs/{id}/handoffs/{from}/{to}", get(handoff::page))
+        .route("/runs/{id}/files", get(workspace::page))
+        .route("/reviews", get(review::list))
+        .route("/reviews/{id}", get(review::page).post(review::answer))
+        .route("/teams", get(teams::list))
+        .route("/teams/{scope}/{name}", get(teams::page))
+        .route("/plans", get(plans::list))
+        .route("/plans/{instance}/{plan}", get(plans::page).post(plans::command))
+        .route("/signals", get(signals::page))
+        .route("/projects", get(projects::page).post(projects::register))
+        .route("/usage", get(usage::page))
+        .route("/live", get(live::stream))
+        .route("/assets/{name}", get(assets::asset))
+        .with_state(core)
+}
+
+/// Returns the response to an unknown address: a page for a person, a problem document for a program.
+pub async fn not_found(visitor: Option<Visitor>) -> Response {
+    let problem = Problem::not_found("there is nothing at this address");
+    match visitor {
+        Some(visitor) => PageError::from(problem).render(&visitor),
+        None => problem.into_response(),
+    }
+}

@@ -1,0 +1,294 @@
+//! A run: its graph, its phases, who handed what to whom, why gates sent work back, what it cost.
+
+mod steps;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Redirect;
+use cliq_protocol::Budget;
+use cliq_runs::{Run, RunOrigin, RunState, Scope};
+use maud::{Markup, PreEscaped, html};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::elements::{ago, count, output, phase_status, size, state, took, usage};
+use crate::graph;
+use crate::markdown;
+use crate::page::{Page, PageError, show};
+use crate::runs::short;
+use crate::text::shown;
+use crate::visitor::Visitor;
+use cliq_supervisor::check_phase;
+use cliq_web::Core;
+use cliq_web::Problem;
+use cliq_web::{Form, Path, Query, RunDocument, find_run, list_handoffs, list_logs};
+
+/// The most phases, handoffs and logs that are listed at once: a page stays small for teams of thousands.
+const LISTED: usize = 60;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Part {
+    /// Which part of the phases, from 0 on.
+    #[serde(default)]
+    phases: usize,
+}
+
+/// The page of a run.
+pub(super) async fn page(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    Path(id): Path<String>,
+    Query(part): Query<Part>,
+) -> Page {
+    let (run, document) = find_run(&core, &id).await?;
+    let has_files = core.project(&run).is_ok();
+    let picture = graph::of_run(&core, &run, &document.phases).await;
+    let steps = steps::of(&core, &run).await?;
+    let base = format!("/runs/{id}");
+    let content = html! {
+        div #summary data-live { (summary(&run, &document)) (actions(&visitor, &run, &document, has_files)) }
+        @if let Some(requirement) = &document.requirement {
+            details.card { summary { "Requirement" } div.prose { (markdown::render(requirement)) } }
+        }
+        section aria-labelledby="graph-title" {
+            h2 #graph-title { "Phases" }
+            div #graph.scroll data-live tabindex="0" role="region" aria-label="Graph of the phases" {
+                @match picture {
+                    Some(svg) => (PreEscaped(svg)),
+                    None => p.empty { "The graph is drawn once the team is assembled, and as long as the workspace is there." },
+                }
+            }
+            div #phases.scroll data-live { (phases(&document.phases, &base, part.phases)) }
+        }
+        @if has_files {
+            div.columns {
+                section aria-labelledby="handoffs-title" {
+                    h2 #handoffs-title { "Handoffs" }
+                    div #handoffs data-live { (handoffs(&run, &base)) }
+                }
+                section aria-labelledby="logs-title" {
+                    h2 #logs-title { "Logs" }
+                    div #logs data-live { (logs(&run, &base)) }
+                }
+            }
+            p { a href=(format!("{base}/files")) { "Files of the workspace" } }
+        } @else {
+            p.empty { "The workspace is gone: logs, handoffs and files with it." }
+        }
+        section aria-labelledby="timeline-title" {
+            h2 #timeline-title { "Timeline" }
+            div #timeline data-live { (steps) }
+        }
+    };
+    let events =
+        (!run.life.state.is_final()).then(|| format!("/api/v1/runs/{id}/events?after={}", run.last_event));
+    let title = format!("{} {}", run.team, short(&id));
+    show(&visitor, &title, "", &html! { div data-events=[events] { (content) } })
+}
+
+fn summary(run: &Run, document: &RunDocument) -> Markup {
+    let summary = &document.summary;
+    html! {
+        h1 { (run.team) " " code.quiet { (short(&summary.id)) } }
+        p.facts {
+            (state(summary.state))
+            @if summary.cancel_requested && !summary.state.is_final() { " " span.badge.waiting { "is being cancelled" } }
+            span { "asked for " (ago(&summary.queued_at)) " by " (summary.caller) }
+            span { "took " (took(summary.started_at.as_deref(), summary.ended_at.as_deref())) }
+            span { "used " (usage(&summary.usage)) }
+            @if let Some(instance) = &summary.instance { span { "in project " code { (instance) } } }
+            @if document.recoveries > 0 { span { "resumed " (document.recoveries) " times after a death" } }
+        }
+        @if let Some(reason) = &summary.reason {
+            p.warning role="alert" {
+                @if let Some(phase) = &summary.phase { strong { (phase) } ": " }
+                (shown(reason.as_bytes()))
+            }
+        }
+        @if !document.inputs.is_empty() {
+            dl.inputs { @for (key, value) in &document.inputs { dt { (key) } dd { (shown(value.as_bytes())) } } }
+        }
+    }
+}
+
+fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, has_files: bool) -> Markup {
+    let base = format!("/runs/{}", run.id);
+    let is_final = run.life.state.is_final();
+    let names: Vec<&str> = document
+        .phases
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|phase| phase["support"] != true && phase["iterations"].as_u64() > Some(0))
+        .filter_map(|phase| phase["name"].as_str())
+        .collect();
+    html! {
+        @if visitor.may_run() {
+            div.actions {
+                @if !is_final {
+                    form method="post" action=(format!("{base}/cancel")) {
+                        button.danger type="submit" disabled[run.life.cancel_requested] { "Cancel" }
+                    }
+                }
+                // A task of A2A is over for its caller.
+                @if is_final && has_files && run.origin != RunOrigin::A2a {
+                    @if run.life.state != RunState::Completed {
+                        form method="post" action=(format!("{base}/resume")) { button.primary type="submit" { "Resume" } }
+                    }
+                    @if !names.is_empty() {
+                        form.inline method="post" action=(format!("{base}/resume")) {
+                            label for="from" { "Run again from" }
+                            @if names.len() <= LISTED {
+                                select #from name="from" { @for name in names { option { (name) } } }
+                            } @else {
+                                input #from name="from" required placeholder="phase";
+                            }
+                            button type="submit" { "Run" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn phases(phases: &Value, base: &str, part: usize) -> Markup {
+    let mut rows: Vec<&Value> = phases.as_array().into_iter().flatten().collect();
+    if rows.len() > LISTED {
+        // First the phases that need attention, then the others in the order of the file.
+        let order = ["escalated", "stopped", "running", "waiting"];
+        let rank =
+            |phase: &&Value| order.iter().position(|word| phase["status"] == **word).unwrap_or(order.len());
+        rows.sort_by_key(rank);
+    }
+    let parts = rows.len().div_ceil(LISTED);
+    let part = part.min(parts.saturating_sub(1));
+    let link = |part: usize| format!("{base}?phases={part}#phases");
+    html! {
+        @if rows.is_empty() { p.empty { "No phase has started." } }
+        @if !rows.is_empty() {
+            table.phases {
+                thead { tr { th { "Phase" } th { "State" } th { "Kind" } th { "Rounds" } th { "Took" } th { "Used" } th { "Last" } } }
+                tbody { @for phase in rows.iter().skip(part * LISTED).take(LISTED) { (row(phase, 0)) } }
+            }
+        }
+        @if parts > 1 {
+            p {
+                "Part " (part + 1) " of " (parts) " of " (rows.len()) " phases "
+                @if part > 0 { a href=(link(part - 1)) { "before" } " " }
+                @if part + 1 < parts { a href=(link(part + 1)) { "after" } }
+            }
+        }
+    }
+}
+
+fn row(phase: &Value, depth: usize) -> Markup {
+    let text = |key: &str| phase[key].as_str().unwrap_or_default();
+    let millis = phase["duration_ms"].as_i64().unwrap_or(0);
+    let since = phase["running_since_ms"].as_i64().map_or(0, |since| cliq_fs::now_millis() - since);
+    let tokens = |key: &str| phase["usage"][key].as_u64().unwrap_or(0);
+    let used = tokens("tokens_in") + tokens("tokens_out");
+    let cost = phase["usage"]["cost_usd"].as_f64();
+    let failed =
+        phase["commands"].as_array().into_iter().flatten().filter(|command| command["pass"] == false);
+    let failed: Vec<&Value> = failed.collect();
+    html! {
+        tr id=[(depth == 0).then(|| format!("phase-{}", text("name")))] {
+            td class=(format!("depth-{}", depth.min(4))) { (text("name")) }
+            td { (phase_status(text("status"))) }
+            td { (text("type")) @if phase["support"] == true { " (support)" } }
+            td.number data-label="rounds" { (phase["iterations"].as_u64().unwrap_or(0)) }
+            td.number data-label="took" { (cliq_project::duration(millis + since)) }
+            td.number data-label="used" { @if used > 0 { (count(used)) @if let Some(cost) = cost { " $" (format!("{cost:.4}")) } } @else { "–" } }
+            td.why {
+                (shown(text("message").as_bytes()))
+                @if let Some(review) = phase["review"]["id"].as_str().filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())) {
+                    " " a.button href=(format!("/reviews/{review}")) { "Review" }
+                    p.quiet { "since " (phase["review"]["since"].as_str().unwrap_or_default()) ", until " (phase["review"]["until"].as_str().unwrap_or_default()) }
+                }
+                @for command in &failed {
+                    details {
+                        summary { "command " code { (command["name"].as_str().or(command["run"].as_str()).unwrap_or("?")) } " failed" }
+                        (output("Output of the command", &shown(command["output_tail"].as_str().unwrap_or_default().as_bytes())))
+                    }
+                }
+                @if let Some(tail) = phase["output_tail"].as_str().filter(|tail| !tail.is_empty()) {
+                    details { summary { "the last it printed" } (output("Output of the agent", &shown(tail.as_bytes()))) }
+                }
+            }
+        }
+        @for inner in phase["run"]["phases"].as_array().into_iter().flatten() { (row(inner, depth + 1)) }
+    }
+}
+
+fn handoffs(run: &Run, base: &str) -> Markup {
+    let all = list_handoffs(run);
+    html! {
+        @if all.is_empty() { p.empty { "Nothing was handed over yet." } }
+        @if all.len() > LISTED { p.quiet { "The first " (LISTED) " of " (all.len()) "; the API has all." } }
+        ul.plain {
+            @for handoff in all.iter().take(LISTED) {
+                li {
+                    a href=(format!("{base}/handoffs/{}/{}", handoff.from, handoff.to)) {
+                        (handoff.from) " → " (handoff.to)
+                    }
+                    " " span.quiet { (size(handoff.size)) }
+                }
+            }
+        }
+    }
+}
+
+fn logs(run: &Run, base: &str) -> Markup {
+    let mut all = list_logs(run);
+    let count = all.len();
+    // The orchestrator's, and the newest.
+    if count > LISTED {
+        all.drain(1..=count - LISTED);
+    }
+    html! {
+        @if count > LISTED { p.quiet { "The newest " (LISTED) " of " (count) "; the API has all." } }
+        ul.plain {
+            @for log in &all {
+                li {
+                    a href=(format!("{base}/logs/{}", log.name)) { (log.name) }
+                    " " span.quiet { (size(log.size)) }
+                }
+            }
+        }
+    }
+}
+
+/// Cancels a run and shows it.
+pub(super) async fn cancel(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    Path(id): Path<String>,
+) -> Result<Redirect, PageError> {
+    let caller = visitor.demand(Scope::Run)?;
+    let run = core.run(&id).await?;
+    core.supervisor
+        .cancel(&run.id, &caller.label)
+        .await
+        .map_err(|error| Problem::of_change(error, "cancelled"))?;
+    Ok(Redirect::to(&format!("/runs/{id}")))
+}
+
+/// Resumes a run and shows it.
+pub(super) async fn resume(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Redirect, PageError> {
+    let caller = visitor.demand(Scope::Run)?;
+    let run = core.run(&id).await?;
+    let from = form.get("from").map(str::to_owned);
+    if let Some(from) = &from {
+        check_phase(&core.project(&run)?, from).map_err(Problem::from)?;
+    }
+    let resumed = core.supervisor.resume(&run.id, &caller.label, from, Budget::default()).await;
+    resumed.map_err(|error| Problem::of_change(error, "resumed"))?;
+    Ok(Redirect::to(&format!("/runs/{id}")))
+}

@@ -1,0 +1,38 @@
+//! Pages of the sign-in. Access control handles the forms.
+
+use axum::response::Html;
+use cliq_web::SIGN_IN_PATH;
+use maud::html;
+
+use crate::layout;
+
+/// Returns the page that asks for a token, with the reason why the last attempt failed.
+#[must_use]
+pub fn sign_in_page(failure: Option<&str>) -> Html<String> {
+    let content = html! {
+        h1 { "Sign in" }
+        @if let Some(failure) = failure { p.warning role="alert" { (failure) } }
+        form.stack method="post" action=(SIGN_IN_PATH) {
+            label for="token" { "Token" }
+            input #token name="token" type="password" autocomplete="current-password" required;
+            button.primary type="submit" { "Sign in" }
+        }
+        p.hint {
+            "On the machine of the server, " code { "cliq server open" } " prints a link that signs in, and "
+            code { "cliq server token create --label NAME" } " makes a token."
+        }
+    };
+    layout::bare("Sign in", &content)
+}
+
+/// Returns the page after a successful sign-in, which leads to the runs. A redirect would not do: a browser that came from another
+/// site sends a strict cookie from the next page on.
+#[must_use]
+pub fn signed_in_page() -> Html<String> {
+    let content = html! {
+        meta http-equiv="refresh" content="0; url=/";
+        h1 { "Signed in" }
+        p { a href="/" { "All runs" } }
+    };
+    layout::bare("Signed in", &content)
+}

@@ -1,0 +1,88 @@
+//! Teams with their graphs and problems.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use maud::{PreEscaped, html};
+
+use crate::elements::badge;
+use crate::graph::graph_of_team;
+use crate::page::{Page, show};
+use crate::visitor::Visitor;
+use cliq_web::Core;
+use cliq_web::Problem;
+use cliq_web::{Path, find_team, list_teams, team_document};
+
+/// All teams.
+pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Page {
+    let host = core.host().clone();
+    let read = tokio::task::spawn_blocking(move || list_teams(&host));
+    let teams = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let content = html! {
+        h1 { "Teams" }
+        table {
+            thead { tr { th { "Team" } th { "What it does" } th { "Source" } th { "Check" } } }
+            tbody {
+                @for team in &teams {
+                    tr {
+                        td { a href=(format!("/teams/{}", team.name)) { (team.name) } }
+                        td { (team.description.as_deref().unwrap_or_default()) }
+                        td { (team.source) }
+                        td { @if team.valid { (badge("valid", "✓")) } @else { (badge("has errors", "✗")) } }
+                    }
+                }
+            }
+        }
+        p.hint { "`cliq team install` on the server's machine adds one." }
+    };
+    show(&visitor, "Teams", "/teams", &content)
+}
+
+/// A team.
+pub(super) async fn page(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    Path((scope, name)): Path<(String, String)>,
+) -> Page {
+    let host = core.host().clone();
+    let full = format!("{scope}/{name}");
+    let read = {
+        let full = full.clone();
+        tokio::task::spawn_blocking(move || find_team(&host, &full).map(|(_, checked)| checked))
+    };
+    let checked = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let team = team_document(&full, &checked);
+    let picture = checked.workflow.as_ref().map(graph_of_team);
+    let content = html! {
+        h1 { (team.name) @if let Some(version) = &team.version { " " span.quiet { (version) } } }
+        @if let Some(description) = &team.description { p { (description) } }
+        @for (title, list) in [("Use it when", &team.use_when), ("Not for", &team.not_for), ("Tags", &team.tags)] {
+            @if !list.is_empty() { p { strong { (title) ": " } (list.join("; ")) } }
+        }
+        @if team.valid && visitor.may_run() {
+            p { a.button.primary href=(format!("/runs/new?team={}", team.name)) { "New run" } }
+        }
+        @if !team.diagnostics.is_empty() {
+            h2 { "Problems" }
+            ul {
+                @for d in &team.diagnostics {
+                    li { (badge(&d.severity, "!")) " line " (d.line) ", column " (d.column) ": " (d.message) " " span.quiet { (d.help) } }
+                }
+            }
+        }
+        @if let Some(svg) = picture {
+            h2 { "Phases" }
+            div.scroll tabindex="0" role="region" aria-label="Graph of the phases" { (PreEscaped(svg)) }
+        }
+        @if !team.inputs.is_empty() {
+            h2 { "Inputs" }
+            dl.inputs {
+                @for input in &team.inputs {
+                    dt { (input.name) @if input.required { " (required)" } }
+                    dd { (input.description.as_deref().unwrap_or_default()) @if let Some(default) = &input.default { " (" (default) ")" } }
+                }
+            }
+        }
+    };
+    show(&visitor, &team.name, "/teams", &content)
+}

@@ -1,0 +1,94 @@
+//! Files of a run's workspace: directories, and texts as text.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use camino::Utf8Path;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use crate::elements::size;
+use crate::page::{Page, show};
+use crate::runs::short;
+use crate::text::shown;
+use crate::visitor::Visitor;
+use cliq_supervisor::workspace_files;
+use cliq_web::{Core, Problem};
+use cliq_web::{FileEntry, FileKind, Path, Query, list_directory};
+
+/// The most bytes of a text that are shown.
+const MAX_TEXT: usize = 100_000;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Place {
+    #[serde(default)]
+    path: String,
+}
+
+fn link(id: &str, path: &str) -> String {
+    let query = serde_urlencoded::to_string([("path", path)]).unwrap_or_default();
+    format!("/runs/{id}/files?{query}")
+}
+
+/// The page of a directory or a file.
+pub(super) async fn page(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    Path(id): Path<String>,
+    Query(place): Query<Place>,
+) -> Page {
+    let run = core.run(&id).await?;
+    core.project(&run)?;
+    let found = workspace_files::locate(&run.workspace, &place.path).map_err(Problem::from)?;
+    let body = if found.is_dir() {
+        directory(&id, &list_directory(&run.workspace, &place.path)?)
+    } else {
+        file(&id, &place.path, &workspace_files::read(&run.workspace, &place.path).map_err(Problem::from)?)
+    };
+    let parents: Vec<&Utf8Path> = Utf8Path::new(&place.path).ancestors().filter(|path| *path != "").collect();
+    let content = html! {
+        h1 { "Files" }
+        p { a href=(format!("/runs/{id}")) { (run.team) " " (short(&id)) } }
+        nav.crumbs aria-label="Path" {
+            a href=(link(&id, "")) { "workspace" }
+            @for path in parents.iter().rev() { " / " a href=(link(&id, path.as_str())) { (path.file_name().unwrap_or("?")) } }
+        }
+        (body)
+    };
+    show(&visitor, "Files", "", &content)
+}
+
+fn directory(id: &str, entries: &[FileEntry]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Name" } th { "Size" } } }
+            tbody {
+                @for entry in entries {
+                    tr {
+                        td {
+                            @match entry.kind {
+                                FileKind::Other => (shown(entry.name.as_bytes())),
+                                FileKind::Directory => a href=(link(id, &entry.path)) { (shown(entry.name.as_bytes())) "/" },
+                                FileKind::File => a href=(link(id, &entry.path)) { (shown(entry.name.as_bytes())) },
+                            }
+                        }
+                        td.number { @if entry.kind == FileKind::File { (size(entry.size)) } }
+                    }
+                }
+            }
+        }
+        @if entries.is_empty() { p.empty { "This directory is empty." } }
+    }
+}
+
+fn file(id: &str, path: &str, bytes: &[u8]) -> Markup {
+    let query = serde_urlencoded::to_string([("path", path)]).unwrap_or_default();
+    let is_text = !bytes.contains(&0);
+    let part = &bytes[..bytes.len().min(MAX_TEXT)];
+    html! {
+        p { a href=(format!("/api/v1/runs/{id}/files/content?{query}")) { "Save" } " · " (size(bytes.len() as u64)) }
+        @if !is_text { p.empty { "It is no text." } }
+        @if is_text { pre.log tabindex="0" role="region" aria-label="File" { (shown(part)) } }
+        @if is_text && part.len() < bytes.len() { p.quiet { "The rest is in the file." } }
+    }
+}

@@ -1,0 +1,65 @@
+//! Changes of stored runs: load, step, store, publish.
+
+use cliq_gateway::{GatewayError, Outcome};
+use cliq_runs::{Change, NewRunEvent, NotAllowed, Run, RunId};
+use serde_json::Value;
+
+use crate::clock;
+use crate::shared::Shared;
+
+/// Reason why a run was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// No run has this id.
+    #[error("there is no such run")]
+    NoRun,
+    /// A finished task cannot be resumed (SPEC section 17).
+    #[error("a task of A2A that is over stays over: its caller sends a new message")]
+    TaskIsOver,
+    /// The state of the run does not allow the change.
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] GatewayError),
+}
+
+/// Creates an event of the supervisor itself (`docs/server.md` lists the kinds).
+pub(crate) fn event(kind: &str, fields: &Value) -> NewRunEvent {
+    let ts = clock::now();
+    let mut data = serde_json::json!({"event": kind, "ts": ts});
+    if let (Some(data), Some(fields)) = (data.as_object_mut(), fields.as_object()) {
+        data.extend(fields.clone());
+    }
+    NewRunEvent { ts, kind: kind.to_owned(), data: data.to_string() }
+}
+
+/// Changes a stored run. `step` runs again, on the newest version, if another writer changed the run in the meantime.
+pub(crate) async fn update<T>(
+    shared: &Shared,
+    id: &RunId,
+    mut step: impl FnMut(&mut Change) -> Result<T, NotAllowed>,
+) -> Result<(Run, T), ChangeError> {
+    loop {
+        let run = shared.store.run(id).await?.ok_or(ChangeError::NoRun)?;
+        let mut change = Change::of(run);
+        let result = step(&mut change)?;
+        if let Some(run) = shared.commit(&change).await? {
+            return Ok((run, result));
+        }
+    }
+}
+
+impl Shared {
+    /// Stores a change and publishes its events. Returns the stored run, or `None` on an optimistic-lock conflict.
+    pub(crate) async fn commit(&self, change: &Change) -> Result<Option<Run>, GatewayError> {
+        if self.store.change(change).await? == Outcome::Stale {
+            return Ok(None);
+        }
+        self.counters.count_events(change.events.len());
+        self.hub.publish(&change.run.id, &change.rows());
+        let mut run = change.run.clone();
+        run.version += 1;
+        Ok(Some(run))
+    }
+}

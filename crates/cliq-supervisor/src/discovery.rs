@@ -1,0 +1,107 @@
+//! Discovery of runs that people start in registered projects with `cliq run`.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::CliqDir;
+use cliq_gateway::{GatewayError, Outcome};
+use cliq_orchestrator::Journal;
+use cliq_runs::{Change, Instance, Life, LifeEvent, Run, RunId, RunOrigin};
+
+use crate::clock;
+use crate::follower::{StartMode, follow};
+use crate::shared::Shared;
+
+/// Interval between two scans of the registered projects.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Inode and size of a journal. An unchanged journal is not read again.
+type FileState = (u64, u64);
+
+/// Looks for new runs until the supervisor stops.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut seen: HashMap<Utf8PathBuf, FileState> = HashMap::new();
+    loop {
+        match shared.store.instances().await {
+            Ok(instances) => {
+                for instance in &instances {
+                    if let Err(error) = scan(&shared, instance, &mut seen).await {
+                        tracing::warn!(%error, project = %instance.path, "cannot follow the run of a project; retrying");
+                    }
+                }
+            }
+            Err(error) => tracing::debug!(%error, "cannot list projects; retrying"),
+        }
+        tokio::select! {
+            () = shared.stopping.cancelled() => return,
+            () = tokio::time::sleep(EVERY) => {}
+        }
+    }
+}
+
+async fn scan(
+    shared: &Arc<Shared>,
+    instance: &Instance,
+    seen: &mut HashMap<Utf8PathBuf, FileState>,
+) -> Result<(), GatewayError> {
+    let Ok(dir) = CliqDir::open(&instance.path) else { return Ok(()) };
+    let path = dir.journal();
+    let Ok(meta) = std::fs::symlink_metadata(&path) else { return Ok(()) };
+    let now = (meta.ino(), meta.len());
+    if seen.get(&path) == Some(&now) {
+        return Ok(());
+    }
+    let read = {
+        let path = path.clone();
+        tokio::task::spawn_blocking(move || read(&path)).await.ok().flatten()
+    };
+    let Some((id, team, lines)) = read else { return Ok(()) };
+    if shared.is_followed(&id) {
+        return Ok(());
+    }
+    match shared.store.run(&id).await? {
+        // Resumed by a person: follow it again to store the new events.
+        Some(run) if run.life.state.is_final() && run.journal_lines < lines => {
+            follow(shared, run, StartMode::Adopt);
+        }
+        Some(_) => {}
+        None => {
+            let mut run = found_run(instance, id, team);
+            run.replica = shared.replica();
+            let change = Change::of(run);
+            if shared.store.change(&change).await? == Outcome::Applied
+                && let Some(run) = shared.store.run(&change.run.id).await?
+            {
+                follow(shared, run, StartMode::Adopt);
+            }
+        }
+    }
+    seen.insert(path, now);
+    Ok(())
+}
+
+/// Returns the run id, the team and the number of records of a journal.
+fn read(path: &Utf8Path) -> Option<(RunId, String, u64)> {
+    let journal = Journal::read(path).ok()??;
+    let id = RunId::parse(journal.run_id()?)?;
+    let team = journal.records.iter().find_map(|record| match &record.event {
+        cliq_orchestrator::RunEvent::RunStarted { team, .. } => Some(team.clone()),
+        _ => None,
+    })?;
+    Some((id, team, journal.records.len() as u64))
+}
+
+fn found_run(instance: &Instance, id: RunId, team: String) -> Run {
+    let mut life = Life::default();
+    // Started without the supervisor.
+    let _ = life.step(LifeEvent::Dispatched);
+    let _ = life.step(LifeEvent::Began);
+    let mut run = Run::new(id, team, RunOrigin::Project, instance.path.clone(), clock::now());
+    run.instance = Some(instance.id.clone());
+    "cliq run".clone_into(&mut run.caller);
+    run.life = life;
+    run
+}

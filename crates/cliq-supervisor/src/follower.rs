@@ -1,0 +1,222 @@
+//! Follower of one run: from the start of its orchestrator until its end is stored.
+
+mod lost;
+mod reader;
+mod state;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use cliq_fs::CliqDir;
+use cliq_orchestrator::{JournalFollower, RunView};
+use cliq_runs::{Death, Recovery, Run, RunState};
+use tokio::process::Child;
+
+use crate::shared::{FollowerHandle, Shared};
+use crate::task::{self, Outputs};
+use crate::{orchestrator, workspace};
+use lost::Next;
+use state::Follower;
+
+/// Polling interval of the journal.
+const POLL: Duration = Duration::from_millis(500);
+/// Exit code of a `cliq run` that the re-run rules refuse.
+const REFUSED: i32 = 4;
+
+/// First action of a follower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StartMode {
+    /// Start the orchestrator.
+    Start,
+    /// Follow an orchestrator that a dead supervisor or a person has started.
+    Adopt,
+}
+
+/// Starts the follower of a run as a task. Does nothing if the run has one.
+pub(crate) fn follow(shared: &Arc<Shared>, run: Run, mode: StartMode) {
+    let handle = Arc::new(FollowerHandle::default());
+    let mut followers = shared.followers.lock().unwrap_or_else(PoisonError::into_inner);
+    if followers.contains_key(&run.id) {
+        return;
+    }
+    followers.insert(run.id.clone(), Arc::clone(&handle));
+    drop(followers);
+    let shared = Arc::clone(shared);
+    let tasks = shared.tasks.clone();
+    tasks.spawn(async move {
+        let (id, dir) = (run.id.clone(), run.workspace.join(CliqDir::NAME));
+        let journal = dir.join(CliqDir::JOURNAL);
+        let mut follower = Follower {
+            log: shared.options.log_file(&id),
+            journal: JournalFollower::new(&journal),
+            archived: dir.join("history").join(id.as_str()).join(CliqDir::JOURNAL),
+            is_archived: false,
+            is_ours: None,
+            seen: 0,
+            view: RunView::empty(),
+            child: None,
+            verdicts: Vec::new(),
+            outputs: None,
+            shared: &shared,
+            handle: &handle,
+            dir: None,
+            run,
+        };
+        follower.work(mode).await;
+        if let Some(dir) = follower.dir.take() {
+            shared.unwatch(&dir, &handle.waker);
+        }
+        // Another run may get the slot now.
+        shared.followers.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        shared.queue.notify_one();
+        if follower.run.life.state.is_final() {
+            shared.hub.remove(&id);
+        }
+        if let Some(mut child) = follower.child.take() {
+            // Reap the process, which is about to end.
+            tokio::spawn(async move { child.wait().await });
+        }
+    });
+}
+
+impl Follower<'_> {
+    async fn work(&mut self, mode: StartMode) {
+        if self.is_task() && self.shared.options.workflow_streaming {
+            let restored = Outputs::restore(self.shared.store.as_ref(), &self.run.id).await;
+            self.outputs = restored.map_err(|error| tracing::warn!(%error, "output is not streamed")).ok();
+        }
+        match mode {
+            StartMode::Start if !self.start().await => return,
+            StartMode::Adopt => self.refollow_job(),
+            StartMode::Start => {}
+        }
+        loop {
+            // Changed by another replica: cancelled through it, or taken over by it.
+            if self.handle.newest.load(Ordering::SeqCst) > self.run.version && self.reload().await.is_ok() {
+                tracing::debug!(run = %self.run.id, "another replica changed the run");
+            }
+            if !self.is_own() {
+                return;
+            }
+            self.watch();
+            // Check this before reading the journal, so that everything written before the end is read.
+            let gone = self.is_gone();
+            let pending = self.read();
+            if !pending.is_empty() && !self.store(&pending).await {
+                return;
+            }
+            if self.run.life.state.is_final() {
+                return;
+            }
+            if self.run.life.cancel_requested && self.can_be_cancelled() {
+                orchestrator::send_cancel(&self.run.workspace);
+            }
+            if gone {
+                match self.recover().await {
+                    Next::Restart if self.start().await => {}
+                    Next::Restart | Next::End => return,
+                }
+            }
+            tokio::select! {
+                () = self.shared.stopping.cancelled() => return,
+                () = self.handle.waker.notified() => {}
+                () = exited(&mut self.child) => {}
+                () = tokio::time::sleep(POLL) => {}
+            }
+        }
+    }
+
+    /// Prepares the workspace and starts the orchestrator. Returns `false` if the run has ended or another replica changed it.
+    async fn start(&mut self) -> bool {
+        let (host, run) = (self.shared.options.host.clone(), self.run.clone());
+        let guard = self.shared.options.repository_guard(&run);
+        let prepared = if run.life.resume || !workspace::needs_preparation(&run) {
+            Ok(())
+        } else {
+            let prepared = tokio::task::spawn_blocking(move || workspace::prepare(&host, &guard, &run)).await;
+            match prepared {
+                Ok(prepared) => prepared.map_err(|error| error.to_string()),
+                Err(panic) => Err(format!("cannot prepare the workspace: {panic}")),
+            }
+        };
+        if prepared.is_ok() && self.is_task() && !self.run.life.resume {
+            let event = task::prepared(&self.shared.options.host, &self.run);
+            self.commit(|change, _| {
+                change.push(event.clone());
+                Vec::new()
+            })
+            .await;
+        }
+        let started = prepared.and_then(|()| {
+            orchestrator::start(&self.shared.options, &self.run)
+                .map_err(|error| format!("its orchestrator cannot be started: {error}"))
+        });
+        match started {
+            Ok(child) => {
+                self.child = Some(child);
+                self.shared.counters.count_start();
+                true
+            }
+            Err(reason) => {
+                self.end_lost(Death::NeverBegan, Recovery::Fail, reason).await;
+                false
+            }
+        }
+    }
+
+    /// Starts a process that follows the run's Job in the cluster, if the previous one died with its supervisor.
+    fn refollow_job(&mut self) {
+        let is_known = self.run.origin.is_ours() && self.run.life.began;
+        let is_followed =
+            cliq_backends::is_alive(&self.log) || cliq_backends::is_followed(&self.run.workspace);
+        if !self.shared.options.runs_in_cluster || !is_known || is_followed {
+            return;
+        }
+        match orchestrator::follow_job(&self.shared.options, &self.run) {
+            Ok(child) => self.child = Some(child),
+            Err(error) => tracing::warn!(run = %self.run.id, %error, "cannot follow the Job of a run"),
+        }
+    }
+
+    fn watch(&mut self) {
+        let dir = self.run.workspace.join(CliqDir::NAME);
+        if self.dir.is_none() && dir.is_dir() {
+            self.shared.watch(&dir, &self.handle.waker);
+            self.dir = Some(dir);
+        }
+    }
+
+    /// Whether a process would read a request to cancel. A run in a container or cluster may be queued there for long.
+    fn can_be_cancelled(&self) -> bool {
+        match self.run.life.state {
+            RunState::Running => true,
+            RunState::Starting => cliq_backends::is_followed(&self.run.workspace),
+            _ => false,
+        }
+    }
+
+    /// Whether the orchestrator is gone.
+    fn is_gone(&mut self) -> bool {
+        if let Some(child) = &mut self.child {
+            match child.try_wait() {
+                Ok(None) => return false,
+                // It was refused: the project is another run's.
+                Ok(Some(status)) if status.code() == Some(REFUSED) => return true,
+                // It may have handle a container in which the orchestrator lives.
+                _ if !cliq_backends::is_project_busy(&self.run.workspace) => return true,
+                _ => self.child = None,
+            }
+        }
+        // A person may have started or resumed it in its project. Once its journal is aside, the project is another run's.
+        let is_busy = !self.is_archived && cliq_backends::is_project_busy(&self.run.workspace);
+        !is_busy && !cliq_backends::is_alive(&self.log)
+    }
+}
+
+async fn exited(child: &mut Option<Child>) {
+    match child {
+        Some(child) => drop(child.wait().await),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,124 @@
+//! Recovery of a run whose orchestrator died.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cliq_fs::CliqDir;
+use cliq_runs::{Death, LifeEffect, LifeEvent, Recovery, RunState};
+use serde_json::json;
+
+use super::REFUSED;
+use super::state::Follower;
+use crate::change::event;
+use crate::journal::{status_document, totals};
+use crate::{clock, task, workspace};
+
+/// Grace period for processes that a dead orchestrator left.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Next action of a follower whose orchestrator died.
+pub(super) enum Next {
+    /// Start an orchestrator that resumes the run.
+    Restart,
+    /// Stop following.
+    End,
+}
+
+impl Follower<'_> {
+    /// Decides how the run continues after its orchestrator ended without recording an end.
+    pub(super) async fn recover(&mut self) -> Next {
+        let status = self.child.take().map(|mut child| child.try_wait().ok().flatten());
+        let code = status.flatten().and_then(|status| status.code());
+        let refused = code == Some(REFUSED);
+        let was_started_here = status.is_some();
+        // A run has started or resumed once its journal records it.
+        let has_begun = self.run.life.began && !self.run.life.resume;
+        let death = if has_begun {
+            Death::Died
+        } else if !was_started_here || (refused && cliq_backends::is_project_busy(&self.run.workspace)) {
+            // Dispatched by a supervisor that died, or started beside a run of a person.
+            Death::ProjectBusy
+        } else {
+            Death::NeverBegan
+        };
+        let is_gone = !self.run.workspace.exists();
+        if death == Death::Died && was_started_here && is_gone {
+            // Nothing is left to resume.
+            let reason = "its workspace was deleted while it worked".to_owned();
+            return self.end_lost(death, Recovery::Fail, reason).await;
+        }
+        let reason = match death {
+            Death::Died if is_gone => {
+                "the server that had it is gone, and its workspace is not here".to_owned()
+            }
+            // A follower of a container or Job: its last message names the reason.
+            Death::Died if code.is_some_and(|code| code != 0 && !refused) => cliq_fs::last_words(&self.log),
+            Death::Died => "its orchestrator died: it was killed, or the machine went down".to_owned(),
+            Death::NeverBegan | Death::ProjectBusy => cliq_fs::last_words(&self.log),
+        };
+        self.end_lost(death, self.shared.options.recovery, reason).await
+    }
+
+    /// Stores the recovery of a lost run: failed, queued again or resumed. Returns the next action of the follower.
+    pub(super) async fn end_lost(&mut self, death: Death, recovery: Recovery, reason: String) -> Next {
+        let is_ours = self.run.origin.is_ours();
+        let recovery = if is_ours { recovery } else { Recovery::Fail };
+        let planned = self.run.life.clone().step(LifeEvent::Lost(death, recovery)).unwrap_or_default();
+        if planned.contains(&LifeEffect::EndLeftovers) && is_ours {
+            // Before the step is stored: after a crash in between it is done again.
+            self.end_leftovers().await;
+        }
+        let mut effects = Vec::new();
+        let (shared, verdicts) = (Arc::clone(self.shared), std::mem::take(&mut self.verdicts));
+        let host = &shared.options.host;
+        let committed = self
+            .commit(|change, view| {
+                effects = change.run.life.step(LifeEvent::Lost(death, recovery)).unwrap_or_default();
+                let state = change.run.life.state;
+                if state == RunState::Queued {
+                    change.run.replica = None;
+                }
+                let fields = json!({"reason": reason, "state": state.as_str()});
+                match death {
+                    Death::ProjectBusy if state == RunState::Queued => {
+                        change.push(event("run_requeued", &fields))
+                    }
+                    Death::Died => change.push(event("orchestrator_died", &fields)),
+                    _ => change.push(event("run_not_started", &fields)),
+                }
+                if state.is_final() {
+                    change.run.ended_at = Some(clock::now());
+                    change.run.reason = Some(reason.clone());
+                    change.run.totals = totals(view);
+                    change.run.view = status_document(host, &change.run, view);
+                    let status = if state == RunState::Cancelled { "CANCELLED" } else { "FAILED" };
+                    change.push(event("run_finished", &json!({"status": status, "reason": reason})));
+                    if let Some(instance_id) = shared.options.task_instance(&change.run) {
+                        change.push(task::finished(host, instance_id, &change.run, view, &verdicts));
+                    }
+                }
+                Vec::new()
+            })
+            .await;
+        self.verdicts = verdicts;
+        if !committed {
+            return Next::End;
+        }
+        if effects.contains(&LifeEffect::RemoveWorkspace) && self.run.has_own_workspace() {
+            let path = self.run.workspace.clone();
+            let _ = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
+        }
+        if effects.contains(&LifeEffect::Start) { Next::Restart } else { Next::End }
+    }
+
+    /// Ends processes that a dead orchestrator left.
+    async fn end_leftovers(&self) {
+        let (path, id) = (self.run.workspace.clone(), self.run.id.clone());
+        let ended = tokio::task::spawn_blocking(move || {
+            CliqDir::open(&path).map_or(0, |dir| cliq_orchestrator::end_dead_run(&dir, id.as_str(), GRACE))
+        });
+        if let Ok(processes @ 1..) = ended.await {
+            tracing::info!(run = %self.run.id, processes, "ended processes of a dead orchestrator");
+        }
+    }
+}

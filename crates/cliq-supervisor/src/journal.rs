@@ -1,0 +1,81 @@
+//! What lines of the journal mean for the stored run.
+
+use cliq_fs::CliqDir;
+use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView};
+use cliq_project::{Host, Project, RunStatus};
+use cliq_protocol::PhaseName;
+use cliq_runs::{LifeEffect, LifeEvent, NewRunEvent, Run, RunState, RunTotals};
+use serde_json::{Value, json};
+
+/// Whether a journal is of this run.
+pub(crate) fn is_of(records: &[Record], run: &Run) -> bool {
+    records.iter().any(
+        |record| matches!(&record.event, RunEvent::RunStarted { run_id, .. } if run_id == run.id.as_str()),
+    )
+}
+
+/// The phase whose agent has printed its last with an event.
+pub(crate) fn ended_work(event: &RunEvent) -> Option<&PhaseName> {
+    match event {
+        RunEvent::AgentCompleted { phase, .. }
+        | RunEvent::WorkFailed { phase, .. }
+        | RunEvent::PhaseCompleted { phase }
+        | RunEvent::PhaseEscalated { phase, .. }
+        | RunEvent::PhaseStopped { phase } => Some(phase),
+        _ => None,
+    }
+}
+
+/// An event of the journal as it is stored.
+pub(crate) fn stored(record: &Record) -> NewRunEvent {
+    let line = String::from_utf8(record.encode()).unwrap_or_default();
+    let value: Value = serde_json::from_str(&line).unwrap_or_default();
+    let kind = value["event"].as_str().unwrap_or("unknown").to_owned();
+    NewRunEvent { ts: record.ts.as_str().to_owned(), kind, data: line.trim_end().to_owned() }
+}
+
+/// Applies an event of the journal to the run.
+pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifeEffect> {
+    let step = match event {
+        RunEvent::RunStarted { team, .. } => {
+            run.team.clone_from(team);
+            run.started_at = Some(ts.to_owned());
+            LifeEvent::Began
+        }
+        RunEvent::RunResumed { .. } => {
+            run.ended_at = None;
+            run.reason = None;
+            run.phase = None;
+            if run.life.state.is_final() { LifeEvent::TakenUp } else { LifeEvent::Began }
+        }
+        RunEvent::RunFinished { status, reason, phase } => {
+            run.ended_at = Some(ts.to_owned());
+            run.reason.clone_from(reason);
+            run.phase = phase.as_ref().map(ToString::to_string);
+            LifeEvent::Ended(match status {
+                PipelineStatus::Completed => RunState::Completed,
+                PipelineStatus::Escalated => RunState::Escalated,
+                PipelineStatus::Failed => RunState::Failed,
+                PipelineStatus::Cancelled => RunState::Cancelled,
+            })
+        }
+        _ => return Vec::new(),
+    };
+    run.life.step(step).unwrap_or_default()
+}
+
+pub(crate) fn totals(view: &RunView) -> RunTotals {
+    let Some(usage) = view.usage() else { return RunTotals::default() };
+    RunTotals { tokens_in: usage.tokens_in, tokens_out: usage.tokens_out, cost_usd: usage.cost_usd }
+}
+
+/// Returns the document of `cliq status --json`. Runs of team phases are included if the workspace still has them.
+pub fn status_document(host: &Host, run: &Run, view: &RunView) -> Value {
+    match CliqDir::open(&run.workspace) {
+        Ok(dir) => {
+            let project = Project::of(dir, host.clone());
+            RunStatus { view, project: &project }.document()
+        }
+        Err(_) => json!(view),
+    }
+}

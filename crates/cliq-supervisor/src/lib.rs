@@ -1,0 +1,53 @@
+//! Supervisor of runs (SPEC sections 15 and 28): starts, queues, follows, recovers and shares runs. No HTTP.
+//!
+//! A run is a process of its own (`cliq run --headless`) that outlives the supervisor. A supervisor that starts again follows the
+//! runs that are still active and continues where the previous one stopped. Each event of a journal is stored once.
+//!
+//! Start with [`Supervisor::start`]. [`NewRun`] is an unchecked request; [`Supervisor::check`] returns the
+//! [`CheckedRun`] that [`Supervisor::submit`] takes. [`EventTail`] reads the events of one run from any position.
+//!
+//! * `queue.rs` assigns free slots, `replicas.rs` shares runs among supervisors on one database.
+//! * `follower.rs` accompanies one run, `journal.rs` translates its journal, `orchestrator.rs` starts its process.
+//! * `discovery.rs` finds runs that people started, `retention.rs` removes old ones.
+//!
+//! Decisions are made by [`cliq_runs::Life`]. The library prints nothing and reads neither the environment nor the home directory.
+
+mod change;
+pub mod clock;
+mod counters;
+mod discovery;
+mod follower;
+mod hub;
+mod journal;
+mod options;
+mod orchestrator;
+mod queue;
+mod replicas;
+mod repositories;
+mod request;
+mod retention;
+mod shared;
+mod supervisor;
+mod tail;
+mod task;
+mod workspace;
+pub mod workspace_files;
+
+pub use change::ChangeError;
+pub use counters::Counters;
+pub use hub::{Hub, StoredEvent};
+pub use journal::status_document;
+pub use options::{SupervisorOptions, TaskOptions};
+pub use replicas::Duty;
+pub use repositories::check_repository;
+pub use request::{
+    AllowedTeams, CheckedRun, InputErrors, MAX_BUDGET_TOKENS, MAX_PARALLEL, MAX_REPOS, NewRun, PhaseError,
+    RequestError, RunRules, ValueError, check_budget, check_phase,
+};
+pub use supervisor::Supervisor;
+pub use tail::{EventTail, TailItem};
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

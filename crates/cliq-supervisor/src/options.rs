@@ -1,0 +1,99 @@
+//! Options of a supervisor.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_http::Guard;
+use cliq_project::Host;
+use cliq_runs::{Recovery, Run, RunId, RunOrigin};
+use cliq_settings::Settings;
+
+/// Options of runs that are tasks of A2A callers (SPEC section 17).
+#[derive(Debug, Clone)]
+pub struct TaskOptions {
+    /// Name of this cliq in results and updates.
+    pub instance_id: String,
+    /// Directory of the workspaces of tasks.
+    pub workspace_root: Utf8PathBuf,
+    /// Hosts from which repositories may be cloned. Empty allows every public host.
+    pub repo_hosts: Vec<String>,
+}
+
+/// Options of a supervisor (settings `server.*`).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SupervisorOptions {
+    /// Host of the runs: environment, cliq home, and the `cliq` program that executes a run.
+    pub host: Host,
+    /// Maximum number of runs at the same time.
+    pub max_runs: usize,
+    /// Recovery of a run whose orchestrator died.
+    pub recovery: Recovery,
+    /// Time for which runs are kept after their end.
+    pub retention: Duration,
+    /// Directory of the workspaces that are created for runs.
+    pub workspace_root: Utf8PathBuf,
+    /// Directory of orchestrator logs, if the workspaces are not shared.
+    pub log_dir: Utf8PathBuf,
+    /// Name of this supervisor among several on one database. Stable across restarts of the same home.
+    pub replica: String,
+    /// Lease duration. Other replicas take over the runs of a replica that has not renewed its lease.
+    pub lease: Duration,
+    /// Whether all replicas see the same workspaces at the same paths.
+    pub shared_workspaces: bool,
+    /// Whether runs work as Jobs of a cluster (`kubernetes.enabled`).
+    pub runs_in_cluster: bool,
+    /// Whether the output of agents is stored for A2A callers.
+    pub workflow_streaming: bool,
+    /// Options of tasks, or `None` if the A2A agent is disabled.
+    pub tasks: Option<TaskOptions>,
+}
+
+impl SupervisorOptions {
+    /// Returns the options that the settings define for a host. State is kept below `home`.
+    #[must_use]
+    pub fn new(host: Host, home: &Utf8Path, settings: &Settings) -> Self {
+        let recovery = match settings.text("server.recovery").as_deref() {
+            Some("resume") => Recovery::Resume,
+            _ => Recovery::Fail,
+        };
+        let root = settings.text("server.workspace_root").map(Utf8PathBuf::from);
+        Self {
+            host,
+            max_runs: settings.count("server.max_runs").unwrap_or(4),
+            recovery,
+            retention: settings.duration("server.retention").unwrap_or(Duration::from_secs(7 * 86_400)),
+            workspace_root: root.unwrap_or_else(|| home.join("workspaces")),
+            log_dir: home.join("server").join("runs"),
+            replica: RunId::generate().to_string(),
+            lease: settings.duration("server.lease").unwrap_or(Duration::from_secs(15)),
+            shared_workspaces: settings.flag("server.shared_workspaces"),
+            runs_in_cluster: settings.flag("kubernetes.enabled"),
+            workflow_streaming: settings.flag("server.workflow_streaming"),
+            tasks: None,
+        }
+    }
+
+    /// Returns the name of this cliq if the run is a task.
+    pub(crate) fn task_instance(&self, run: &Run) -> Option<&str> {
+        let name = self.tasks.as_ref().map_or("cliq", |tasks| &tasks.instance_id);
+        (run.origin == RunOrigin::A2a).then_some(name)
+    }
+
+    /// Returns the address guard for the repositories of a run.
+    pub(crate) fn repository_guard(&self, run: &Run) -> Guard {
+        let hosts = self.tasks.as_ref().filter(|_| run.origin == RunOrigin::A2a);
+        let allowed_hosts = hosts.map(|tasks| tasks.repo_hosts.clone()).unwrap_or_default();
+        Guard { allow_private: false, allowed_hosts }
+    }
+
+    /// Returns the directory of orchestrator logs. Replicas with shared workspaces share the logs too.
+    pub(crate) fn logs(&self) -> Utf8PathBuf {
+        if self.shared_workspaces { self.workspace_root.join(".logs") } else { self.log_dir.clone() }
+    }
+
+    /// Returns the log of a run's orchestrator. The file is locked for as long as the orchestrator is alive.
+    pub(crate) fn log_file(&self, id: &RunId) -> Utf8PathBuf {
+        self.logs().join(format!("{id}.log"))
+    }
+}

@@ -1,0 +1,43 @@
+//! Process of a run's orchestrator.
+
+use camino::Utf8Path;
+use cliq_backends::{BackendError, ChildProcess, RunArguments, request_cancel};
+use cliq_project::RunStart;
+use cliq_runs::Run;
+use tokio::process::Child;
+
+use crate::options::SupervisorOptions;
+
+/// Starts the orchestrator of a run. The process outlives the supervisor.
+pub(crate) fn start(options: &SupervisorOptions, run: &Run) -> Result<Child, BackendError> {
+    let request = &run.request;
+    let start = match (run.life.resume, &request.from) {
+        (false, _) => RunStart::Fresh,
+        (true, from) => RunStart::Resume { from: from.clone() },
+    };
+    let inputs = if run.life.resume { Vec::new() } else { request.inputs.clone().into_iter().collect() };
+    let choices = RunArguments {
+        agent: request.agent.clone(),
+        inputs,
+        budget: request.budget,
+        max_parallel: request.max_parallel,
+        a2a_events: options.task_instance(run).map(str::to_owned),
+    };
+    backend(options).spawn(&run.workspace, run.id.as_str(), &start, &choices)
+}
+
+/// Starts a process that follows the Job of a run in a cluster.
+pub(crate) fn follow_job(options: &SupervisorOptions, run: &Run) -> Result<Child, BackendError> {
+    backend(options).spawn_follower(&run.workspace, run.id.as_str())
+}
+
+fn backend(options: &SupervisorOptions) -> ChildProcess {
+    ChildProcess { host: options.host.clone(), logs: options.logs() }
+}
+
+/// Asks the orchestrator of a project to stop. A failed request is repeated by the caller.
+pub(crate) fn send_cancel(workspace: &Utf8Path) {
+    if let Err(error) = request_cancel(workspace) {
+        tracing::warn!(%error, "cannot pass on the request to cancel; retrying");
+    }
+}

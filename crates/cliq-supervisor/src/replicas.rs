@@ -1,0 +1,169 @@
+//! Replicas: several supervisors on one database (SPEC section 15). Each run has one owner. A live replica renews its lease; another
+//! replica takes over the runs of one whose lease has expired.
+//!
+//! Correctness depends neither on clocks of machines nor on their speed. A run is taken over by a change of its row, so only one
+//! replica succeeds. A replica that slept in the meantime cannot store anything, because the row has a newer version.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use cliq_gateway::GatewayError;
+use cliq_runs::{Change, Run, RunId, RunStore};
+use serde_json::json;
+
+use crate::change::event;
+use crate::follower::{StartMode, follow};
+use crate::options::SupervisorOptions;
+use crate::shared::Shared;
+
+/// Polling interval of the database: runs to take over, changes by other replicas, events of their runs with subscribers here.
+const EVERY: Duration = Duration::from_millis(500);
+/// Name prefix of the leases of live replicas.
+const LIVE_PREFIX: &str = "replica/";
+/// Maximum number of events read at once.
+const PAGE: u32 = 1000;
+
+/// Duty that one replica performs for all of them. A supervisor without replicas always holds it.
+#[derive(Debug)]
+pub struct Duty {
+    name: String,
+    /// Time until which the lease need not be checked again.
+    sure: Option<Instant>,
+}
+
+impl Duty {
+    /// Creates a duty with a name that is unique among duties.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self { name: format!("duty/{name}"), sure: None }
+    }
+
+    /// Acquires or renews the lease of the duty. Returns whether this replica holds it. Call again within the lease duration.
+    ///
+    /// # Errors
+    /// Returns an error if the store fails.
+    pub async fn is_own(
+        &mut self,
+        store: &dyn RunStore,
+        options: &SupervisorOptions,
+    ) -> Result<bool, GatewayError> {
+        if !store.is_shared() {
+            return Ok(true);
+        }
+        let now = Instant::now();
+        if self.sure.is_some_and(|sure| now < sure) {
+            return Ok(true);
+        }
+        let taken = store.take_lease(&self.name, &options.replica, options.lease).await?;
+        self.sure = taken.then(|| now + options.lease / 3);
+        Ok(taken)
+    }
+}
+
+/// Runs of other replicas with subscribers here: number of the last published event by run.
+#[derive(Debug, Default)]
+pub(super) struct ForeignRuns {
+    published: HashMap<RunId, i64>,
+}
+
+/// Shares runs with other replicas until the supervisor stops.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut foreign = ForeignRuns::default();
+    loop {
+        tokio::select! {
+            () = shared.stopping.cancelled() => break,
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        if let Err(error) = round(&shared, &mut foreign).await {
+            tracing::error!(%error, "cannot use the database: other replicas may take over the runs of this one");
+        }
+    }
+    // With shared workspaces, other replicas can continue its runs without waiting for the end of the lease.
+    if shared.options.shared_workspaces {
+        let name = format!("{LIVE_PREFIX}{}", shared.options.replica);
+        let _ = shared.store.give_lease(&name, &shared.options.replica).await;
+    }
+}
+
+/// Reads the database once. Returns the number of runs that this replica owns.
+pub(super) async fn round(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Result<usize, GatewayError> {
+    let (store, replica) = (&shared.store, &shared.options.replica);
+    store.take_lease(&format!("{LIVE_PREFIX}{replica}"), replica, shared.options.lease).await?;
+    // A run that gets a slot at this moment has its follower once the lock is free.
+    let slots = shared.slots.lock().await;
+    let active = store.active().await?;
+    // The query is not needed if all runs are owned here.
+    let has_others = active.iter().any(|run| !shared.owns(run));
+    let live = if has_others { store.lease_holders(LIVE_PREFIX).await? } else { Vec::new() };
+    let mut own = 0;
+    for run in active {
+        if shared.owns(&run) {
+            own += 1;
+            notify_or_follow(shared, run);
+        } else if run.replica.as_ref().is_none_or(|other| !live.contains(other)) {
+            own += usize::from(take(shared, run).await?);
+        }
+    }
+    drop(slots);
+    publish_foreign(shared, foreign).await?;
+    Ok(own)
+}
+
+/// Notifies the follower of an own run about a change, or starts a follower if there is none.
+fn notify_or_follow(shared: &Arc<Shared>, run: Run) {
+    let handle = {
+        let followers = shared.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        followers.get(&run.id).map(Arc::clone)
+    };
+    match handle {
+        Some(handle) => {
+            if handle.newest.fetch_max(run.version, Ordering::SeqCst) < run.version {
+                handle.waker.notify_one();
+            }
+        }
+        None => follow(shared, run, StartMode::Adopt),
+    }
+}
+
+/// Takes over a run of a dead replica. Returns `false` if another replica was faster.
+async fn take(shared: &Arc<Shared>, run: Run) -> Result<bool, GatewayError> {
+    let mut change = Change::of(run);
+    let before = change.run.replica.replace(shared.options.replica.clone());
+    change.push(event("run_taken_over", &json!({"from": before, "to": shared.options.replica})));
+    let Some(run) = shared.commit(&change).await? else { return Ok(false) };
+    tracing::info!(run = %run.id, from = before, "taking over a run: its replica has not renewed its lease");
+    follow(shared, run, StartMode::Adopt);
+    Ok(true)
+}
+
+/// Publishes new events of other replicas' runs to subscribers here.
+async fn publish_foreign(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Result<(), GatewayError> {
+    let read = shared.hub.subscribed();
+    foreign.published.retain(|id, _| read.contains(id));
+    for id in read {
+        if shared.is_followed(&id) {
+            foreign.published.remove(&id);
+            continue;
+        }
+        let Some(run) = shared.store.run(&id).await? else {
+            shared.hub.remove(&id);
+            continue;
+        };
+        // The newest event comes first. Subscribers that miss earlier ones read the store.
+        let last = *foreign.published.entry(id.clone()).or_insert((run.last_event - 1).max(0));
+        if run.last_event > last {
+            let rows = shared.store.run_events(&id, last, PAGE).await?;
+            if let Some(newest) = rows.last() {
+                foreign.published.insert(id.clone(), newest.id);
+                shared.hub.publish(&id, &rows);
+            }
+        }
+        let is_complete = foreign.published.get(&id).is_some_and(|last| *last >= run.last_event);
+        if run.life.state.is_final() && is_complete {
+            shared.hub.remove(&id);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,487 @@
+//! Rules of a new run: teams a caller may name, inputs, repositories, budgets, text. One check for every door.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_gateway::GatewayError;
+use cliq_http::Guard;
+use cliq_project::{Host, Project, ProjectError};
+use cliq_protocol::Budget;
+use cliq_runs::{Instance, Run, RunId, RunOrigin, RunRequest, RunStore};
+use cliq_workflow::{Diagnostic, Input, ValidatedWorkflow};
+
+use crate::clock;
+use crate::options::SupervisorOptions;
+use crate::repositories::check_repository;
+
+/// Maximum number of repositories of a run.
+pub const MAX_REPOS: usize = 20;
+/// Maximum token budget of a run: the largest integer that every JSON reader keeps exactly.
+pub const MAX_BUDGET_TOKENS: u64 = (1 << 53) - 1;
+/// Maximum value of `max_parallel`.
+pub const MAX_PARALLEL: u32 = 1_000_000;
+
+/// Request for a new run as a caller sent it. Nothing is checked yet.
+#[derive(Debug, Clone, Default)]
+pub struct NewRun {
+    /// Name of the team, `@scope/name`. Optional if `instance` names a project with an assembled team.
+    pub team: Option<String>,
+    /// Id of the registered project to run in. Without it the run gets a workspace of its own.
+    pub instance: Option<String>,
+    /// Requirement for the team.
+    pub requirement: Option<String>,
+    /// Values of the team's inputs.
+    pub inputs: BTreeMap<String, String>,
+    /// Repositories to clone into a workspace of its own.
+    pub repos: Vec<String>,
+    /// Agent for phases that name none.
+    pub agent: Option<String>,
+    /// Maximum number of phases at the same time.
+    pub max_parallel: Option<u32>,
+    /// Budget for language models.
+    pub budget: Budget,
+    /// Whether the workspace of a task is kept after its end.
+    pub keep_workspace: bool,
+    /// Label of the caller.
+    pub caller: String,
+}
+
+/// Rules that differ between doors.
+#[derive(Debug, Clone)]
+pub struct RunRules {
+    /// Origin of the run.
+    pub origin: RunOrigin,
+    /// Teams that the caller may name.
+    pub teams: AllowedTeams,
+    /// Whether an input that the team does not declare is an error. Otherwise it is dropped.
+    pub strict_inputs: bool,
+}
+
+impl RunRules {
+    /// Rules for people and programs that hold a token of the server.
+    #[must_use]
+    pub fn for_token() -> Self {
+        Self { origin: RunOrigin::Server, teams: AllowedTeams::AnyByName, strict_inputs: true }
+    }
+}
+
+/// Teams that a caller may name.
+#[derive(Debug, Clone)]
+pub enum AllowedTeams {
+    /// Each installed or bundled team. Paths and the capabilities of the A2A agent are refused.
+    AnyByName,
+    /// The teams of a list.
+    Listed(Vec<String>),
+    /// One team that the door itself chose.
+    Chosen(String),
+}
+
+/// Request that satisfies every rule, with the run that it becomes.
+#[derive(Debug, Clone)]
+pub struct CheckedRun {
+    pub(crate) run: Run,
+}
+
+impl CheckedRun {
+    /// Id of the future run.
+    #[must_use]
+    pub fn id(&self) -> &RunId {
+        &self.run.id
+    }
+}
+
+/// Reason why a request for a run is refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// Values break a rule, whatever the team is.
+    #[error("the run cannot be started")]
+    Values(Vec<ValueError>),
+    /// No registered project has this id.
+    #[error("there is no registered project `{0}`")]
+    UnknownProject(String),
+    /// The directory of the registered project is no longer a project.
+    #[error("the project is gone from its directory")]
+    ProjectGone,
+    /// The registered project has no assembled team.
+    #[error("no team is assembled in the project: name a `team`")]
+    NoAssembledTeam,
+    /// Neither a team nor a project is named.
+    #[error("name a `team` or an `instance`")]
+    TeamMissing,
+    /// The name is not the name of a team.
+    #[error("`{0}` is no team: write @scope/name")]
+    NotATeamName(String),
+    /// The caller may not name this team, or no such team exists. Both look the same.
+    #[error("`{name}` is no team that is offered")]
+    NotOffered {
+        /// Name as requested.
+        name: String,
+    },
+    /// The team has errors.
+    #[error("team {name} has errors")]
+    TeamInvalid {
+        /// Name of the team.
+        name: String,
+        /// Problems of its team.yml.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// The inputs do not match the team.
+    #[error("the inputs do not fit the team")]
+    Inputs(InputErrors),
+    /// The team or the project cannot be read.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] GatewayError),
+    /// The check was interrupted.
+    #[error("the check of the run was interrupted: {0}")]
+    Interrupted(#[from] tokio::task::JoinError),
+}
+
+/// Rule that a value breaks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValueError {
+    /// The address of a repository cannot be used.
+    #[error("{0}")]
+    Repository(String),
+    /// The host of a repository is not allowed.
+    #[error("repositories of {0} are not allowed (`server.a2a.repo_hosts`)")]
+    RepositoryHost(String),
+    /// The request has too many repositories.
+    #[error("`repos` has more than {MAX_REPOS} repositories")]
+    TooManyRepositories,
+    /// Repositories are requested for a registered project.
+    #[error("`repos` are cloned into fresh workspaces only: leave out `instance`")]
+    RepositoriesInProject,
+    /// `max_parallel` is out of range.
+    #[error("`max_parallel` is a whole number from 1 to {MAX_PARALLEL}")]
+    MaxParallel,
+    /// `budget_tokens` is out of range.
+    #[error("`budget_tokens` is a whole number from 1 to {MAX_BUDGET_TOKENS}")]
+    BudgetTokens,
+    /// `budget_usd` is out of range.
+    #[error("`budget_usd` is a number above 0")]
+    BudgetUsd,
+    /// A text that becomes a program argument contains a zero byte, or an input has an impossible name.
+    #[error("a text has a zero byte, or an input has no proper name")]
+    Text,
+}
+
+/// Differences between the given inputs and those that a team declares.
+#[derive(Debug, Clone, Default)]
+pub struct InputErrors {
+    /// Name of the team.
+    pub team: String,
+    /// Required inputs without a value.
+    pub missing: Vec<Input>,
+    /// Names that the team does not declare.
+    pub unknown: Vec<String>,
+    /// Names that the team declares.
+    pub declared: Vec<String>,
+}
+
+impl fmt::Display for InputErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.lines().join("; "))
+    }
+}
+
+impl InputErrors {
+    /// Returns one sentence per problem.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let missing = self.missing.iter().map(|input| {
+            let about = input.description.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
+            format!("input `{}` is missing{about}", input.name)
+        });
+        missing.chain(self.unknown.iter().map(|name| format!("the team has no input `{name}`"))).collect()
+    }
+}
+
+/// Checks a budget that a caller gave.
+///
+/// # Errors
+/// Returns each rule that the budget breaks.
+pub fn check_budget(budget: &Budget) -> Result<(), Vec<ValueError>> {
+    let mut errors = Vec::new();
+    if budget.tokens.is_some_and(|tokens| !(1..=MAX_BUDGET_TOKENS).contains(&tokens)) {
+        errors.push(ValueError::BudgetTokens);
+    }
+    if budget.usd.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
+        errors.push(ValueError::BudgetUsd);
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// Checks that a run can be resumed from a phase of its team.
+///
+/// # Errors
+/// Returns the names of the phases from which the run can be resumed.
+pub fn check_phase(project: &Project, from: &str) -> Result<(), PhaseError> {
+    let workflow = project.workflow()?;
+    let main = || workflow.phases().filter(|(_, phase)| !phase.support).map(|(_, phase)| phase.name.as_str());
+    if main().any(|name| name == from) {
+        return Ok(());
+    }
+    Err(PhaseError::NotResumable { phases: main().collect::<Vec<_>>().join(", ") })
+}
+
+/// Reason why a run cannot be resumed from a phase.
+#[derive(Debug, thiserror::Error)]
+pub enum PhaseError {
+    /// The team has no such phase, or it is a support phase.
+    #[error("a run of this team can go on from: {phases}")]
+    NotResumable {
+        /// Names of the phases that are possible, separated by commas.
+        phases: String,
+    },
+    /// The team of the project cannot be read.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+}
+
+/// Checks a request against the rules of a door. See [`crate::Supervisor::check`].
+pub(crate) async fn check(
+    options: &SupervisorOptions,
+    store: &dyn RunStore,
+    new: NewRun,
+    rules: &RunRules,
+) -> Result<CheckedRun, RequestError> {
+    let tasks = options.tasks.as_ref().filter(|_| rules.origin == RunOrigin::A2a);
+    let errors = value_errors(&new, tasks.map_or(&[][..], |tasks| &tasks.repo_hosts));
+    if !errors.is_empty() {
+        return Err(RequestError::Values(errors));
+    }
+    let instance = match &new.instance {
+        None => None,
+        Some(id) => {
+            let found = store.instance(id).await?;
+            Some(found.ok_or_else(|| RequestError::UnknownProject(id.clone()))?)
+        }
+    };
+    let (host, teams) = (options.host.clone(), rules.teams.clone());
+    let (name, path) = (new.team.clone(), instance.as_ref().map(|instance| instance.path.clone()));
+    let found = tokio::task::spawn_blocking(move || find_workflow(&host, &teams, name, path)).await?;
+    let workflow = found?;
+    let inputs = check_inputs(&workflow, new.inputs.clone(), rules.strict_inputs)?;
+    let root = tasks.map_or(&options.workspace_root, |tasks| &tasks.workspace_root);
+    Ok(CheckedRun { run: run_of(new, inputs, workflow.name, rules.origin, instance, root) })
+}
+
+fn run_of(
+    new: NewRun,
+    inputs: BTreeMap<String, String>,
+    team: String,
+    origin: RunOrigin,
+    instance: Option<Instance>,
+    root: &Utf8Path,
+) -> Run {
+    let id = RunId::generate();
+    let workspace = match &instance {
+        Some(instance) => instance.path.clone(),
+        None => root.join(id.as_str()),
+    };
+    let mut run = Run::new(id, team, origin, workspace, clock::now());
+    run.instance = instance.map(|instance| instance.id);
+    run.caller = new.caller;
+    run.request = RunRequest {
+        team: new.team,
+        requirement: new.requirement,
+        inputs,
+        agent: new.agent,
+        max_parallel: new.max_parallel,
+        budget: new.budget,
+        repos: new.repos,
+        keep_workspace: new.keep_workspace,
+        ..RunRequest::default()
+    };
+    run
+}
+
+fn value_errors(new: &NewRun, repo_hosts: &[String]) -> Vec<ValueError> {
+    let mut errors = repository_errors(&new.repos, repo_hosts);
+    if new.instance.is_some() && !new.repos.is_empty() {
+        errors.push(ValueError::RepositoriesInProject);
+    }
+    if new.max_parallel.is_some_and(|n| !(1..=MAX_PARALLEL).contains(&n)) {
+        errors.push(ValueError::MaxParallel);
+    }
+    errors.extend(check_budget(&new.budget).err().into_iter().flatten());
+    // A program argument cannot contain a zero byte, and no other text needs one.
+    let mut texts =
+        new.inputs.iter().flat_map(|(key, value)| [key, value]).chain(&new.agent).chain(&new.requirement);
+    if texts.any(|text| text.contains('\0'))
+        || new.inputs.keys().any(|key| key.is_empty() || key.contains('='))
+    {
+        errors.push(ValueError::Text);
+    }
+    errors
+}
+
+fn repository_errors(repos: &[String], hosts: &[String]) -> Vec<ValueError> {
+    if repos.len() > MAX_REPOS {
+        return vec![ValueError::TooManyRepositories];
+    }
+    let guard = Guard { allow_private: false, allowed_hosts: hosts.to_vec() };
+    repos
+        .iter()
+        .filter_map(|url| match check_repository(url) {
+            Ok(host) if hosts.is_empty() || guard.allows_host(&host) => None,
+            Ok(host) => Some(ValueError::RepositoryHost(host)),
+            Err(reason) => Some(ValueError::Repository(reason)),
+        })
+        .collect()
+}
+
+fn find_workflow(
+    host: &Host,
+    teams: &AllowedTeams,
+    name: Option<String>,
+    project: Option<Utf8PathBuf>,
+) -> Result<ValidatedWorkflow, RequestError> {
+    match (teams, name, project) {
+        (AllowedTeams::Chosen(team), _, _) => load(host, team),
+        (AllowedTeams::Listed(offered), Some(name), _) => {
+            if !offered.contains(&name) {
+                return Err(RequestError::NotOffered { name });
+            }
+            // Invalid or removed in the meantime: for the caller the team does not exist.
+            load(host, &name).map_err(|_| RequestError::NotOffered { name })
+        }
+        (AllowedTeams::AnyByName, Some(name), _) => {
+            // A path would let a caller choose any folder of the machine.
+            if !name.starts_with('@') || name.contains("..") || name.starts_with("@builder/") {
+                return Err(RequestError::NotATeamName(name));
+            }
+            load(host, &name)
+        }
+        (AllowedTeams::AnyByName, None, Some(path)) => {
+            let project = Project::open(&path, host.clone()).map_err(|_| RequestError::ProjectGone)?;
+            project.workflow().map_err(|error| match error {
+                ProjectError::NoTeam => RequestError::NoAssembledTeam,
+                other => other.into(),
+            })
+        }
+        (_, None, _) => Err(RequestError::TeamMissing),
+    }
+}
+
+fn load(host: &Host, name: &str) -> Result<ValidatedWorkflow, RequestError> {
+    let checked = host.find_team(name)?.folder.check();
+    let diagnostics = checked.diagnostics;
+    checked.workflow.ok_or_else(|| RequestError::TeamInvalid { name: name.to_owned(), diagnostics })
+}
+
+/// Returns the declared inputs among the given ones.
+fn check_inputs(
+    workflow: &ValidatedWorkflow,
+    mut given: BTreeMap<String, String>,
+    strict: bool,
+) -> Result<BTreeMap<String, String>, RequestError> {
+    let is_declared = |name: &String| workflow.inputs.iter().any(|input| input.name == *name);
+    let is_missing =
+        |input: &&Input| input.required && input.default.is_none() && !given.contains_key(&input.name);
+    let missing: Vec<Input> = workflow.inputs.iter().filter(is_missing).cloned().collect();
+    let unknown: Vec<String> = given.keys().filter(|name| strict && !is_declared(name)).cloned().collect();
+    if !missing.is_empty() || !unknown.is_empty() {
+        let declared = workflow.inputs.iter().map(|input| input.name.clone()).collect();
+        let team = workflow.name.clone();
+        return Err(RequestError::Inputs(InputErrors { team, missing, unknown, declared }));
+    }
+    given.retain(|name, _| is_declared(name));
+    Ok(given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workflow() -> ValidatedWorkflow {
+        let text = "name: '@t/t'\ninputs:\n  - name: a\n    required: true\n  - name: b\n    required: true\n    description: The b.\n  - name: c\n  - name: d\n    required: true\n    default: x\nphases:\n  - name: p\n    type: exec\n    commands:\n      - name: c\n        run: echo $(inputs.a) $(inputs.b) $(inputs.c) $(inputs.d)\n";
+        let checked = cliq_workflow::check(text, &cliq_workflow::NoFiles);
+        checked.workflow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
+    }
+
+    fn given(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn inputs_report_each_missing_and_unknown_name() {
+        let error = check_inputs(&workflow(), given(&[("z", "1"), ("y", "2")]), true).unwrap_err();
+        let RequestError::Inputs(errors) = error else { panic!("{error:?}") };
+        assert_eq!(
+            errors.lines(),
+            [
+                "input `a` is missing",
+                "input `b` is missing: The b.",
+                "the team has no input `y`",
+                "the team has no input `z`"
+            ]
+        );
+        assert_eq!(errors.declared, ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn lenient_inputs_drop_unknown_names() {
+        let all = given(&[("a", "1"), ("b", "2"), ("z", "3")]);
+        assert_eq!(check_inputs(&workflow(), all.clone(), false).unwrap(), given(&[("a", "1"), ("b", "2")]));
+        assert!(check_inputs(&workflow(), all, true).is_err());
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        let check = |new: NewRun| value_errors(&new, &[]);
+        assert_eq!(check(NewRun::default()), []);
+        let parallel = |n| NewRun { max_parallel: Some(n), ..NewRun::default() };
+        assert_eq!(check(parallel(0)), [ValueError::MaxParallel]);
+        assert_eq!(check(parallel(1)), []);
+        assert_eq!(check(parallel(MAX_PARALLEL)), []);
+        assert_eq!(check(parallel(MAX_PARALLEL + 1)), [ValueError::MaxParallel]);
+        let tokens = |n| check_budget(&Budget { tokens: Some(n), usd: None });
+        assert_eq!(tokens(0), Err(vec![ValueError::BudgetTokens]));
+        assert_eq!(tokens(1), Ok(()));
+        assert_eq!(tokens(MAX_BUDGET_TOKENS), Ok(()));
+        assert_eq!(tokens(MAX_BUDGET_TOKENS + 1), Err(vec![ValueError::BudgetTokens]));
+        let usd = |n| check_budget(&Budget { tokens: None, usd: Some(n) });
+        for n in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(usd(n), Err(vec![ValueError::BudgetUsd]), "{n}");
+        }
+        assert_eq!(usd(0.01), Ok(()));
+    }
+
+    #[test]
+    fn texts_with_zero_bytes_are_refused_wherever_they_are() {
+        let zero = || "a\0b".to_owned();
+        for new in [
+            NewRun { agent: Some(zero()), ..NewRun::default() },
+            NewRun { requirement: Some(zero()), ..NewRun::default() },
+            NewRun { inputs: [("k".to_owned(), zero())].into(), ..NewRun::default() },
+            NewRun { inputs: [(zero(), String::new())].into(), ..NewRun::default() },
+            NewRun { inputs: [(String::new(), String::new())].into(), ..NewRun::default() },
+            NewRun { inputs: [("a=b".to_owned(), String::new())].into(), ..NewRun::default() },
+        ] {
+            assert_eq!(value_errors(&new, &[]), [ValueError::Text], "{new:?}");
+        }
+    }
+
+    #[test]
+    fn repositories_obey_number_host_and_place() {
+        let url = |n: usize| format!("https://a.example/{n}");
+        let repos = |n: usize| (0..n).map(url).collect::<Vec<_>>();
+        assert_eq!(repository_errors(&repos(MAX_REPOS), &[]), []);
+        assert_eq!(repository_errors(&repos(MAX_REPOS + 1), &[]), [ValueError::TooManyRepositories]);
+        let hosts = ["b.example".to_owned()];
+        assert_eq!(
+            repository_errors(&repos(1), &hosts),
+            [ValueError::RepositoryHost("a.example".to_owned())]
+        );
+        assert_eq!(repository_errors(&["https://b.example/x".to_owned()], &hosts), []);
+        let in_project = NewRun { repos: repos(1), instance: Some("p".to_owned()), ..NewRun::default() };
+        assert_eq!(value_errors(&in_project, &[]), [ValueError::RepositoriesInProject]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Removal of old runs with their workspaces and logs (setting `server.retention`).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cliq_gateway::GatewayError;
+use cliq_runs::RunId;
+
+use crate::replicas::Duty;
+use crate::shared::Shared;
+use crate::{clock, workspace};
+
+/// Interval between two removals.
+const EVERY: Duration = Duration::from_secs(600);
+/// Delay of the first removal after the start.
+const FIRST: Duration = Duration::from_secs(5);
+/// Number of runs removed per query.
+const BATCH: u32 = 200;
+
+/// Removes old runs until the supervisor stops.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let (mut wait, mut duty) = (FIRST, Duty::new("retention"));
+    loop {
+        tokio::select! {
+            () = shared.stopping.cancelled() => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+        wait = EVERY.min(shared.options.retention);
+        // One of several replicas does it.
+        match duty.is_own(shared.store.as_ref(), &shared.options).await {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(error) => {
+                tracing::error!(%error, "cannot remove old runs; retrying");
+                continue;
+            }
+        }
+        match remove_old(&shared).await {
+            Ok(0) => {}
+            Ok(runs) => tracing::info!(runs, "removed old runs"),
+            Err(error) => tracing::error!(%error, "cannot remove old runs; retrying"),
+        }
+    }
+}
+
+async fn remove_old(shared: &Shared) -> Result<usize, GatewayError> {
+    shared.store.remove_expired_tokens(&clock::now()).await?;
+    let before = clock::ago(shared.options.retention);
+    let mut removed = 0;
+    loop {
+        let old = shared.store.ended_before(&before, BATCH).await?;
+        if old.is_empty() || shared.stopping.is_cancelled() {
+            break;
+        }
+        for run in &old {
+            // The row last: after a crash it still names the files.
+            if run.has_own_workspace() {
+                let path = run.workspace.clone();
+                let done = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
+                if let Ok(Err(error)) = done {
+                    tracing::warn!(%error, "cannot remove a workspace");
+                }
+            }
+            let _ = std::fs::remove_file(shared.options.log_file(&run.id));
+            shared.store.remove_run(&run.id).await?;
+            removed += 1;
+        }
+    }
+    remove_abandoned(shared).await?;
+    let active: HashSet<RunId> = shared.store.active().await?.into_iter().map(|run| run.id).collect();
+    shared.hub.retain(|id| active.contains(id));
+    Ok(removed)
+}
+
+/// Removes workspaces without a stored run that have not changed for the retention time. They may belong to another database that
+/// was in use before, so an active one is kept.
+async fn remove_abandoned(shared: &Shared) -> Result<(), GatewayError> {
+    // Tasks may have a directory of their own.
+    let of_tasks = shared.options.tasks.as_ref().map(|tasks| &tasks.workspace_root);
+    let roots: HashSet<_> = std::iter::once(&shared.options.workspace_root).chain(of_tasks).collect();
+    let entries = roots.into_iter().flat_map(|root| root.read_dir_utf8().into_iter().flatten());
+    for entry in entries.filter_map(Result::ok) {
+        let Some(id) = RunId::parse(entry.file_name()) else { continue };
+        let changed = entry.metadata().and_then(|meta| meta.modified()).ok();
+        let is_old =
+            changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > shared.options.retention);
+        let path = entry.into_path();
+        if is_old && !cliq_backends::is_project_busy(&path) && shared.store.run(&id).await?.is_none() {
+            let _ = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
+        }
+    }
+    Ok(())
+}

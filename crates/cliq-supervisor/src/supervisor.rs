@@ -1,0 +1,199 @@
+//! Handle of the supervisor: start, check, submit, cancel, resume, stop.
+
+use std::sync::Arc;
+
+use cliq_gateway::GatewayError;
+use cliq_orchestrator::RunView;
+use cliq_runs::{
+    Change, LifeEffect, LifeEvent, NotAllowed, PushRow, Run, RunId, RunOrigin, RunState, RunStore, TaskRow,
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::change::{ChangeError, event, update};
+use crate::counters::Counters;
+use crate::hub::Hub;
+use crate::options::SupervisorOptions;
+use crate::request::{self, CheckedRun, NewRun, RequestError, RunRules};
+use crate::shared::Shared;
+use crate::tail::EventTail;
+use crate::{clock, discovery, follower, orchestrator, queue, replicas, retention, task};
+
+/// Handle of a supervisor. Clones share the same supervisor.
+#[derive(Debug, Clone)]
+pub struct Supervisor {
+    shared: Arc<Shared>,
+}
+
+impl Supervisor {
+    /// Starts a supervisor: follows the active runs of the store and starts the queued ones. Needs a tokio runtime with IO and time.
+    ///
+    /// The supervisor works until `stopping` is cancelled. Runs continue after that.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read.
+    pub async fn start(
+        options: SupervisorOptions,
+        store: Arc<dyn RunStore>,
+        stopping: CancellationToken,
+    ) -> Result<Self, GatewayError> {
+        let shared = Arc::new(Shared::new(options, store, stopping));
+        if shared.store.is_shared() {
+            let runs = replicas::round(&shared, &mut replicas::ForeignRuns::default()).await?;
+            tracing::info!(runs, replica = shared.options.replica, "following active runs");
+            shared.tasks.spawn(replicas::run(Arc::clone(&shared)));
+        } else {
+            let active = shared.store.active().await?;
+            tracing::info!(runs = active.len(), "following active runs");
+            for run in active {
+                follower::follow(&shared, run, follower::StartMode::Adopt);
+            }
+        }
+        shared.tasks.spawn(queue::run(Arc::clone(&shared)));
+        shared.tasks.spawn(discovery::run(Arc::clone(&shared)));
+        shared.tasks.spawn(retention::run(Arc::clone(&shared)));
+        Ok(Self { shared })
+    }
+
+    /// Checks a request for a run against the rules of a door.
+    ///
+    /// # Errors
+    /// Returns each rule that the request breaks, or the reason why it cannot be checked now.
+    pub async fn check(&self, new: NewRun, rules: &RunRules) -> Result<CheckedRun, RequestError> {
+        request::check(&self.shared.options, self.shared.store.as_ref(), new, rules).await
+    }
+
+    /// Queues a run. The run starts immediately if a slot is free.
+    ///
+    /// # Errors
+    /// Returns an error if the run cannot be stored.
+    pub async fn submit(&self, checked: CheckedRun) -> Result<Run, GatewayError> {
+        let change = queued(checked.run);
+        let fallback = change.run.clone();
+        // `None` is impossible: the id is new.
+        Ok(queue::enqueue(&self.shared, change).await?.unwrap_or(fallback))
+    }
+
+    /// Queues a run with its task. Does nothing if the task's message has already created a task.
+    ///
+    /// # Errors
+    /// Returns an error if the run cannot be stored.
+    pub async fn submit_task(
+        &self,
+        checked: CheckedRun,
+        task: TaskRow,
+        push: Option<PushRow>,
+    ) -> Result<(), GatewayError> {
+        let mut change = queued(checked.run);
+        (change.task, change.push) = (Some(task), push);
+        queue::enqueue(&self.shared, change).await.map(drop)
+    }
+
+    /// Events of all runs, for subscribers.
+    #[must_use]
+    pub fn hub(&self) -> &Hub {
+        &self.shared.hub
+    }
+
+    /// Counters since the start.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    /// Options with which the supervisor was started.
+    #[must_use]
+    pub fn options(&self) -> &SupervisorOptions {
+        &self.shared.options
+    }
+
+    /// Returns a reader of the events of a run with a number greater than `after`.
+    #[must_use]
+    pub fn tail(&self, run: &RunId, after: i64) -> EventTail {
+        EventTail::new(Arc::clone(&self.shared), run, after)
+    }
+
+    /// Cancels a run. A queued run ends at once, a running one when its orchestrator has stopped.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such run, its state does not allow it, or the store fails.
+    pub async fn cancel(&self, id: &RunId, caller: &str) -> Result<Run, ChangeError> {
+        let (run, effects) = update(&self.shared, id, |change| {
+            let was_requested = change.run.life.cancel_requested;
+            let effects = change.run.life.step(LifeEvent::CancelRequested)?;
+            if !was_requested {
+                change.push(event("cancel_requested_by_caller", &json!({"caller": caller})));
+            }
+            if change.run.life.state == RunState::Cancelled {
+                change.run.ended_at = Some(clock::now());
+                change.run.reason = Some(format!("cancelled by {caller} before it began"));
+                change.push(event("run_finished", &json!({"status": "CANCELLED"})));
+                if let Some(instance_id) = self.shared.options.task_instance(&change.run) {
+                    let (host, view) = (&self.shared.options.host, RunView::empty());
+                    change.push(task::finished(host, instance_id, &change.run, &view, &[]));
+                }
+            }
+            Ok(effects)
+        })
+        .await?;
+        if effects.contains(&LifeEffect::SendCancel) {
+            orchestrator::send_cancel(&run.workspace);
+        }
+        if run.life.state.is_final() {
+            // A run without a follower: end its subscriptions here.
+            self.shared.hub.remove(id);
+        }
+        self.shared.wake(id);
+        Ok(run)
+    }
+
+    /// Queues a finished run again. It continues where it stopped, or from the phase `from`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such run, its state does not allow it, or the store fails.
+    pub async fn resume(
+        &self,
+        id: &RunId,
+        caller: &str,
+        from: Option<String>,
+        budget: cliq_protocol::Budget,
+    ) -> Result<Run, ChangeError> {
+        if self.shared.store.run(id).await?.is_some_and(|run| run.origin == RunOrigin::A2a) {
+            return Err(ChangeError::TaskIsOver);
+        }
+        let (run, ()) = update(&self.shared, id, |change| {
+            let is_complete = change.run.life.state == RunState::Completed;
+            if is_complete && from.is_none() {
+                return Err(NotAllowed { state: RunState::Completed });
+            }
+            change.run.life.step(LifeEvent::Resumed)?;
+            change.run.replica = None;
+            change.run.request.from.clone_from(&from);
+            change.run.request.budget = change.run.request.budget.overridden_by(budget);
+            change.run.queued_at = clock::now();
+            change.run.ended_at = None;
+            change.run.reason = None;
+            change.run.phase = None;
+            change.push(event(
+                "run_queued",
+                &json!({"run_id": id, "caller": caller, "resume": true, "from": from}),
+            ));
+            Ok(())
+        })
+        .await?;
+        self.shared.has_queued();
+        Ok(run)
+    }
+
+    /// Waits until the tasks of the supervisor have ended. The stop token must be cancelled before. Runs continue.
+    pub async fn stop(&self) {
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+}
+
+fn queued(run: Run) -> Change {
+    let mut change = Change::of(run);
+    change.push(event("run_queued", &json!({"run_id": change.run.id, "caller": change.run.caller})));
+    change
+}

@@ -1,0 +1,303 @@
+//! Runs that are tasks of A2A: what their callers get beside the journal. Workspace, output of agents, result.
+
+use std::collections::HashMap;
+use std::io::{Read, Seek, SeekFrom};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_a2a::{Artifact, Content, Part, Version, wire};
+use cliq_fs::CliqDir;
+use cliq_gateway::GatewayError;
+use cliq_orchestrator::RunView;
+use cliq_project::{Host, Project};
+use cliq_protocol::PhaseName;
+use cliq_runs::{NewRunEvent, Run, RunId, RunState, RunStore};
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+
+use crate::change::event;
+use crate::workspace_files;
+
+/// The most bytes of what an agent printed that callers get, for each activation.
+const MAX_OUTPUT: u64 = 1 << 20;
+/// The most bytes of one event with output.
+const CHUNK: u64 = 32 << 10;
+/// The last bytes of the orchestrator's log that are in the result.
+const LOG_TAIL: u64 = 10 << 10;
+/// The most bytes of an output file, and of all of them: more is named and left out.
+const MAX_FILE: u64 = 1 << 20;
+const MAX_FILES: u64 = 8 << 20;
+/// The most files of an output that is a directory.
+const MAX_ENTRIES: usize = 100;
+/// The most bytes of a handoff that is looked at for an output.
+const MAX_HANDOFF: u64 = 4 << 20;
+
+/// The workspace is there. Says which of the team's programs are on the PATH.
+pub(crate) fn prepared(host: &Host, run: &Run) -> NewRunEvent {
+    let project = Project::open(&run.workspace, host.clone()).and_then(|project| project.workflow());
+    let tools: Vec<Value> = project
+        .map(|workflow| workflow.tools)
+        .unwrap_or_default()
+        .iter()
+        .map(|tool| json!({"tool": tool, "available": host.environment.find_program(tool).is_some()}))
+        .collect();
+    let requirement = run.request.requirement.as_deref().unwrap_or_default();
+    let hash = digest(&SHA256, requirement.as_bytes());
+    let key: String = hash.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    event("workspace_prepared", &json!({"req_key": key, "tools": tools}))
+}
+
+/// How much of what agents print is in the event log.
+#[derive(Debug, Default)]
+pub(crate) struct Outputs {
+    offsets: HashMap<(PhaseName, u32), u64>,
+}
+
+impl Outputs {
+    /// As the event log has it: a server that begins again goes on where the one before was.
+    pub(crate) async fn restore(store: &dyn RunStore, run: &RunId) -> Result<Self, GatewayError> {
+        let (mut outputs, mut after) = (Self::default(), 0);
+        loop {
+            let rows = store.run_events(run, after, 1000).await?;
+            let Some(last) = rows.last() else { return Ok(outputs) };
+            after = last.id;
+            for row in rows.iter().filter(|row| row.kind == "phase_output") {
+                let value: Value = serde_json::from_str(&row.data).unwrap_or_default();
+                let phase = value["phase"].as_str().and_then(|name| name.parse().ok());
+                let activation = value["activation"].as_u64().and_then(|n| u32::try_from(n).ok());
+                if let Some(key) = phase.zip(activation) {
+                    let end = value["offset"].as_u64().unwrap_or(0) + value["bytes"].as_u64().unwrap_or(0);
+                    outputs.offsets.insert(key, end);
+                }
+            }
+        }
+    }
+
+    /// What a phase's agent printed since: whole lines, and the rest too once it `is_over`.
+    pub(crate) fn read(
+        &mut self,
+        dir: &CliqDir,
+        phase: &PhaseName,
+        activation: u32,
+        is_over: bool,
+        input_required: bool,
+    ) -> Vec<NewRunEvent> {
+        let at = self.offsets.entry((phase.clone(), activation)).or_default();
+        let mut events = Vec::new();
+        while *at < MAX_OUTPUT {
+            let Some(text) = read_from(&dir.phase_log(phase, activation), *at) else { break };
+            let end = match text.iter().rposition(|byte| *byte == b'\n') {
+                Some(end) => end + 1,
+                None if is_over || text.len() as u64 == CHUNK => text.len(),
+                None => 0,
+            };
+            let end = if is_over && (text.len() as u64) < CHUNK { text.len() } else { end };
+            if end == 0 {
+                break;
+            }
+            let lines: Vec<String> = String::from_utf8_lossy(&text[..end]).lines().map(plain).collect();
+            let mut fields = json!({"phase": phase, "activation": activation, "offset": *at, "bytes": end, "lines": lines});
+            if input_required {
+                fields["input_required"] = true.into();
+            }
+            events.push(event("phase_output", &fields));
+            *at += end as u64;
+        }
+        events
+    }
+}
+
+/// A line without what would steer a terminal.
+fn plain(line: &str) -> String {
+    let text = anstream::adapter::strip_str(line).to_string();
+    text.chars().filter(|c| !c.is_control() || *c == '\t').collect()
+}
+
+fn read_from(path: &Utf8Path, at: u64) -> Option<Vec<u8>> {
+    let (mut file, size) = cliq_fs::open_regular(path).ok()?;
+    if size <= at {
+        return None;
+    }
+    file.seek(SeekFrom::Start(at)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(CHUNK).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The end of a task with its artifacts (seed 004, "Final artifact"). Made once, before the workspace goes.
+pub(crate) fn finished(
+    host: &Host,
+    instance_id: &str,
+    run: &Run,
+    view: &RunView,
+    verdicts: &[Value],
+) -> NewRunEvent {
+    let status = match run.life.state {
+        RunState::Completed => "completed",
+        RunState::Cancelled => "cancelled",
+        _ => "failed",
+    };
+    let mut result = json!({"status": status, "instance_id": instance_id});
+    if !view.phases.is_empty() {
+        result["phases"] = view
+            .phases
+            .iter()
+            .map(|phase| {
+                json!({"name": phase.name, "type": phase.kind, "status": phase.status, "iterations": phase.iterations,
+                    "duration_ms": phase.duration_ms, "message": phase.message})
+            })
+            .collect();
+    }
+    if !verdicts.is_empty() {
+        result["gate_verdicts"] = verdicts.into();
+    }
+    if let Some(text) = log_tail(&run.workspace.join(CliqDir::NAME).join("orchestrator.log")) {
+        result["orchestrator_log"] = text.into();
+    }
+    if status == "failed" {
+        result["escalation"] = json!({"phase": run.phase, "reason": run.reason});
+    }
+    let mut artifacts = if status == "completed" { outputs(host, run) } else { Vec::new() };
+    artifacts.push(Artifact {
+        artifact_id: "pipeline_result".to_owned(),
+        name: Some("pipeline_result".to_owned()),
+        description: Some("What each phase did".to_owned()),
+        parts: vec![Part::data(result)],
+    });
+    let artifacts: Vec<Value> =
+        artifacts.iter().map(|artifact| wire::write_artifact(Version::V1_0, artifact)).collect();
+    let fields = json!({"status": status, "reason": run.reason, "phase": run.phase, "artifacts": artifacts});
+    event("task_finished", &fields)
+}
+
+fn log_tail(path: &Utf8Path) -> Option<String> {
+    let (mut file, size) = cliq_fs::open_regular(path).ok()?;
+    file.seek(SeekFrom::Start(size.saturating_sub(LOG_TAIL))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(LOG_TAIL).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    // A line that was cut off at its beginning is left out.
+    let text = if size > LOG_TAIL { text.split_once('\n').map_or("", |(_, rest)| rest) } else { &text };
+    Some(text.to_owned())
+}
+
+/// The outputs that the team declares. `NAME` is a file or directory of this name in the workspace or among a phase's files; else
+/// the content of `NAME.json`; else a field of this name in the data of a handoff.
+fn outputs(host: &Host, run: &Run) -> Vec<Artifact> {
+    let Ok(workflow) = Project::open(&run.workspace, host.clone()).and_then(|project| project.workflow())
+    else {
+        return Vec::new();
+    };
+    let mut left = MAX_FILES;
+    let mut artifacts = Vec::new();
+    for output in &workflow.outputs {
+        let mut parts = Vec::new();
+        for file in files(run, &output.name) {
+            parts.push(file_part(&run.workspace, &file, &mut left));
+        }
+        if parts.is_empty() {
+            parts.extend(json_file(run, &output.name).map(Part::data));
+        }
+        if parts.is_empty() {
+            parts.extend(handoff_field(run, &output.name).map(Part::data));
+        }
+        if !parts.is_empty() {
+            artifacts.push(Artifact {
+                artifact_id: format!("output:{}", output.name),
+                name: Some(output.name.clone()),
+                description: output.description.clone(),
+                parts,
+            });
+        }
+    }
+    artifacts
+}
+
+/// The files of an output, relative to the workspace.
+fn files(run: &Run, name: &str) -> Vec<String> {
+    let phases = run.workspace.join(CliqDir::NAME).join("files");
+    let phases = phases.read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
+    let mut places: Vec<String> =
+        phases.map(|phase| format!("{}/files/{}/{name}", CliqDir::NAME, phase.file_name())).collect();
+    places.sort();
+    places.insert(0, name.to_owned());
+    for place in places {
+        let Ok(found) = workspace_files::locate(&run.workspace, &place) else { continue };
+        if found.is_file() {
+            return vec![place];
+        }
+        if found.is_dir() {
+            let mut names: Vec<String> = found
+                .read_dir_utf8()
+                .into_iter()
+                .flatten()
+                .filter_map(Result::ok)
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+                .map(|entry| format!("{place}/{}", entry.file_name()))
+                .collect();
+            names.sort();
+            names.truncate(MAX_ENTRIES);
+            return names;
+        }
+    }
+    Vec::new()
+}
+
+/// A file as a part. One that is too large is named only.
+fn file_part(workspace: &Utf8Path, place: &str, left: &mut u64) -> Part {
+    let path = Utf8PathBuf::from(place);
+    let name = path.file_name().unwrap_or(place).to_owned();
+    let content = workspace_files::locate(workspace, place)
+        .ok()
+        .and_then(|found| cliq_fs::read_limited(&found, MAX_FILE.min(*left)).ok());
+    let Some(bytes) = content else {
+        return Part::data(json!({"file": name, "omitted": "the file is too large to be sent"}));
+    };
+    *left -= (bytes.len() as u64).min(*left);
+    let media_type = match path.extension() {
+        Some("md") => "text/markdown",
+        Some("json") => "application/json",
+        Some("html" | "htm") => "text/html",
+        Some("csv") => "text/csv",
+        Some("png") => "image/png",
+        Some("jpg" | "jpeg") => "image/jpeg",
+        Some("svg") => "image/svg+xml",
+        Some("pdf") => "application/pdf",
+        _ if std::str::from_utf8(&bytes).is_ok() => "text/plain",
+        _ => "application/octet-stream",
+    };
+    Part {
+        content: Content::Bytes(STANDARD.encode(bytes)),
+        metadata: None,
+        filename: Some(name),
+        media_type: Some(media_type.to_owned()),
+    }
+}
+
+/// The content of the file `NAME.json`, for an output that is declared as `NAME`.
+fn json_file(run: &Run, name: &str) -> Option<Value> {
+    let [place] = &files(run, &format!("{name}.json"))[..] else { return None };
+    let found = workspace_files::locate(&run.workspace, place).ok()?;
+    serde_json::from_slice(&cliq_fs::read_limited(&found, MAX_FILE).ok()?).ok()
+}
+
+/// A field of the data of a handoff. Where several have it, that of the channel that was written last counts.
+fn handoff_field(run: &Run, name: &str) -> Option<Value> {
+    let channels = run.workspace.join(CliqDir::NAME).join("channels");
+    let mut found: Vec<_> = channels
+        .read_dir_utf8()
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let path = entry.path().join("handoff.json");
+            let at = path.symlink_metadata().ok()?.modified().ok()?;
+            let text = cliq_fs::read_text(&path, MAX_HANDOFF).ok()?;
+            let handoff: Value = serde_json::from_str(&text).ok()?;
+            Some((at, handoff["data"].get(name)?.clone()))
+        })
+        .collect();
+    found.sort_by_key(|(at, _)| *at);
+    found.pop().map(|(_, value)| value)
+}

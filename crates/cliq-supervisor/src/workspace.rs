@@ -1,0 +1,49 @@
+//! Workspace of a run: a directory that is created for it, or a registered project.
+
+use std::fs;
+
+use camino::Utf8Path;
+use cliq_fs::IoContext;
+use cliq_http::Guard;
+use cliq_project::{Host, Project, ProjectError};
+use cliq_runs::Run;
+
+use crate::repositories::clone;
+
+/// Whether the workspace needs preparation before the start.
+pub(crate) fn needs_preparation(run: &Run) -> bool {
+    run.has_own_workspace() || run.request.team.is_some() || run.request.requirement.is_some()
+}
+
+/// Prepares the workspace of a new run: init, repositories, team, requirement. Replaces the remains of an earlier attempt.
+///
+/// `guard` lists the repository hosts that may have private addresses.
+pub(crate) fn prepare(host: &Host, guard: &Guard, run: &Run) -> Result<(), ProjectError> {
+    let request = &run.request;
+    let project = if run.has_own_workspace() {
+        remove(&run.workspace)?;
+        fs::create_dir_all(&run.workspace).at("create", &run.workspace)?;
+        let project = Project::init_for_run(&run.workspace, host.clone())?;
+        clone(host, guard, &request.repos, &run.workspace)?;
+        project
+    } else {
+        Project::open(&run.workspace, host.clone())?
+    };
+    if let Some(team) = &request.team {
+        project.assemble(team)?;
+    }
+    match &request.requirement {
+        Some(requirement) if !requirement.trim().is_empty() => project.set_requirement(requirement),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the workspace that was created for a run.
+pub(crate) fn remove(workspace: &Utf8Path) -> Result<(), ProjectError> {
+    match fs::remove_dir_all(workspace) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).at("remove", workspace).map_err(ProjectError::from)
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,72 @@
+//! Caller of a request, and the scopes that handlers require.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use cliq_runs::Scope;
+
+use crate::problem::Problem;
+
+/// Carrier of a caller's token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// Header `Authorization`.
+    Token,
+    /// Cookie of a browser session.
+    Cookie,
+}
+
+/// Caller with a valid token.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Id of the token. Empty for tokens that are not in the store.
+    pub token: String,
+    /// Label of the token.
+    pub label: String,
+    /// Scope of the token.
+    pub scope: Scope,
+    /// Carrier of the token.
+    pub via: Via,
+}
+
+/// Caller that may read.
+#[derive(Debug)]
+pub struct Reader;
+/// Caller that may start and change runs.
+#[derive(Debug)]
+pub struct Runner(
+    /// Caller.
+    pub Caller,
+);
+/// Caller that may do everything.
+#[derive(Debug)]
+pub struct Admin;
+
+fn demand(parts: &Parts, scope: Scope) -> Result<Caller, Problem> {
+    let caller = parts.extensions.get::<Caller>().ok_or_else(Problem::unauthorized)?;
+    if caller.scope < scope {
+        let (has, needs) = (caller.scope.as_str(), scope.as_str());
+        return Err(Problem::forbidden(format!("the token has the scope `{has}`, and this needs `{needs}`")));
+    }
+    Ok(caller.clone())
+}
+
+impl<S: Sync> FromRequestParts<S> for Reader {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        demand(parts, Scope::Read).map(|_| Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Runner {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        demand(parts, Scope::Run).map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Admin {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        demand(parts, Scope::Admin).map(|_| Self)
+    }
+}

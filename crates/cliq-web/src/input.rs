@@ -1,0 +1,149 @@
+//! Extractors for paths, queries and bodies. Rejections are problems.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+
+use crate::problem::Problem;
+
+/// Maximum size of a body, in bytes.
+pub const MAX_BODY: usize = 4 << 20;
+/// Maximum size of a review with its content, in bytes.
+const MAX_REVIEW: usize = 64 << 20;
+/// Deadline for the whole body.
+const BODY: Duration = Duration::from_secs(30);
+
+/// Variables of the path.
+#[derive(Debug)]
+pub struct Path<T>(
+    /// Value.
+    pub T,
+);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        read.map(|path| Self(path.0)).map_err(|_| Problem::not_found("there is nothing at this address"))
+    }
+}
+
+/// Query of the address.
+#[derive(Debug)]
+pub struct Query<T>(
+    /// Value.
+    pub T,
+);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
+        read.map(|query| Self(query.0)).map_err(|error| Problem::bad_request(error.body_text()))
+    }
+}
+
+/// JSON body.
+#[derive(Debug)]
+pub struct Json<T>(
+    /// Value.
+    pub T,
+);
+
+impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        if !has_type(&request, "application/json") {
+            return Err(Problem::media_type("application/json"));
+        }
+        decode(&read(request).await?).map(Self)
+    }
+}
+
+/// Parses the syntax first, then the fields: a syntax error is a malformed request, a wrong field an invalid one.
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let value: serde_json::Value =
+        serde_json::from_slice(bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
+    serde_json::from_value(value)
+        .map_err(|error| Problem::unprocessable("a field is wrong", vec![error.to_string()]))
+}
+
+/// JSON body of a review with its content: files and changes.
+#[derive(Debug)]
+pub struct LargeJson<T>(
+    /// Value.
+    pub T,
+);
+
+impl<T: DeserializeOwned, S: Sync> FromRequest<S> for LargeJson<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        if !has_type(&request, "application/json") {
+            return Err(Problem::media_type("application/json"));
+        }
+        decode(&read_limited(request.into_body(), MAX_REVIEW).await?).map(Self)
+    }
+}
+
+/// Fields of a form in order.
+#[derive(Debug)]
+pub struct Form(
+    /// Names and values.
+    pub Vec<(String, String)>,
+);
+
+impl<S: Sync> FromRequest<S> for Form {
+    type Rejection = Problem;
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        if !has_type(&request, "application/x-www-form-urlencoded") {
+            return Err(Problem::media_type("application/x-www-form-urlencoded"));
+        }
+        let bytes = read(request).await?;
+        let fields = serde_urlencoded::from_bytes(&bytes);
+        fields.map(Self).map_err(|error| Problem::bad_request(error.to_string()))
+    }
+}
+
+impl Form {
+    /// Returns the value of a field, or `None` if the field is missing or blank.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    }
+}
+
+fn has_type(request: &Request, expected: &str) -> bool {
+    let given = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    given.is_some_and(|given| {
+        given.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(expected)
+    })
+}
+
+async fn read(request: Request<Body>) -> Result<Bytes, Problem> {
+    read_body(request.into_body()).await
+}
+
+/// Reads a whole body of at most [`MAX_BODY`] bytes.
+///
+/// # Errors
+/// Returns a problem if the body is too large, too slow, or breaks off.
+pub async fn read_body(body: Body) -> Result<Bytes, Problem> {
+    read_limited(body, MAX_BODY).await
+}
+
+async fn read_limited(body: Body, limit: usize) -> Result<Bytes, Problem> {
+    let body = Limited::new(body, limit);
+    match tokio::time::timeout(BODY, body.collect()).await {
+        Err(_) => Err(Problem::timeout()),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::too_large(limit)),
+        Ok(Err(error)) => Err(Problem::bad_request(format!("the body cannot be read: {error}"))),
+    }
+}

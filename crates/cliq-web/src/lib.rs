@@ -1,0 +1,42 @@
+//! Foundation of the HTTP API and the dashboard: shared state, callers, request bodies, problems, and the documents that both show.
+//!
+//! [`Core`] is the state. [`Problem`] is every error of a request (RFC 9457). [`Reader`], [`Runner`] and [`Admin`] demand a scope of
+//! the [`Caller`] that access control has put into the request. The documents (`runs.rs`, `teams.rs`, `logs.rs`, …) are read by the
+//! API as JSON and by the pages as values.
+
+mod caller;
+mod core;
+mod files;
+mod handoffs;
+mod input;
+mod logs;
+mod plans;
+mod problem;
+mod projects;
+mod reviews;
+mod runs;
+mod teams;
+
+pub use caller::{Admin, Caller, Reader, Runner, Via};
+pub use core::Core;
+pub use files::{FileEntry, FileKind, list_directory};
+pub use handoffs::{HandoffSummary, list_handoffs, read_handoff};
+pub use input::{Form, Json, LargeJson, MAX_BODY, Path, Query, read_body};
+pub use logs::{LogFile, list_logs, read_log};
+pub use plans::list_plans;
+pub use problem::{PROBLEM_JSON, Problem};
+pub use projects::{find_project, register_project};
+pub use reviews::find_review;
+pub use runs::{RunDocument, RunSummary, find_run, list_runs};
+pub use teams::{
+    DiagnosticDocument, InputDocument, PhaseDocument, TeamDocument, TeamSummary, diagnostics, find_team,
+    list_teams, team_document,
+};
+
+/// Path of the page that signs a browser in. A code in its query works once.
+pub const SIGN_IN_PATH: &str = "/signin";
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

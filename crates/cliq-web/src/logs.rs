@@ -1,0 +1,76 @@
+//! Logs of a run: output of agents, commands and the orchestrator.
+
+use std::io::{Read, Seek, SeekFrom};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_runs::Run;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::problem::Problem;
+
+/// Name of the orchestrator's own log.
+const ORCHESTRATOR: &str = "orchestrator";
+
+/// Log of a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LogFile {
+    /// Name: `orchestrator`, or `PHASE.N.log` with the number of the activation or evaluation.
+    pub name: String,
+    /// Phase that wrote the log.
+    pub phase: Option<String>,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+/// Returns the directory of a run's files: `.cliq`, or its archive in the history after a later run of the project.
+#[must_use]
+pub(crate) fn directory_of(run: &Run) -> Utf8PathBuf {
+    let root = run.workspace.join(cliq_fs::CliqDir::NAME);
+    let aside = root.join("history").join(run.id.as_str());
+    if aside.is_dir() { aside } else { root }
+}
+
+/// Lists the logs of a run: the orchestrator's first, then those of phases by modification time.
+#[must_use]
+pub fn list_logs(run: &Run) -> Vec<LogFile> {
+    let dir = directory_of(run);
+    let size = |path: &Utf8Path| path.symlink_metadata().map_or(0, |meta| meta.len());
+    let own =
+        LogFile { name: ORCHESTRATOR.to_owned(), phase: None, size: size(&dir.join("orchestrator.log")) };
+    let entries = dir.join("logs").read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| {
+            let meta = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            let name = entry.file_name().to_owned();
+            let phase = name.split('.').next().map(str::to_owned);
+            Some((meta.modified().ok()?, LogFile { name, phase, size: meta.len() }))
+        })
+        .collect();
+    found.sort_by(|(a, x), (b, y)| (a, &x.name).cmp(&(b, &y.name)));
+    std::iter::once(own).chain(found.into_iter().map(|(_, log)| log)).collect()
+}
+
+/// Reads up to `limit` bytes of a log from `offset`. A negative offset counts from the end. Returns the bytes, the offset of the
+/// first one, and the size of the log.
+///
+/// # Errors
+/// Returns a problem if the run has no such log.
+pub fn read_log(run: &Run, name: &str, offset: i64, limit: u64) -> Result<(Vec<u8>, u64, u64), Problem> {
+    let missing = || Problem::not_found("the run has no such log");
+    let plain =
+        name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) && !name.starts_with('.');
+    if !plain {
+        return Err(missing());
+    }
+    let dir = directory_of(run);
+    let path = if name == ORCHESTRATOR { dir.join("orchestrator.log") } else { dir.join("logs").join(name) };
+    // Regular files only, without waiting, and within the project: agents write there too.
+    let (mut file, size) = cliq_fs::open_regular(&path).map_err(|_| missing())?;
+    let from =
+        if offset < 0 { size.saturating_sub(offset.unsigned_abs()) } else { offset.unsigned_abs().min(size) };
+    let mut bytes = Vec::new();
+    let read = file.seek(SeekFrom::Start(from)).and_then(|_| file.take(limit).read_to_end(&mut bytes));
+    read.map_err(|_| missing())?;
+    Ok((bytes, from, size))
+}

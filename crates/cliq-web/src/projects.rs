@@ -1,0 +1,39 @@
+//! Registered projects.
+
+use camino::Utf8Path;
+use cliq_fs::CliqDir;
+use cliq_runs::Instance;
+use cliq_supervisor::clock;
+
+use crate::core::Core;
+use crate::problem::Problem;
+
+/// Registers the project in a directory.
+///
+/// # Errors
+/// Returns a problem if the directory is not a project, or the store fails.
+pub async fn register_project(core: &Core, path: &str) -> Result<Instance, Problem> {
+    let no_project =
+        || Problem::unprocessable("it is no directory of a project: `cliq init` makes it one", Vec::new());
+    let path = Utf8Path::new(path);
+    if !path.is_absolute() || path.as_str().contains('\0') {
+        return Err(Problem::unprocessable("`path` is an absolute path", Vec::new()));
+    }
+    let dir = CliqDir::open(path).map_err(|_| no_project())?;
+    let id = cliq_fs::read_text(&dir.id_file(), 256).unwrap_or_default();
+    let plain = |id: &&str| {
+        !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    };
+    let id = Some(id.trim()).filter(plain).unwrap_or("cliq-project").to_owned();
+    let instance = Instance { id, path: dir.workspace().to_owned(), registered_at: clock::now() };
+    Ok(core.runs.add_instance(&instance).await?)
+}
+
+/// Finds a registered project by its id.
+///
+/// # Errors
+/// Returns a problem if there is no such project, or the store fails.
+pub async fn find_project(core: &Core, id: &str) -> Result<Instance, Problem> {
+    let found = core.runs.instance(id).await?;
+    found.ok_or_else(|| Problem::not_found("there is no registered project of this id"))
+}

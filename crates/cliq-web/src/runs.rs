@@ -1,0 +1,157 @@
+//! Documents of runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cliq_orchestrator::{Record, RunView};
+use cliq_runs::{Run, RunFilter, RunOrigin, RunState, RunTotals};
+use cliq_supervisor::status_document;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::core::Core;
+use crate::problem::Problem;
+
+/// Run in a list.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct RunSummary {
+    /// Id of the run, a UUID.
+    pub id: String,
+    /// Name of the team.
+    pub team: String,
+    /// State.
+    pub state: RunState,
+    /// Origin.
+    pub origin: RunOrigin,
+    /// Id of the registered project, or `null` if the run has a workspace of its own.
+    pub instance: Option<String>,
+    /// Label of the caller.
+    pub caller: String,
+    /// Reason why the run did not complete.
+    pub reason: Option<String>,
+    /// Phase to which the reason refers.
+    pub phase: Option<String>,
+    /// Whether cancellation was requested.
+    pub cancel_requested: bool,
+    /// Time of the request, UTC.
+    pub queued_at: String,
+    /// Start time, UTC.
+    pub started_at: Option<String>,
+    /// End time, UTC.
+    pub ended_at: Option<String>,
+    /// Usage of language models.
+    pub usage: RunTotals,
+    /// Number of the last event.
+    pub last_event: i64,
+}
+
+/// Run with its phases.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RunDocument {
+    /// Fields of the run in a list.
+    #[serde(flatten)]
+    pub summary: RunSummary,
+    /// Requirement for the team.
+    pub requirement: Option<String>,
+    /// Values of the team's inputs.
+    pub inputs: BTreeMap<String, String>,
+    /// Workspace directory.
+    pub workspace: String,
+    /// Number of resumptions after the orchestrator died.
+    pub recoveries: u32,
+    /// Phases, as in `cliq status --json`; those of a team phase have `run`.
+    #[schema(value_type = Vec<Object>)]
+    pub phases: Value,
+}
+
+impl RunSummary {
+    /// Returns the summary of a run.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        Self {
+            id: run.id.to_string(),
+            team: run.team.clone(),
+            state: run.life.state,
+            origin: run.origin,
+            instance: run.instance.clone(),
+            caller: run.caller.clone(),
+            reason: run.reason.clone(),
+            phase: run.phase.clone(),
+            cancel_requested: run.life.cancel_requested,
+            queued_at: run.queued_at.clone(),
+            started_at: run.started_at.clone(),
+            ended_at: run.ended_at.clone(),
+            usage: run.totals,
+            last_event: run.last_event,
+        }
+    }
+}
+
+/// Returns the runs that match a filter, with the cursor of the next page.
+///
+/// # Errors
+/// Returns a problem if the store fails.
+pub async fn list_runs(
+    core: &Core,
+    mut filter: RunFilter,
+) -> Result<(Vec<RunSummary>, Option<String>), Problem> {
+    // One more than requested tells whether there is a next page.
+    let limit = filter.limit as usize;
+    filter.limit += 1;
+    let mut runs = core.runs.runs(&filter).await?;
+    let more = runs.len() > limit;
+    runs.truncate(limit);
+    let next = runs.last().filter(|_| more).map(|run| run.id.to_string());
+    Ok((runs.iter().map(RunSummary::of).collect(), next))
+}
+
+/// Folds the stored events of a run into a view.
+async fn view_of_events(core: &Arc<Core>, run: &Run) -> Result<RunView, Problem> {
+    const PAGE: u32 = 1000;
+    let (mut view, mut after) = (RunView::empty(), 0);
+    loop {
+        let rows = core.runs.run_events(&run.id, after, PAGE).await?;
+        // Events of the supervisor itself are not journal records.
+        rows.iter()
+            .filter_map(|row| Record::decode(row.data.as_bytes()).ok())
+            .for_each(|record| view.apply(&record));
+        match rows.last() {
+            Some(last) => after = last.id,
+            None => return Ok(view),
+        }
+    }
+}
+
+/// Returns a run with the current state of its phases.
+///
+/// # Errors
+/// Returns a problem if there is no such run, or the store fails.
+pub async fn find_run(core: &Arc<Core>, id: &str) -> Result<(Run, RunDocument), Problem> {
+    let run = core.run(id).await?;
+    // The view of an active run is not stored.
+    let is_active = !run.life.state.is_final();
+    let view = match core.supervisor.hub().view(&run.id).filter(|_| is_active) {
+        // Another replica owns the run: its events are in the store.
+        None if is_active && core.runs.is_shared() => Some(view_of_events(core, &run).await?),
+        view => view,
+    };
+    let document = match view {
+        Some(view) => {
+            let (host, run) = (core.host().clone(), run.clone());
+            let made = tokio::task::spawn_blocking(move || status_document(&host, &run, &view)).await;
+            made.unwrap_or_default()
+        }
+        None => run.view.clone(),
+    };
+    let phases = document.get("phases").cloned().unwrap_or_else(|| json!([]));
+    let document = RunDocument {
+        summary: RunSummary::of(&run),
+        requirement: run.request.requirement.clone(),
+        inputs: run.request.inputs.clone(),
+        workspace: run.workspace.to_string(),
+        recoveries: run.life.recoveries,
+        phases,
+    };
+    Ok((run, document))
+}
