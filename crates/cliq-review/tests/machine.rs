@@ -1,15 +1,12 @@
 //! Properties of the machine: one decision at most, nothing changes after it, every schedule ends, `all` needs each member.
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
 
-use async_trait::async_trait;
 use cliq_protocol::{Object, Outcome as GateOutcome, PhaseName, ReviewSpec, Reviewers};
 use cliq_review::{
-    Answer, Channel, Choice, Content, Event, LinkToken, NewReview, NoticeKind, NoticeState, Outcome, Refusal,
-    Review, ReviewFilter, ReviewId, ReviewState, ReviewStore, Reviews, ReviewsError, StoreError,
-    StoredReviews, Time, Via,
+    Answer, Channel, Choice, Event, LinkToken, NewReview, NoticeKind, NoticeState, Outcome, Refusal, Review,
+    ReviewState, Time, Via,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -278,78 +275,4 @@ fn a_token_is_of_one_reviewer() {
     assert_eq!(review.reviewer_of(&token), Some("bob"));
     assert_eq!(review.reviewer_of(&LinkToken::random().unwrap()), None);
     assert!(!format!("{token:?}").contains(token.reveal()));
-}
-
-/// A store in memory in which others are faster now and then.
-#[derive(Debug, Default)]
-struct Memory {
-    rows: Mutex<BTreeMap<ReviewId, (Review, i64)>>,
-    rivals: Mutex<u32>,
-}
-
-#[async_trait]
-impl ReviewStore for Memory {
-    async fn add_review(&self, review: &Review, _: &Content) -> Result<bool, StoreError> {
-        let mut rows = self.rows.lock().unwrap();
-        if rows.values().any(|(other, _)| other.key() == review.key()) {
-            return Ok(false);
-        }
-        Ok(rows.insert(review.id.clone(), (review.clone(), 1)).is_none())
-    }
-    async fn review(&self, id: &ReviewId) -> Result<Option<(Review, i64)>, StoreError> {
-        Ok(self.rows.lock().unwrap().get(id).cloned())
-    }
-    async fn review_content(&self, _: &ReviewId) -> Result<Option<Content>, StoreError> {
-        Ok(None)
-    }
-    async fn reviews(&self, _: &ReviewFilter) -> Result<Vec<Review>, StoreError> {
-        Ok(self.rows.lock().unwrap().values().map(|(review, _)| review.clone()).collect())
-    }
-    async fn save_review(&self, review: &Review, version: i64) -> Result<bool, StoreError> {
-        let mut rows = self.rows.lock().unwrap();
-        let mut rivals = self.rivals.lock().unwrap();
-        let row = rows.get_mut(&review.id).unwrap();
-        if *rivals > 0 {
-            *rivals -= 1;
-            let rival = answer("bob", Choice::Reject, "no");
-            if let Ok(Some(next)) = row.0.step(&rival, Time::from_millis(5)) {
-                *row = (next, row.1 + 1);
-            }
-        }
-        if row.1 != version {
-            return Ok(false);
-        }
-        *row = (review.clone(), version + 1);
-        Ok(true)
-    }
-    async fn remove_reviews(&self, _: Time) -> Result<u64, StoreError> {
-        Ok(0)
-    }
-}
-
-#[tokio::test]
-async fn the_first_answer_wins_and_the_second_is_told_of_it() {
-    let store = Arc::new(Memory::default());
-    let reviews = StoredReviews::new(store.clone(), || Time::from_millis(6));
-    let first = review(json!({"reviewer": ["ann", "bob"]}));
-    assert_eq!(reviews.create(&first, &Content::default()).await.unwrap(), first);
-    let mut second = first.clone();
-    second.id = ReviewId::random().unwrap();
-    assert_eq!(reviews.create(&second, &Content::default()).await.unwrap().id, first.id, "made once");
-    *store.rivals.lock().unwrap() = 1;
-    let said = reviews.apply(&first.id, answer("ann", Choice::Approve, "")).await.unwrap_err();
-    let ReviewsError::Refused { refusal, review } = said else { panic!("{said}") };
-    assert!(refusal.to_string().contains("rejected by bob"), "{refusal}");
-    assert!(matches!(review.state, ReviewState::Decided { outcome: Outcome::Rejected, .. }));
-}
-
-#[tokio::test]
-async fn an_answer_after_the_deadline_finds_an_expired_review() {
-    let store = Arc::new(Memory::default());
-    let reviews = StoredReviews::new(store, || Time::from_millis(2 * DAY));
-    let first = review(json!({"reviewer": "ann"}));
-    reviews.create(&first, &Content::default()).await.unwrap();
-    let said = reviews.apply(&first.id, answer("ann", Choice::Approve, "")).await.unwrap_err();
-    assert!(said.to_string().contains("has expired"), "{said}");
-    assert_eq!(reviews.get(&first.id).await.unwrap().unwrap().state.as_str(), "expired");
 }

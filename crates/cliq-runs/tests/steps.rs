@@ -1,0 +1,224 @@
+//! Single steps of the life cycle, events of a change, and the words of stored values.
+#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
+
+use cliq_runs::{
+    Change, Death, Life, LifeEffect, LifeEvent, MAX_RECOVERIES, NewRunEvent, NewToken, PushRow, PushState,
+    Recovery, Run, RunId, RunOrigin, RunState, Scope, TokenKind,
+};
+
+fn after(events: &[LifeEvent]) -> Life {
+    let mut life = Life::default();
+    for event in events {
+        life.step(*event).unwrap_or_else(|refused| panic!("{event:?}: {refused}"));
+    }
+    life
+}
+
+fn lost(death: Death) -> LifeEvent {
+    LifeEvent::Lost(death, Recovery::Fail)
+}
+
+const STARTING: &[LifeEvent] = &[LifeEvent::Dispatched];
+const RUNNING: &[LifeEvent] = &[LifeEvent::Dispatched, LifeEvent::Began];
+
+#[test]
+fn cancel_ends_a_queued_run_at_once() {
+    let mut life = Life::default();
+    assert_eq!(life.step(LifeEvent::CancelRequested), Ok(vec![]));
+    assert_eq!(life, Life { state: RunState::Cancelled, cancel_requested: true, ..Life::default() });
+}
+
+#[test]
+fn cancel_reaches_only_an_orchestrator_that_runs() {
+    let mut starting = after(STARTING);
+    assert_eq!(starting.step(LifeEvent::CancelRequested), Ok(vec![]));
+    assert_eq!(starting.state, RunState::Starting);
+    assert_eq!(starting.step(LifeEvent::Began), Ok(vec![LifeEffect::SendCancel]));
+    assert_eq!(after(RUNNING).step(LifeEvent::CancelRequested), Ok(vec![LifeEffect::SendCancel]));
+}
+
+#[test]
+fn an_end_must_be_final() {
+    for state in RunState::ALL {
+        let mut life = after(RUNNING);
+        assert_eq!(life.step(LifeEvent::Ended(state)).is_ok(), state.is_final(), "{state:?}");
+        assert_eq!(life.state, if state.is_final() { state } else { RunState::Running });
+    }
+}
+
+#[test]
+fn resume_and_adoption_need_a_finished_run() {
+    for event in [LifeEvent::Resumed, LifeEvent::TakenUp] {
+        for unfinished in [&[][..], STARTING, RUNNING] {
+            let mut life = after(unfinished);
+            let state = life.state;
+            let refused = life.step(event).unwrap_err();
+            assert_eq!(refused.state, state);
+            assert_eq!(refused.to_string(), format!("the run is {}", state.as_str()));
+        }
+    }
+    let mut ended = after(&[RUNNING, &[LifeEvent::Ended(RunState::Failed)]].concat());
+    ended.step(LifeEvent::Resumed).unwrap();
+    assert_eq!(ended, Life { resume: true, began: true, ..Life::default() });
+    let mut never_started = after(&[STARTING, &[lost(Death::NeverBegan)]].concat());
+    never_started.step(LifeEvent::Resumed).unwrap();
+    assert_eq!(never_started, Life::default(), "it has no journal to resume from");
+    let mut adopted = after(&[LifeEvent::CancelRequested]);
+    adopted.step(LifeEvent::TakenUp).unwrap();
+    assert_eq!(adopted, Life { state: RunState::Running, began: true, ..Life::default() });
+}
+
+#[test]
+fn a_run_that_never_started_fails_unless_it_was_cancelled() {
+    let mut life = after(STARTING);
+    assert_eq!(life.step(lost(Death::NeverBegan)), Ok(vec![]));
+    assert_eq!(life.state, RunState::Failed);
+    let mut life = after(&[LifeEvent::Dispatched, LifeEvent::CancelRequested]);
+    life.step(lost(Death::NeverBegan)).unwrap();
+    assert_eq!(life.state, RunState::Cancelled);
+}
+
+#[test]
+fn a_busy_project_requeues_unless_the_run_was_cancelled() {
+    let mut life = after(RUNNING);
+    assert_eq!(life.step(lost(Death::ProjectBusy)), Ok(vec![]));
+    assert_eq!((life.state, life.resume), (RunState::Queued, true));
+    let mut life = after(STARTING);
+    life.step(lost(Death::ProjectBusy)).unwrap();
+    assert_eq!((life.state, life.resume), (RunState::Queued, false));
+    let mut life = after(&[LifeEvent::Dispatched, LifeEvent::CancelRequested]);
+    life.step(lost(Death::ProjectBusy)).unwrap();
+    assert_eq!(life.state, RunState::Cancelled);
+}
+
+#[test]
+fn a_dead_orchestrator_is_restarted_as_often_as_allowed() {
+    let died = LifeEvent::Lost(Death::Died, Recovery::Resume);
+    let mut life = after(RUNNING);
+    for n in 1..=MAX_RECOVERIES {
+        assert_eq!(life.step(died), Ok(vec![LifeEffect::EndLeftovers, LifeEffect::Start]));
+        assert_eq!((life.state, life.recoveries, life.resume), (RunState::Starting, n, true));
+    }
+    assert_eq!(life.step(died), Ok(vec![LifeEffect::EndLeftovers, LifeEffect::RemoveWorkspace]));
+    assert_eq!((life.state, life.recoveries), (RunState::Failed, MAX_RECOVERIES));
+}
+
+#[test]
+fn a_dead_orchestrator_fails_the_run_without_recovery() {
+    let mut life = after(RUNNING);
+    let effects = life.step(lost(Death::Died)).unwrap();
+    assert_eq!(effects, [LifeEffect::EndLeftovers, LifeEffect::RemoveWorkspace]);
+    assert_eq!((life.state, life.recoveries), (RunState::Failed, 0));
+}
+
+#[test]
+fn a_dead_orchestrator_of_a_cancelled_run_is_not_restarted() {
+    let mut life = after(&[RUNNING, &[LifeEvent::CancelRequested]].concat());
+    let effects = life.step(LifeEvent::Lost(Death::Died, Recovery::Resume)).unwrap();
+    assert_eq!(effects, [LifeEffect::EndLeftovers]);
+    assert_eq!(life.state, RunState::Cancelled);
+}
+
+fn run(origin: RunOrigin) -> Run {
+    let id = RunId::parse("0190c8a0-7e9b-7cc0-8000-000000000001").unwrap();
+    Run::new(id, "@a/b".into(), origin, "/w".into(), "2026-01-01T00:00:00.000Z".into())
+}
+
+#[test]
+fn events_of_a_change_continue_the_numbers_of_the_run() {
+    let mut stored = run(RunOrigin::Server);
+    stored.last_event = 7;
+    let mut change = Change::of(stored);
+    assert_eq!(change.rows(), []);
+    for kind in ["a", "b", "c"] {
+        change.push(NewRunEvent { ts: "t".into(), kind: kind.into(), data: "{}".into() });
+    }
+    assert_eq!(change.run.last_event, 10);
+    let rows: Vec<(i64, String)> = change.rows().into_iter().map(|row| (row.id, row.kind)).collect();
+    assert_eq!(rows, [(8, "a".to_owned()), (9, "b".to_owned()), (10, "c".to_owned())]);
+}
+
+#[test]
+fn run_ids_are_hyphenated_lower_case_uuids() {
+    let text = "0190c8a0-7e9b-7cc0-8000-00000000abcd";
+    let id = RunId::parse(text).unwrap();
+    assert_eq!((id.as_str(), id.to_string()), (text, text.to_owned()));
+    for wrong in ["", "x", &text.to_uppercase(), &text.replace('-', ""), &format!("{{{text}}}"), &text[1..]] {
+        assert_eq!(RunId::parse(wrong), None, "{wrong}");
+    }
+    assert_ne!(RunId::generate(), RunId::generate());
+    assert!(RunId::parse(RunId::generate().as_str()).is_some());
+}
+
+#[test]
+fn runs_of_people_belong_to_their_project() {
+    assert!(RunOrigin::Server.is_ours() && RunOrigin::A2a.is_ours());
+    assert!(!RunOrigin::Project.is_ours());
+    let mut run = run(RunOrigin::Project);
+    assert!(run.has_own_workspace());
+    run.instance = Some("p".into());
+    assert!(!run.has_own_workspace());
+}
+
+#[test]
+fn only_starting_and_running_are_active() {
+    let active: Vec<_> = RunState::ALL.into_iter().filter(|state| state.is_active()).collect();
+    assert_eq!(active, [RunState::Starting, RunState::Running]);
+}
+
+/// Words in the database and in the API: a change of one breaks stored rows and clients.
+#[test]
+fn words_of_stored_values_are_fixed() {
+    fn check<T: Copy + PartialEq + std::fmt::Debug>(
+        words: &[(T, &str)],
+        to: impl Fn(T) -> &'static str,
+        from: impl Fn(&str) -> Option<T>,
+    ) {
+        for (value, word) in words {
+            assert_eq!(to(*value), *word);
+            assert_eq!(from(word), Some(*value));
+        }
+        for wrong in ["", "xyzzy", "QUEUED", "queued "] {
+            assert_eq!(from(wrong), None, "{wrong}");
+        }
+    }
+    let states = ["queued", "starting", "running", "completed", "escalated", "failed", "cancelled"];
+    let states: Vec<_> = RunState::ALL.into_iter().zip(states).collect();
+    check(&states, RunState::as_str, RunState::parse);
+    let origins = [(RunOrigin::Server, "server"), (RunOrigin::Project, "project"), (RunOrigin::A2a, "a2a")];
+    check(&origins, RunOrigin::as_str, RunOrigin::parse);
+    let scopes = [(Scope::Read, "read"), (Scope::Run, "run"), (Scope::Admin, "admin")];
+    check(&scopes, Scope::as_str, Scope::parse);
+    let kinds = [(TokenKind::Api, "api"), (TokenKind::Session, "session"), (TokenKind::SignIn, "sign_in")];
+    check(&kinds, TokenKind::as_str, TokenKind::parse);
+    let pushes = [(PushState::Active, "active"), (PushState::Done, "done"), (PushState::Dead, "dead")];
+    check(&pushes, PushState::as_str, PushState::parse);
+}
+
+#[test]
+fn secrets_show_their_id_and_nothing_else() {
+    let (secret, token) = NewToken::generate(TokenKind::Api, "ci", Scope::Read, "2026-01-01", None).unwrap();
+    assert_eq!(secret.id(), token.id);
+    assert_eq!(secret.reveal().split('_').nth(1), Some(secret.id()));
+    assert_eq!(format!("{secret:?}"), format!("Secret({})", secret.id()));
+    let push = PushRow {
+        task_id: RunId::generate(),
+        id: "config".into(),
+        protocol: "1.0".into(),
+        url: "https://hush.example".into(),
+        token: Some("hush".into()),
+        scheme: Some("Bearer".into()),
+        credentials: Some("hush".into()),
+        event: 3,
+        part: 0,
+        state: PushState::Active,
+        attempts: 2,
+        failing_since: None,
+        next_at: String::new(),
+        reason: None,
+        version: 0,
+    };
+    let shown = format!("{push:?}");
+    assert!(shown.contains("attempts: 2") && shown.contains("config"), "{shown}");
+    assert!(!shown.contains("hush"), "{shown}");
+}
