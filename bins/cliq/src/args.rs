@@ -194,7 +194,7 @@ pub(crate) enum SignalCommand {
     },
     /// Show a signal with its payload and its result.
     Show {
-        /// Its number.
+        /// Number of the signal.
         id: i64,
         /// Print JSON.
         #[arg(long)]
@@ -202,14 +202,14 @@ pub(crate) enum SignalCommand {
     },
     /// Make a failed signal pending again.
     Retry {
-        /// Its number.
+        /// Number of the signal.
         id: i64,
     },
     /// Tell what became of the latest signals.
     History {
         /// Only those about this plan.
         plan: Option<String>,
-        /// How many.
+        /// Maximum number of signals.
         #[arg(long, default_value_t = 50)]
         limit: u32,
         /// Print JSON.
@@ -286,7 +286,7 @@ pub(crate) enum PlanCommand {
     Attach {
         /// The plan.
         plan: String,
-        /// Which agent, where there are several: what it works on, such as `w1-t2` or `plan`.
+        /// Task of the agent, such as `w1-t2` or `plan`. Required if several agents work.
         task: Option<String>,
     },
     /// Answer a question that an agent asks.
@@ -295,7 +295,7 @@ pub(crate) enum PlanCommand {
         plan: String,
         /// The answer. `-` reads standard input.
         text: String,
-        /// Which question, where there are several.
+        /// Number of the question. Required if there are several.
         #[arg(long, value_name = "N")]
         question: Option<u64>,
     },
@@ -439,7 +439,7 @@ pub(crate) enum TeamCommand {
     Graph {
         /// As for `validate`.
         path: Option<String>,
-        /// How to draw.
+        /// Output format.
         #[arg(long, value_enum, default_value = "text")]
         format: GraphFormat,
     },
@@ -483,10 +483,10 @@ pub(crate) enum CheckRole {
 pub(crate) enum AgentCommand {
     /// Play the orchestrator to an agent and name each rule that it breaks.
     Check {
-        /// What to dispatch it as.
+        /// Role of the agent.
         #[arg(long = "as", value_enum, default_value = "standard")]
         role: CheckRole,
-        /// How many seconds it has to answer each message.
+        /// Time limit for each message, in seconds.
         #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
         timeout: u64,
         /// Print JSON.

@@ -23,7 +23,7 @@ pub(crate) struct Failure {
     team: Option<Box<InvalidTeam>>,
 }
 
-/// What class of failure: it decides the exit code.
+/// Class of a failure. Determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Something could not be done: 1.

@@ -15,7 +15,8 @@ use crate::commands::server_url;
 use crate::failure::Failure;
 use crate::gateway;
 
-/// How long pages are served after the decision, and after which time without a request they are unused. Agents have 5 s to end.
+/// Time for which pages are served after the decision, and time without a request after which they count as unused. Agents have 5 s
+/// to end.
 const OUTLAST: Duration = Duration::from_secs(4);
 const LOOKED_AT: Duration = Duration::from_secs(15);
 
@@ -48,7 +49,8 @@ pub(crate) fn user() -> String {
     named.or_else(listed).unwrap_or_else(|| format!("user {uid}"))
 }
 
-/// Who is waited for and since when, until when, and the links, for a display of the run. Links are secrets: they come from the cliq home.
+/// Renders reviewers, waiting time, deadline and links of a review for a display of the run. Links are secrets: they come from the
+/// cliq home.
 pub(crate) fn lines(home: Option<&Utf8Path>, review: &cliq_protocol::WaitingReview) -> Vec<String> {
     let mut lines = vec![format!(
         "waits for {} since {}, until {}",

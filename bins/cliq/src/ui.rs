@@ -1,4 +1,4 @@
-//! What people see: data on standard output, talk on standard error, colour where there is a terminal.
+//! Terminal output: data on stdout, diagnostics on stderr, colour only on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 

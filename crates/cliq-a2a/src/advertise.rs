@@ -1,4 +1,4 @@
-//! Which teams the agent offers (seed 004, "Advertising teams").
+//! Teams that the agent offers (seed 004, "Advertising teams").
 
 /// The rules of `server.a2a.advertise`.
 #[derive(Debug, Clone, PartialEq, Eq)]

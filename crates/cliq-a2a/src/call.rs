@@ -1,4 +1,4 @@
-//! What a caller wants: a method with its parameters, parsed once.
+//! Call of a caller: a method with its parameters, parsed once.
 
 use serde_json::Value;
 
@@ -21,13 +21,13 @@ pub struct SendRequest {
     pub blocking: bool,
     /// The most messages of the history in the response; `None` for all.
     pub history_length: Option<usize>,
-    /// Where push notifications of the new task go.
+    /// Receiver of push notifications of the new task.
     pub push: Option<PushConfig>,
     /// Media types that the caller takes; empty for any.
     pub accepted_output_modes: Vec<String>,
 }
 
-/// Which tasks of a caller.
+/// Filter for the tasks of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// Of this conversation.
@@ -46,7 +46,7 @@ pub struct Listing {
     pub include_artifacts: bool,
 }
 
-/// What a caller wants.
+/// Call of a caller.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Call {
     /// Start a task, or go on with one.
@@ -76,7 +76,7 @@ pub enum Call {
     SetPush {
         /// The task.
         task_id: String,
-        /// Where they go.
+        /// Receiver of the notifications.
         config: PushConfig,
     },
     /// A configuration of push notifications. Without `id` the only one, or the first.

@@ -5,29 +5,29 @@ use serde_json::{Map, Value, json};
 use crate::signature::SigningKey;
 use crate::skill::Skill;
 
-/// Who offers the agent.
+/// Provider of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
     /// The organisation.
     pub organization: String,
-    /// Its site.
+    /// URL of the provider's site.
     pub url: String,
 }
 
 /// The description that the agent publishes of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCard {
-    /// Its name.
+    /// Name of the agent.
     pub name: String,
-    /// What it does.
+    /// Description of the agent.
     pub description: String,
-    /// Its version.
+    /// Version of the agent.
     pub version: String,
     /// The address of the server, without a slash at the end.
     pub base_url: String,
-    /// Who offers it.
+    /// Provider of the agent.
     pub provider: Provider,
-    /// What it can do.
+    /// Skills of the agent.
     pub skills: Vec<Skill>,
 }
 

@@ -123,9 +123,9 @@ impl ErrorKind {
 /// A part of the request that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Its path: `message.parts`.
+    /// Path of the field, such as `message.parts`.
     pub field: String,
-    /// What is wrong with it, and what would be right.
+    /// Problem and expected value.
     pub description: String,
 }
 
@@ -133,11 +133,11 @@ pub struct Violation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct A2aError {
-    /// Its kind.
+    /// Kind of the error.
     pub kind: ErrorKind,
-    /// What happened, and how to mend it.
+    /// Cause and remedy.
     pub message: String,
-    /// What is wrong with the request, where that is it.
+    /// Violations of the request, if the request is invalid.
     pub violations: Vec<Violation>,
     /// Details for programs.
     pub details: BTreeMap<String, String>,

@@ -5,24 +5,24 @@ use serde_json::{Map, Value};
 /// A JSON object with details that the protocol does not define.
 pub(crate) type Metadata = Map<String, Value>;
 
-/// Where a task stands.
+/// State of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskState {
-    /// It waits for its turn.
+    /// Queued.
     Submitted,
-    /// Its team works.
+    /// The team works.
     Working,
-    /// It waits for a message of the caller.
+    /// The task waits for a message of the caller.
     InputRequired,
     /// Every phase is done.
     Completed,
-    /// It ended with an error, or escalated.
+    /// The task ended with an error or escalated.
     Failed,
-    /// It was cancelled.
+    /// The task was cancelled.
     Canceled,
     /// The agent did not accept it.
     Rejected,
-    /// It waits for credentials.
+    /// The task waits for credentials.
     AuthRequired,
 }
 
@@ -70,11 +70,11 @@ pub struct Part {
     pub metadata: Option<Metadata>,
     /// The name of the file, where it is one.
     pub filename: Option<String>,
-    /// Its media type.
+    /// Media type of the content.
     pub media_type: Option<String>,
 }
 
-/// What a part is.
+/// Content of a part.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// Text for people.
@@ -103,15 +103,15 @@ impl Part {
 /// A message of a caller or of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Its id, made by the sender. Empty where a caller of 0.3 made none.
+    /// Id made by the sender. Empty if a 0.3 caller sent none.
     pub message_id: String,
     /// The conversation that it belongs to.
     pub context_id: Option<String>,
     /// The task that it belongs to.
     pub task_id: Option<String>,
-    /// Who sent it.
+    /// Sender of the message.
     pub role: Role,
-    /// Its content: at least one part.
+    /// Content: at least one part.
     pub parts: Vec<Part>,
     /// Details that the protocol does not define.
     pub metadata: Option<Metadata>,
@@ -122,7 +122,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Its texts, with an empty line between them; `None` where it has none but blanks.
+    /// Returns the texts, separated by empty lines, or `None` if there is none but blanks.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         let texts: Vec<&str> = self
@@ -140,22 +140,22 @@ impl Message {
 /// Something that a task delivers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
-    /// Its id, unique within the task.
+    /// Id, unique within the task.
     pub artifact_id: String,
-    /// What it is called.
+    /// Name of the artifact.
     pub name: Option<String>,
-    /// What it is.
+    /// Description of the artifact.
     pub description: Option<String>,
-    /// Its content: at least one part.
+    /// Content: at least one part.
     pub parts: Vec<Part>,
 }
 
-/// Where a task stands, and since when.
+/// State of a task with its timestamp.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
-    /// Where it stands.
+    /// State of the task.
     pub state: TaskState,
-    /// What the agent says to it.
+    /// Message of the agent about the state.
     pub message: Option<Message>,
     /// Since when, UTC.
     pub timestamp: Option<String>,
@@ -164,13 +164,13 @@ pub struct Status {
 /// A task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// Its id, made by the agent.
+    /// Id made by the agent.
     pub id: String,
     /// The conversation that it belongs to.
     pub context_id: String,
-    /// Where it stands.
+    /// State of the task.
     pub status: Status,
-    /// What it delivered; `None` where that was not asked for.
+    /// Artifacts, or `None` if the caller did not ask for them.
     pub artifacts: Option<Vec<Artifact>>,
     /// Messages, oldest first; `None` where they were not asked for.
     pub history: Option<Vec<Message>>,
@@ -185,24 +185,24 @@ pub enum StreamItem {
     Task(Task),
     /// A message without a task.
     Message(Message),
-    /// Its state changed, or the agent says something.
+    /// The state changed, or the agent sent a message.
     Status {
         /// The task.
         task_id: String,
-        /// Its conversation.
+        /// Id of the conversation.
         context_id: String,
         /// The new status.
         status: Status,
         /// Details that the protocol does not define.
         metadata: Option<Metadata>,
     },
-    /// It delivered something.
+    /// The task delivered an artifact.
     Artifact {
         /// The task.
         task_id: String,
-        /// Its conversation.
+        /// Id of the conversation.
         context_id: String,
-        /// What it delivered, whole.
+        /// The complete artifact.
         artifact: Artifact,
         /// Details that the protocol does not define.
         metadata: Option<Metadata>,
@@ -227,24 +227,24 @@ impl StreamItem {
     }
 }
 
-/// How the agent proves itself to the receiver of push notifications.
+/// Authentication of the agent at a receiver of push notifications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authentication {
     /// The HTTP scheme: `Bearer`, `Basic`.
     pub scheme: String,
-    /// What follows the scheme in the header `Authorization`.
+    /// Text after the scheme in the header `Authorization`.
     pub credentials: Option<String>,
 }
 
-/// Where push notifications of a task go.
+/// Receiver of push notifications of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushConfig {
-    /// Its id; `None` lets the agent choose.
+    /// Id of the receiver. `None` lets the agent choose.
     pub id: Option<String>,
     /// The address that notifications are posted to.
     pub url: String,
     /// Sent as `X-A2A-Notification-Token`.
     pub token: Option<String>,
-    /// How the agent proves itself.
+    /// Authentication at the receiver.
     pub authentication: Option<Authentication>,
 }

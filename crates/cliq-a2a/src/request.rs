@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 use crate::error::{A2aError, Violation};
 use crate::model::{Content, Message};
 
-/// What a team is to do, as a message says it.
+/// Request for a team, read from a message.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PipelineRequest {
     /// The team, `@scope/name`, or the name of a system capability.
     pub skill: Option<String>,
-    /// What the team is to do; `None`: it works without a requirement of the caller.
+    /// Requirement for the team. `None` if the caller sent none.
     pub requirement: Option<String>,
     /// Values for inputs of the team.
     pub inputs: BTreeMap<String, String>,

@@ -31,7 +31,7 @@ impl SigningKey {
     /// Reads a private key: PKCS#8 in DER.
     ///
     /// # Errors
-    /// It is another kind of key.
+    /// Returns an error if the key is of another kind.
     pub fn from_pkcs8(der: &[u8]) -> Result<Self, SignatureError> {
         let random = SystemRandom::new();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der, &random)

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 /// A skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// Its id: the name of the team, `@scope/name`, or of a system capability.
+    /// Id: the name of the team, `@scope/name`, or of a system capability.
     pub id: String,
-    /// Its name for people.
+    /// Display name.
     pub name: String,
-    /// What it does, when to use it, and which parameters it takes.
+    /// Description: purpose, when to use the skill, parameters.
     pub description: String,
     /// Words to find it by.
     pub tags: Vec<String>,

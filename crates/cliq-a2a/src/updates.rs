@@ -53,9 +53,9 @@ impl EventNumber {
 /// An update of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Update {
-    /// Its number.
+    /// Number of the update.
     pub number: EventNumber,
-    /// What it is to the caller.
+    /// Item of the stream.
     pub item: StreamItem,
 }
 
@@ -193,7 +193,7 @@ fn working_drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
     }
 }
 
-/// What the check of programs before the run found.
+/// Translates the result of the program check before the run.
 fn preflight(tools: &Value) -> Vec<Draft> {
     let tools: Vec<(&str, bool)> = tools
         .as_array()

@@ -24,7 +24,7 @@ impl Version {
     /// The version that a caller names (`A2A-Version`). An empty one is 0.3; a patch number does not count (section 3.6 of A2A 1.0).
     ///
     /// # Errors
-    /// It is another version.
+    /// Returns an error for another version.
     pub fn parse(text: &str) -> Result<Self, A2aError> {
         let mut parts = text.trim().split('.');
         match (parts.next(), parts.next(), parts.next(), parts.next()) {

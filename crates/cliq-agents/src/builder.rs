@@ -1,8 +1,8 @@
 //! `builder`: teams made by a language model (seed 004, "System Capabilities"). The name of the phase is the capability; its
 //! parameters are the requirement, as JSON.
 //!
-//! What a model returns is data: it is validated, the model is asked once to mend what does not validate, and nothing broken is
-//! installed. `validate_team` needs no model.
+//! Output of a model is data: it is validated, the model is asked once to correct it, and nothing invalid is installed.
+//! `validate_team` needs no model.
 
 mod definition;
 mod install;

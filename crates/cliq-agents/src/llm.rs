@@ -1,7 +1,7 @@
 //! Agents that are language models: over a vendor's HTTP API ([`api`]) or by a vendor's command line ([`cli`]).
 //!
-//! What they share is the prompt ([`prompt`]), what is made of a reply ([`reply`]), and that a gate's reply without a
-//! usable verdict is asked for once more (issue of SPEC section 9).
+//! They share the prompt ([`prompt`]) and the parser of replies ([`reply`]). A gate's reply without a usable verdict is requested
+//! once more (issue of SPEC section 9).
 
 #[cfg(feature = "http")]
 mod api;

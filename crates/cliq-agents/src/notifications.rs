@@ -62,7 +62,7 @@ pub(crate) fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<
 
 type Headers = Vec<(&'static str, String)>;
 
-/// What a webhook gets: the event with all there is to know, signed where there is a secret.
+/// Returns the payload of a webhook: the event with all its fields, signed if there is a secret.
 fn webhook(ctx: &NotifyContext, settings: &Settings, secret: &str) -> Result<(Value, Headers), AnyError> {
     let details = ctx.details();
     let body = json!({"event": details.event, "channel": details.channel, "payload": details.payload});

@@ -142,7 +142,7 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     })
 }
 
-/// What was done, for those who work after: a line for each entry. What was fetched is marked as data (SPEC section 18).
+/// Summarises the work for later phases, a line per entry. Fetched content is marked as data (SPEC section 18).
 fn summary(sources: &Map<String, Value>, targets: &Map<String, Value>) -> String {
     let line = |entry: &Value, verb: &str| {
         let text = |key: &str| entry[key].as_str().unwrap_or_default();
@@ -193,7 +193,7 @@ pub fn sign_in(
     })
 }
 
-/// What a push phase would do, for `--dry-run` and for the question before it.
+/// Returns what a push phase would do, for `--dry-run` and for the question before it.
 ///
 /// # Errors
 /// A target is wrong, or its file may not be published.

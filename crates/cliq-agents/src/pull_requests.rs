@@ -8,20 +8,20 @@ use url::Url;
 
 use crate::AnyError;
 
-/// What a new pull request is to be. What is not said comes from the last commit, and from the repository.
+/// Draft of a pull request. Missing parts come from the last commit and from the repository.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
     /// The branch that it is for. Default: the one that the remote begins with.
     pub base: Option<String>,
-    /// Its title. Default: the subject of the last commit.
+    /// Title. Default: the subject of the last commit.
     pub title: Option<String>,
-    /// Its description, in markdown. Default: the text of the last commit.
+    /// Description in markdown. Default: the text of the last commit.
     pub body: Option<String>,
     /// Whether it is a draft.
     pub draft: bool,
-    /// Its labels.
+    /// Labels.
     pub labels: Vec<String>,
-    /// Who is asked to review it.
+    /// Requested reviewers.
     pub reviewers: Vec<String>,
 }
 

@@ -24,16 +24,16 @@ use crate::llm::opening;
 use artifacts::Collector;
 use client::{Client, Session};
 
-/// How often a cancellation is looked for.
+/// Polling interval for a cancellation.
 const TICK: Duration = Duration::from_millis(50);
-/// How often a broken stream is taken up again without any news between.
+/// Maximum number of reconnections of a stream without news in between.
 const TRIES: u32 = 8;
 /// The pauses before that: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(15));
-/// How often an agent that does not stream is asked.
+/// Polling interval for an agent that does not stream.
 const POLL: Duration = Duration::from_secs(1);
 
-/// What a phase says about its remote agent: `config` in team.yml.
+/// Configuration of a remote agent: `config` in team.yml.
 struct Config {
     url: String,
     token: Option<String>,
@@ -164,7 +164,7 @@ fn message(ctx: &StandardContext, config: &Config) -> Result<Value, AnyError> {
     Ok(json!({"role": "ROLE_USER", "contextId": ctx.run_id(), "parts": parts}))
 }
 
-/// What an item of the stream says.
+/// Processes an item of the stream.
 fn take(
     ctx: &StandardContext,
     item: StreamItem,
@@ -194,7 +194,7 @@ fn take(
     Ok(())
 }
 
-/// What the remote agent says goes to the log of the phase.
+/// Prints a message of the remote agent to the log of the phase.
 #[expect(clippy::print_stdout, reason = "the standard output of an agent is its log")]
 fn println(text: &str) {
     println!("{text}");

@@ -1,7 +1,7 @@
 //! Backend of runs that work in a process of their own: `cliq run --headless` in the run's project. The process outlives its parent.
 //!
-//! Its standard output is the log of the run, which is locked. The process inherits the lock, and so does a process that is about to
-//! become it: a locked file proves that the orchestrator is alive, even if the process that started it is dead.
+//! The standard output of the process is the log of the run, which is locked. The process inherits the lock, and so does a process
+//! that is about to become it: a locked file proves that the orchestrator is alive, even if the process that started it is dead.
 
 use std::fs::{File, TryLockError};
 use std::process::Stdio;

@@ -9,16 +9,16 @@ use serde_json::Value;
 use crate::files::write;
 use crate::{ConnectorError, Context, Entry, LocalFile, Source, Target};
 
-/// How many results a search gives where the entry does not say.
+/// Default maximum number of search results.
 pub(crate) const RESULTS: usize = 100;
 /// The most items of a list that belongs to one thing, such as comments.
 pub(crate) const ITEMS: usize = 10_000;
 
 /// A service with its address and credentials.
 pub(crate) struct Api<'a> {
-    /// Its name, for messages.
+    /// Name of the service in messages.
     pub(crate) name: &'static str,
-    /// What may be wrong where it refuses.
+    /// Possible cause if the service refuses a call.
     pub(crate) hint: &'static str,
     client: &'a Client,
     base: String,

@@ -10,7 +10,7 @@ use crate::error::file_error;
 use crate::files::digest;
 use crate::{ConnectorError, Context, LocalFile};
 
-/// What is to be there. The file goes with this value.
+/// Expected content. The file ends with this value.
 pub(crate) struct Longer {
     pub(crate) file: LocalFile,
     _part: NamedTempFile,

@@ -9,22 +9,22 @@ use crate::{
     s3, zendesk,
 };
 
-/// What a connector is to do.
+/// Work of a connector.
 #[derive(Debug, Clone, Copy)]
 pub struct Work<'a> {
     /// The connector's name.
     pub connector: &'a str,
-    /// Its action, where it has actions.
+    /// Action, if the connector has actions.
     pub action: Option<&'a str>,
-    /// What to fetch.
+    /// Sources to fetch.
     pub sources: &'a [Source],
-    /// What to publish.
+    /// Targets to publish.
     pub targets: &'a [Target],
-    /// Which files may be published.
+    /// Files that may be published.
     pub allowed: &'a Publishable,
 }
 
-/// What a connector did: its part of the handoff's `data`.
+/// Result of a connector: its part of the handoff's `data`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// `data.sources`, by name without extension.

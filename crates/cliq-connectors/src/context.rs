@@ -1,4 +1,4 @@
-//! What connectors work with.
+//! Context of connectors.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ pub struct Bounds {
     pub file: u64,
     /// The most bytes of a document that is converted: a page, a PDF.
     pub document: u64,
-    /// How many entries are worked on at the same time.
+    /// Maximum number of entries at the same time.
     pub parallel: usize,
     /// The most files of a folder or a prefix.
     pub files: usize,
@@ -35,7 +35,7 @@ impl Default for Bounds {
     }
 }
 
-/// What connectors work with: where files are, how to call, what is set.
+/// Context of connectors: directories, HTTP client, settings.
 pub struct Context<'a> {
     /// The directory that agents work in.
     pub workspace: &'a Utf8Path,
@@ -45,7 +45,7 @@ pub struct Context<'a> {
     pub client: Client,
     /// For addresses that a caller chose.
     pub guarded: Client,
-    /// What is set.
+    /// Lookup of settings.
     pub lookup: &'a Lookup<'a>,
     /// The program that converts documents, and its arguments: it calls [`crate::convert::child`] with the kind of the document.
     pub converter: (Utf8PathBuf, Vec<String>),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ConnectorError, Context};
 
-/// How long a conversion may take, in seconds: of the clock, and of the processor.
+/// Time limit of a conversion in seconds: elapsed and processor time.
 const SECONDS: u64 = 120;
 /// The most memory of the child, in bytes. Deep pages need a deep stack.
 const MEMORY: u64 = 3 << 30;
@@ -21,7 +21,7 @@ const STACK: usize = 1 << 30;
 /// The most bytes of a result.
 const RESULT: u64 = 64 << 20;
 
-/// What a document is.
+/// Type of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Document {
@@ -35,7 +35,7 @@ pub enum Document {
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     kind: Document,
-    /// Where the document is from: its links are relative to that.
+    /// URL of the document, to which its links are relative.
     url: String,
     content_type: Option<String>,
     /// Whether only the main content is wanted.

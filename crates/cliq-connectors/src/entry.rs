@@ -19,31 +19,31 @@ pub enum Format {
     Raw,
 }
 
-/// What a target does where something is there already.
+/// Policy for a destination that already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Hash)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Something new is made. Where there is one of that name, it is an error.
     #[default]
     Create,
-    /// What is there gets longer.
+    /// Append to the existing content.
     Append,
-    /// What is there is replaced; where nothing is, something new is made.
+    /// Replace the existing content, or create it.
     Replace,
 }
 
 /// A source.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Source {
-    /// What it is kept as.
+    /// File name of the copy.
     pub name: String,
-    /// Where it is, in the service's terms.
+    /// Reference in the terms of the service.
     #[serde(default, rename = "ref")]
     pub reference: Option<String>,
-    /// Its address.
+    /// URL of the source.
     #[serde(default)]
     pub url: Option<String>,
-    /// How it is kept.
+    /// Format of the copy.
     #[serde(default)]
     pub format: Format,
     /// The HTTP method.
@@ -61,7 +61,7 @@ pub struct Source {
     /// The most results.
     #[serde(default, deserialize_with = "number")]
     pub limit: Option<usize>,
-    /// What to search for.
+    /// Search query.
     #[serde(default)]
     pub object: Option<String>,
     /// Properties to fetch.
@@ -78,19 +78,19 @@ pub struct Target {
     /// The local file.
     #[serde(default)]
     pub file: Option<Utf8PathBuf>,
-    /// Where to publish it.
+    /// Destination.
     #[serde(default)]
     pub to: Option<String>,
-    /// What to do where something is there already.
+    /// Policy for an existing destination.
     #[serde(default)]
     pub mode: Option<Mode>,
-    /// What it is called there; for connectors, what the entry is called in the handoff.
+    /// Name at the destination. For connectors, the name of the entry in the handoff.
     #[serde(default)]
     pub name: Option<String>,
-    /// Where to, in the service's terms.
+    /// Destination in the terms of the service.
     #[serde(default, rename = "ref")]
     pub reference: Option<String>,
-    /// Where to, as an address.
+    /// Destination as a URL.
     #[serde(default)]
     pub url: Option<String>,
     /// The HTTP method.
@@ -105,7 +105,7 @@ pub struct Target {
     /// The page that a new one is below.
     #[serde(default)]
     pub parent: Option<String>,
-    /// Who sees a comment.
+    /// Visibility of a comment.
     #[serde(default)]
     pub visibility: Option<String>,
     /// Whether a caller chose the address.
@@ -137,13 +137,13 @@ impl Source {
         Ok(source)
     }
 
-    /// Where it is, in the service's terms.
+    /// Returns the reference in the terms of the service.
     pub(crate) fn wanted(&self) -> Result<&str, ConnectorError> {
         let text = self.reference.as_deref().or(self.url.as_deref()).map(str::trim).unwrap_or_default();
         if text.is_empty() { Err(ConnectorError::new("it has no `ref`")) } else { Ok(text) }
     }
 
-    /// Its key in the handoff: its name without extension.
+    /// Key in the handoff: the name without extension.
     #[must_use]
     pub fn key(&self) -> &str {
         self.name.split_once('.').map_or(self.name.as_str(), |(stem, _)| stem)
@@ -164,7 +164,7 @@ impl Target {
         self.file.as_ref().ok_or_else(|| ConnectorError::new("a target needs `file`"))
     }
 
-    /// Where to, in the service's terms.
+    /// Returns the destination in the terms of the service.
     pub(crate) fn wanted(&self) -> Result<&str, ConnectorError> {
         let all = [&self.reference, &self.to, &self.url];
         let text = all.into_iter().flatten().map(|text| text.trim()).find(|text| !text.is_empty());
@@ -177,7 +177,7 @@ impl Target {
         all.into_iter().flatten().find(|text| !text.trim().is_empty())
     }
 
-    /// Its key in the handoff.
+    /// Key in the handoff.
     #[must_use]
     pub fn key(&self) -> String {
         let name = self.name.as_deref().or_else(|| self.file.as_ref()?.file_name()).unwrap_or("target");
@@ -202,23 +202,23 @@ fn check_name(name: &str) -> Result<(), ConnectorError> {
     }
 }
 
-/// What came of an entry: its part of the handoff's `data`.
+/// Result of an entry: its part of the handoff's `data`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Entry {
-    /// Where it is or went, as the entry says.
+    /// Source or destination, as in the entry.
     #[serde(rename = "ref")]
     pub reference: String,
     /// The local file or directory, relative to the workspace.
     pub file: String,
-    /// Its size in bytes; of a directory, of all files in it.
+    /// Size in bytes. For a directory, the sum of its files.
     pub size: u64,
-    /// Its type.
+    /// Media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// Its page, for people, or its address.
+    /// URL of the page for people, or of the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// What the service says of it.
+    /// Further fields from the service.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }

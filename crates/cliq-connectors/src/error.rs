@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of connectors.
 
 use cliq_http::CallError;
 
@@ -7,7 +7,7 @@ use cliq_http::CallError;
 #[error("{message}")]
 #[non_exhaustive]
 pub struct ConnectorError {
-    /// What happened, for people.
+    /// Cause, for people.
     pub message: String,
     /// The status of the answer, where there was one that was no success.
     pub status: Option<u16>,

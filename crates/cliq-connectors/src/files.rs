@@ -12,11 +12,11 @@ use crate::error::file_error;
 /// A file that is to be published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalFile {
-    /// Where it is. Absolute, and inside the workspace.
+    /// Absolute path inside the workspace.
     pub path: Utf8PathBuf,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its SHA-256, in hexadecimal digits.
+    /// SHA-256 in hexadecimal.
     pub sha256: String,
 }
 
@@ -26,12 +26,12 @@ impl LocalFile {
         Ok(cliq_fs::read_text(&self.path, 16 << 20)?.trim().to_owned())
     }
 
-    /// Its name.
+    /// File name.
     pub(crate) fn name(&self) -> &str {
         self.path.file_name().unwrap_or("file")
     }
 
-    /// Its type, by its extension.
+    /// Media type by extension.
     pub(crate) fn content_type(&self) -> &'static str {
         content_type(self.name())
     }
@@ -144,7 +144,7 @@ pub(crate) fn remove_parts(dir: &Utf8Path) {
 /// A remote path as one below a directory.
 ///
 /// # Errors
-/// It would lead out of the directory, or is none that a file system can have.
+/// Returns an error if the path would leave the directory or is not a valid path.
 pub fn inside(relative: &str) -> Result<Utf8PathBuf, ConnectorError> {
     let refused = |why: &str| ConnectorError::new(format!("the name {relative:?} {why}"));
     if relative.contains('\0') {
@@ -172,10 +172,10 @@ pub fn inside(relative: &str) -> Result<Utf8PathBuf, ConnectorError> {
     Ok(path.to_owned())
 }
 
-/// What may never be published, beside what `push.deny` says (SPEC section 18).
+/// Files that are never published, in addition to `push.deny` (SPEC section 18).
 const NEVER: &[&str] = &[".cliq/settings*", "**/.cliq/settings*", ".git/**", "**/.git/**", ".env", "**/.env"];
 
-/// Which files of the workspace may be published.
+/// Files of the workspace that may be published.
 #[derive(Debug, Clone)]
 pub struct Publishable {
     deny: globset::GlobSet,
@@ -204,7 +204,7 @@ impl Publishable {
     /// The file, if it may be published.
     ///
     /// # Errors
-    /// It is outside of the workspace, a link leads out, it is no regular file, it is denied, or it cannot be read.
+    /// Returns an error if the file is outside the workspace, a link leads out, the file is not regular, denied, or unreadable.
     pub fn open(&self, workspace: &Utf8Path, file: &Utf8Path) -> Result<LocalFile, ConnectorError> {
         let root = workspace.canonicalize_utf8().map_err(|error| file_error("open", workspace, &error))?;
         let asked = if file.is_absolute() { file.to_owned() } else { workspace.join(file) };

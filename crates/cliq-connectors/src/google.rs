@@ -55,7 +55,7 @@ struct Shortcut {
     target_mime_type: Option<String>,
 }
 
-/// How a native document is exported: its type, and the extension.
+/// Returns the export of a native document: media type and extension.
 fn export_of(mime_type: &str, format: Format) -> Option<(&'static str, &'static str)> {
     Some(match (mime_type.strip_prefix("application/vnd.google-apps.")?, format) {
         ("document", Format::Auto) => ("text/markdown", "md"),
@@ -115,7 +115,7 @@ fn file_of(value: Value) -> Result<File, ConnectorError> {
     })
 }
 
-/// What Drive knows of a file. Shortcuts are followed.
+/// Returns the metadata of a file. Follows shortcuts.
 fn metadata(cx: &Context<'_>, id: &str) -> Result<File, ConnectorError> {
     let mut id = id.to_owned();
     for _ in 0..5 {
@@ -164,7 +164,7 @@ fn content(
     Ok((authorized(cx, Request::get(url))?, None))
 }
 
-/// What stands for a version of a file.
+/// Returns a value that identifies the version of a file.
 fn stamp(file: &File) -> String {
     file.sha256_checksum
         .clone()

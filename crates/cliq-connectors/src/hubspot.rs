@@ -12,7 +12,7 @@ use crate::{ConnectorError, Context, Entry, LocalFile, Source, Target};
 /// The connector, for one action.
 pub(crate) struct HubSpot<'a>(pub(crate) &'a str);
 
-/// What records are called in addresses, their default properties, the number of their type, and that of their association with a note.
+/// Names of a record type: in URLs, its default properties, its type number, and the number of its association with notes.
 struct Object {
     name: &'static str,
     path: &'static str,

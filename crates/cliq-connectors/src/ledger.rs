@@ -12,9 +12,9 @@ use serde::de::DeserializeOwned;
 use crate::ConnectorError;
 use crate::error::file_error;
 
-/// What a ledger keeps.
+/// Record of a ledger.
 pub(crate) trait Record: Serialize + DeserializeOwned + Clone {
-    /// What it is known by.
+    /// Key of the record.
     fn key(&self) -> String;
 }
 

@@ -1,11 +1,11 @@
-//! How far a transfer is, in sentences that are not too many.
+//! Rate-limited progress messages for transfers.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use cliq_http::size;
 
-/// How often a transfer says how far it is.
+/// Interval between progress messages of a transfer.
 const EVERY: Duration = Duration::from_secs(2);
 
 /// The progress of a transfer.

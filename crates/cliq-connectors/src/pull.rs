@@ -16,7 +16,7 @@ use crate::service::in_parallel;
 use crate::web::{self, Wanted, extension_of_url, is_document, pull_dir};
 use crate::{ConnectorError, Context, Entry, Source, google, s3, sharepoint};
 
-/// What came of a source.
+/// Result of a source.
 pub(crate) struct Pulled {
     pub(crate) entry: Entry,
     pub(crate) validators: Validators,
@@ -129,7 +129,7 @@ fn one(
     Ok(data)
 }
 
-/// Where a source goes, and what is there.
+/// Destination of a source, and the copy that exists there.
 pub(crate) struct Place<'a> {
     pub(crate) dir: &'a Utf8Path,
     pub(crate) source: &'a Source,

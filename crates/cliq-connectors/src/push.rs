@@ -19,48 +19,48 @@ use crate::{ConnectorError, Context, Entry, LocalFile, Publishable, Target, file
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It was begun. Whether the service has it is not known.
+    /// The publication was started. The service may or may not have it.
     Begun,
-    /// It is there.
+    /// The publication is complete.
     Done,
 }
 
-/// What is known of a publication.
+/// Recorded state of a publication.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PushRecord {
     /// The run that it was published in.
     pub run_id: String,
-    /// Its place in the list of targets.
+    /// Index in the list of targets.
     pub index: usize,
-    /// What publishes it: `push`, or a connector and its action.
+    /// Publisher: `push`, or a connector and its action.
     pub by: String,
     /// The local file, relative to the workspace.
     pub file: Utf8PathBuf,
     /// The SHA-256 of that file.
     pub sha256: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Where it goes.
+    /// Destination.
     pub to: String,
-    /// What it is called there.
+    /// Name at the destination.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The title of a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What was to be done where something is there already.
+    /// Policy for an existing destination.
     pub mode: Mode,
-    /// What does not change with the time, of a target that does.
+    /// Part of a target that does not change over time, if the target contains times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
     /// Whether it is there.
     pub state: State,
     /// When that was noted.
     pub at: String,
-    /// What the service needs to know in order to find out whether an interrupted publication is there.
+    /// Data with which the service can find an interrupted publication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Value>,
-    /// What came of it.
+    /// Result of the publication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<Entry>,
 }
@@ -72,16 +72,16 @@ impl Record for PushRecord {
     }
 }
 
-/// What a publication would do.
+/// Preview of a publication.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Preview {
     /// The local file.
     pub file: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Where it would go, with its name.
+    /// Destination with the name.
     pub to: String,
-    /// What would be done where something is there already.
+    /// Policy for an existing destination.
     pub mode: Mode,
     /// Whether it was published before, and nothing would be done.
     pub is_there: bool,
@@ -96,7 +96,7 @@ pub struct Publisher<'a> {
     pub run_id: &'a str,
 }
 
-/// What is published, and what is known of it.
+/// Publication with its recorded state.
 pub(crate) struct Publication<'a> {
     pub(crate) publisher: Publisher<'a>,
     pub(crate) by: String,
@@ -146,7 +146,7 @@ pub fn push(
     Ok(entries)
 }
 
-/// What a push phase would do. Sends nothing.
+/// Returns what a push phase would do. Sends nothing.
 ///
 /// # Errors
 /// A target is wrong, or its file may not be published.

@@ -17,16 +17,16 @@ use crate::files::{content_type, inside};
 use crate::service::{Intent, Service, in_parallel};
 use crate::{ConnectorError, Context, Entry, LocalFile, Source, Target};
 
-/// How long a signature is valid: longer than all tries of a call take.
+/// Validity of a signature: longer than all attempts of a call.
 const VALID: Duration = Duration::from_secs(6 * 60 * 60);
 /// Files from this size on go in parts.
 const MULTIPART: u64 = 64 << 20;
 /// The smallest part, and the most parts.
 const PART: u64 = 16 << 20;
 const PARTS: u64 = 9_000;
-/// How many parts go at the same time.
+/// Maximum number of parts uploaded at the same time.
 const PARALLEL: usize = 4;
-/// Where an object keeps the SHA-256 of the file that it was made of.
+/// Metadata key for the SHA-256 of the original file.
 const DIGEST: &str = "x-amz-meta-cliq-sha256";
 const HINT: &str =
     "are `agents.s3.access_key_id` and `agents.s3.secret_access_key` right, and do they allow this?";
@@ -267,7 +267,7 @@ fn already(key: &str) -> ConnectorError {
     ))
 }
 
-/// What a pull keeps of an object or a prefix.
+/// Result of pulling an object or a prefix.
 pub(crate) struct Pulled {
     pub(crate) entry: Entry,
     pub(crate) etag: Option<String>,

@@ -1,4 +1,4 @@
-//! What a service can do.
+//! Abstraction of a service.
 
 use serde_json::Value;
 
@@ -27,9 +27,9 @@ pub(crate) trait Service: Sync {
     fn test(&self, cx: &Context<'_>) -> Result<String, ConnectorError>;
 }
 
-/// What a publication notes before it acts, so that one that was interrupted can find out whether it acted.
+/// Journal of a publication: noted before it acts, so that an interrupted publication can find out whether it acted.
 pub(crate) struct Intent<'a> {
-    /// What an interrupted try of the same publication noted last.
+    /// Last note of an interrupted attempt of the same publication.
     pub(crate) earlier: Option<Value>,
     /// Keeps a note.
     pub(crate) note: &'a mut dyn FnMut(Value) -> Result<(), ConnectorError>,

@@ -22,7 +22,7 @@ const LOGIN_HOSTS: &[&str] = &[
 
 /// A document of the web.
 pub(crate) struct Wanted<'a> {
-    /// How it is called in messages.
+    /// Name in messages.
     pub(crate) called: &'a str,
     pub(crate) request: Request,
     pub(crate) format: Format,
@@ -30,7 +30,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) main: bool,
     /// The extension of what is expected, where a page in its place is no answer.
     pub(crate) expected: Option<&'a str>,
-    /// What to do where the service refuses.
+    /// Remedy if the service refuses the request.
     pub(crate) hint: &'a str,
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn fetch(
     Ok(Some(Pulled { entry, validators, sha256: Some(sha256) }))
 }
 
-/// What a document is.
+/// Type of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Html,
@@ -156,7 +156,7 @@ fn read(download: &Download) -> Result<Vec<u8>, ConnectorError> {
         .map_err(|error| ConnectorError::new(format!("cannot read what came: {error}")))
 }
 
-/// Where a page to sign in comes in place of a document, the document has not come.
+/// Returns an error if a sign-in page came in place of the document.
 fn refuse_login(
     wanted: &Wanted<'_>,
     download: &Download,

@@ -55,7 +55,7 @@ fn rough(millis: i64) -> String {
     }
 }
 
-/// How long a run took, or has taken until now.
+/// Returns the duration of a run, up to now if it is active.
 pub(super) fn took(started: Option<&str>, ended: Option<&str>) -> String {
     let Some(from) = started.and_then(clock::millis) else { return "–".to_owned() };
     let to = ended.and_then(clock::millis).unwrap_or_else(cliq_fs::now_millis);
@@ -101,7 +101,7 @@ pub(super) fn output(label: &str, text: &str) -> Markup {
     html! { pre tabindex="0" role="region" aria-label=(label) { (text) } }
 }
 
-/// What there is where a list is empty.
+/// Returns the text for an empty list.
 pub(super) fn empty(text: &str) -> Markup {
     html! { p.empty { (text) } }
 }

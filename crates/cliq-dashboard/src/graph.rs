@@ -22,13 +22,13 @@ use cliq_web::find_run;
 struct Node {
     /// The name of the phase, or what joined phases are called.
     name: String,
-    /// Its kind.
+    /// Type of the phase.
     kind: String,
-    /// How many phases it stands for.
+    /// Number of phases that the box represents.
     members: usize,
-    /// How many of them have each status.
+    /// Number of phases by status.
     statuses: Vec<(String, usize)>,
-    /// How often it ran, and for how long.
+    /// Number of activations and their duration.
     detail: String,
     /// Whether it idles until a gate routes to it.
     support: bool,

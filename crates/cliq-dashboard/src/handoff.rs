@@ -46,7 +46,7 @@ pub(super) async fn page(
     show(&visitor, &format!("{from} to {to}"), "", &content)
 }
 
-/// What a gate decided, where the handoff is one of a gate.
+/// Renders the verdict of a gate, if the handoff contains one.
 fn verdict(value: &Value) -> Markup {
     let data = &value["data"];
     let part = |key: &str| data["verdict"][key].as_str().unwrap_or_default();

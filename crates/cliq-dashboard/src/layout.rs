@@ -1,4 +1,4 @@
-//! What every page has: head, navigation, foot.
+//! Frame of every page: head, navigation, foot.
 
 use axum::response::Html;
 use maud::{DOCTYPE, Markup, html};
@@ -83,7 +83,7 @@ pub(super) fn plain(title: &str, content: &Markup) -> Html<String> {
     document(title, &body)
 }
 
-/// What went wrong, for people.
+/// Renders a problem for people.
 pub(super) fn problem(problem: &Problem) -> Markup {
     html! {
         h1 { (problem.title) }

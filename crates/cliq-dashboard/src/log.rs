@@ -14,7 +14,7 @@ use cliq_web::Core;
 use cliq_web::Problem;
 use cliq_web::{Path, read_log};
 
-/// How much of the end is shown.
+/// Number of trailing bytes that are displayed.
 const TAIL: i64 = 64 << 10;
 
 /// The page of a log.

@@ -16,7 +16,7 @@ use crate::visitor::Visitor;
 use cliq_supervisor::{NewRun, RunRules};
 use cliq_web::{Core, Form, Problem, Query, TeamDocument, find_team, list_teams, team_document};
 
-/// What the names of fields for inputs begin with.
+/// Prefix of the names of input fields.
 const INPUT: &str = "input.";
 
 #[derive(Debug, Default, Deserialize)]

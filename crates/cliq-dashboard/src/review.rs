@@ -45,20 +45,20 @@ pub fn assets_router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new().route("/assets/{name}", get(assets::asset))
 }
 
-/// How the changes are shown.
+/// Query with the display mode of the changes.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ViewQuery {
     view: Option<String>,
 }
 
-/// What of a review a page shows.
+/// Part of a review that a page displays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum View {
     /// All of it, changes one below the other.
     Unified,
     /// All of it, changes side by side.
     Split,
-    /// How it stands, for a page that is open.
+    /// State only, for an open page.
     State,
 }
 
@@ -254,13 +254,13 @@ pub(super) async fn answer(
     Ok((problem.status(), page).into_response())
 }
 
-/// What a page is made from.
+/// Inputs of a review page.
 struct Parts<'a> {
     review: &'a Review,
     content: &'a Content,
     /// The address of the page.
     path: &'a str,
-    /// What is shown.
+    /// Part that is displayed.
     view: View,
 }
 
@@ -303,7 +303,7 @@ impl Parts<'_> {
     }
 }
 
-/// How the review stands.
+/// Renders the state of a review.
 fn standing(review: &Review) -> Markup {
     html! {
         p.facts {
@@ -321,7 +321,7 @@ fn standing(review: &Review) -> Markup {
     }
 }
 
-/// How it ended, for people.
+/// Returns the end of a review for people.
 fn ending(review: &Review) -> Option<String> {
     Some(match &review.state {
         ReviewState::Pending => return None,

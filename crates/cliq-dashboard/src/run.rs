@@ -29,7 +29,7 @@ const LISTED: usize = 60;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Part {
-    /// Which part of the phases, from 0 on.
+    /// Index of the page of phases, 0-based.
     #[serde(default)]
     phases: usize,
 }

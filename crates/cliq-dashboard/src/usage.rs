@@ -1,4 +1,4 @@
-//! What runs of the last 30 days used, by team.
+//! Usage of the last 30 days by team.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -29,7 +29,7 @@ pub struct Mount {
 pub struct Job {
     /// The run.
     pub run_id: String,
-    /// Its workspace.
+    /// Workspace of the run.
     pub workspace: Utf8PathBuf,
     /// The cliq home. In the container it is a directory of its own in memory.
     pub home: Utf8PathBuf,

@@ -20,16 +20,16 @@ use crate::description::{HOME, RUN, container_name, description};
 use crate::error::status;
 use crate::{ContainerEnd, ContainerFacts, DockerError, DockerOptions, Job, Place};
 
-/// How often a list of containers that cannot be understood is asked for again.
+/// Maximum number of attempts to read a list of containers that cannot be parsed.
 const MOST_LISTS: usize = 50;
-/// How long the engine may take to answer at first.
+/// Deadline for the first response of the engine.
 const FIRST_ANSWER: Duration = Duration::from_secs(30);
-/// How long an engine that is away, such as one that is restarted, is waited for.
+/// Time to wait for an engine that is unreachable, such as during a restart.
 const AWAY: Duration = Duration::from_secs(60);
-/// How often a container is looked at.
+/// Polling interval of a container.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What a container writes.
+/// Output stream of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -41,9 +41,9 @@ pub enum Stream {
 /// A container of a run that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// It works.
+    /// The container is running.
     Running,
-    /// It has ended, or has never begun.
+    /// The container has ended or never started.
     Ended,
 }
 
@@ -80,7 +80,7 @@ impl Engine {
         Ok(Self { docker, address: address.to_owned(), is_podman })
     }
 
-    /// Where the engine is.
+    /// Address of the engine.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
@@ -403,7 +403,7 @@ struct Lines {
 #[derive(Debug, Default)]
 struct Partial {
     line: Vec<u8>,
-    /// How many bytes have come, and how many since the log was opened last.
+    /// Number of received bytes in total and since the log was last opened.
     given: usize,
     seen: usize,
 }
@@ -435,7 +435,7 @@ impl Lines {
         }
     }
 
-    /// What came without the end of a line.
+    /// Passes on the last line if it has no line end.
     fn finish(&mut self, line: &mut impl FnMut(Stream, &str)) {
         for (stream, partial) in [Stream::Stdout, Stream::Stderr].into_iter().zip(&mut self.streams) {
             if !partial.line.is_empty() {

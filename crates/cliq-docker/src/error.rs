@@ -1,4 +1,4 @@
-//! What can go wrong with an engine.
+//! Errors of the container engine.
 
 use bollard::errors::Error;
 
@@ -9,15 +9,15 @@ pub enum DockerError {
     /// No engine answers.
     #[error("no container engine answers at {address}: {why}")]
     NoEngine {
-        /// Where it was looked for.
+        /// Address that was tried.
         address: String,
-        /// What happened.
+        /// Cause.
         why: String,
     },
     /// The user may not speak to it.
     #[error("this user may not speak to the container engine at {address}")]
     Forbidden {
-        /// Where it is.
+        /// Address of the engine.
         address: String,
     },
     /// There is no such image, and it cannot be fetched.
@@ -25,15 +25,15 @@ pub enum DockerError {
     NoImage {
         /// The image.
         image: String,
-        /// What the engine says.
+        /// Message of the engine.
         why: String,
     },
     /// The engine refused a request.
     #[error("the container engine cannot {action}: {why}")]
     Refused {
-        /// What was asked for.
+        /// Requested action.
         action: &'static str,
-        /// What the engine says.
+        /// Message of the engine.
         why: String,
     },
     /// A file that keeps the order of those who wait.
@@ -41,13 +41,13 @@ pub enum DockerError {
     File {
         /// The file or directory.
         path: camino::Utf8PathBuf,
-        /// What happened.
+        /// Error of the system.
         error: std::io::Error,
     },
 }
 
 impl DockerError {
-    /// What a person can do, where that is known.
+    /// Returns a remedy, if one is known.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

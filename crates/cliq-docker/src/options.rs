@@ -1,4 +1,4 @@
-//! What the settings say of containers.
+//! Options of containers from the settings.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct DockerOptions {
     pub extra_hosts: Vec<String>,
     /// Variables, which may be secret.
     pub env: BTreeMap<String, String>,
-    /// Where the engine is, where it is set.
+    /// Address of the engine, if it is set.
     pub host: Option<String>,
 }
 

@@ -1,6 +1,6 @@
-//! How a container ended.
+//! End of a container.
 
-/// What an engine says of a container.
+/// State of a container as reported by the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContainerFacts {
     /// Whether it runs.
@@ -15,13 +15,13 @@ pub struct ContainerFacts {
     pub error: String,
 }
 
-/// How a container ended.
+/// End of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ContainerEnd {
-    /// Its first process exited: that of the run.
+    /// The first process exited: the process of the run.
     Exited {
-        /// Its status.
+        /// Exit status.
         code: u8,
         /// Whether another process was ended for want of memory.
         out_of_memory: bool,
@@ -35,7 +35,7 @@ pub enum ContainerEnd {
     },
     /// The engine could not begin it.
     NotBegun {
-        /// What the engine says.
+        /// Message of the engine.
         why: String,
     },
     /// Another has removed it.

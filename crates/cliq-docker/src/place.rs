@@ -37,7 +37,7 @@ impl Place {
         Ok(Self { path, _file: file })
     }
 
-    /// How many are before this one. Removes the files of the dead.
+    /// Returns the number of runs before this one. Removes the files of dead processes.
     ///
     /// # Errors
     /// The directory cannot be read.

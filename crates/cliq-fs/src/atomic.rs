@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::read::{describe_kind, open_regular};
 use crate::{FsError, IoContext};
 
-/// What names of files that are being written begin with.
+/// Prefix of the names of files that are being written.
 pub(crate) const TEMPORARY: &str = ".tmp-";
 
 /// Replaces the contents of `path` atomically: a reader sees the old contents or the new, never a part.
@@ -71,7 +71,7 @@ pub fn sync_file_system(dir: &Utf8Path) -> Result<(), FsError> {
 /// process may have left a FIFO or a link under this name (SPEC section 10).
 ///
 /// # Errors
-/// It cannot be opened, or is not a regular file.
+/// Returns an error if the file cannot be opened or is not regular.
 pub fn open_append(path: &Utf8Path) -> Result<File, FsError> {
     let flags = OFlags::WRONLY
         | OFlags::APPEND
@@ -116,7 +116,7 @@ impl AppendedFile {
     /// Opens it, or makes it.
     ///
     /// # Errors
-    /// It cannot be opened for append.
+    /// Returns an error if the file cannot be opened for append.
     pub fn open(path: &Utf8Path) -> Result<Self, FsError> {
         let file = open_append(path)?;
         Ok(Self { path: path.to_owned(), file })
@@ -125,7 +125,7 @@ impl AppendedFile {
     /// Appends `line`, which must end in a newline.
     ///
     /// # Errors
-    /// It cannot be written, or only a part went in (a full disk).
+    /// Returns an error if the file cannot be written, or only in part (a full disk).
     pub fn append(&mut self, line: &[u8]) -> Result<(), FsError> {
         write_at_once(&mut self.file, line).at("append to", &self.path)
     }

@@ -23,7 +23,7 @@ pub enum HandoffError {
     Decode {
         /// The file.
         path: Utf8PathBuf,
-        /// What is wrong with it.
+        /// Decoding error.
         source: DecodeError,
     },
 }
@@ -31,7 +31,7 @@ pub enum HandoffError {
 /// Creates the directory of a channel.
 ///
 /// # Errors
-/// It cannot be created.
+/// Returns an error if the channel cannot be created.
 pub fn create_channel(dir: &Utf8Path) -> Result<(), FsError> {
     match fs::create_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -143,7 +143,7 @@ impl Write for Spool<'_> {
 
 /// The handoff in a channel that `from` writes, of at most `limit` bytes; `None` where there is none.
 ///
-/// Where only a `handoff.md` exists (a person put it there), its contents become the `text`.
+/// If only a `handoff.md` exists (placed there by a person), its content becomes the `text`.
 ///
 /// # Errors
 /// The file cannot be read, is no regular file, is too large, or is no envelope: the error names file, field and what was expected.

@@ -10,11 +10,11 @@ use crate::read::LeavesRoot;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {path}: {source}")]
 pub struct FsError {
-    /// What was being done: `read`, `write`, `create`, …
+    /// Attempted action: `read`, `write`, `create`, …
     pub action: &'static str,
     /// To which file or directory.
     pub path: Utf8PathBuf,
-    /// What the system said.
+    /// Error of the system.
     pub source: io::Error,
 }
 

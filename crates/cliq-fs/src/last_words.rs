@@ -9,7 +9,8 @@ use crate::open_regular;
 /// As much of the end of a log as is read.
 const TAIL: u64 = 4096;
 
-/// What a `cliq` said at its end: its last error and the hints below it, else its last lines. Empty where it said nothing.
+/// Returns the last message of a `cliq` process: its last error with the hints below it, else its last lines. Empty if it printed
+/// nothing.
 #[must_use]
 pub fn last_words(log: &Utf8Path) -> String {
     let read = || -> std::io::Result<String> {

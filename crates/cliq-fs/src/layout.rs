@@ -1,4 +1,4 @@
-//! Where everything is: the `.cliq` directory (seed 000, SPEC section 2).
+//! Layout of the `.cliq` directory (seed 000, SPEC section 2).
 
 use std::fs;
 
@@ -142,7 +142,7 @@ impl CliqDir {
         self.root.join("signals").join(format!("{phase}_command_results.json"))
     }
 
-    /// How the run ended.
+    /// File with the end of the run.
     #[must_use]
     pub fn pipeline_status(&self) -> Utf8PathBuf {
         self.root.join("signals/_pipeline_status")
@@ -160,13 +160,13 @@ impl CliqDir {
         self.root.join("files").join(phase.as_str())
     }
 
-    /// What agents and commands print.
+    /// Directory of the output of agents and commands.
     #[must_use]
     pub fn logs(&self) -> Utf8PathBuf {
         self.root.join("logs")
     }
 
-    /// What a phase's agent printed in its `activation`th run, from 1.
+    /// File with the output of a phase's agent in its `activation`th activation, 1-based.
     #[must_use]
     pub fn phase_log(&self, phase: &PhaseName, activation: u32) -> Utf8PathBuf {
         self.root.join("logs").join(format!("{phase}.{activation}.log"))
@@ -208,7 +208,7 @@ impl CliqDir {
         self.root.join("agents.json")
     }
 
-    /// What the team is to do.
+    /// File with the requirement for the team.
     #[must_use]
     pub fn requirement(&self) -> Utf8PathBuf {
         self.root.join("requirement.md")
@@ -220,7 +220,7 @@ impl CliqDir {
         self.root.join("task_board.md")
     }
 
-    /// What the gate that evaluates now is shown.
+    /// File with the context of the gate that is evaluating.
     #[must_use]
     pub fn gate_context(&self) -> Utf8PathBuf {
         self.root.join("gate_context.md")

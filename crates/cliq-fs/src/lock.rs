@@ -10,8 +10,8 @@ use rustix::fs::{Mode, OFlags};
 use crate::read::describe_kind;
 use crate::{CliqDir, FsError, IoContext};
 
-/// How long a lock that seems held is tried again. A child that its holder was about to start when it was killed holds
-/// the lock too, until it has become another program; and a process that asks for the holder takes it for a moment.
+/// Time for which a held lock is retried. A child that the holder was about to start when it was killed inherits the lock until it
+/// executes another program, and a process that looks up the holder takes the lock for a moment.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The project's lock. It is free again when this is dropped or the process dies, however it dies.

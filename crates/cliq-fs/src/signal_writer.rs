@@ -25,15 +25,15 @@ pub struct SignalWriter {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignalWriteError {
-    /// It may not come now.
+    /// The order of messages forbids it now.
     #[error(transparent)]
     Order(#[from] OrderViolation),
-    /// It is longer than readers read.
+    /// The message is longer than readers accept.
     #[error(
         "the message has {bytes} bytes, and readers skip lines over {MAX_LINE_BYTES}: hand large data over in a file"
     )]
     TooLong {
-        /// Its length as a line.
+        /// Length of the line in bytes.
         bytes: usize,
     },
     /// The file cannot be written.
@@ -51,7 +51,7 @@ impl SignalWriter {
         Ok(Self { path: path.to_owned(), file, dispatch, order: ChannelOrder::new() })
     }
 
-    /// Where the channel stands.
+    /// State of the channel.
     #[must_use]
     pub fn order(&self) -> ChannelOrder {
         self.order

@@ -8,7 +8,7 @@ use cliq_protocol::{CommandResult, PhaseName};
 
 use crate::{CliqDir, FsError, IoContext, read_if_exists, read_text, write_atomic};
 
-/// How a run ended: the contents of `_pipeline_status` (SPEC section 7).
+/// End of a run: the content of `_pipeline_status` (SPEC section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PipelineStatus {
     /// Every phase is done.
@@ -17,7 +17,7 @@ pub enum PipelineStatus {
     Escalated,
     /// The orchestrator itself could not go on.
     Failed,
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
 }
 
@@ -52,7 +52,7 @@ const STATUS_LIMIT: u64 = 4096;
 /// The most bytes of the results of a phase's commands.
 const RESULTS_LIMIT: u64 = 256 << 20;
 
-/// What `_pipeline_status` says; `None` where it is missing or says something else.
+/// Returns the content of `_pipeline_status`, or `None` if the file is missing or contains something else.
 #[must_use]
 pub fn read_status(dir: &CliqDir) -> Option<PipelineStatus> {
     PipelineStatus::parse(&read_text(&dir.pipeline_status(), STATUS_LIMIT).ok()?)

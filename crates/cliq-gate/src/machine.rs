@@ -3,7 +3,7 @@
 use cliq_protocol::{CommandResult, HistoryEntry, Outcome, PhaseName, Verdict};
 use serde_json::Value;
 
-/// What a gate is made from.
+/// Specification of a gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateSpec {
     /// Evaluations it has, at least 1.
@@ -14,24 +14,24 @@ pub struct GateSpec {
     pub human: bool,
 }
 
-/// Where a gate stands.
+/// State of a gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateState {
-    /// Its dependencies are not done.
+    /// The dependencies are not complete.
     Waiting,
-    /// Its commands run.
+    /// The commands are running.
     Checking,
-    /// Its agent thinks.
+    /// The agent is judging.
     Judging,
     /// The phase it routed to works.
     Routed(PhaseName),
-    /// It passed.
+    /// The gate has passed.
     Passed,
     /// A person is needed.
     Escalated,
 }
 
-/// What happened.
+/// Event of a gate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GateEvent {
     /// The dependencies are done.
@@ -52,19 +52,19 @@ pub enum GateEvent {
     TargetFinished,
 }
 
-/// What to do about it.
+/// Effect of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GateEffect {
     /// Nothing: the event does not fit the state.
     Nothing,
     /// Run the commands.
     RunCommands {
-        /// Which evaluation this is, from 1.
+        /// Number of the evaluation, 1-based.
         iteration: u32,
     },
     /// Ask the agent (or the person) for a verdict.
     AskAgent {
-        /// Which evaluation this is, from 1.
+        /// Number of the evaluation, 1-based.
         iteration: u32,
         /// Why its last answer was no valid verdict, where that happened.
         rejected: Option<String>,
@@ -73,7 +73,7 @@ pub enum GateEffect {
     Pass,
     /// Let `target` work again, with the last entry of the history as feedback.
     Route {
-        /// Who works again.
+        /// Phase that works again.
         target: PhaseName,
     },
     /// Call a person.
@@ -108,13 +108,13 @@ impl Gate {
         }
     }
 
-    /// What it is made from.
+    /// Specification of the gate.
     #[must_use]
     pub fn spec(&self) -> &GateSpec {
         &self.spec
     }
 
-    /// Where it stands.
+    /// State of the gate.
     #[must_use]
     pub fn state(&self) -> &GateState {
         &self.state
@@ -126,7 +126,7 @@ impl Gate {
         self.iteration
     }
 
-    /// What the commands of this evaluation said.
+    /// Results of the commands of the current evaluation.
     #[must_use]
     pub fn checks(&self) -> &[CommandResult] {
         &self.checks

@@ -1,4 +1,4 @@
-//! What holds for a gate with any agent, commands and targets.
+//! Properties of a gate with any agent, commands and targets.
 
 use cliq_gate::{Gate, GateEffect, GateEvent, GateSpec, GateState};
 use cliq_protocol::{CommandResult, Outcome, PhaseName, Verdict};

@@ -16,7 +16,7 @@ use crate::sentinel;
 use crate::signal::{MAX_PAYLOAD, NewSignal};
 use crate::store::Store;
 
-/// How long the name of a file that was refused may be, in bytes: file systems take 255, and a number and `.reason` come behind it.
+/// Maximum length of the name of a refused file in bytes. File systems allow 255; a number and `.reason` are appended.
 const LONGEST_NAME: usize = 200;
 
 /// A directory that signal files come into.
@@ -25,7 +25,7 @@ pub struct Inbox {
     root: Utf8PathBuf,
 }
 
-/// What the bridge did.
+/// Result of a pass of the bridge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bridged {
@@ -35,7 +35,7 @@ pub struct Bridged {
     pub refused: Vec<(String, String)>,
 }
 
-/// What was found half done.
+/// Files that a crash left half processed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovered {
@@ -58,7 +58,7 @@ impl Inbox {
         Self::new(workspace.join(cliq_fs::CliqDir::NAME).join("signals/inbox"))
     }
 
-    /// Its directory.
+    /// Directory of the inbox.
     #[must_use]
     pub fn root(&self) -> &Utf8Path {
         &self.root
@@ -67,7 +67,7 @@ impl Inbox {
     /// Makes its directories.
     ///
     /// # Errors
-    /// They cannot be made.
+    /// Returns an error if the directories cannot be created.
     pub fn ensure(&self) -> Result<(), GatewayError> {
         for name in ["staging", "processing", "failed"] {
             let dir = self.root.join(name);
@@ -79,7 +79,7 @@ impl Inbox {
     /// Puts a file into the inbox, whole.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn put(&self, name: &str, contents: &str) -> Result<(), GatewayError> {
         self.ensure()?;
         self.write_whole(&self.root.join(name), contents)
@@ -99,7 +99,7 @@ impl Inbox {
     /// Puts a signal into the inbox, under a name that no other file has.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn send(&self, signal: &NewSignal) -> Result<(), GatewayError> {
         self.put(&sentinel::name(signal), &signal.payload_text())
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with the queue, each with its remedy.
+//! Errors of the queue, each with its remedy.
 
 use std::io;
 
@@ -15,10 +15,10 @@ pub enum GatewayError {
     Locked {
         /// The database.
         database: String,
-        /// How long was waited.
+        /// Waiting time in seconds.
         seconds: u64,
     },
-    /// It may be read, and not written.
+    /// The database can be read but not written.
     #[error(
         "{database} cannot be written; nothing was changed. Make the file and its directory writable, or set CLIQ_HOME to another place"
     )]
@@ -26,14 +26,14 @@ pub enum GatewayError {
         /// The database.
         database: String,
     },
-    /// It is no database, or damaged.
+    /// The file is damaged or not a database.
     #[error(
         "{database} is damaged, or is no database ({message}); nothing was changed. Put a copy in its place, or move it away to begin with an empty queue"
     )]
     Corrupt {
         /// The database.
         database: String,
-        /// What the library says.
+        /// Message of the library.
         message: String,
     },
     /// A newer cliq made it.
@@ -43,7 +43,7 @@ pub enum GatewayError {
     Newer {
         /// The database.
         database: String,
-        /// Its format.
+        /// Format of the database.
         found: i64,
         /// The newest format that is known.
         known: i64,
@@ -54,12 +54,12 @@ pub enum GatewayError {
         /// The database.
         database: String,
     },
-    /// It cannot be opened.
+    /// The database cannot be opened.
     #[error("cannot open {database}: {message}. Is its directory there, and writable?")]
     Open {
         /// The database.
         database: String,
-        /// What the system says.
+        /// Message of the system.
         message: String,
     },
     /// The server of the database does not answer, or does not let cliq in.
@@ -69,7 +69,7 @@ pub enum GatewayError {
     Unreachable {
         /// The database.
         database: String,
-        /// What the system or the server says.
+        /// Message of the system or the server.
         message: String,
     },
     /// Anything else that the database says.
@@ -77,17 +77,17 @@ pub enum GatewayError {
     Database {
         /// The database.
         database: String,
-        /// What it says.
+        /// Error of the database library.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A file of the bridge, or the directory of the database.
     #[error("cannot {action} {path}: {source}")]
     File {
-        /// What was being done.
+        /// Attempted action.
         action: &'static str,
         /// To what.
         path: Utf8PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }

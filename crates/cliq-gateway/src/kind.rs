@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a signal says happened, or asks for.
+/// Type of a signal: an event or a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignalType {
@@ -24,7 +24,7 @@ pub enum SignalType {
     ImplementFinished,
     /// The next wave is to begin although tasks of this one failed.
     AdvanceWave,
-    /// What failed of this wave is to be done again.
+    /// Repeat the failed tasks of this wave.
     RetryWave,
     /// The reviewer approves.
     ReviewApproved,
@@ -62,7 +62,7 @@ const ALIASES: [(&str, SignalType); 6] = [
     ("readiness_changes_requested", SignalType::VerifyFailed),
 ];
 
-/// What only a person may do, by a command (SPEC section 12).
+/// Signal types that only a person may emit, by a command (SPEC section 12).
 const COMMANDS: [(&str, &str); 5] = [
     ("start_over", "start-over"),
     ("reimplement", "reimplement"),
@@ -77,7 +77,7 @@ impl SignalType {
         NAMES.iter().map(|(kind, _)| *kind)
     }
 
-    /// Its name in the queue.
+    /// Name in the queue.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         // The table is in the order of the enum; a test holds that.

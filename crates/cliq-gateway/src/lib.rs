@@ -8,7 +8,7 @@
 //! one transaction with everything that follows. A claim is a lease: after a minute it may be taken away
 //! ([`Store::reset_stuck`]), and then the worker that held it can no longer finish the signal.
 //!
-//! What plans are is not known here: their documents are text.
+//! Storage of plans as opaque text documents.
 
 mod bridge;
 mod error;
@@ -25,9 +25,9 @@ pub use kind::SignalType;
 pub use signal::{Claim, MAX_PAYLOAD, NewSignal, PlanName, Refused, Signal, SignalStatus};
 pub use store::{Filter, Finish, NewEvent, Outcome, PlanEvent, PlanRow, Step, Store};
 
-/// How often stuck signals are looked for (seed 002).
+/// Interval of the search for stuck signals (seed 002).
 pub const REAP_EVERY: Duration = Duration::from_secs(30);
-/// How long a signal may be claimed before it is stuck (seed 002).
+/// Time after which a claimed signal counts as stuck (seed 002).
 pub const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 /// Runs the example of the README as a documentation test.

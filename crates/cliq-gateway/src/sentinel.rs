@@ -3,7 +3,7 @@
 use crate::kind::SignalType;
 use crate::signal::{NewSignal, PlanName, Refused, fields};
 
-/// What names begin with, and the type that they stand for. The longest that fits counts.
+/// Prefixes of names and the signal types they represent. The longest match counts.
 const PREFIXES: [(&str, SignalType); 7] = [
     ("planner-finished-", SignalType::PlannerFinished),
     ("implement-finished-", SignalType::ImplementFinished),
@@ -14,7 +14,7 @@ const PREFIXES: [(&str, SignalType); 7] = [
     ("elaborator-finished-", SignalType::ElaboratorFinished),
 ];
 
-/// What the name of a signal of any type begins with: `signal-TYPE-ID-PLAN`, where nobody else uses the ID, which has no `-`.
+/// Prefix of the name of a signal of any type: `signal-TYPE-ID-PLAN`, with a unique ID without `-`.
 const ANY: &str = "signal-";
 
 /// A name for the file of a signal, unlike any other.

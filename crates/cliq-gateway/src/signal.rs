@@ -20,7 +20,7 @@ impl PlanName {
     /// Reads a name; one that ends in `.md` is a file's, and the plan is named without it.
     ///
     /// # Errors
-    /// It is no name of a plan. Says why.
+    /// Returns the reason if the text is not the name of a plan.
     pub fn parse(text: &str) -> Result<Self, String> {
         let name = text.strip_suffix(".md").unwrap_or(text);
         let fine = name.len() <= MAX_PLAN
@@ -110,7 +110,7 @@ impl NewSignal {
         if problems.is_empty() { Ok(Self { kind, plan, payload }) } else { Err(Refused { problems }) }
     }
 
-    /// Its type.
+    /// Type of the signal.
     #[must_use]
     pub fn kind(&self) -> SignalType {
         self.kind
@@ -122,7 +122,7 @@ impl NewSignal {
         &self.plan
     }
 
-    /// What goes with it.
+    /// Payload of the signal.
     #[must_use]
     pub fn payload(&self) -> &Map<String, Value> {
         &self.payload
@@ -153,7 +153,7 @@ pub struct Refused {
     pub problems: Vec<String>,
 }
 
-/// Where a signal stands (seed 002).
+/// Status of a signal (seed 002).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SignalStatus {
@@ -161,9 +161,9 @@ pub enum SignalStatus {
     Pending,
     /// A worker has it.
     Processing,
-    /// It was processed.
+    /// The signal was processed.
     Done,
-    /// It was rejected, or its processing failed; the result says why.
+    /// The signal was rejected, or its processing failed. The result contains the reason.
     Failed,
 }
 
@@ -198,20 +198,20 @@ impl fmt::Display for SignalStatus {
 /// A row of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Signal {
-    /// Its number, in the order of emission.
+    /// Number in the order of emission.
     pub id: i64,
     /// The project that it belongs to.
     pub project: String,
     /// The plan that it is about.
     #[serde(rename = "plan")]
     pub plan: String,
-    /// Its type, by its name in the queue.
+    /// Name of the type in the queue.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What goes with it: a JSON object, or nothing.
+    /// Payload: a JSON object, or empty.
     #[serde(serialize_with = "as_json")]
     pub payload: String,
-    /// Where it stands.
+    /// Status of the signal.
     pub status: SignalStatus,
     /// When it was emitted, UTC.
     pub created_at: String,
@@ -221,7 +221,7 @@ pub struct Signal {
     pub claimed_at: String,
     /// When it was done or failed.
     pub processed_at: String,
-    /// What came of it.
+    /// Result of the processing.
     pub result: String,
 }
 
@@ -245,7 +245,7 @@ impl Signal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     id: i64,
-    /// Who claimed, with what makes this claim unlike any other.
+    /// Holder of the claim, with a part that makes the claim unique.
     holder: String,
 }
 
@@ -262,7 +262,7 @@ impl Claim {
         self.id
     }
 
-    /// Who claimed, with what makes this claim unlike any other.
+    /// Returns the holder of the claim, with a part that makes the claim unique.
     #[must_use]
     pub fn holder(&self) -> &str {
         &self.holder

@@ -1,4 +1,4 @@
-//! What a store of signals and plans can do. `cliq-store` has one for SQLite and PostgreSQL.
+//! Store of signals and plans. `cliq-store` implements it for SQLite and PostgreSQL.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::error::GatewayError;
 use crate::signal::{Claim, NewSignal, Signal, SignalStatus};
 
-/// Which signals are wanted. Everything that is not said does not matter.
+/// Filter for signals. An unset field matches everything.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Of this project.
@@ -21,12 +21,12 @@ pub struct Filter {
     pub limit: Option<u32>,
 }
 
-/// How the processing of a signal ended.
+/// End of the processing of a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finish {
-    /// It was processed; what came of it.
+    /// The signal was processed, with this result.
     Done(String),
-    /// It was rejected, or could not be processed; why.
+    /// The signal was rejected or could not be processed, for this reason.
     Failed(String),
 }
 
@@ -35,14 +35,14 @@ pub enum Finish {
 pub struct PlanRow {
     /// The project.
     pub project: String,
-    /// Its name, unique in the project.
+    /// Name, unique in the project.
     pub name: String,
-    /// Its state, for lists.
+    /// State, for lists.
     pub state: String,
     /// All that is known of it, as JSON.
     pub document: String,
-    /// How often it was changed. A change names the version that it was made from, and is refused where that is not the
-    /// stored one any more. 0 for a plan that is not stored yet.
+    /// Number of changes. A change names the version on which it is based, and is refused if the stored version differs. 0 for a
+    /// plan that is not stored yet.
     pub version: i64,
     /// When it was added, UTC.
     pub created_at: String,
@@ -53,7 +53,7 @@ pub struct PlanRow {
 /// Something that happened to a plan, to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
-    /// What happened.
+    /// Kind of the event.
     pub kind: String,
     /// The plan's state before.
     pub from: String,
@@ -66,13 +66,13 @@ pub struct NewEvent {
 /// A row of the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanEvent {
-    /// Its number, in the order of events.
+    /// Number in the order of events.
     pub id: i64,
     /// The plan.
     pub plan: String,
     /// When, UTC.
     pub at: String,
-    /// What happened.
+    /// Kind of the event.
     pub kind: String,
     /// The plan's state before.
     pub from: String,
@@ -89,7 +89,7 @@ pub struct PlanEvent {
 pub struct Step {
     /// The plan as it is to be, with the version that it was made from.
     pub plan: PlanRow,
-    /// What happened.
+    /// Events of the step.
     pub events: Vec<NewEvent>,
     /// The signal that was processed, and how it went.
     pub finish: Option<(Claim, Finish)>,
@@ -101,7 +101,7 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
-    /// It did.
+    /// The change was applied.
     Applied,
     /// Optimistic-lock conflict: the stored plan has another version, or the signal has another claim. No change was made.
     Stale,
@@ -202,7 +202,7 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// The store cannot be written.
     async fn apply(&self, step: &Step) -> Result<Outcome, GatewayError>;
 
-    /// What happened to a plan, the oldest first; only what came after the event `after`.
+    /// Returns the events of a plan with an id greater than `after`, oldest first.
     ///
     /// # Errors
     /// The store cannot be read.

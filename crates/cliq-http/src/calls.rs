@@ -14,25 +14,25 @@ use crate::guard::Guard;
 use crate::request::{Content, Repeat, Request};
 use crate::retry::{CallError, refusal, retry_until};
 
-/// What servers see as the client's name.
+/// User agent of the client.
 const USER_AGENT: &str = concat!("cliq/", env!("CARGO_PKG_VERSION"));
 
 /// Limits of calls (SPEC section 20).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a connection may take.
+    /// Deadline for a connection.
     pub connect: Duration,
-    /// How long the head of an answer may take.
+    /// Deadline for the head of a response.
     pub first_byte: Duration,
-    /// How long nothing may come or go within a call.
+    /// Maximum time without data in either direction.
     pub idle: Duration,
-    /// How long a try may take, its body included.
+    /// Deadline for one attempt with its body.
     pub whole: Duration,
-    /// How often a call is tried.
+    /// Maximum number of attempts of a call.
     pub tries: usize,
     /// The most bytes of an answer that is kept in memory.
     pub answer: u64,
-    /// How many redirects are followed. With 0, a redirect is an answer.
+    /// Maximum number of redirects. With 0, a redirect is a response.
     pub redirects: u32,
 }
 
@@ -59,7 +59,7 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// The body.
     pub body: Vec<u8>,
-    /// Where it came from, after redirects.
+    /// Final URL after redirects.
     pub url: String,
 }
 

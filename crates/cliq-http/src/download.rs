@@ -20,21 +20,21 @@ const CHUNK: usize = 256 << 10;
 pub struct Download {
     /// The file, under a temporary name in the directory that was asked for. It goes with this value unless it is kept.
     pub file: NamedTempFile,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its SHA-256, in hexadecimal digits.
+    /// SHA-256 in hexadecimal.
     pub sha256: String,
-    /// Its type, as the server says.
+    /// Media type as sent by the server.
     pub content_type: Option<String>,
     /// The status.
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// Where it came from, after redirects.
+    /// Final URL after redirects.
     pub url: String,
 }
 
-/// What an answer says beside its body.
+/// Head of a response.
 struct Head {
     status: StatusCode,
     headers: HeaderMap,
@@ -51,7 +51,7 @@ impl Download {
     /// Gives the file its name, in one step.
     ///
     /// # Errors
-    /// It cannot be renamed.
+    /// Returns an error if the file cannot be renamed.
     pub fn keep(self, path: &Path) -> io::Result<()> {
         self.file.persist(path).map(drop).map_err(|error| error.error)
     }
@@ -60,18 +60,18 @@ impl Download {
 /// A temporary file beside the one it becomes. Its name begins with `.` and ends with `.part`.
 ///
 /// # Errors
-/// It cannot be made.
+/// Returns an error if the file cannot be created.
 pub fn part_file(dir: &Path) -> io::Result<NamedTempFile> {
     let permissions = std::fs::Permissions::from_mode(0o644);
     tempfile::Builder::new().prefix(".").suffix(".part").permissions(permissions).tempfile_in(dir)
 }
 
-/// What has come of a body so far.
+/// Part of a body received so far.
 struct Received {
     file: NamedTempFile,
     digest: Sha256,
     size: u64,
-    /// What a later try goes on by: the validator of `If-Range`.
+    /// Validator for `If-Range`, with which a later attempt continues.
     validator: Option<String>,
 }
 

@@ -14,7 +14,7 @@ use crate::address::is_public;
 /// The longest address that is taken, in bytes.
 const MAX_URL: usize = 4096;
 
-/// Which addresses callers may choose. By default public ones only.
+/// Addresses that callers may choose. By default only public ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guard {
     /// Whether private addresses are allowed for every host.
@@ -33,24 +33,24 @@ pub struct CallerUrl {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GuardError {
-    /// It is no address.
+    /// The text is not a URL.
     #[error("it is no valid http or https address: {0}")]
     Malformed(String),
-    /// Its scheme is another one.
+    /// The scheme is not allowed.
     #[error("its scheme is `{0}`: only http and https are allowed")]
     Scheme(String),
-    /// It contains a user name or password.
+    /// The URL contains a user name or password.
     #[error("it must not contain a user name or a password")]
     Credentials,
-    /// Its host has no address.
+    /// The host has no address.
     #[error("its host {host} has no address: {message}")]
     Unknown {
         /// The host.
         host: String,
-        /// What the resolver said.
+        /// Message of the resolver.
         message: String,
     },
-    /// Its host has an address that is not public.
+    /// The host has an address that is not public.
     #[error("its host {host} has an address that is not public")]
     Private {
         /// The host.

@@ -11,10 +11,10 @@ use crate::retry::CallError;
 /// The most pages of one answer, whatever their size.
 const MAX_PAGES: usize = 10_000;
 
-/// What a page has.
+/// Page of results.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// Its items.
+    /// Items of the page.
     pub items: Vec<Value>,
     /// The request for the next page, if there is one.
     pub next: Option<Request>,

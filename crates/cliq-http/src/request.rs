@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use ureq::http::Method;
 
-/// What a request sends.
+/// Body of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Content {
     Nothing,
@@ -18,7 +18,7 @@ pub(crate) enum Content {
     },
 }
 
-/// What another try of a request may do.
+/// Policy for repeated attempts of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
     /// The same request twice does what one does: after any passing error it is tried again.
@@ -148,7 +148,7 @@ impl Request {
         self
     }
 
-    /// How errors call the other side. Without it, by the host.
+    /// Sets the name of the other side in errors. Default: the host.
     #[must_use]
     pub fn called(mut self, who: impl Into<String>) -> Self {
         self.who = Some(who.into());

@@ -14,9 +14,9 @@ use ureq::http::Response;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How often a pause looks whether it is to end.
+/// Polling interval for cancellation during a pause.
 const SLICE: Duration = Duration::from_millis(100);
-/// What of an error's body is read, and what of it is quoted.
+/// Maximum size of an error body that is read, and of the part that is quoted.
 const READ: u64 = 16 << 10;
 const QUOTED: usize = 400;
 
@@ -24,7 +24,7 @@ const QUOTED: usize = 400;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CallError {
-    /// What happened, for people. Never contains a secret that was not in the response.
+    /// Cause, for people. Contains no secret that was not in the response.
     pub message: String,
     /// Whether the same call may succeed later.
     pub is_transient: bool,
@@ -179,7 +179,7 @@ fn retry_after(text: &str) -> Option<Duration> {
     Some(time.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-/// What the body of an error says, in words: the field of JSON that services have them in, or the text itself. Pages are not quoted.
+/// Returns the message in an error body: the JSON field in which services put it, or the text itself. Pages are not quoted.
 fn said_in(body: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(body) else {
         let text = body.trim();

@@ -10,7 +10,7 @@ const LIMIT: usize = 16 * 1024 * 1024;
 pub struct SseEvent {
     /// The last id of the stream so far: where a reader goes on (`Last-Event-ID`).
     pub id: Option<String>,
-    /// What it says.
+    /// Payload of the event.
     pub data: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the client does with servers that behave badly. Each answers with bytes of a test.
+//! Behaviour of the client with faulty servers. Each server sends bytes of a test.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

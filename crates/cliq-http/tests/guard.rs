@@ -1,4 +1,4 @@
-//! What the guard lets through: addresses that attackers choose must not reach a private network.
+//! Addresses that the guard allows: addresses chosen by attackers must not reach a private network.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -18,24 +18,24 @@ use crate::look::one_line;
 use crate::manifest::{PREPARED, RUN, SECRET_LIMIT, job, job_name, owner, secret};
 use crate::{KubernetesError, KubernetesOptions, Look, Work, look};
 
-/// How long a connection, and how long an answer may take.
+/// Deadlines for a connection and for a response.
 const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(30);
-/// How long the cluster may take to end a Job's pod beyond the time that the pod has.
+/// Time that the cluster has to end a Job's pod, in addition to the grace period of the pod.
 const REMOVAL: Duration = Duration::from_secs(60);
-/// How often a Job that is being removed is looked at.
+/// Polling interval of a Job that is being removed.
 const LOOK: Duration = Duration::from_millis(200);
-/// How old a Job is that was never released to begin, because the process that made it was killed.
+/// Age after which a Job that was never released counts as abandoned by a dead process.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
 /// The Job of a run that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// Its maker was killed before it let it begin.
+    /// The process that created the Job died before it released the Job.
     Prepared,
-    /// It works, or waits for a node.
+    /// The Job works, or waits for a node.
     Living,
-    /// It is over.
+    /// The Job has ended.
     Ended,
 }
 
@@ -46,7 +46,7 @@ pub struct Right {
     pub group: &'static str,
     /// The resource.
     pub resource: &'static str,
-    /// What is done with it.
+    /// Verbs of the right.
     pub verbs: &'static [&'static str],
 }
 
@@ -59,7 +59,7 @@ pub const RIGHTS: &[Right] = &[
     Right { group: "", resource: "persistentvolumeclaims", verbs: &["get"] },
 ];
 
-/// What a claim is.
+/// Properties of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Whether several nodes can write to it.
@@ -109,7 +109,7 @@ impl Cluster {
         Ok(Self { client, address, namespace })
     }
 
-    /// Where the API server is.
+    /// Address of the API server.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
@@ -150,7 +150,7 @@ impl Cluster {
         }
     }
 
-    /// What is not there where something is to be made: the namespace.
+    /// Returns the error for a missing namespace.
     fn no_namespace(&self, action: &'static str) -> KubernetesError {
         KubernetesError::Refused { action, why: format!("there is no namespace `{}`", self.namespace) }
     }
@@ -158,7 +158,7 @@ impl Cluster {
     /// Looks at a claim. `None` where this user may not.
     ///
     /// # Errors
-    /// It is not there, or the API server does not answer.
+    /// Returns an error if the claim does not exist or the API server does not respond.
     pub async fn claim(&self, name: &str) -> Result<Option<Claim>, KubernetesError> {
         let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &self.namespace);
         let claim = match self.ask("look at the claim", claims.get(name)).await {

@@ -1,4 +1,4 @@
-//! What can go wrong with a cluster.
+//! Errors of the Kubernetes backend.
 
 use kube::Error;
 
@@ -15,28 +15,28 @@ pub enum KubernetesError {
     /// The API server does not answer.
     #[error("the API server of the cluster ({address}) does not answer: {why}")]
     Away {
-        /// Where it is.
+        /// Address of the API server.
         address: String,
-        /// What happened.
+        /// Cause.
         why: String,
     },
     /// The cluster does not know who asks.
     #[error("the cluster does not take the credentials of this user: {0}")]
     Unauthorized(String),
-    /// Who asks may not do that.
+    /// The user lacks a right.
     #[error("the cluster forbids to {action}: {why}")]
     Forbidden {
-        /// What was asked for.
+        /// Requested action.
         action: &'static str,
-        /// What the API server says.
+        /// Message of the API server.
         why: String,
     },
     /// The API server refused a request.
     #[error("the cluster cannot {action}: {why}")]
     Refused {
-        /// What was asked for.
+        /// Requested action.
         action: &'static str,
-        /// What the API server says.
+        /// Message of the API server.
         why: String,
     },
     /// The claim is not there.
@@ -59,7 +59,7 @@ pub enum KubernetesError {
 }
 
 impl KubernetesError {
-    /// What a person can do, where that is known.
+    /// Returns a remedy, if one is known.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

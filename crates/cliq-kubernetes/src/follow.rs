@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep};
 use crate::manifest::{RUN, job_name};
 use crate::{Cause, Cluster, JobEnd, KubernetesError, KubernetesOptions, Look, Waiting, look};
 
-/// How long an API server that is away is waited for. The run goes on in the meantime.
+/// Time to wait for an unreachable API server. The run continues in the meantime.
 const AWAY: Duration = Duration::from_secs(600);
-/// How long an image may be fetched in vain.
+/// Time for which an image may be pulled without success.
 const IMAGE: Duration = Duration::from_secs(30);
-/// How often is looked for why a run does not begin.
+/// Polling interval for the reason why a run does not start.
 const WARNINGS: Duration = Duration::from_secs(2);
 
 impl Cluster {
@@ -89,7 +89,7 @@ impl Cluster {
         }
     }
 
-    /// What a failure of a watch means; an error where waiting does not help.
+    /// Translates the failure of a watch. Returns an error if waiting does not help.
     fn watch_error(&self, error: &watcher::Error) -> Result<KubernetesError, KubernetesError> {
         let away = |why: String| KubernetesError::Away { address: self.address().to_owned(), why };
         let error = match error {
@@ -121,7 +121,7 @@ impl std::fmt::Display for Cause {
     }
 }
 
-/// How long a run may wait.
+/// Remaining waiting time of a run.
 #[derive(Debug)]
 struct Patience {
     most: Duration,

@@ -1,35 +1,35 @@
-//! What the cluster says of a run: pure, from its Job, its pod and warnings about them.
+//! State of a run in the cluster. Pure: computed from its Job, its pod and warnings about them.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod, PodCondition};
 
 use crate::manifest::CONTAINER;
 
-/// How a run stands in the cluster.
+/// State of a run in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
-    /// It has not begun.
+    /// The run has not started.
     Waiting(Waiting),
-    /// It works.
+    /// The run works.
     Working,
-    /// It is over.
+    /// The run has ended.
     Ended(JobEnd),
 }
 
 /// Why a run has not begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// What it waits for.
+    /// Missing part.
     pub cause: Cause,
-    /// What the cluster says of it; empty where nothing is wrong.
+    /// Message of the cluster. Empty if there is no problem.
     pub why: String,
 }
 
-/// What a run waits for.
+/// Missing part that a run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Its pod. The cluster makes it, unless a quota or a policy forbids it.
+    /// The pod. The cluster creates it unless a quota or policy forbids that.
     Pod,
     /// Whoever suspended its Job.
     Suspended,
@@ -43,45 +43,45 @@ pub enum Cause {
     Start,
 }
 
-/// How a run ended in the cluster.
+/// End of a run in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JobEnd {
-    /// Its process exited.
+    /// The process exited.
     Exited {
-        /// Its status.
+        /// Exit status.
         code: u8,
         /// Whether another process was ended for want of memory.
         out_of_memory: bool,
-        /// Its last lines, where it failed.
+        /// Last lines of output, if the process failed.
         last_words: String,
     },
-    /// It was ended for want of memory.
+    /// The process exceeded its memory limit.
     OutOfMemory,
-    /// It was ended by a signal.
+    /// The process was ended by a signal.
     Killed {
         /// The number of the signal.
         signal: u8,
     },
-    /// Its node needed what it used, or it used more than it may.
+    /// The node needed the resources, or the run exceeded its limits.
     Evicted {
-        /// What the node says.
+        /// Message of the node.
         why: String,
     },
     /// The cluster took its node from it: for something more important, for maintenance, or because the node is silent.
     Disrupted {
-        /// What the cluster says.
+        /// Message of the cluster.
         why: String,
     },
-    /// It took longer than it may.
+    /// The run exceeded its deadline.
     DeadlineExceeded,
-    /// It did not begin in time.
+    /// The run did not start in time.
     NotBegun(Waiting),
-    /// Its Job or its pod was deleted.
+    /// The Job or its pod was deleted.
     Removed,
 }
 
-/// How the run of a Job stands.
+/// Returns the state of a Job's run.
 ///
 /// `warnings` are the messages of events about the Job and the pod, newest last.
 #[must_use]

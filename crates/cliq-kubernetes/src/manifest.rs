@@ -27,7 +27,7 @@ const WORKSPACE: &str = "cliq.dev/workspace";
 pub(crate) const CONTAINER: &str = "run";
 /// The key of the Secret, which is the name of the file too.
 const HANDOVER: &str = "handover";
-/// Where the Secret is mounted.
+/// Directory in which the Secret is mounted.
 const HANDOVER_DIR: &str = "/run/cliq";
 /// The most bytes that a Secret can have.
 pub(crate) const SECRET_LIMIT: usize = 1 << 20;
@@ -38,7 +38,7 @@ pub const HANDOVER_FILE: &str = "/run/cliq/handover";
 /// A directory or file of the claim that the run sees at the same path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Where it is, below the mount path of the claim.
+    /// Path below the mount path of the claim.
     pub path: Utf8PathBuf,
     /// Whether the run may write to it.
     pub writable: bool,
@@ -49,17 +49,17 @@ pub struct Mount {
 pub struct Work {
     /// The run.
     pub run_id: String,
-    /// Its workspace, below the mount path of the claim.
+    /// Workspace below the mount path of the claim.
     pub workspace: Utf8PathBuf,
     /// The cliq home. In the container it is a directory of its own in memory.
     pub home: Utf8PathBuf,
-    /// What it sees beside the workspace.
+    /// Directories besides the workspace.
     pub mounts: Vec<Mount>,
     /// The arguments of the cliq in the container.
     pub arguments: Vec<String>,
     /// The user and the group who work.
     pub user: (u32, u32),
-    /// How long the run has to end after it is asked to.
+    /// Grace period of the run after a request to end.
     pub grace: Duration,
 }
 
@@ -75,14 +75,14 @@ pub fn job_name(run_id: &str) -> String {
 pub struct NotOnClaim {
     /// The path.
     pub path: Utf8PathBuf,
-    /// Where the claim is.
+    /// Mount path of the claim.
     pub mount_path: Utf8PathBuf,
 }
 
 /// The path of a directory on the claim: what is mounted of it, and not all of it.
 ///
 /// # Errors
-/// It is not below the mount path.
+/// Returns an error if the path is not below the mount path.
 pub fn on_claim(path: &Utf8Path, mount_path: &Utf8Path) -> Result<String, NotOnClaim> {
     let inner = path.strip_prefix(mount_path).ok().filter(|inner| !inner.as_str().is_empty());
     inner

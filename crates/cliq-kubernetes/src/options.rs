@@ -1,4 +1,4 @@
-//! What the settings say of runs in a cluster.
+//! Options of runs in a cluster from the settings.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct KubernetesOptions {
     pub image_pull_secrets: Vec<String>,
     /// The claim with the workspaces.
     pub claim: String,
-    /// Where the claim is mounted, here and in Jobs.
+    /// Mount path of the claim, here and in Jobs.
     pub mount_path: Utf8PathBuf,
     /// The most memory, in bytes.
     pub memory: u64,
@@ -35,11 +35,11 @@ pub struct KubernetesOptions {
     pub temporary_storage: Option<u64>,
     /// Whether only the workspace and temporary directories can be written.
     pub read_only_rootfs: bool,
-    /// How long a run may wait for its node, image and volumes.
+    /// Maximum time that a run waits for its node, image and volumes.
     pub start_timeout: Duration,
-    /// How long a run may take.
+    /// Maximum duration of a run.
     pub deadline: Option<Duration>,
-    /// How long a Job stays after its end.
+    /// Time for which a Job is kept after its end.
     pub ttl: Duration,
     /// The PriorityClass of runs.
     pub priority_class: Option<String>,
@@ -54,11 +54,11 @@ pub struct KubernetesOptions {
 /// A taint of nodes: `NAME[=VALUE][:EFFECT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taint {
-    /// Its name.
+    /// Key of the taint.
     pub name: String,
-    /// Its value; any where it is `None`.
+    /// Value of the taint. `None` matches any value.
     pub value: Option<String>,
-    /// Its effect; any where it is `None`.
+    /// Effect of the taint. `None` matches any effect.
     pub effect: Option<String>,
 }
 

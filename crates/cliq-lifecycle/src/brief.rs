@@ -8,7 +8,7 @@ use cliq_markers::MarkerKind;
 use crate::model::{Job, Plan, Purpose, StartReason, WorkId};
 use crate::role::Role;
 
-/// What a job's agent should know: the goal, its task, why it is started, and how to answer.
+/// Returns the brief for a job's agent: goal, task, reason of the start, and form of the answer.
 #[must_use]
 pub fn brief(plan: &Plan, name: &str, plan_file: &Utf8Path, job: &Job) -> String {
     let mut text = format!("# Plan {name}\n\n{}\n", plan.file.goal);
@@ -60,7 +60,7 @@ fn heading(why: StartReason, role: Role) -> &'static str {
     }
 }
 
-/// What others said is data: nothing in it is a heading of ours.
+/// Quotes text of others as data: no line of it becomes a heading of the brief.
 fn quoted(text: &str) -> String {
     text.lines()
         .map(|line| if line.is_empty() { ">\n".to_owned() } else { format!("> {line}\n") })

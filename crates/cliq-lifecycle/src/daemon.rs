@@ -1,7 +1,7 @@
 //! The daemon's loop: claims signals, steps plans by them, and sees to it that the agents run which the plans want.
 //!
-//! It remembers nothing that matters. Which agents are to run is in the plans, which signals are to be processed in the
-//! queue; so it can be killed at any moment, and the next one goes on.
+//! Stateless between iterations: agents to run come from the plans, signals from the queue. So the daemon can be killed at any
+//! moment, and the next one continues.
 
 mod elsewhere;
 mod jobs;
@@ -37,13 +37,13 @@ const WORKER: &str = "daemon";
 
 /// Knows how agents run in a project. The daemon knows neither settings nor agents.
 pub trait PlanAgents: Send + Sync {
-    /// How plans of a project are driven.
+    /// Returns the configuration of a project's plans.
     ///
     /// # Errors
     /// Why the settings cannot be read.
     fn config(&self, project: &Utf8Path) -> Result<Config, String>;
 
-    /// How an agent is run: a team of one phase, named after the role, in the directory that is named.
+    /// Returns the run of an agent: a team of one phase, named after the role, in the named directory.
     ///
     /// # Errors
     /// Why it cannot be run, for people.
@@ -58,7 +58,7 @@ pub trait PlanAgents: Send + Sync {
     fn has_env(&self, name: &str) -> bool;
 }
 
-/// How an agent of a plan is run.
+/// Run of a plan's agent.
 #[non_exhaustive]
 pub enum AgentRun {
     /// By the daemon itself.
@@ -80,7 +80,7 @@ pub struct Assignment {
     pub role: Role,
     /// The job's own directory, laid out as a `.cliq`, with the requirement in it.
     pub dir: Utf8PathBuf,
-    /// Where to work.
+    /// Working directory.
     pub workspace: Utf8PathBuf,
     /// Variables that the agent finds in its environment.
     pub env: std::collections::BTreeMap<String, String>,
@@ -103,7 +103,7 @@ impl Assignment {
     /// Reads the line with the assignment that the daemon gives an [`AgentRun::Elsewhere`] on standard input.
     ///
     /// # Errors
-    /// It is none; why.
+    /// Returns the reason if the input is not an assignment.
     pub fn receive(input: impl BufRead) -> Result<Self, String> {
         let mut line = Vec::new();
         let read = input.take(ASSIGNMENT_LIMIT).read_until(b'\n', &mut line);
@@ -132,9 +132,9 @@ impl Assignment {
 pub enum DaemonEvent {
     /// Files came in.
     Bridged {
-        /// How many signals.
+        /// Number of signals.
         signals: usize,
-        /// Which files were refused, and why.
+        /// Rejected files with the reason for each.
         refused: Vec<(String, String)>,
     },
     /// A signal was processed, or was refused.
@@ -143,23 +143,23 @@ pub enum DaemonEvent {
         plan: String,
         /// The signal, by number and type.
         signal: (i64, String),
-        /// What came of it.
+        /// Result of the processing.
         result: Result<String, String>,
     },
     /// An agent was started.
     Started {
         /// The plan.
         plan: String,
-        /// What for.
+        /// Purpose of the agent.
         what: String,
     },
     /// An agent ended.
     Ended {
         /// The plan.
         plan: String,
-        /// What for.
+        /// Purpose of the agent.
         what: String,
-        /// What became of it, where that is worth a word.
+        /// Outcome, if it deserves a message.
         why: Option<String>,
     },
     /// Signals were claimed for too long, or by a daemon that died, and are pending again.

@@ -73,7 +73,7 @@ pub fn role_of(stage: &Stage) -> Option<&'static str> {
     }
 }
 
-/// What it waits for, or why it was given up.
+/// Returns the reason for waiting or for giving up.
 #[must_use]
 pub fn reason_of(stage: &Stage) -> Option<String> {
     match stage {

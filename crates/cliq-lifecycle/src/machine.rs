@@ -18,16 +18,16 @@ use crate::role::Role;
 pub enum Event {
     /// A signal came.
     Signal {
-        /// Its type.
+        /// Type of the signal.
         kind: SignalType,
-        /// What goes with it.
+        /// Payload of the signal.
         payload: Map<String, Value>,
     },
     /// An agent ended; what it printed. Signals that it emitted came before.
     JobEnded {
         /// The job.
         job: u64,
-        /// What it printed.
+        /// Output of the agent.
         text: String,
         /// Whether it ended well.
         success: bool,
@@ -36,9 +36,9 @@ pub enum Event {
     },
     /// An agent that the plan no longer wanted was stopped, and has used a language model.
     StoppedJobUsed {
-        /// What it was for.
+        /// Purpose of the agent.
         purpose: Purpose,
-        /// Its role.
+        /// Role of the agent.
         role: Role,
         /// The usage.
         usage: UsageSummary,
@@ -54,7 +54,7 @@ pub enum Event {
     Person(Command),
 }
 
-/// What only a person may do (SPEC section 12).
+/// Command that only a person may give (SPEC section 12).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Do all of a plan that is done again, from the planning on.
@@ -76,11 +76,11 @@ pub enum Command {
     },
 }
 
-/// What followed from an event.
+/// Effects of an event.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Effects {
-    /// What happened, for the event log.
+    /// Entries for the event log.
     pub notes: Vec<Note>,
     /// Signals that are to be emitted.
     pub emit: Vec<(SignalType, Map<String, Value>)>,
@@ -92,7 +92,7 @@ pub struct Effects {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Note {
-    /// What.
+    /// Kind of the entry.
     pub kind: &'static str,
     /// More about it.
     pub detail: Value,
@@ -115,12 +115,12 @@ impl Effects {
     }
 }
 
-/// What a step is made with, beside the event.
+/// Inputs of a transition other than the event: policy, clock value, limits.
 #[derive(Debug, Clone)]
 pub struct Context<'a> {
-    /// How plans are driven.
+    /// Configuration of plans.
     pub config: Config,
-    /// What the plan's file says now, or what is wrong with it.
+    /// Current content of the plan's file, or the problem with it.
     pub file: Result<&'a PlanFile, String>,
 }
 

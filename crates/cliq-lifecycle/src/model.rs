@@ -1,4 +1,4 @@
-//! What is known of a plan: the whole of it is stored after every step.
+//! State of a plan. The whole state is stored after each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 use crate::plan_file::{PlanFile, TaskSpec};
 use crate::role::Role;
 
-/// Where a plan stands (SPEC section 13).
+/// State of a plan (SPEC section 13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanState {
-    /// It waits to be started.
+    /// The plan waits for its start.
     Ready,
     /// Waves and tasks are worked out.
     Planning,
     /// Tasks are done, or what a review asked for.
     Implementing,
-    /// What was implemented is reviewed.
+    /// The implementation is being reviewed.
     Reviewing,
-    /// It is verified that the goal is reached.
+    /// The goal is being verified.
     Verifying,
     /// The goal is reached.
     Done,
@@ -76,9 +76,9 @@ pub enum WorkId {
     },
     /// A task.
     Task {
-        /// Its wave, from 1 on.
+        /// Number of the wave, 1-based.
         wave: u32,
-        /// Its number in the wave, from 1 on.
+        /// Number in the wave, 1-based.
         task: u32,
     },
 }
@@ -124,11 +124,11 @@ impl TryFrom<String> for WorkId {
     }
 }
 
-/// How far a piece of work is.
+/// Progress of a piece of work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "snake_case")]
 pub enum Stage {
-    /// It waits for a free slot of this role.
+    /// The work waits for a free slot of this role.
     Queued {
         /// The role.
         role: Role,
@@ -140,28 +140,28 @@ pub enum Stage {
         /// The job.
         job: u64,
     },
-    /// It goes on in this role once what holds it is out of the way.
+    /// The work continues in this role when the obstacle is gone.
     Held {
         /// The role.
         role: Role,
-        /// What holds it.
+        /// Obstacle.
         by: WaitingFor,
     },
-    /// It is done.
+    /// The work is complete.
     Complete,
-    /// It was given up, and a person is needed.
+    /// The work was given up. A person is needed.
     Failed {
         /// Why.
         why: String,
     },
-    /// It cannot be completed as things are; others go first.
+    /// The work cannot be completed now. Other work goes first.
     SetAside {
-        /// What is missing.
+        /// Missing part.
         why: String,
     },
 }
 
-/// What a piece of work waits for.
+/// Obstacle of a piece of work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "on", rename_all = "snake_case")]
 pub enum WaitingFor {
@@ -172,9 +172,9 @@ pub enum WaitingFor {
     },
     /// An expert's advice.
     Expert {
-        /// What the expert is asked.
+        /// Prompt for the expert.
         prompt: String,
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
         /// The expert's job, while there is one.
         job: Option<u64>,
@@ -183,7 +183,7 @@ pub enum WaitingFor {
     File {
         /// The file.
         path: String,
-        /// Who has it.
+        /// Holder of the file.
         holder: WorkId,
     },
     /// Infrastructure.
@@ -194,7 +194,7 @@ pub enum WaitingFor {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Work {
-    /// How far it is.
+    /// Progress of the work.
     #[serde(flatten)]
     pub stage: Stage,
     /// Reviews and audits that failed.
@@ -203,10 +203,10 @@ pub struct Work {
     /// Answers in a row that said nothing that could be understood.
     #[serde(default)]
     pub strikes: u32,
-    /// How often it was started anew because of them.
+    /// Number of restarts because of failed agents.
     #[serde(default)]
     pub restarts: u32,
-    /// What the next agent should know: what a review found, advice, a person's answer.
+    /// Brief for the next agent: findings of a review, advice, a person's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<Brief>,
     /// Changes that other tasks need of it. The task is not complete before an agent was given them.
@@ -220,7 +220,7 @@ pub struct Work {
 pub struct Brief {
     /// In one word.
     pub why: StartReason,
-    /// What it should know.
+    /// Text of the brief.
     pub text: String,
 }
 
@@ -236,11 +236,11 @@ pub enum StartReason {
     Answer,
     /// The last answer had no known marker: the agent is asked for its state and for a marker.
     Checkpoint,
-    /// It was asked where it stands, and has said so: now what it should have said at first.
+    /// The agent was asked for its state and has answered. Now it must send the missing answer.
     Resend,
     /// Three answers had no known marker: the work starts anew, with the formats spelled out.
     Anew,
-    /// What held it is out of the way.
+    /// The obstacle is gone.
     GoOn,
     /// An agent asks an expert for advice.
     Advise,
@@ -254,7 +254,7 @@ pub enum StartReason {
     MergeBranches,
 }
 
-/// What a job is for.
+/// Purpose of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -275,16 +275,16 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Job {
-    /// Its number, never used again in this plan.
+    /// Number, never reused in this plan.
     pub id: u64,
-    /// What it is for.
+    /// Purpose of the job.
     pub purpose: Purpose,
     /// In which role. `None` for what no agent does.
     pub role: Option<Role>,
-    /// What it should know.
+    /// Brief for the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<Brief>,
-    /// What it was for has happened, by a signal. It may end in peace.
+    /// Whether a signal has fulfilled the purpose. The agent may end in its own time.
     #[serde(default)]
     pub settled: bool,
 }
@@ -293,15 +293,15 @@ pub struct Job {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Question {
-    /// Its number.
+    /// Number of the question.
     pub id: u64,
-    /// What is asked.
+    /// Text of the question.
     pub text: String,
-    /// What goes on with the answer.
+    /// Subject that continues with the answer.
     pub about: QuestionSubject,
 }
 
-/// What a question is about.
+/// Subject of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionSubject {
@@ -320,16 +320,16 @@ pub enum QuestionSubject {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Infrastructure {
-    /// It does.
+    /// The infrastructure works.
     #[default]
     Fine,
-    /// It does not: nothing new starts until it does.
+    /// The infrastructure does not work. Nothing new starts until it does.
     Blocked {
-        /// What is wrong.
+        /// Description of the problem.
         report: String,
         /// Attempts to mend it, this one included.
         attempt: u32,
-        /// Who is next, or at it.
+        /// Role that is next or at work.
         role: Role,
         /// Their job, while there is one.
         job: Option<u64>,
@@ -342,9 +342,9 @@ pub enum Infrastructure {
 pub struct Plan {
     /// The format of this document.
     pub version: u32,
-    /// Where it stands.
+    /// State of the plan.
     pub state: PlanState,
-    /// What its file said when it was read last.
+    /// Content of the file when it was last read.
     pub file: PlanFile,
     /// The wave that is worked on or was last; 0 before the first.
     pub wave: u32,
@@ -424,7 +424,7 @@ impl Plan {
         }
     }
 
-    /// What a task is, with what a business analyst made of it.
+    /// Returns the specification of a task, as refined by a business analyst.
     #[must_use]
     pub fn task(&self, id: WorkId) -> Option<TaskSpec> {
         let WorkId::Task { wave, task } = id else { return None };
@@ -466,16 +466,16 @@ impl Plan {
     }
 }
 
-/// How plans are driven. From settings.
+/// Configuration of plans, from settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// Whether what a reviewer approved is verified by a master agent before it is done (seed 002).
     pub auto_readiness_review: bool,
     /// After how many failed verifications a plan is done all the same (seed 002).
     pub readiness_max_verify_cycles: u32,
-    /// How tasks of a wave are done.
+    /// Task loop of a wave.
     pub task_loop: TaskLoop,
-    /// How many may work at the same time.
+    /// Maximum numbers of concurrent agents.
     pub slots: Slots,
     /// Whether the first wave begins by itself once a plan is planned.
     pub auto_implement: bool,
@@ -483,11 +483,11 @@ pub struct Config {
     pub architect: bool,
     /// Whether a business analyst spells out tasks that have no text.
     pub business_analyst: bool,
-    /// How many planners draft a plan, at least 1. With several, another one merges their drafts.
+    /// Number of planners that draft a plan, at least 1. If there are several, another one merges their drafts.
     pub planners: u32,
 }
 
-/// How a task is done.
+/// Loop that a task passes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskLoop {
     /// By a coder, who emits `implement_task_finished`.
@@ -496,7 +496,7 @@ pub enum TaskLoop {
     Markers,
 }
 
-/// How many may work at the same time, by kind of agent.
+/// Maximum numbers of concurrent agents by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slots {
     /// Developers, coders and business analysts.

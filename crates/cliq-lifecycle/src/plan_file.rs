@@ -5,7 +5,7 @@ use std::fmt;
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 use serde::{Deserialize, Serialize};
 
-/// What a plan file says.
+/// Content of a plan file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PlanFile {
@@ -22,7 +22,7 @@ pub struct PlanFile {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WaveSpec {
-    /// Its tasks.
+    /// Tasks of the wave.
     pub tasks: Vec<TaskSpec>,
 }
 
@@ -30,22 +30,22 @@ pub struct WaveSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskSpec {
-    /// What it is called.
+    /// Title.
     pub title: String,
-    /// What is to be done.
+    /// Description of the task.
     pub body: String,
     /// Files that it is about: a line `Files: a.rs, b.rs` in its body.
     #[serde(default)]
     pub files: Vec<String>,
 }
 
-/// What is wrong with a plan file, and where.
+/// Problem of a plan file with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanProblem {
     /// The line, the first one being 1.
     pub line: usize,
-    /// What is wrong, and how to mend it.
+    /// Problem and remedy.
     pub message: String,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use cliq_markers::{Agent, MarkerKind};
 use serde::{Deserialize, Serialize};
 
-/// Who is needed (seeds 001 and 002).
+/// Role of an agent (seeds 001 and 002).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -75,7 +75,7 @@ impl Role {
         }
     }
 
-    /// Who that is for markers: what an expert may not say, others may.
+    /// Returns the kind of agent for markers: experts may not use every marker.
     #[must_use]
     pub fn speaks_as(self) -> Agent {
         match self {

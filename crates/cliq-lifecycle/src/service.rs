@@ -15,7 +15,7 @@ use crate::machine::{Context, Effects, Event};
 use crate::model::{PLAN_VERSION, Plan};
 use crate::plan_file::{PlanFile, PlanProblem};
 
-/// How often a step is tried again after an optimistic-lock conflict.
+/// Maximum number of attempts of a step after an optimistic-lock conflict.
 const ATTEMPTS: u32 = 20;
 
 /// Why a step was not made.
@@ -49,7 +49,7 @@ pub enum StepError {
     /// Another worker has claimed the signal since.
     #[error("the signal was taken over by another worker")]
     Overtaken,
-    /// What is stored cannot be read.
+    /// The stored document cannot be read.
     #[error("what is stored of plan `{plan}` cannot be read: {why}")]
     Document {
         /// The plan.
@@ -66,7 +66,7 @@ pub enum AddError {
     /// The text is no plan.
     #[error("{}", .0.iter().map(|problem| format!("line {}: {}", problem.line, problem.message)).collect::<Vec<_>>().join("; "))]
     Text(Vec<PlanProblem>),
-    /// Its file cannot be written.
+    /// The plan file cannot be written.
     #[error(transparent)]
     File(#[from] FsError),
     /// There is one of that name, or the store cannot be used.
@@ -236,7 +236,7 @@ impl Plans {
 /// The plan in a row.
 ///
 /// # Errors
-/// It cannot be read, or a newer cliq wrote it.
+/// Returns an error if the document cannot be read, or a newer cliq wrote it.
 pub fn read(row: &PlanRow) -> Result<Plan, StepError> {
     let failed = |why: String| StepError::Document { plan: row.name.clone(), why };
     let value: serde_json::Value =

@@ -142,7 +142,7 @@ fn fail_all(plan: &mut Plan, context: &Context<'_>) {
     signal(plan, SignalType::ReviewApproved, 1, context);
 }
 
-/// What each role of the quality loop may say, and what becomes of its task, as a table in markdown.
+/// Returns a markdown table of the markers of each role in the quality loop and their effect on the task.
 #[must_use]
 pub fn task_table() -> String {
     let planned = file(1);

@@ -1,4 +1,4 @@
-//! What follows a marker: keys with values and items.
+//! Body of a marker: keys with values and items.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub struct Section {
     /// The key, as it is written: `Verification Results (self-verified)`. Empty for what stands before the first one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub key: String,
-    /// What follows the colon on the same line.
+    /// Text after the colon on the same line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub value: String,
     /// Lines that begin with `- `, or with a number and a dot, without that; lines that are indented below one belong to it.
@@ -45,7 +45,7 @@ impl<'a> Body<'a> {
         self.lines().join("\n")
     }
 
-    /// Its keys with what belongs to them, in order.
+    /// Returns the keys with their values in order.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
         sections(&self.lines())
@@ -63,7 +63,7 @@ impl<'a> Body<'a> {
         self.sections().into_iter().find(|section| bare(&section.key).eq_ignore_ascii_case(key))
     }
 
-    /// What stands after a key on its line, or where there is nothing, the lines below it.
+    /// Returns the text after a key on its line, or if that is empty, the lines below it.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<String> {
         let section = self.section(key)?;
@@ -76,7 +76,7 @@ impl<'a> Body<'a> {
         self.section(key).map_or_else(Vec::new, |section| section.items)
     }
 
-    /// What an agent hands over to an expert: the lines between START and END of a delegation prompt.
+    /// Returns the prompt for an expert: the lines between START and END of a delegation prompt.
     #[must_use]
     pub fn delegation_prompt(&self) -> Option<String> {
         let lines = self.lines();

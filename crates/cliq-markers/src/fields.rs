@@ -6,15 +6,15 @@ use crate::kind::MarkerKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field {
-    /// Its key.
+    /// Key of the field.
     pub key: &'static str,
-    /// What it has.
+    /// Shape of the field.
     pub shape: Shape,
     /// Whether its absence is worth a warning.
     pub required: bool,
 }
 
-/// What a field has.
+/// Shape of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// A value on the key's line; what it is.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// What an agent can say (seed 001).
+/// Kind of a marker (seed 001).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkerKind {
@@ -22,7 +22,7 @@ pub enum MarkerKind {
     AuditPassed,
     /// Acceptance criteria are not met.
     AuditFailed,
-    /// What failed before keeps the auditor from auditing.
+    /// An earlier failure prevents the audit.
     AuditBlocked,
     /// The business analyst has spelled a task out.
     ExpandedTaskSpecification,
@@ -44,11 +44,11 @@ pub enum MarkerKind {
     ExpertCreated,
     /// A file that another task has must be changed.
     FileConflict,
-    /// How far an agent is, on request.
+    /// Progress of an agent, on request.
     Checkpoint,
 }
 
-/// What a coordinator does about a marker (seed 001).
+/// Action of a coordinator on a marker (seed 001).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Handler {
@@ -123,7 +123,7 @@ impl fmt::Display for Handler {
     }
 }
 
-/// Who says it.
+/// Kind of agent that writes a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agent {
@@ -145,7 +145,7 @@ pub enum Agent {
     Coordinator,
 }
 
-/// What follows a marker's name on its line.
+/// Text after a marker's name on its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// Nothing: the marker fills its line.
@@ -280,25 +280,26 @@ impl MarkerKind {
         TABLE.iter().find(|row| row.1 == name || row.2 == name).map(|row| row.0)
     }
 
-    /// What follows its name.
+    /// Subject after the name.
     #[must_use]
     pub fn subject(self) -> Subject {
         self.row().3
     }
 
-    /// Who says it. What is for baseline agents only is the developer's here, and any of them may say it.
+    /// Returns the kind of agent that writes the marker. Markers for baseline agents are the developer's here, and any of them may
+    /// write them.
     #[must_use]
     pub fn agent(self) -> Agent {
         self.row().4
     }
 
-    /// What a coordinator does about it.
+    /// Returns the action of a coordinator.
     #[must_use]
     pub fn handler(self) -> Handler {
         self.row().5
     }
 
-    /// How much it weighs beside others in the same text, 1 the most (seed 001, "Signal Priority").
+    /// Returns the priority among the markers of one text, 1 being the highest (seed 001, "Signal Priority").
     #[must_use]
     pub fn priority(self) -> u8 {
         match self {

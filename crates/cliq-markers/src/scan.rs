@@ -19,7 +19,7 @@ const PROMPT_END: &str = "---DELEGATION PROMPT END---";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Marker<'a> {
-    /// Which one.
+    /// Kind of the marker.
     pub kind: MarkerKind,
     /// The rest of its line, as in `FILE CONFLICT: the subject`; empty where it takes none.
     pub subject: Cow<'a, str>,
@@ -36,31 +36,31 @@ pub struct Marker<'a> {
 pub struct Malformed {
     /// The line that it is on, the first one being 1.
     pub line: usize,
-    /// What it begins with.
+    /// Name with which the text begins.
     pub name: &'static str,
-    /// What is wrong with it.
+    /// Problem of the text.
     pub why: &'static str,
 }
 
-/// What was found in a text.
+/// Markers of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Scan<'a> {
     /// The markers that count, in order of appearance: those outside of code fences, or where there are none outside, those
     /// inside.
     pub markers: Vec<Marker<'a>>,
-    /// What looks like one and does not count.
+    /// Texts that look like markers and do not count.
     pub malformed: Vec<Malformed>,
 }
 
 impl<'a> Marker<'a> {
-    /// What the marker is about: the first word of its subject. `None` for those that take none.
+    /// Returns the first word of the subject, or `None` for kinds without a subject.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.subject.split_ascii_whitespace().next()
     }
 
-    /// What a coordinator does about it.
+    /// Returns the action of a coordinator.
     #[must_use]
     pub fn handler(&self) -> Handler {
         self.kind.handler()
@@ -126,7 +126,7 @@ impl<'a> Scan<'a> {
         allowed.min_by_key(|marker| marker.kind.priority())
     }
 
-    /// What a coordinator does about the text.
+    /// Returns the action of a coordinator on the whole text.
     #[must_use]
     pub fn handler(&self) -> Handler {
         self.decisive().map_or(Handler::RequestClarification, Marker::handler)
@@ -154,7 +154,7 @@ pub fn scan(text: &str) -> Scan<'_> {
 enum LineStarts {
     /// By vector instructions.
     Packed(Searcher),
-    /// Where the processor has none that serve.
+    /// Plain search, for processors without the needed instructions.
     Plain(AhoCorasick),
 }
 
@@ -202,10 +202,10 @@ struct Candidate<'a> {
     subject: &'a str,
     number: usize,
     start: usize,
-    /// Where the lines after it begin.
+    /// Offset of the lines after the marker.
     after: usize,
     fenced: bool,
-    /// Where its fence ends, once that is known.
+    /// End of the fence, once it is known.
     fence_end: Option<usize>,
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::fields::Shape;
 use crate::scan::Marker;
 
-/// How much, or how sure.
+/// Level of urgency or confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
@@ -17,32 +17,32 @@ pub enum Level {
     High,
 }
 
-/// What is wrong, and where: an item such as `src/a.rs:12: unwrap on user input`.
+/// Problem and its location: an item such as `src/a.rs:12: unwrap on user input`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Issue {
     /// The file, where one is named.
     pub file: Option<String>,
     /// The line in it, where one is named.
     pub line: Option<u32>,
-    /// What is wrong.
+    /// Description of the problem.
     pub text: String,
 }
 
-/// How a check went: an item such as `unit tests (ci): PASS`.
+/// Result of a check: an item such as `unit tests (ci): PASS`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckResult {
-    /// What was checked.
+    /// Name of the check.
     pub check: String,
-    /// Where.
+    /// Environment of the check.
     pub environment: Option<String>,
     /// Whether it is well: `PASS` or `VERIFIED`, and not `FAIL` or `FAILED`.
     pub passed: bool,
-    /// What else is said: evidence, exit status, output.
+    /// Further text: evidence, exit status, output.
     pub detail: String,
 }
 
 impl Marker<'_> {
-    /// What is missing of the fields that belong to this marker, and what has a value that it cannot have.
+    /// Returns the missing fields of this marker and the fields with invalid values.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let body = self.body();
@@ -75,13 +75,13 @@ impl Marker<'_> {
         warnings
     }
 
-    /// How urgent the fixes are that a review asks for.
+    /// Returns the urgency of the fixes that a review requests.
     #[must_use]
     pub fn priority(&self) -> Option<Level> {
         self.level("Priority")
     }
 
-    /// How sure a business analyst is.
+    /// Returns the confidence of a business analyst.
     #[must_use]
     pub fn confidence(&self) -> Option<Level> {
         self.level("Confidence")
@@ -106,13 +106,13 @@ impl Marker<'_> {
         }
     }
 
-    /// Who has the file that is needed; `None` where that is not known.
+    /// Returns the holder of the needed file, or `None` if the holder is unknown.
     #[must_use]
     pub fn assigned_to(&self) -> Option<String> {
         self.body().value("Assigned To").filter(|who| !who.eq_ignore_ascii_case("UNKNOWN"))
     }
 
-    /// What a review or an audit found.
+    /// Returns the findings of a review or an audit.
     #[must_use]
     pub fn issues(&self) -> Vec<Issue> {
         self.body().items("Issues Found").iter().map(|item| issue(item)).collect()

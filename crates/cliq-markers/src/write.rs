@@ -8,7 +8,7 @@ use crate::scan::Marker;
 const PROMPT: (&str, &str) = ("---DELEGATION PROMPT START---", "---DELEGATION PROMPT END---");
 
 impl MarkerKind {
-    /// What an agent has to write, with words in brackets for what it fills in.
+    /// Returns the text that an agent has to write, with words in brackets for the values.
     #[must_use]
     pub fn format(self) -> String {
         let subject = match self.subject() {
@@ -31,8 +31,7 @@ impl MarkerKind {
 
 /// Writes a marker, field by field.
 ///
-/// What would end the marker's body, or make another marker, cannot get in: lines of a value are indented where that is
-/// needed.
+/// Values cannot end the marker's body or form another marker: lines are indented where needed.
 ///
 /// ```
 /// use cliq_markers::{MarkerKind, Writer};
@@ -88,7 +87,7 @@ impl Writer {
         self
     }
 
-    /// What an expert is asked.
+    /// Sets the prompt for an expert.
     #[must_use]
     pub fn delegation_prompt(mut self, prompt: &str) -> Self {
         self.gap();

@@ -1,4 +1,4 @@
-//! What counts as a marker, and what does not (seed 001, SPEC section 11).
+//! Recognition of markers (seed 001, SPEC section 11).
 
 use cliq_markers::{Agent, CheckResult, Handler, Issue, Level, MarkerKind, Writer, scan};
 use proptest::prelude::*;

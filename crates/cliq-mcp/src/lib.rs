@@ -20,9 +20,9 @@ pub trait Backend: Send + Sync {
     async fn create_signal(&self, signal: CreateSignal) -> Result<Value, String>;
     /// Signals, the newest last.
     async fn list_signals(&self, filter: ListSignals) -> Result<Value, String>;
-    /// How a plan stands, or all plans.
+    /// Returns the state of a plan, or of all plans.
     async fn plan_status(&self, plan: Option<String>) -> Result<Value, String>;
-    /// How the project's run stands.
+    /// Returns the state of the project's run.
     async fn run_status(&self) -> Result<Value, String>;
 }
 
@@ -37,7 +37,7 @@ pub struct CreateSignal {
     /// The plan that it is about. Default: the one that the caller works on.
     #[serde(default, alias = "plan_file")]
     pub plan: Option<String>,
-    /// What goes with it, such as `{"wave_number": 1, "task_number": 2}`, or `{"body": "what has to be changed"}`.
+    /// Payload of the signal, such as `{"wave_number": 1, "task_number": 2}`, or `{"body": "what has to be changed"}`.
     #[serde(default)]
     pub payload: Option<Payload>,
     /// The project's directory. Default: the one that the caller works in.
@@ -45,7 +45,7 @@ pub struct CreateSignal {
     pub project: Option<String>,
 }
 
-/// What goes with a signal.
+/// Payload of a signal.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Payload {
@@ -66,7 +66,7 @@ impl Payload {
     }
 }
 
-/// Which signals are wanted.
+/// Filter for signals.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ListSignals {
@@ -81,7 +81,7 @@ pub struct ListSignals {
     pub limit: Option<u32>,
 }
 
-/// Which plan is wanted.
+/// Name of the plan.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct WhichPlan {

@@ -1,4 +1,5 @@
-//! What costs no process: the machine alone, validation, reading signals. `benches/compare` runs it and shows the figures.
+//! Benchmarks without processes: the machine alone, validation, reading signals. `benches/compare` runs them and prints the
+//! figures.
 //!
 //! Each line is a JSON object with `what`, `seconds` and, where there is something to compare with, `ratio`.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark, for whoever runs it")]

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 
-/// What is executed for an agent.
+/// Command of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentCommand {
     /// The program.
     pub program: Utf8PathBuf,
-    /// Its arguments.
+    /// Arguments of the command.
     pub args: Vec<String>,
     /// Environment variables that it needs.
     pub needs_env: Vec<String>,
@@ -81,7 +81,7 @@ impl Agents {
         self.unusable.get(name).filter(|_| !self.commands.contains_key(name)).map(String::as_str)
     }
 
-    /// What is executed for an agent.
+    /// Returns the command of an agent.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&AgentCommand> {
         self.commands.get(name)

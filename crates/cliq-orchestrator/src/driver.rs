@@ -40,22 +40,22 @@ pub(crate) use recovery::put_earlier_run_aside;
 use shared::{Message, Shared, Wakers};
 use spans::Spans;
 
-/// What a driver begins with.
+/// Start mode of a driver.
 pub(crate) enum Opening {
     /// A new run.
     Start,
     /// A run that was recorded so far, to be gone on with.
     Resume {
-        /// Its record.
+        /// Journal of the run.
         journal: Journal,
         /// The phase that runs again, with what depends on it.
         from: Option<PhaseName>,
     },
 }
 
-/// How often a request to cancel the run is polled for.
+/// Polling interval for a request to cancel the run.
 const CONTROL_POLL: Duration = Duration::from_millis(250);
-/// How long deliveries may still take when the run is over.
+/// Time that deliveries may take after the end of the run.
 const LAST_NOTIFICATIONS: Duration = Duration::from_secs(10);
 /// As [`LAST_NOTIFICATIONS`], after a request to cancel.
 const LAST_WHEN_CANCELLED: Duration = Duration::from_secs(2);
@@ -80,12 +80,12 @@ pub(crate) struct Driver {
     /// Ends the agent of a phase, with a reason.
     ends: HashMap<PhaseId, watch::Sender<Option<String>>>,
     opening: Opening,
-    /// What followed from the last input of a run that is resumed, and was not carried out.
+    /// Effects of the last input that a resumed run has not performed yet.
     unfinished: Vec<Effect>,
     over: bool,
     /// Whether something could not be recorded.
     broken: bool,
-    /// How the run ends, reported when no task is left.
+    /// Final event of the run, reported when no task is left.
     last_word: Option<RunEvent>,
     /// Watches the signal files of agents. Made with the first agent: a run without agents does not need it, and ending it takes the system
     /// longer than a command.

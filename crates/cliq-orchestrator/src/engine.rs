@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use budget::{Amount, Limits};
 pub use machine::{PhaseState, Pipeline};
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// The run begins. At most `max_parallel` phases work at the same time.
@@ -40,7 +40,7 @@ pub enum Input {
     CommandsFinished {
         /// The phase.
         phase: PhaseId,
-        /// What became of each that was run.
+        /// Results of the commands that ran.
         results: Vec<CommandResult>,
     },
     /// An agent completed.
@@ -78,14 +78,14 @@ pub enum Input {
     },
 }
 
-/// What to do.
+/// Effect of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Start the agent of a phase.
     RunAgent {
         /// The phase.
         phase: PhaseId,
-        /// How often it has been activated; for a gate, which evaluation this is. From 1.
+        /// Number of the activation, or of the evaluation for a gate. 1-based.
         iteration: u32,
         /// The gate that sent the work back.
         routed_by: Option<PhaseId>,
@@ -105,9 +105,9 @@ pub enum Effect {
     DeliverVerdict {
         /// The gate.
         gate: PhaseId,
-        /// Who is to read it.
+        /// Phases that receive this handoff.
         to: Vec<PhaseId>,
-        /// What it says.
+        /// Data of the handoff.
         data: Box<GateData>,
     },
     /// End the agent of a phase, whose work then fails with this reason.
@@ -123,7 +123,7 @@ pub enum Effect {
     StopAll,
     /// The run is over: everything that was started has come back.
     Finish {
-        /// How it ended.
+        /// End of the run.
         status: PipelineStatus,
         /// Why it did not complete.
         reason: Option<String>,
@@ -148,16 +148,16 @@ pub enum Report {
     Verdict {
         /// The gate.
         gate: PhaseId,
-        /// Which evaluation.
+        /// Number of the evaluation.
         iteration: u32,
-        /// What it decided.
+        /// Verdict of the gate.
         verdict: Verdict,
     },
     /// A gate's answer was no valid verdict and is given back.
     VerdictRejected {
         /// The gate.
         gate: PhaseId,
-        /// Which evaluation.
+        /// Number of the evaluation.
         iteration: u32,
         /// Why.
         reason: String,

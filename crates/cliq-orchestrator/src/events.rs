@@ -1,5 +1,4 @@
-//! What happens in a run, as one stream: the progress display, `--json`, the log, the journal and tests all see this
-//! and nothing else.
+//! Events of a run as one stream: the progress display, `--json`, the log, the journal and tests see this and nothing else.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +20,7 @@ pub const JOURNAL_VERSION: u32 = 1;
 pub struct Record {
     /// When it was seen.
     pub ts: Timestamp,
-    /// What happened.
+    /// Event.
     pub event: RunEvent,
 }
 
@@ -42,7 +41,7 @@ pub enum RunEvent {
         cliq_version: String,
         /// The orchestrator's process.
         pid: u32,
-        /// How many phases may work at the same time.
+        /// Maximum number of concurrent phases.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_parallel: Option<usize>,
         /// The run's inputs.
@@ -63,7 +62,7 @@ pub enum RunEvent {
         cliq_version: String,
         /// The orchestrator's process.
         pid: u32,
-        /// How many phases may work at the same time.
+        /// Maximum number of concurrent phases.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_parallel: Option<usize>,
         /// The phase that runs again, with all that depends on it.
@@ -77,9 +76,9 @@ pub enum RunEvent {
     PhaseStarted {
         /// The phase.
         phase: PhaseName,
-        /// Its kind.
+        /// Type of the phase.
         kind: PhaseKind,
-        /// Which activation this is; for a gate, which evaluation. From 1.
+        /// Number of the activation, or of the evaluation for a gate. 1-based.
         iteration: u32,
         /// The gate that sent the work back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +92,7 @@ pub enum RunEvent {
         iteration: u32,
         /// The agent.
         agent: String,
-        /// Its process, where it has one.
+        /// Process id, if there is a process.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pid: Option<u32>,
     },
@@ -108,7 +107,7 @@ pub enum RunEvent {
     CommandFinished {
         /// The phase.
         phase: PhaseName,
-        /// What became of it.
+        /// Result of the command.
         result: CommandResult,
     },
     /// All commands of a phase are done.
@@ -117,7 +116,7 @@ pub enum RunEvent {
         phase: PhaseName,
         /// As in `PhaseStarted`.
         iteration: u32,
-        /// What became of each that was run.
+        /// Results of the commands that ran.
         results: Vec<CommandResult>,
         /// For a gate: how many evaluations it has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +126,7 @@ pub enum RunEvent {
     Progress {
         /// The phase.
         phase: PhaseName,
-        /// What it says.
+        /// Message of the signal.
         message: String,
     },
     /// An agent reports the usage of its activation so far.
@@ -156,14 +155,14 @@ pub enum RunEvent {
         phase: Option<PhaseName>,
         /// The agent that is to deliver.
         agent: String,
-        /// What it is about.
+        /// Subject of the notification.
         about: String,
     },
     /// An agent completed.
     AgentCompleted {
         /// The phase.
         phase: PhaseName,
-        /// What it returned.
+        /// Result of the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
     },
@@ -184,18 +183,18 @@ pub enum RunEvent {
     Verdict {
         /// The gate.
         gate: PhaseName,
-        /// Which evaluation.
+        /// Number of the evaluation.
         iteration: u32,
-        /// How many it has.
+        /// Maximum number of evaluations.
         max_iterations: u32,
-        /// What it decided.
+        /// Verdict of the gate.
         verdict: Verdict,
     },
     /// A gate's answer was no valid verdict and is given back to its agent.
     VerdictRejected {
         /// The gate.
         gate: PhaseName,
-        /// Which evaluation.
+        /// Number of the evaluation.
         iteration: u32,
         /// Why.
         reason: String,
@@ -232,12 +231,12 @@ pub enum RunEvent {
         /// The phase that it is about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase: Option<PhaseName>,
-        /// What is odd.
+        /// Description of the anomaly.
         message: String,
     },
     /// The run is to be cancelled.
     CancelRequested {
-        /// Who or what.
+        /// Person or program that cancelled.
         by: String,
     },
     /// The orchestrator cannot go on.
@@ -552,7 +551,7 @@ impl Record {
     /// Reads a line.
     ///
     /// # Errors
-    /// It is no JSON, or an event that this version does not know.
+    /// Returns an error if the line is not JSON, or an event that this version does not know.
     pub fn decode(line: &[u8]) -> Result<Self, serde_json::Error> {
         use serde::de::Error;
         let mut value: Value = serde_json::from_slice(line)?;

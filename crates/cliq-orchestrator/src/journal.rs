@@ -27,7 +27,7 @@ const MAX_BYTES: u64 = 4 << 30;
 pub(crate) struct JournalWriter {
     path: Utf8PathBuf,
     file: File,
-    /// How much of the file is whole lines.
+    /// Length of the whole lines in bytes.
     len: u64,
 }
 
@@ -86,11 +86,11 @@ impl JournalWriter {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Journal {
-    /// Its events, oldest first.
+    /// Events, oldest first.
     pub records: Vec<Record>,
     /// Whether its last line was torn by a crash. Its event counts as not happened.
     pub torn: bool,
-    /// How many bytes its whole lines have.
+    /// Length of the whole lines in bytes.
     pub(crate) len: u64,
 }
 
@@ -108,7 +108,7 @@ pub enum JournalError {
         path: Utf8PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Problem of the line.
         message: String,
     },
     /// A newer cliq wrote it.
@@ -118,7 +118,7 @@ pub enum JournalError {
     Newer {
         /// The journal.
         path: Utf8PathBuf,
-        /// Its version.
+        /// Version of the journal.
         found: u64,
     },
 }
@@ -127,7 +127,7 @@ impl Journal {
     /// Reads a journal; `None` where there is none.
     ///
     /// # Errors
-    /// It cannot be read, is broken other than at its end, or was written by a newer cliq.
+    /// Returns an error if the file cannot be read, is damaged other than at its end, or was written by a newer cliq.
     pub fn read(path: &Utf8Path) -> Result<Option<Self>, JournalError> {
         let Some(bytes) = read_if_exists(path, MAX_BYTES)? else { return Ok(None) };
         let (records, len) = decode_lines(path, &bytes, 0)?;
@@ -143,7 +143,7 @@ impl Journal {
         })
     }
 
-    /// What the team was like (see [`crate::RunPlan::shape`]).
+    /// Returns the shape of the team (see [`crate::RunPlan::shape`]).
     pub(crate) fn shape(&self) -> Option<&str> {
         self.records.iter().find_map(|record| match &record.event {
             RunEvent::RunStarted { shape, .. } => Some(shape.as_str()),

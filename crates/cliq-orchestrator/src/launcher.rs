@@ -14,27 +14,27 @@ use crate::view::PhaseStatus;
 /// Something to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// What it is, for people: a phase, or a phase and a command.
+    /// Title for people: a phase, or a phase and a command.
     pub title: String,
     /// The program.
     pub program: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
     /// Variables on top of the orchestrator's own environment.
     pub env: BTreeMap<String, String>,
-    /// Where it runs.
+    /// Working directory of the process.
     pub dir: Utf8PathBuf,
-    /// What it reads on standard input; `None` for nothing.
+    /// File for standard input, or `None` for empty input.
     pub stdin: Option<Utf8PathBuf>,
-    /// Where all it prints is kept. The file is made when the first byte comes.
+    /// File for the output, created with the first byte.
     pub log: Utf8PathBuf,
 }
 
-/// How a job ended.
+/// End of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Exit {
-    /// It exited with a status.
+    /// The process exited with a status.
     Code(i32),
     /// A signal ended it.
     Signal(i32),
@@ -63,7 +63,7 @@ impl std::fmt::Display for Exit {
 pub struct LaunchError {
     /// The program.
     pub program: String,
-    /// What the system said.
+    /// Error of the system.
     pub source: io::Error,
 }
 
@@ -76,7 +76,7 @@ pub trait Launcher: Send + Sync {
     /// Starts a job.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Returns an error if the process cannot be started.
     async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError>;
 
     /// The status of a phase, which is the title of its jobs, has changed. For launchers that show it; it must not block.
@@ -89,7 +89,7 @@ pub trait Launcher: Send + Sync {
 /// A job that was started. Dropping it ends it at once, with all that it started.
 #[async_trait]
 pub trait Running: Send {
-    /// Its process, where it has one.
+    /// Process id, if there is a process.
     fn pid(&self) -> Option<u32>;
 
     /// Waits until it exits. What it started may go on. May be called again, and be dropped while it waits.

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 /// A run then needs to look for them only among its own descendants, which is much faster than looking at every process
 /// there is: say so in [`crate::RunPlan::adopts_orphans`]. Gives whether the system can do that.
 ///
-/// It changes what the process is for all of its code, so it is for programs and not for libraries to do.
+/// The call changes a property of the whole process, so only programs should make it, not libraries.
 #[must_use]
 pub fn adopt_orphans() -> bool {
     #[cfg(target_os = "linux")]

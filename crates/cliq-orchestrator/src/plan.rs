@@ -1,5 +1,4 @@
-//! What a run is made from, and whether it can begin: everything that can be known to fail is found before the first
-//! agent starts.
+//! Plan of a run and its checks: every failure that can be known is found before the first agent starts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,15 +17,15 @@ use crate::process::ProcessLauncher;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
-    /// How often signal files are looked at where no notification comes. 3 s.
+    /// Polling interval of signal files without a notification. 3 s.
     pub poll_interval: Duration,
-    /// How long a phase may take. 20 min.
+    /// Deadline of a phase. 20 min.
     pub phase_timeout: Duration,
-    /// How long the agent of a gate may take. 15 min.
+    /// Deadline of a gate's agent. 15 min.
     pub gate_agent_timeout: Duration,
-    /// How long an agent may still run after its terminal message. 5 s.
+    /// Time that an agent may continue after its terminal message. 5 s.
     pub exit_grace: Duration,
-    /// How long a process may take to end when asked, before it is forced. 2 s.
+    /// Grace period after a request to end, before a process is killed. 2 s.
     pub kill_grace: Duration,
 }
 
@@ -42,7 +41,7 @@ impl Default for Timing {
     }
 }
 
-/// What a run's records are safe against.
+/// Failures that a run's records survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
@@ -62,12 +61,12 @@ const PUSH_AGENT: &str = "push";
 /// The agent of human gates: it makes a review and waits for its decision.
 const REVIEW_AGENT: &str = "hug";
 
-/// What a run is part of.
+/// Run that contains this run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parent {
     /// The phase that the run is for. What the team hands over at its end goes to a channel with this name's.
     pub phase: PhaseName,
-    /// Where that phase stands: the value of `CLIQ_RUN_PATH` in its environment.
+    /// Path of the phase: the value of `CLIQ_RUN_PATH` in its environment.
     pub path: String,
 }
 
@@ -81,17 +80,17 @@ pub struct RunPlan {
     /// The id of the run, where the caller chooses it: a run of this id begins once only, and only that one is resumed. Without
     /// it, a new run gets a new id. A UUID.
     pub run_id: Option<String>,
-    /// Who can work.
+    /// Available agents.
     pub agents: Agents,
     /// The agent for phases that name none.
     pub default_agent: Option<String>,
     /// Values for the team's inputs.
     pub inputs: BTreeMap<String, String>,
-    /// How many phases may work at the same time; `None` for as many as can.
+    /// Maximum number of concurrent phases, or `None` for no limit.
     pub max_parallel: Option<usize>,
     /// Times.
     pub timing: Timing,
-    /// What its records are safe against.
+    /// Failures that the records survive.
     pub durability: Durability,
     /// Recipients of notifications of the run, by event: `on_start`, `on_phase_start`, `on_phase_complete`, `on_complete`,
     /// `on_escalate`, `on_cancel` (SPEC section 9). A delivery that fails is a warning.
@@ -112,7 +111,7 @@ pub struct RunPlan {
     /// Whether the inputs come from a caller, who must not choose addresses of this network: entries of `sources` and targets
     /// that contain a template are marked `guarded` for the agents that fetch and publish (SPEC section 17).
     pub guards_inputs: bool,
-    /// What starts processes.
+    /// Launcher of processes.
     pub launcher: Arc<dyn Launcher>,
 }
 
@@ -121,7 +120,7 @@ pub struct RunPlan {
 pub struct Recipient {
     /// The agent that delivers.
     pub agent: String,
-    /// Where to, in the agent's own terms.
+    /// Destination in the terms of the agent.
     pub channel: String,
 }
 
@@ -279,8 +278,8 @@ impl RunPlan {
         uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
     }
 
-    /// Where a phase without successors hands its result: nowhere, save in the team of a team phase. The name is that of
-    /// the team phase, or one like it that no phase of the team has.
+    /// Returns the channel for the result of a phase without successors: `None`, except in the team of a team phase. The name is
+    /// that of the team phase, or a similar one that no phase of the team has.
     #[must_use]
     pub fn result_channel(&self, phase: &Phase) -> Option<PhaseName> {
         let parent = self.parent.as_ref()?;

@@ -24,7 +24,7 @@ use capture::Reader;
 pub(crate) use capture::{Capture, TAIL_BYTES, last_lines};
 pub(crate) use group::ExitWatch;
 
-/// How long output may still come in once the process that was started has exited and others hold its output open.
+/// Time in which output is still read after the process has exited while others hold its output open.
 const DRAIN: Duration = Duration::from_millis(200);
 
 /// Starts plain child processes.

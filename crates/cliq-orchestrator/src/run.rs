@@ -62,9 +62,9 @@ pub enum ResumeError {
     /// The phase to begin with cannot be begun with.
     #[error("the team has no phase `{name}` to begin with{hint}")]
     NoSuchPhase {
-        /// What was asked for.
+        /// Requested name.
         name: String,
-        /// What may have been meant.
+        /// Suggestion.
         hint: String,
     },
 }
@@ -118,7 +118,7 @@ impl Run {
         Self::spawn(plan, run_id, Opening::Resume { journal, from }, lock)
     }
 
-    /// What [`Run::resume`] would refuse, without starting anything.
+    /// Returns the error that [`Run::resume`] would return. Starts nothing.
     ///
     /// # Errors
     /// As for [`Run::resume`], save what can be known only with the lock of the project.
@@ -153,7 +153,7 @@ impl Run {
         self.cancel.cancel();
     }
 
-    /// What [`Run::cancel`] does, to be kept elsewhere: in a signal handler, say.
+    /// Returns a closure that does what [`Run::cancel`] does, for use in a signal handler, for example.
     pub fn canceller(&self) -> impl Fn() + Send + Sync + 'static {
         let token = self.cancel.clone();
         move || token.cancel()

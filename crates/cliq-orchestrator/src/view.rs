@@ -11,7 +11,7 @@ use crate::events::{Record, RunEvent};
 use crate::journal::Journal;
 use crate::usage::UsageSummary;
 
-/// Where a phase stands, for people.
+/// State of a phase for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PhaseStatus {
@@ -61,18 +61,18 @@ impl PhaseStatus {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PhaseView {
-    /// Its name.
+    /// Name of the phase.
     pub name: PhaseName,
-    /// Its kind.
+    /// Type of the phase.
     #[serde(rename = "type")]
     pub kind: PhaseKind,
     /// Whether it idles until a gate routes to it.
     pub support: bool,
-    /// Where it stands.
+    /// State of the phase.
     pub status: PhaseStatus,
-    /// How often it started; for a gate, how often it evaluated.
+    /// Number of activations, or of evaluations for a gate.
     pub iterations: u32,
-    /// How long it was at work, in milliseconds, without the time it now is.
+    /// Working time in milliseconds, without the current activation.
     pub duration_ms: i64,
     /// Since when it is at work, in milliseconds since 1970.
     pub running_since_ms: Option<i64>,
@@ -105,7 +105,7 @@ pub struct RunView {
     pub run_id: Option<String>,
     /// The team's name.
     pub team: String,
-    /// How it ended, once it did: `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`.
+    /// End of the run: `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`. `None` while it is active.
     pub status: Option<String>,
     /// Why it did not complete.
     pub reason: Option<String>,
@@ -115,9 +115,9 @@ pub struct RunView {
     pub started_ms: Option<i64>,
     /// When it ended.
     pub ended_ms: Option<i64>,
-    /// Its phases, in the order of the file.
+    /// Phases in the order of the file.
     pub phases: Vec<PhaseView>,
-    /// Where each phase is among them.
+    /// Index of each phase.
     #[serde(skip)]
     places: HashMap<PhaseName, usize>,
 }
@@ -164,13 +164,13 @@ impl RunView {
         self.phases.get(*self.places.get(name)?)
     }
 
-    /// How it ended.
+    /// End of the run, or `None` while it is active.
     #[must_use]
     pub fn pipeline_status(&self) -> Option<PipelineStatus> {
         self.status.as_deref().and_then(PipelineStatus::parse)
     }
 
-    /// How long it ran, or has run at `now_ms`, in milliseconds.
+    /// Returns the duration of the run in milliseconds, up to `now_ms` if it is active.
     #[must_use]
     pub fn elapsed_ms(&self, now_ms: i64) -> i64 {
         self.started_ms.map_or(0, |started| self.ended_ms.unwrap_or(now_ms) - started)

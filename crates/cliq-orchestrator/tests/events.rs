@@ -1,4 +1,4 @@
-//! What a run tells: its events and its view are wire formats.
+//! Wire formats of a run's events and its view.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Which agents can work: the team's own, installed ones, built-in ones (SPEC section 9).
+//! Available agents: the team's own, installed ones, built-in ones (SPEC section 9).
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ use crate::{Host, Project, ProjectError};
 pub struct Assembled {
     /// The team.
     pub workflow: ValidatedWorkflow,
-    /// Where it was found.
+    /// Team as found.
     pub found: FoundTeam,
     /// Warnings about its team.yml.
     pub warnings: Vec<Diagnostic>,

@@ -10,9 +10,9 @@ use cliq_fs::{FsError, IoContext};
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct BundledTeam {
-    /// Its name, `@cliq/NAME`.
+    /// Name, `@cliq/NAME`.
     pub name: &'static str,
-    /// Its files: path below the team folder, text.
+    /// Files: path below the team folder, and text.
     pub files: &'static [(&'static str, &'static str)],
 }
 

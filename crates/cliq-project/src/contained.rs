@@ -1,4 +1,4 @@
-//! What a run takes along into a container: variables, a person's settings, directories.
+//! Data that a run takes along into a container: variables, a person's settings, directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ const SETTINGS_LIMIT: u64 = 16 << 20;
 /// A file or directory that a container sees at the same path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedPath {
-    /// Where it is.
+    /// Path on the host and in the container.
     pub path: Utf8PathBuf,
     /// Whether the container may write to it.
     pub writable: bool,
@@ -96,8 +96,8 @@ impl Project {
         Some(SharedPath { path, writable: true })
     }
 
-    /// What a run needs beside its workspace: installed teams and agents, files with credentials that a person's own settings name, and of a worktree the
-    /// repository that it is of. Nothing that an agent wrote chooses a path.
+    /// Returns the paths that a run needs besides its workspace: installed teams and agents, credential files that a person's own
+    /// settings name, and the repository of a worktree. Nothing that an agent wrote determines a path.
     #[must_use]
     pub fn paths_for_container(&self) -> Vec<SharedPath> {
         let mut paths = Vec::new();

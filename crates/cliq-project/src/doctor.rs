@@ -13,11 +13,11 @@ use crate::{Host, Project};
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct Check {
-    /// What was checked.
+    /// Subject of the check.
     pub name: &'static str,
     /// The outcome.
     pub status: CheckStatus,
-    /// What was found, for people.
+    /// Result for people.
     pub detail: String,
 }
 
@@ -33,7 +33,7 @@ impl Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckStatus {
-    /// It is there.
+    /// The part is present.
     Ok,
     /// Something optional is not there.
     Note,

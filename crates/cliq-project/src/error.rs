@@ -13,7 +13,7 @@ use cliq_workflow::{Diagnostic, LoadError, count_by_severity};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct InvalidTeam {
-    /// Its team.yml.
+    /// Path of team.yml.
     pub file: Utf8PathBuf,
     /// The text of its team.yml.
     pub text: String,
@@ -39,13 +39,13 @@ pub enum ProjectError {
     TeamInvalid {
         /// The team, as the caller named it.
         subject: String,
-        /// Its errors.
+        /// Errors of the team.
         team: Box<InvalidTeam>,
     },
     /// There is no team of this name.
     #[error("there is no team {name}")]
     UnknownTeam {
-        /// What was asked for.
+        /// Requested name.
         name: String,
         /// The most similar name, if any.
         nearest: Option<String>,
@@ -60,7 +60,7 @@ pub enum ProjectError {
         phase: PhaseName,
         /// The team that has the phase.
         team: Option<String>,
-        /// What is wrong.
+        /// Problem of the inner team.
         source: Box<ProjectError>,
     },
     /// A team would run within itself.
@@ -79,7 +79,7 @@ pub enum ProjectError {
     NotAFile {
         /// The path.
         path: Utf8PathBuf,
-        /// What it is, with its article.
+        /// Kind of the file, with its article.
         kind: &'static str,
     },
     /// A team name that cannot be one.
@@ -98,7 +98,7 @@ pub enum ProjectError {
     Unusable {
         /// The directory.
         path: Utf8PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// There is no cliq home.
@@ -115,7 +115,7 @@ pub enum ProjectError {
     GitFailed {
         /// The address, without a password.
         url: String,
-        /// What git said.
+        /// Message of git.
         message: String,
     },
     /// tmux is needed and not there.
@@ -138,7 +138,7 @@ pub enum ProjectError {
     /// There is no such run.
     #[error("there is no run {id}{}", if kept.is_empty() { ": no earlier run is kept" } else { "" })]
     UnknownRun {
-        /// What was asked for.
+        /// Requested id.
         id: String,
         /// The runs that are kept.
         kept: Vec<String>,
@@ -146,7 +146,7 @@ pub enum ProjectError {
     /// Several runs begin with what was asked for.
     #[error("several runs begin with {id}")]
     AmbiguousRun {
-        /// What was asked for.
+        /// Requested id.
         id: String,
         /// The runs that are kept.
         kept: Vec<String>,
@@ -169,7 +169,7 @@ pub enum ProjectError {
         path: Utf8PathBuf,
         /// The role.
         role: String,
-        /// What is wrong with it.
+        /// Problem of the file.
         message: String,
     },
     /// The team of a team phase did not complete.
@@ -177,7 +177,7 @@ pub enum ProjectError {
     TeamEnded {
         /// The team.
         team: String,
-        /// How its run ended.
+        /// End of the run.
         status: String,
         /// Why.
         reason: String,

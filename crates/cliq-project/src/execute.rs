@@ -6,7 +6,7 @@ use cliq_orchestrator::{Record, Run, RunPlan, RunView};
 
 use crate::{Host, Project, ProjectError};
 
-/// How a run starts.
+/// Start of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunStart {
     /// From the beginning. The last run moves to `.cliq/history/`.

@@ -1,4 +1,4 @@
-//! What a run in a container or a cluster gets that nobody else is to see: nothing of it is in a description, in arguments or in an image.
+//! Confidential part of a run in a container or cluster. Never in a description, in arguments or in an image.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Handover {
     /// Reads the line.
     ///
     /// # Errors
-    /// It is none. The message quotes nothing of it.
+    /// Returns an error if the line is not a handover. The message quotes nothing of it.
     pub fn decode(line: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(line).map_err(|error| format!("it is no handover (column {})", error.column()))
     }

@@ -10,7 +10,7 @@ use crate::{Project, ProjectError};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RecordedRun {
-    /// Its journal.
+    /// Journal of the run.
     pub journal: Journal,
     /// The directory of its files: `.cliq`, or one of `.cliq/history`.
     pub place: Utf8PathBuf,

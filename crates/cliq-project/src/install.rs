@@ -14,13 +14,13 @@ use crate::{Host, ProjectError};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Installed {
-    /// Its name.
+    /// Name of the team.
     pub name: String,
-    /// Its version, if it has one.
+    /// Version of the team, if it has one.
     pub version: Option<String>,
     /// Whether it replaces another copy, and the version of that copy.
     pub replaced: Option<Option<String>>,
-    /// Its folder in the cliq home.
+    /// Folder in the cliq home.
     pub place: Utf8PathBuf,
     /// The text of its team.yml, for its warnings.
     pub text: String,

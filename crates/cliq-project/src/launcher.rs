@@ -1,4 +1,4 @@
-//! Which launcher starts the processes of a run (SPEC section 8).
+//! Choice of the launcher for the processes of a run (SPEC section 8).
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl LauncherKind {
     /// Checks that tmux is installed.
     ///
     /// # Errors
-    /// It is not, or it is older than 3.2.
+    /// Returns an error if tmux is missing or older than 3.2.
     pub fn require_tmux() -> Result<(), ProjectError> {
         TmuxServer::installed().map(drop).ok_or(ProjectError::NoTmux)
     }

@@ -1,4 +1,4 @@
-//! What a run would fetch and publish: for `cliq run --dry-run`, and for the question before a run that publishes.
+//! Preview of what a run would fetch and publish: for `cliq run --dry-run`, and for the question before a run that publishes.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::{Project, ProjectError};
 
-/// Which way something goes.
+/// Direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutsideDirection {
-    /// It is fetched.
+    /// From outside to here.
     Fetch,
-    /// It is published.
+    /// From here to outside.
     Publish,
 }
 
@@ -28,13 +28,13 @@ pub enum OutsideDirection {
 pub struct OutsideEntry {
     /// The phase; with those that it is within, for teams in teams.
     pub phase: String,
-    /// Which way it goes.
+    /// Direction.
     pub direction: OutsideDirection,
-    /// Who does it: `pull`, `push`, or a connector with its action.
+    /// Agent: `pull`, `push`, or a connector with its action.
     pub by: String,
     /// The local file, or the name of the source.
     pub file: String,
-    /// Where it comes from or goes to. Templates that have no value yet stand as they are.
+    /// Source or destination. Unresolved templates are kept verbatim.
     pub place: String,
     /// For targets of push phases: what is done where something is there already.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -58,7 +58,7 @@ impl PlanAgents for SettingsPlanAgents {
     }
 }
 
-/// How plans are driven, by settings.
+/// Returns the configuration of plans from settings.
 #[must_use]
 pub fn plan_config(settings: &Settings) -> Config {
     let count = |key: &str| settings.count(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(u32::MAX);
@@ -147,7 +147,7 @@ impl PlanAgent {
         &self.workflow
     }
 
-    /// How the team runs on this host.
+    /// Returns the plan of the agent's run on this host.
     ///
     /// # Errors
     /// No agent is named for the role, and none is on this host; or it is to work in tmux, which is not there.

@@ -1,4 +1,4 @@
-//! What a person does to a plan: start it, and all that [`Command`] has.
+//! Actions of a person on a plan: the start, and all of [`Command`].
 
 use cliq_gateway::{NewSignal, PlanName, SignalType};
 use cliq_lifecycle::{Command, Context, Event, PlanState, Plans, StepError, read_plan_file};
@@ -15,10 +15,10 @@ pub enum PlanCommandError {
     NotReady {
         /// The plan.
         plan: String,
-        /// Its state.
+        /// State of the plan.
         state: PlanState,
     },
-    /// Its file cannot be used. What is wrong with it.
+    /// The plan file cannot be used, for this reason.
     #[error("{0}")]
     File(String),
     /// The plan does not allow it, or the store cannot be used.

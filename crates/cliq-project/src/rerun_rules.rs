@@ -6,7 +6,7 @@ use cliq_protocol::{PhaseKind, PhaseName};
 /// Whether a run may start anew after the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rerun {
-    /// It may: nothing has run, or no agent had completed.
+    /// Allowed: nothing has run, or no agent had completed.
     Allowed,
     /// The last run completed. A new run needs a new requirement, or force.
     NothingLeft,
@@ -14,7 +14,7 @@ pub enum Rerun {
     WorkDone(Vec<PhaseName>),
 }
 
-/// What the re-run rules say after a run; `None` stands for no run.
+/// Returns the re-run rule after a run. `None` stands for no run.
 #[must_use]
 pub fn rerun_rule(last: Option<&RunView>) -> Rerun {
     let Some(last) = last else { return Rerun::Allowed };

@@ -13,7 +13,7 @@ use crate::agents::needs_default;
 use crate::host::GUARD_INPUTS;
 use crate::{Project, ProjectError};
 
-/// What the caller chooses for one run. Everything else comes from the team and the settings.
+/// Options of one run. Everything else comes from the team and the settings.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RunOptions {

@@ -21,7 +21,7 @@ pub enum RunState {
     Escalated,
     /// The orchestrator could not go on.
     Failed,
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
 }
 
@@ -59,7 +59,7 @@ impl RunState {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PhaseRow {
-    /// How many team phases are around it.
+    /// Number of enclosing team phases.
     pub depth: usize,
     /// The phase.
     pub phase: PhaseView,
@@ -70,7 +70,7 @@ pub struct PhaseRow {
 pub struct RunStatus<'a> {
     /// The run.
     pub view: &'a RunView,
-    /// Its project.
+    /// Project of the run.
     pub project: &'a Project,
 }
 

@@ -140,7 +140,7 @@ fn result_channels(plan: &RunPlan) -> Vec<(PhaseName, PhaseName)> {
     phases.filter_map(|phase| Some((phase.name.clone(), plan.result_channel(phase)?))).collect()
 }
 
-/// What the last phases handed over, as one handoff. Where there is only one, its data is that of the whole.
+/// Combines the handoffs of the last phases. If there is only one, its data becomes the data of the whole.
 fn result(
     view: &RunView,
     dir: &CliqDir,

@@ -13,7 +13,7 @@ use crate::{Host, ProjectError};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FoundTeam {
-    /// Its folder.
+    /// Folder of the team.
     pub folder: TeamFolder,
     _temporary: Option<tempfile::TempDir>,
 }
@@ -33,7 +33,7 @@ impl FoundTeam {
     }
 }
 
-/// Where a team comes from.
+/// Origin of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TeamSource {
@@ -61,13 +61,13 @@ impl TeamSource {
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct ListedTeam {
-    /// Its name, or that of its folder where it has errors.
+    /// Name of the team, or of its folder if the team has errors.
     pub name: String,
-    /// Where it comes from.
+    /// Origin of the team.
     pub source: TeamSource,
-    /// Its folder; `None` for bundled teams.
+    /// Folder of the team, or `None` for a bundled team.
     pub path: Option<Utf8PathBuf>,
-    /// Its description.
+    /// Description of the team.
     pub description: Option<String>,
     /// Whether it has no errors.
     pub valid: bool,

@@ -14,7 +14,7 @@ use crate::history::RecordedRun;
 pub struct Timeline {
     /// The run's id.
     pub run_id: String,
-    /// Its team.
+    /// Name of the team.
     pub team: String,
     /// `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`, `INTERRUPTED` or `RUNNING`.
     pub status: String,
@@ -22,9 +22,9 @@ pub struct Timeline {
     pub reason: Option<String>,
     /// The phase that the reason is about.
     pub phase: Option<String>,
-    /// How long it ran, in milliseconds.
+    /// Duration in milliseconds.
     pub elapsed_ms: i64,
-    /// What happened, oldest first.
+    /// Steps, oldest first.
     pub steps: Vec<Step>,
     /// The last output where it went wrong.
     pub outputs: Vec<OutputTail>,
@@ -35,7 +35,7 @@ pub struct Timeline {
     /// The usage of language models; `None` where none was reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSummary>,
-    /// What to do next.
+    /// Suggestions for the next step.
     pub next: Vec<String>,
 }
 
@@ -47,18 +47,18 @@ pub struct Step {
     pub at_ms: i64,
     /// When, in UTC.
     pub ts: String,
-    /// How much it says about the outcome.
+    /// Significance for the outcome.
     #[serde(rename = "weight")]
     pub significance: Significance,
-    /// What, in a sentence.
+    /// Description in a sentence.
     pub text: String,
 }
 
-/// How much a step says about the outcome of the run.
+/// Significance of a step for the outcome of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Significance {
-    /// It happens in every run.
+    /// Step of every run.
     Usual,
     /// A success.
     Good,
@@ -72,9 +72,9 @@ pub enum Significance {
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct OutputTail {
-    /// What printed it.
+    /// Source of the output.
     pub of: String,
-    /// Its last bytes.
+    /// Trailing bytes of the output.
     pub tail: String,
     /// The file with all of it.
     pub file: Option<Utf8PathBuf>,
@@ -84,9 +84,9 @@ pub struct OutputTail {
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct RelatedFile {
-    /// Its path.
+    /// Path of the file.
     pub path: Utf8PathBuf,
-    /// What it contains.
+    /// Content of the file.
     pub about: String,
 }
 

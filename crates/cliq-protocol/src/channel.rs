@@ -7,7 +7,7 @@ use crate::fields::Fields;
 use crate::review::WaitingReview;
 use crate::{DecodeError, FieldError, Object, Timestamp, Usage, VERSION};
 
-/// What an agent was dispatched for. Channel messages echo it.
+/// Type of a dispatch. Channel messages repeat it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DispatchType {
@@ -40,7 +40,7 @@ impl DispatchType {
 pub struct ChannelMessage {
     /// When it was written.
     pub ts: Timestamp,
-    /// What the agent was dispatched for.
+    /// Type of the agent's dispatch.
     pub dispatch: DispatchType,
     /// The message proper.
     pub body: ChannelBody,
@@ -66,12 +66,12 @@ pub enum ChannelBody {
     Notify(NotifyRequest),
     /// Finished. Terminal.
     Complete {
-        /// What the handler returned.
+        /// Result of the handler.
         result: Option<Value>,
     },
     /// Failed. Terminal.
     Error {
-        /// What went wrong.
+        /// Error message.
         error: String,
         /// The usage of the activation (`result.usage` on the wire).
         usage: Option<Box<Usage>>,
@@ -85,9 +85,9 @@ pub struct NotifyRequest {
     pub id: Option<String>,
     /// The agent that delivers, such as `slack`.
     pub agent: String,
-    /// Where to, in that agent's terms.
+    /// Destination in the terms of the agent.
     pub channel: Option<String>,
-    /// What it is about, such as `hug_review`.
+    /// Kind of the notification, such as `hug_review`.
     pub event: String,
     /// Details for the agent.
     pub payload: Option<Value>,
@@ -115,8 +115,8 @@ impl ChannelBody {
     }
 }
 
-/// What nearly every line is, a `progress` with nothing unusual in it, read in one go. A property test holds that this reads
-/// what [`ChannelMessage::from_value`] reads.
+/// Fast path for an ordinary `progress` line, which is nearly every line. A property test compares it with
+/// [`ChannelMessage::from_value`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MessageFields {

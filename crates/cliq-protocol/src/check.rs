@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::fields::Fields;
 use crate::{FieldError, Object, Verdict};
 
-/// What became of one command of a gate, hug or exec phase.
+/// Result of one command of a gate, hug or exec phase.
 ///
 /// `name` and `pass` are always there; the rest stands in `<phase>_command_results.json` and may be missing in the
 /// `checks` of an envelope (SPEC section 3).
@@ -18,9 +18,9 @@ pub struct CommandResult {
     pub pass: bool,
     /// The script that ran.
     pub run: Option<String>,
-    /// Its exit status; absent where it was skipped, was killed by a signal or ran out of time.
+    /// Exit code, or `None` if the command was skipped, killed by a signal or timed out.
     pub exit_code: Option<i64>,
-    /// How long it ran, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: Option<u64>,
     /// Whether its `if` said no.
     pub skipped: Option<bool>,
@@ -39,7 +39,7 @@ impl CommandResult {
         Self { name: name.into(), pass, ..Self::default() }
     }
 
-    /// What it is called among people: its name, and the repository where it ran in one of several.
+    /// Returns the label for people: the name, and the repository if the command runs in several.
     #[must_use]
     pub fn label(&self) -> String {
         match self.extra.get("repo").and_then(Value::as_str) {
@@ -101,11 +101,11 @@ impl CommandResult {
 /// One evaluation of a gate: what its commands said and what it decided (SPEC section 3).
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryEntry {
-    /// Which evaluation, from 1.
+    /// Number of the evaluation, 1-based.
     pub iteration: u32,
-    /// What was decided.
+    /// Verdict of the gate.
     pub verdict: Verdict,
-    /// What the commands said.
+    /// Results of the commands.
     pub checks: Vec<CommandResult>,
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::fields::Fields;
 use crate::{CommandResult, DecodeError, EnvelopeType, FieldError, Object, PhaseName, VERSION, Verdict};
 
-/// What one phase hands to another: `.cliq/channels/<from>--<to>/handoff.json`.
+/// Handoff of one phase to another: `.cliq/channels/<from>--<to>/handoff.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Envelope {
     /// The phase that wrote it.
@@ -38,13 +38,13 @@ pub enum Body {
 /// The `data` of a gate's envelope.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateData {
-    /// What the gate decided.
+    /// Verdict of the gate.
     pub verdict: Verdict,
-    /// What its commands said.
+    /// Results of the commands.
     pub checks: Vec<CommandResult>,
-    /// Which evaluation this was, from 1.
+    /// Number of the evaluation, 1-based.
     pub iteration: u32,
-    /// How many evaluations the gate has.
+    /// Maximum number of evaluations.
     pub max_iterations: u32,
     /// Fields that this version does not know.
     pub extra: Object,

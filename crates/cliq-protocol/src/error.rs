@@ -1,4 +1,4 @@
-//! What goes wrong when bytes are decoded.
+//! Errors of decoding.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use std::fmt;
 pub struct FieldError {
     /// The field, as a path from the top: `data.verdict.outcome`. Empty for the whole value.
     pub field: String,
-    /// What the format wants there.
+    /// Expected value.
     pub expected: String,
-    /// What stood there.
+    /// Actual value.
     pub found: String,
 }
 
@@ -33,7 +33,7 @@ pub enum DecodeError {
     /// The bytes are not JSON.
     #[error("not JSON: {message} (line {line}, column {column})")]
     Json {
-        /// What the JSON reader says, without the position.
+        /// Message of the JSON reader, without the position.
         message: String,
         /// Line of the fault, from 1.
         line: usize,

@@ -12,7 +12,7 @@ pub(crate) struct Fields {
     map: Object,
 }
 
-/// How a value is called in an error.
+/// Describes a value for an error message.
 pub(crate) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -11,7 +11,7 @@ use crate::{FieldError, Object};
 const MAX_FIELDS: usize = 50;
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// What a field takes.
+/// Type of a form field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FormFieldType {
     /// One line.
@@ -45,9 +45,9 @@ impl FormFieldType {
 pub struct FormField {
     /// The name of the answer: lower-case letters, digits, `_` and `-`.
     pub name: String,
-    /// What people read.
+    /// Label for people.
     pub label: String,
-    /// What it takes.
+    /// Type of the field.
     pub kind: FormFieldType,
     /// Whether an approval needs it.
     pub required: bool,

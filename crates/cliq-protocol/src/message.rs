@@ -1,4 +1,4 @@
-//! What an agent gets on standard input (SPEC section 5).
+//! Message for an agent on standard input (SPEC section 5).
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ pub struct AgentMessage {
     pub workspace: Utf8PathBuf,
     /// The `.cliq` directory. Absolute.
     pub cliq_dir: Utf8PathBuf,
-    /// What is asked.
+    /// Dispatch of the agent.
     pub dispatch: Dispatch,
 }
 
-/// What is asked of the agent, by `type`.
+/// Dispatch of an agent, by `type`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Dispatch {
     /// Work on a phase.
@@ -57,12 +57,12 @@ pub struct PhaseDispatch {
     pub outgoing: Vec<Outgoing>,
     /// The signal channel to report in.
     pub signal_file: Utf8PathBuf,
-    /// Where the phase may leave files for others.
+    /// Directory in which the phase may leave files for others.
     pub files_dir: Utf8PathBuf,
-    /// What a gate needs to know. Only at gates.
+    /// Data for a gate. Only for gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateDispatch>,
-    /// What a sub-team needs to know. Only for `team` phases.
+    /// Data for a sub-team. Only for `team` phases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<TeamDispatch>,
 }
@@ -70,14 +70,14 @@ pub struct PhaseDispatch {
 /// The phase that an agent is dispatched for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseInfo {
-    /// Its name.
+    /// Name of the phase.
     pub name: PhaseName,
-    /// Its kind.
+    /// Type of the phase.
     #[serde(rename = "type")]
     pub kind: PhaseKind,
     /// The agent's name.
     pub agent: String,
-    /// How often the phase has been activated in this run, this time included.
+    /// Number of activations of the phase in this run, including this one.
     pub iteration: u32,
     /// The gate that sent the work back, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,7 +111,7 @@ pub struct PhaseInfo {
 /// A channel to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incoming {
-    /// Who writes it.
+    /// Phase that writes the handoff.
     pub from: PhaseName,
     /// The channel's directory.
     pub dir: Utf8PathBuf,
@@ -125,7 +125,7 @@ pub struct Incoming {
 /// A channel to write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outgoing {
-    /// Who reads it.
+    /// Phase that receives the handoff.
     pub to: PhaseName,
     /// The channel's directory.
     pub dir: Utf8PathBuf,
@@ -134,14 +134,14 @@ pub struct Outgoing {
     pub instructions_file: Option<Utf8PathBuf>,
 }
 
-/// What a gate needs to know.
+/// Data for a gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GateDispatch {
-    /// Which evaluation this is, from 1.
+    /// Number of the evaluation, 1-based.
     pub iteration: u32,
-    /// How many there are.
+    /// Maximum number of evaluations.
     pub max_iterations: u32,
-    /// What the commands said this time.
+    /// Results of the commands in this evaluation.
     pub checks: Vec<CommandResult>,
     /// Phases that the gate may route to.
     pub route_targets: Vec<PhaseName>,
@@ -152,7 +152,7 @@ pub struct GateDispatch {
     /// Why the last answer to this very evaluation was no valid verdict, where that happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
-    /// Which evaluation of the phase this is in the whole run, from 1: unlike `iteration`, it does not begin again where the phase does.
+    /// Number of the phase's evaluation in the whole run, 1-based. Unlike `iteration`, the count does not restart with the phase.
     /// Only for human gates: a review belongs to one evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<u32>,
@@ -161,15 +161,15 @@ pub struct GateDispatch {
     pub review: Option<Value>,
 }
 
-/// What a sub-team needs to know.
+/// Data for a sub-team.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TeamDispatch {
-    /// Which team.
+    /// Reference of the team.
     #[serde(rename = "ref")]
     pub reference: String,
-    /// Its inputs.
+    /// Inputs of the team.
     pub inputs: BTreeMap<String, String>,
-    /// What the team may use of language models.
+    /// Budget of the team for language models.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
 }
@@ -177,21 +177,21 @@ pub struct TeamDispatch {
 /// The fields of a `notify` dispatch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NotifyDispatch {
-    /// What to deliver.
+    /// Notification to deliver.
     pub notify: NotifyDetails,
     /// The signal channel to report in.
     pub signal_file: Utf8PathBuf,
 }
 
-/// What a notification says.
+/// Content of a notification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NotifyDetails {
     /// The agent that delivers.
     pub agent: String,
-    /// Where to, in that agent's terms.
+    /// Destination in the terms of the agent.
     #[serde(default)]
     pub channel: Option<String>,
-    /// What it is about.
+    /// Kind of the notification.
     pub event: String,
     /// Details for the agent.
     #[serde(default)]

@@ -13,7 +13,7 @@ pub const MAX_PHASE_NAME_LEN: usize = 64;
 /// The name of a phase: lower-case letters, digits, `_` and `-`, beginning and ending with a letter or digit, without
 /// `--` (which separates the two names of a channel), at most [`MAX_PHASE_NAME_LEN`] characters.
 ///
-/// It is made by parsing only, so it is safe as a path segment. Cloning is cheap.
+/// Created by parsing only, so the name is safe as a path segment. Cloning is cheap.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhaseName(Arc<str>);
 

@@ -3,7 +3,7 @@
 
 use crate::ChannelBody;
 
-/// Where a signal channel stands.
+/// State of a signal channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OrderState {
     /// Nothing yet: only `ok` may come.
@@ -49,7 +49,7 @@ impl ChannelOrder {
         Self::default()
     }
 
-    /// Where it stands.
+    /// State of the channel.
     #[must_use]
     pub fn state(self) -> OrderState {
         self.state

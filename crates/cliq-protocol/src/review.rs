@@ -10,7 +10,7 @@ use crate::form::Form;
 use crate::reviewers::Reviewers;
 use crate::{FieldError, PhaseName, Timestamp};
 
-/// How long a review waits where nothing is said.
+/// Default deadline of a review.
 pub const REVIEW_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// The most patterns of artifacts.
 const MAX_PATTERNS: usize = 100;
@@ -18,15 +18,15 @@ const MAX_PATTERNS: usize = 100;
 /// The `review` block of a human gate: who reviews what, and how long the run waits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReviewSpec {
-    /// Who has to approve.
+    /// Reviewers who must approve.
     pub reviewers: Reviewers,
-    /// What the reviewer is shown: files, directories and globs, from the workspace.
+    /// Artifacts for the reviewer: files, directories and globs relative to the workspace.
     pub artifacts: Vec<String>,
-    /// How long to wait, from the making of the review.
+    /// Time until the deadline, from the creation of the review.
     pub timeout: Duration,
-    /// How often reviewers who have not answered are reminded.
+    /// Interval of reminders to reviewers who have not answered.
     pub remind_every: Option<Duration>,
-    /// What the reviewer fills in.
+    /// Form for the reviewer.
     pub inputs: Form,
 }
 
@@ -100,19 +100,19 @@ fn duration(fields: &mut Fields, name: &str) -> Result<Option<Duration>, FieldEr
 /// A review that a run waits for, as displays show it. It has no right to decide in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitingReview {
-    /// Its id.
+    /// Id of the review.
     pub id: String,
-    /// Who has not answered yet.
+    /// Reviewers who have not answered yet.
     pub reviewers: Vec<String>,
     /// When it was made.
     pub since: Timestamp,
     /// When it expires.
     pub until: Timestamp,
-    /// Its page, for people who are signed in there; `None` where the run itself serves it.
+    /// Page for people who are signed in, or `None` if the run itself serves the page.
     pub page: Option<String>,
     /// Phases that may be asked to work again.
     pub route_targets: Vec<PhaseName>,
-    /// What reviewers fill in.
+    /// Form for the reviewer.
     pub inputs: Form,
 }
 

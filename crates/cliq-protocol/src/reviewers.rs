@@ -1,4 +1,4 @@
-//! Who has to approve a review: people, and groups of them (SPEC section 16).
+//! Reviewers of a review: people, and groups of them (SPEC section 16).
 
 use serde_json::{Value, json};
 
@@ -7,11 +7,11 @@ use crate::fields::{Fields, describe};
 
 /// The most characters of a reviewer's name.
 pub const MAX_REVIEWER_LEN: usize = 100;
-/// How deep groups may stand in groups, and how many people and groups there may be.
+/// Maximum depth of nested groups, and maximum number of people and groups.
 const MAX_DEPTH: usize = 8;
 const MAX_NODES: usize = 200;
 
-/// How many members of a group have to approve.
+/// Number of members of a group that must approve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// One of them.
@@ -31,16 +31,16 @@ impl Policy {
     }
 }
 
-/// Who has to approve: a person, or a group.
+/// Reviewers: a person, or a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reviewers {
     /// A person, or a group that the settings declare under this name.
     Name(String),
     /// A group. It has at least one member.
     Group {
-        /// How many of them have to approve.
+        /// Number of members that must approve.
         policy: Policy,
-        /// Its members.
+        /// Members of the group.
         members: Vec<Reviewers>,
     },
 }

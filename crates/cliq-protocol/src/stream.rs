@@ -14,7 +14,7 @@ pub struct StreamDecoder {
     limit: usize,
     /// The unterminated line so far. Empty while `skipping`.
     partial: Vec<u8>,
-    /// Where the unterminated line begins.
+    /// Offset of the unterminated line.
     line_start: u64,
     /// Bytes taken in so far.
     taken: u64,
@@ -24,7 +24,7 @@ pub struct StreamDecoder {
 /// One line of a signal file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// Where it begins, in bytes from the start of the stream.
+    /// Offset in bytes from the start of the stream.
     pub offset: u64,
     /// The message, or why it is none.
     pub message: Result<ChannelMessage, LineFault>,
@@ -64,7 +64,7 @@ impl StreamDecoder {
         Self { limit, partial: Vec::new(), line_start: 0, taken: 0, skipping: false }
     }
 
-    /// How many bytes it has taken in.
+    /// Number of bytes consumed.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.taken

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// A point in time as text: UTC, ISO-8601 with milliseconds and `Z` (SPEC section 2).
 ///
-/// What others wrote is kept to the letter, even where it is no time at all: a timestamp informs people and never
-/// decides anything, so a strange one must not cost a message.
+/// Text of others is kept verbatim, even if it is not a time at all: a timestamp informs people and decides nothing, so a malformed
+/// one must not cost a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(String);

@@ -137,7 +137,7 @@ impl Budget {
     }
 }
 
-/// What a model costs, in US dollars per million tokens (setting `prices.<model>`).
+/// Price of a model in US dollars per million tokens (setting `prices.<model>`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
     /// Input.

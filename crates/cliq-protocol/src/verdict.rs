@@ -1,4 +1,4 @@
-//! What a gate decides: the object form and the text form.
+//! Verdict of a gate: the object form and the text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::fields::{Fields, describe};
 use crate::{FieldError, Object, PhaseName};
 
-/// Where the pipeline goes after a gate.
+/// Outcome of a gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The quality bar is met.
@@ -26,7 +26,7 @@ pub enum Outcome {
 /// [`fmt::Display`]; it has no room for a reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// Where the pipeline goes.
+    /// Outcome of the gate.
     pub outcome: Outcome,
     /// Why. Gates should always say it; the seed's own PASS does not.
     pub reason: Option<String>,

@@ -1,5 +1,5 @@
-//! What holds for every input: decoders never panic, encode then decode is the identity, and the cut of a stream
-//! into chunks does not matter.
+//! Properties for every input: decoders never panic, encode then decode is the identity, and the division of a stream into chunks
+//! does not matter.
 
 use cliq_protocol::{
     AgentMessage, Body, ChannelBody, ChannelMessage, ChannelOrder, CommandResult, DispatchType, Envelope,

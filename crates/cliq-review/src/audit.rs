@@ -28,9 +28,9 @@ pub struct AuditRecord {
 /// A record that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditFile {
-    /// Its file name, without `.json`.
+    /// File name without `.json`.
     pub name: String,
-    /// Which record of the run it is, from 1.
+    /// Number of the record in the run, 1-based.
     pub number: u64,
     /// The review that it is about.
     pub review: String,
@@ -44,7 +44,7 @@ pub struct AuditFile {
     pub found_markdown: Option<String>,
 }
 
-/// What is wrong with the records of a run.
+/// Problem of a run's records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainProblem {
@@ -120,7 +120,7 @@ pub fn read_record(name: &str, json: &[u8], markdown: Option<&[u8]>) -> Option<A
     })
 }
 
-/// What is wrong with the records of a run. Nothing where all of them are as they were written; the last one is known to the store.
+/// Returns the problems of a run's records. Empty if all are as they were written; the hash of the last one is in the store.
 #[must_use]
 pub fn verify_chain(files: &[AuditFile]) -> Vec<ChainProblem> {
     let mut files: Vec<&AuditFile> = files.iter().collect();

@@ -1,4 +1,4 @@
-//! What reviewers are shown. It is collected when the review is made, and never changes.
+//! Content for reviewers. Collected when the review is created, and never changed.
 
 use cliq_protocol::{CommandResult, HistoryEntry, PhaseName};
 use serde::{Deserialize, Serialize};
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 use crate::id::hash;
 use crate::time::Time;
 
-/// What reviewers are shown.
+/// Content for reviewers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Content {
-    /// What the review is about: the role file of the phase, in markdown.
+    /// Subject of the review: the role file of the phase, in markdown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<String>,
-    /// What the run was asked to do, in markdown.
+    /// Requirement of the run, in markdown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requirement: Option<String>,
     /// Results of the phase's commands.
     #[serde(default)]
     pub checks: Vec<CommandResult>,
-    /// What phases before it handed over.
+    /// Handoffs of earlier phases.
     #[serde(default)]
     pub handed_over: Vec<HandedOver>,
     /// Files.
     #[serde(default)]
     pub artifacts: Vec<Artifact>,
-    /// What could not be shown: a pattern without files, say.
+    /// Remarks about content that cannot be shown, such as a pattern without files.
     #[serde(default)]
     pub remarks: Vec<String>,
     /// Changes in the git repositories of the workspace that are not committed.
     #[serde(default)]
     pub diffs: Vec<Diff>,
-    /// What happened in the run so far.
+    /// Timeline of the run so far.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
     /// Earlier verdicts of the gate.
@@ -38,36 +38,36 @@ pub struct Content {
     pub history: Vec<HistoryEntry>,
 }
 
-/// What a phase handed over.
+/// Handoff of a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandedOver {
     /// The phase.
     pub from: PhaseName,
-    /// Its text, in markdown.
+    /// Text in markdown.
     pub text: String,
 }
 
 /// A file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
-    /// Where it is, from the workspace.
+    /// Path relative to the workspace.
     pub path: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
     /// The SHA-256 of all of it. Absent where it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// What is shown of it.
+    /// Displayed part.
     pub shown: Shown,
 }
 
-/// What is shown of a file.
+/// Displayed part of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "as", rename_all = "snake_case")]
 pub enum Shown {
     /// Markdown.
     Markdown {
-        /// Its beginning, or all of it.
+        /// Text, or its beginning.
         text: String,
         /// Whether there is more.
         #[serde(default)]
@@ -75,7 +75,7 @@ pub enum Shown {
     },
     /// Text.
     Text {
-        /// Its beginning, or all of it.
+        /// Text, or its beginning.
         text: String,
         /// Whether there is more.
         #[serde(default)]
@@ -83,9 +83,9 @@ pub enum Shown {
     },
     /// An image.
     Image {
-        /// Its media type: PNG, JPEG, GIF or WebP.
+        /// Media type: PNG, JPEG, GIF or WebP.
         media_type: String,
-        /// Its bytes, in base64.
+        /// Content in base64.
         base64: String,
     },
     /// Nothing: it is neither text nor an image.
@@ -102,7 +102,7 @@ pub enum Shown {
 /// Changes in a git repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
-    /// Where the repository is, from the workspace; `.` for the workspace itself.
+    /// Path of the repository relative to the workspace; `.` for the workspace itself.
     pub repo: String,
     /// Changes by file.
     pub files: Vec<FileDiff>,
@@ -114,9 +114,9 @@ pub struct Diff {
 /// Changes of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDiff {
-    /// Where it is.
+    /// Path of the file.
     pub path: String,
-    /// Where it was, if it was moved.
+    /// Previous path, if the file was moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_path: Option<String>,
     /// `added`, `deleted`, `renamed` or `modified`.
@@ -140,7 +140,7 @@ pub struct FileDiff {
 pub struct TimelineEntry {
     /// When.
     pub at: Time,
-    /// What, in a sentence.
+    /// Description in a sentence.
     pub text: String,
 }
 

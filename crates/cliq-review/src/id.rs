@@ -104,7 +104,7 @@ impl LinkToken {
         &self.0
     }
 
-    /// What is stored of it.
+    /// Returns the hash that is stored.
     #[must_use]
     pub fn hash(&self) -> String {
         hash(self.0.as_bytes())

@@ -1,4 +1,4 @@
-//! What follows from what happens to a review.
+//! State machine of a review.
 //!
 //! There is one decision at most, and after it nothing changes but the record of what was told to whom.
 
@@ -29,7 +29,7 @@ pub enum Event {
     NoticeSettled {
         /// The notice.
         id: String,
-        /// What became of it.
+        /// Outcome of the notice.
         #[serde(flatten)]
         state: NoticeState,
     },
@@ -52,7 +52,7 @@ pub enum Refusal {
     /// The deadline passed.
     #[error("this review has expired (its deadline was {0})")]
     Expired(Time),
-    /// It is not needed any more.
+    /// The review is no longer needed.
     #[error("the review was cancelled: {0}")]
     Cancelled(String),
     /// The name is none of a reviewer.
@@ -66,7 +66,7 @@ pub enum Refusal {
     /// Several people have to answer, and it is not said who this is.
     #[error("several people have to answer; say who you are: {names}")]
     WhichReviewer {
-        /// Who is waited for.
+        /// Reviewers who have not answered.
         names: String,
     },
     /// The reviewer has answered.
@@ -75,7 +75,7 @@ pub enum Refusal {
     /// A request for changes names no phase, or one that cannot be asked.
     #[error("changes cannot be requested of {to}; the phases are: {known}")]
     Target {
-        /// What was named.
+        /// Requested phase.
         to: String,
         /// The phases.
         known: String,

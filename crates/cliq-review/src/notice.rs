@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::people::Channel;
 use crate::time::Time;
 
-/// What a notice says.
+/// Kind of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoticeKind {
@@ -29,15 +29,15 @@ impl NoticeKind {
     }
 }
 
-/// What became of a notice.
+/// State of a notice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum NoticeState {
-    /// It is to be sent.
+    /// The notice will be sent.
     Planned,
-    /// It was sent.
+    /// The notice was sent.
     Sent,
-    /// It could not be sent.
+    /// The notice could not be sent.
     Failed {
         /// Why.
         error: String,
@@ -49,17 +49,17 @@ pub enum NoticeState {
 /// A notice to one reviewer by one way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// Its id, unique in all reviews: it is sent at most once.
+    /// Id, unique in all reviews: the notice is sent at most once.
     pub id: String,
-    /// What it says.
+    /// Kind of the notice.
     pub kind: NoticeKind,
     /// To whom.
     pub reviewer: String,
-    /// Which way.
+    /// Channel of the notice.
     pub channel: Channel,
     /// When it was due.
     pub at: Time,
-    /// What became of it.
+    /// State of the notice.
     #[serde(flatten)]
     pub state: NoticeState,
 }

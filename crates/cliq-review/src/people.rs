@@ -1,4 +1,4 @@
-//! Who reviewers are, and how each is reached: the setting `hug.reviewers`.
+//! Reviewers and their channels: the setting `hug.reviewers`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use cliq_protocol::{FieldError, Policy, Reviewers};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::Value;
 
-/// How deep groups may stand in groups.
+/// Maximum depth of nested groups.
 const MAX_DEPTH: usize = 16;
 
 /// A way to reach a person: `slack:NAME`, `email:ADDRESS`, `webhook:NAME`, or another agent that delivers notifications.
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 16;
 pub struct Channel {
     /// The agent that delivers.
     pub agent: String,
-    /// Where to, in the agent's own terms.
+    /// Destination in the terms of the agent.
     pub target: String,
 }
 
@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for Channel {
 pub struct Person {
     /// The name.
     pub name: String,
-    /// How the person is reached.
+    /// Channels of the person.
     pub channels: Vec<Channel>,
 }
 
@@ -164,7 +164,7 @@ impl Directory {
         }
     }
 
-    /// How a person is reached; nothing for people that the setting does not know.
+    /// Returns the channels of a person. Empty for people who are not in the setting.
     #[must_use]
     pub fn channels(&self, name: &str) -> &[Channel] {
         self.people.get(name).map_or(&[], |person| &person.channels)

@@ -14,7 +14,7 @@ use crate::notice::{Notice, NoticeKind, NoticeState};
 use crate::people::{Channel, first_sufficient, is_all};
 use crate::time::Time;
 
-/// What a reviewer chooses.
+/// Choice of a reviewer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Choice {
@@ -87,17 +87,17 @@ impl Via {
 pub struct Answer {
     /// In whose name.
     pub reviewer: String,
-    /// Who really answered: the user of the machine, the label of a token.
+    /// Actual person: the user of the machine, or the label of a token.
     pub actor: String,
     /// The way by which it came.
     pub via: Via,
-    /// What was chosen.
+    /// Choice of the reviewer.
     #[serde(flatten)]
     pub choice: Choice,
     /// The words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What was filled in.
+    /// Values of the form.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub inputs: Object,
 }
@@ -113,7 +113,7 @@ pub struct AcceptedAnswer {
 }
 
 impl AcceptedAnswer {
-    /// Who answered, for people: the reviewer, and the actor where it is another person.
+    /// Returns the answering person for people: the reviewer, and the actor if that is another person.
     #[must_use]
     pub fn by(&self) -> String {
         let Answer { reviewer, actor, .. } = &self.answer;
@@ -121,7 +121,7 @@ impl AcceptedAnswer {
     }
 }
 
-/// What was decided.
+/// Outcome of a review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -136,26 +136,26 @@ pub enum Outcome {
     Rejected,
 }
 
-/// How a review stands.
+/// State of a review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ReviewState {
-    /// It waits.
+    /// The review is pending.
     Pending,
-    /// It is decided.
+    /// The review is decided.
     Decided {
         /// When.
         at: Time,
-        /// What was decided.
+        /// Outcome of the review.
         #[serde(flatten)]
         outcome: Outcome,
     },
-    /// Its deadline passed.
+    /// The deadline has passed.
     Expired {
         /// When that was seen.
         at: Time,
     },
-    /// It is not needed any more.
+    /// The review is no longer needed.
     Cancelled {
         /// When.
         at: Time,
@@ -177,7 +177,7 @@ impl ReviewState {
     }
 }
 
-/// What is stored of a reviewer's link.
+/// Stored form of a reviewer's link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// Whose it is.
@@ -186,19 +186,19 @@ pub struct Link {
     pub sha256: String,
 }
 
-/// Where the record of a review is.
+/// Reference to the record of a review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditReference {
     /// The file, from the workspace.
     pub file: String,
-    /// Its SHA-256.
+    /// SHA-256 of the file.
     pub sha256: String,
 }
 
 /// A review.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Review {
-    /// Its id.
+    /// Id of the review.
     pub id: ReviewId,
     /// The workspace of the run.
     pub project: Utf8PathBuf,
@@ -208,27 +208,27 @@ pub struct Review {
     pub run_id: String,
     /// The phase that waits.
     pub phase: PhaseName,
-    /// Which evaluation of the phase it is for, from 1.
+    /// Number of the phase's evaluation, 1-based.
     pub iteration: u32,
-    /// How many it has.
+    /// Maximum number of evaluations.
     pub max_iterations: u32,
-    /// Which evaluation of the phase it is for, in the whole run.
+    /// Number of the phase's evaluation in the whole run.
     pub evaluation: u32,
-    /// How often a review of this evaluation was made: an earlier one was cancelled. From 1.
+    /// Number of the review for this evaluation, 1-based. Earlier ones were cancelled.
     pub attempt: u32,
-    /// Who has to approve.
+    /// Reviewers who must approve.
     pub reviewers: Reviewers,
     /// Phases that may be asked to work again.
     #[serde(default)]
     pub route_targets: Vec<PhaseName>,
-    /// What reviewers fill in.
+    /// Form for the reviewers.
     #[serde(default, skip_serializing_if = "Form::is_empty")]
     pub form: Form,
     /// When it was made.
     pub created: Time,
     /// When it expires.
     pub deadline: Time,
-    /// How often reviewers who have not answered are reminded, in seconds.
+    /// Interval of reminders in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remind_every: Option<u64>,
     /// The number of the last reminder.
@@ -243,15 +243,15 @@ pub struct Review {
     /// The answers that count.
     #[serde(default)]
     pub answers: Vec<AcceptedAnswer>,
-    /// How it stands.
+    /// State of the review.
     #[serde(flatten)]
     pub state: ReviewState,
-    /// Its record, once it is written.
+    /// Reference to the record, once the record is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReference>,
 }
 
-/// What a review is made from.
+/// Parts of a new review.
 #[derive(Debug, Clone)]
 pub struct NewReview {
     /// See [`Review`].
@@ -274,11 +274,11 @@ pub struct NewReview {
     pub attempt: u32,
     /// The review block of the phase.
     pub spec: ReviewSpec,
-    /// Its reviewers, with the members of groups in the groups' place.
+    /// Reviewers, with groups replaced by their members.
     pub reviewers: Reviewers,
     /// See [`Review`].
     pub route_targets: Vec<PhaseName>,
-    /// How reviewers are reached.
+    /// Channels of each reviewer.
     pub channels: Vec<(String, Vec<Channel>)>,
     /// See [`Review`].
     pub links: Vec<Link>,
@@ -321,7 +321,7 @@ impl Review {
         review
     }
 
-    /// What no two reviews share: run, phase, evaluation, attempt.
+    /// Returns the unique key of the review: run, phase, evaluation, attempt.
     #[must_use]
     pub fn key(&self) -> String {
         format!("{}/{}/{}/{}", self.run_id, self.phase, self.evaluation, self.attempt)
@@ -402,7 +402,7 @@ impl Review {
         self.links.iter().find(|link| token.matches(&link.sha256)).map(|link| link.reviewer.as_str())
     }
 
-    /// What everybody filled in. Where two filled in the same field, the later answer counts.
+    /// Returns the values of the form from all answers. If two reviewers filled in the same field, the later answer counts.
     #[must_use]
     pub fn inputs(&self) -> Object {
         self.answers.iter().flat_map(|a| a.answer.inputs.clone()).collect()
@@ -443,7 +443,7 @@ impl Review {
         Some(verdict)
     }
 
-    /// How it ended, in a sentence; `None` while it waits.
+    /// Returns the end of the review in a sentence, or `None` while it is pending.
     #[must_use]
     pub fn ending(&self) -> Option<String> {
         let last = self.answers.last();

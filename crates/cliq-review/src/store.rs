@@ -1,4 +1,4 @@
-//! Where reviews are kept, and how programs reach them.
+//! Storage of reviews, and access to them.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::machine::{Event, Refusal};
 use crate::review::Review;
 use crate::time::Time;
 
-/// How often a change is tried again that another one came before.
+/// Maximum number of attempts of a change after an optimistic-lock conflict.
 const TRIES: usize = 100;
 
 /// A store that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct StoreError {
-    /// What happened, and how to mend it.
+    /// Cause and remedy.
     pub message: String,
 }
 
@@ -29,7 +29,7 @@ impl StoreError {
     }
 }
 
-/// Which reviews.
+/// Filter for reviews.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReviewFilter {
     /// Only those of this workspace.
@@ -57,7 +57,7 @@ pub trait ReviewStore: Send + Sync + std::fmt::Debug {
     /// The store cannot be read.
     async fn review(&self, id: &ReviewId) -> Result<Option<(Review, i64)>, StoreError>;
 
-    /// What the reviewers of a review are shown.
+    /// Returns the content for the reviewers of a review.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -82,7 +82,7 @@ pub trait ReviewStore: Send + Sync + std::fmt::Debug {
     async fn remove_reviews(&self, before: Time) -> Result<u64, StoreError>;
 }
 
-/// What does not work with reviews.
+/// Error of an operation on reviews.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReviewsError {
@@ -102,7 +102,7 @@ pub enum ReviewsError {
     Store(#[from] StoreError),
 }
 
-/// How programs reach reviews: those of a store here, or those of a server elsewhere.
+/// Access to reviews: those of a store here, or those of a remote server.
 #[async_trait]
 pub trait Reviews: Send + Sync + std::fmt::Debug {
     /// Makes a review. Gives the one that there is then: another one, where it was made before.
@@ -117,7 +117,7 @@ pub trait Reviews: Send + Sync + std::fmt::Debug {
     /// The store cannot be used.
     async fn get(&self, id: &ReviewId) -> Result<Option<Review>, ReviewsError>;
 
-    /// What the reviewers of a review are shown.
+    /// Returns the content for the reviewers of a review.
     ///
     /// # Errors
     /// The store cannot be used.
@@ -132,7 +132,7 @@ pub trait Reviews: Send + Sync + std::fmt::Debug {
     /// Applies an event. Gives the review after it.
     ///
     /// # Errors
-    /// It is refused, or the store cannot be used.
+    /// Returns an error if the event is refused or the store fails.
     async fn apply(&self, id: &ReviewId, event: Event) -> Result<Review, ReviewsError>;
 }
 

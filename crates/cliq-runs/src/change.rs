@@ -8,7 +8,7 @@ use crate::task::{PushRow, TaskRow};
 pub struct NewRunEvent {
     /// When it happened, UTC.
     pub ts: String,
-    /// What happened: the `event` of the journal, or one of the server's own (`docs/server.md`).
+    /// Kind of the event: the `event` of the journal, or one of the server (`docs/server.md`).
     pub kind: String,
     /// The whole event, as the text of a JSON object without line breaks.
     pub data: String,
@@ -17,11 +17,11 @@ pub struct NewRunEvent {
 /// A stored event. Numbers of a run's events begin at 1 and have no gaps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunEventRow {
-    /// Its number.
+    /// Number of the event.
     pub id: i64,
     /// When it happened, UTC.
     pub ts: String,
-    /// What happened.
+    /// Kind of the event.
     pub kind: String,
     /// The whole event as JSON text.
     pub data: String,
@@ -32,7 +32,7 @@ pub struct RunEventRow {
 pub struct Change {
     /// The run as it is to be. `version` is the one that it was made from; `last_event` counts the events below already.
     pub run: Run,
-    /// Its new events, oldest first. The last has the number `run.last_event`.
+    /// New events, oldest first. The last one has the number `run.last_event`.
     pub events: Vec<NewRunEvent>,
     /// For a new run that is a task: what belongs to its caller.
     pub task: Option<TaskRow>,

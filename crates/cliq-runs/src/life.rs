@@ -10,27 +10,27 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How often a run whose orchestrator died is resumed before it is marked failed.
+/// Maximum number of resumptions of a run whose orchestrator died. After that the run fails.
 pub const MAX_RECOVERIES: u32 = 5;
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// It waits for a free place.
+    /// The run waits for a free slot.
     #[default]
     Queued,
-    /// Its workspace is prepared and its orchestrator is started.
+    /// The workspace is prepared and the orchestrator is started.
     Starting,
-    /// Its orchestrator works.
+    /// The orchestrator is running.
     Running,
     /// Every phase is done.
     Completed,
     /// A person is needed.
     Escalated,
-    /// It could not start, or its orchestrator died or could not go on.
+    /// The run could not start, or its orchestrator died or could not continue.
     Failed,
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
 }
 
@@ -79,31 +79,31 @@ impl RunState {
     }
 }
 
-/// What is done with a run whose orchestrator died (setting `server.recovery`).
+/// Recovery of a run whose orchestrator died (setting `server.recovery`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recovery {
-    /// It is marked failed (seed 004).
+    /// Mark the run as failed (seed 004).
     #[default]
     Fail,
-    /// It is resumed, up to [`MAX_RECOVERIES`] times.
+    /// Resume the run, up to [`MAX_RECOVERIES`] times.
     Resume,
 }
 
-/// How an orchestrator ended without an end of its run in the journal.
+/// Cause for which an orchestrator ended without an end of its run in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
-    /// It never began the run: it refused, or could not start.
+    /// The orchestrator refused or could not start the run.
     NeverBegan,
     /// Another orchestrator works in the project. The run can begin later.
     ProjectBusy,
-    /// It began the run and died.
+    /// The orchestrator started the run and died.
     Died,
 }
 
 /// The part of a run that its life cycle is about.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Life {
-    /// Where it stands.
+    /// State of the run.
     pub state: RunState,
     /// Whether a caller requested a cancellation.
     pub cancel_requested: bool,
@@ -111,7 +111,7 @@ pub struct Life {
     pub began: bool,
     /// Whether the next orchestrator resumes it.
     pub resume: bool,
-    /// How often it was resumed because its orchestrator died.
+    /// Number of resumptions after the orchestrator died.
     pub recoveries: u32,
 }
 
@@ -124,7 +124,7 @@ pub enum LifeEvent {
     Began,
     /// The journal says that it ended so. The state is a final one.
     Ended(RunState),
-    /// Its orchestrator is gone, and the journal has no end.
+    /// The orchestrator is gone, and the journal has no end.
     Lost(Death, Recovery),
     /// A caller wants it cancelled.
     CancelRequested,
@@ -134,7 +134,7 @@ pub enum LifeEvent {
     TakenUp,
 }
 
-/// What is to be done after a step.
+/// Effect of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LifeEffect {
     /// Start the orchestrator.

@@ -1,9 +1,9 @@
-//! Which runs a list has.
+//! Filter and cursor of a list of runs.
 
 use crate::life::RunState;
 use crate::run::RunId;
 
-/// Which runs are wanted. What is not set does not matter.
+/// Filter for runs. An unset field matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// In one of these states; empty for all.

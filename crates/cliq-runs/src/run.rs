@@ -44,16 +44,16 @@ impl std::fmt::Display for RunId {
 /// A registered project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Instance {
-    /// Its id: `cliq-` and six characters, as in `.cliq/cliq.id`, or another where two projects have the same.
+    /// Id: `cliq-` and six characters, as in `.cliq/cliq.id`, or another one if two projects have the same.
     pub id: String,
-    /// Its directory.
+    /// Directory of the project.
     #[schema(value_type = String)]
     pub path: Utf8PathBuf,
     /// When it was registered, UTC.
     pub registered_at: String,
 }
 
-/// Where a run comes from.
+/// Origin of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunOrigin {
@@ -89,13 +89,13 @@ impl RunOrigin {
     }
 }
 
-/// What a caller asks for.
+/// Request of a caller.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunRequest {
     /// The team, `@scope/name`. `None`: the one that is assembled in the project.
     pub team: Option<String>,
-    /// What the team is to do. `None`: what the project has.
+    /// Requirement for the team. `None` for the requirement of the project.
     pub requirement: Option<String>,
     /// Values for inputs of the team.
     pub inputs: BTreeMap<String, String>,
@@ -113,7 +113,7 @@ pub struct RunRequest {
     pub keep_workspace: bool,
 }
 
-/// What a run used, summed over its phases.
+/// Usage of a run, summed over its phases.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct RunTotals {
     /// Tokens of prompts.
@@ -127,21 +127,21 @@ pub struct RunTotals {
 /// A run as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Its id.
+    /// Id of the run.
     pub id: RunId,
     /// The registered project that it works in; `None` where its workspace was made for it.
     pub instance: Option<String>,
     /// The name of its team.
     pub team: String,
-    /// Where it comes from.
+    /// Origin of the run.
     pub origin: RunOrigin,
-    /// Who asked for it: the label of a token.
+    /// Label of the caller's token.
     pub caller: String,
-    /// What was asked for.
+    /// Request of the caller.
     pub request: RunRequest,
     /// The directory that it works in.
     pub workspace: Utf8PathBuf,
-    /// How it stands.
+    /// Life cycle of the run.
     pub life: Life,
     /// Why it did not complete.
     pub reason: Option<String>,
@@ -153,15 +153,15 @@ pub struct Run {
     pub started_at: Option<String>,
     /// When it ended, UTC.
     pub ended_at: Option<String>,
-    /// What it used.
+    /// Usage of language models.
     pub totals: RunTotals,
     /// The phases as of the last event: the document of `cliq status --json`. Kept when its workspace is gone.
     pub view: serde_json::Value,
-    /// How many lines of its journal are in the event log.
+    /// Number of journal records in the event log.
     pub journal_lines: u64,
     /// The number of its last event.
     pub last_event: i64,
-    /// How often it was changed, for optimistic locking. 0 for a run that is not stored yet.
+    /// Number of changes, for optimistic locking. 0 for a run that is not stored yet.
     pub version: i64,
     /// The server that has it, where several share a database.
     pub replica: Option<String>,

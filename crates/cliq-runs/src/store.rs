@@ -1,4 +1,4 @@
-//! What a store of runs can do.
+//! Store of runs.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::page::RunFilter;
 use crate::run::{Instance, Run, RunId, RunTotals};
 use crate::token::{NewToken, Token};
 
-/// How many runs there are in each state.
+/// Number of runs by state.
 pub type RunCounts = Vec<(RunState, u64)>;
 
 /// Keeps instances, runs with their queue and events, and tokens. Each function fails where the store cannot be read or written.
@@ -71,13 +71,13 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     /// The store cannot be read.
     async fn active(&self) -> Result<Vec<Run>, GatewayError>;
 
-    /// How many runs there are in each state.
+    /// Returns the number of runs by state.
     ///
     /// # Errors
     /// The store cannot be read.
     async fn counts(&self) -> Result<RunCounts, GatewayError>;
 
-    /// What runs used, by team, of those that were asked for since `since` (UTC).
+    /// Returns the usage by team of the runs requested since `since` (UTC).
     ///
     /// # Errors
     /// The store cannot be read.
@@ -117,7 +117,7 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     /// The store cannot be written.
     async fn give_lease(&self, name: &str, holder: &str) -> Result<(), GatewayError>;
 
-    /// Who holds the leases whose names begin with `prefix`.
+    /// Returns the holders of the leases whose names begin with `prefix`.
     ///
     /// # Errors
     /// The store cannot be read.

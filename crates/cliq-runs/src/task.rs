@@ -9,10 +9,10 @@ use cliq_gateway::GatewayError;
 use crate::life::RunState;
 use crate::run::{Run, RunId};
 
-/// What a task has beside its run.
+/// Data of a task besides its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRow {
-    /// Who may see and change it: the id of a token.
+    /// Owner, who may see and change the task: the id of a token.
     pub owner: String,
     /// The conversation that it belongs to.
     pub context_id: String,
@@ -27,13 +27,13 @@ pub struct TaskRow {
 /// A task with its run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredTask {
-    /// What belongs to the caller.
+    /// Data of the caller.
     pub task: TaskRow,
     /// The run.
     pub run: Run,
 }
 
-/// Which tasks of an owner.
+/// Filter for the tasks of an owner.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskFilter {
     /// The owner.
@@ -50,14 +50,14 @@ pub struct TaskFilter {
     pub limit: u32,
 }
 
-/// What became of a receiver of push notifications.
+/// State of a receiver of push notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushState {
     /// Notifications are delivered.
     Active,
     /// The last one was delivered.
     Done,
-    /// It was given up.
+    /// The receiver was given up.
     Dead,
 }
 
@@ -79,12 +79,12 @@ impl PushState {
     }
 }
 
-/// Where push notifications of a task go, and how far they are: all updates up to the position are delivered.
+/// Receiver of push notifications of a task with its position: all updates up to the position are delivered.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PushRow {
     /// The task.
     pub task_id: RunId,
-    /// Its id, unique within the task.
+    /// Id, unique within the task.
     pub id: String,
     /// The version of the protocol that it was made with: `0.3` or `1.0`.
     pub protocol: String,
@@ -94,15 +94,15 @@ pub struct PushRow {
     pub token: Option<String>,
     /// The scheme of the header `Authorization`.
     pub scheme: Option<String>,
-    /// What follows the scheme.
+    /// Text after the scheme.
     pub credentials: Option<String>,
     /// The number of the event that was delivered last.
     pub event: i64,
     /// The place among the updates of that event.
     pub part: i64,
-    /// What became of it.
+    /// State of the receiver.
     pub state: PushState,
-    /// How often the next update was tried in vain.
+    /// Number of failed delivery attempts for the next update.
     pub attempts: i64,
     /// Since when deliveries fail, UTC.
     pub failing_since: Option<String>,
@@ -110,7 +110,7 @@ pub struct PushRow {
     pub next_at: String,
     /// Why the last try failed.
     pub reason: Option<String>,
-    /// How often it was changed, for optimistic locking. 0 for one that is not stored yet.
+    /// Number of changes, for optimistic locking. 0 for a receiver that is not stored yet.
     pub version: i64,
 }
 
@@ -159,7 +159,7 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// The store cannot be read.
     async fn tasks(&self, filter: &TaskFilter) -> Result<Vec<StoredTask>, GatewayError>;
 
-    /// How many tasks a filter has on all pages.
+    /// Returns the number of tasks that match a filter on all pages.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
 
-/// What every token begins with, so that scanners of secrets find it.
+/// Prefix of each token, by which secret scanners find it.
 const PREFIX: &str = "cliq_";
 
-/// What a token allows. Each scope includes those before it.
+/// Scope of a token. Each scope includes the scopes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -41,7 +41,7 @@ impl Scope {
     }
 }
 
-/// What a token is for.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     /// A caller sends it with each request.
@@ -117,11 +117,11 @@ pub struct NewToken {
     pub id: String,
     /// The SHA-256 of the whole token, in hexadecimal.
     pub hash: String,
-    /// What it is for.
+    /// Kind of the token.
     pub kind: TokenKind,
-    /// What it is called.
+    /// Label of the token.
     pub label: String,
-    /// What it allows.
+    /// Scope of the token.
     pub scope: Scope,
     /// When it was made, UTC.
     pub created_at: String,
@@ -164,15 +164,15 @@ impl NewToken {
 pub struct Token {
     /// The public part: `cliq_ID_…`.
     pub id: String,
-    /// What it is called.
+    /// Label of the token.
     pub label: String,
-    /// What it allows.
+    /// Scope of the token.
     pub scope: Scope,
     /// When it was made, UTC.
     pub created_at: String,
     /// When it expires, UTC; `null` for never.
     pub expires_at: Option<String>,
-    /// What it is for.
+    /// Kind of the token.
     #[serde(skip)]
     pub kind: TokenKind,
     /// The SHA-256 of the whole token, in hexadecimal.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cliq_fs::FsError;
 use serde::Serialize;
 
-/// What the agent is dispatched as, after the test message that every agent answers.
+/// Role of the agent in its dispatches, after the test message that every agent answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The agent of a standard phase.
@@ -18,12 +18,12 @@ pub enum Role {
     Gate,
 }
 
-/// How to check.
+/// Options of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// What to dispatch the agent as.
+    /// Role of the agent.
     pub role: Role,
-    /// How long it may take to answer each message.
+    /// Deadline for each message.
     pub timeout: Duration,
 }
 
@@ -43,11 +43,11 @@ pub struct Finding {
     pub rule: &'static str,
     /// Whether it was kept.
     pub kept: bool,
-    /// What was seen.
+    /// Observation.
     pub detail: String,
 }
 
-/// What an agent did.
+/// Report of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -55,7 +55,7 @@ pub struct Report {
     pub conforms: bool,
     /// Every rule that was looked at.
     pub findings: Vec<Finding>,
-    /// What the agent printed, at most 4 KiB per message.
+    /// Output of the agent, at most 4 KiB per message.
     pub output: String,
 }
 

@@ -1,4 +1,4 @@
-//! What handlers are given.
+//! Context of handlers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{Completion, Handoff, Received, Reporter, SdkError};
 
-/// What every phase's agent has.
+/// Context of every phase's agent.
 #[derive(Debug)]
 pub struct PhaseContext {
     message: AgentMessage,
@@ -59,7 +59,7 @@ impl PhaseContext {
         &self.message.cliq_dir
     }
 
-    /// Where to leave files for others: `.cliq/files/<phase>/`.
+    /// Directory for files for others: `.cliq/files/<phase>/`.
     #[must_use]
     pub fn files_dir(&self) -> &Utf8Path {
         &self.dispatch.files_dir
@@ -83,7 +83,7 @@ impl PhaseContext {
         &self.reporter
     }
 
-    /// What the team is to do.
+    /// Reads the requirement for the team.
     ///
     /// # Errors
     /// The file is there and cannot be read.
@@ -91,7 +91,7 @@ impl PhaseContext {
         self.read_file(self.dispatch.requirement_file.as_deref())
     }
 
-    /// Who the agent is to be.
+    /// Reads the role of the agent.
     ///
     /// # Errors
     /// The file is there and cannot be read.
@@ -125,7 +125,7 @@ impl PhaseContext {
     /// The handoff of one phase; `None` where there is none.
     ///
     /// # Errors
-    /// It is there and is none.
+    /// Returns an error if the handoff exists and is invalid.
     pub fn handoff_from(&self, phase: &str) -> Result<Option<Envelope>, SdkError> {
         match self.dispatch.incoming.iter().find(|channel| channel.from == phase) {
             Some(channel) => Ok(read_handoff(&channel.dir, &channel.from, self.file_limit)?),
@@ -263,7 +263,7 @@ impl StandardContext {
 }
 
 impl TeamContext {
-    /// Which team to run, with which inputs.
+    /// Team to run, with its inputs.
     #[must_use]
     pub fn team(&self) -> Option<&TeamDispatch> {
         self.dispatch.team.as_ref()
@@ -276,24 +276,24 @@ impl TeamContext {
 }
 
 impl GateContext {
-    /// What the gate is asked. A dispatch for a gate always has it; see [`crate::Agent`].
+    /// Data of the gate. Always present in a dispatch for a gate; see [`crate::Agent`].
     fn gate(&self) -> Option<&GateDispatch> {
         self.dispatch.gate.as_ref()
     }
 
-    /// Which evaluation this is, from 1.
+    /// Number of the evaluation, 1-based.
     #[must_use]
     pub fn iteration(&self) -> u32 {
         self.gate().map_or(1, |gate| gate.iteration)
     }
 
-    /// How many there are.
+    /// Maximum number of evaluations.
     #[must_use]
     pub fn max_iterations(&self) -> u32 {
         self.gate().map_or(1, |gate| gate.max_iterations)
     }
 
-    /// What the commands said.
+    /// Results of the commands.
     #[must_use]
     pub fn checks(&self) -> &[CommandResult] {
         self.gate().map_or(&[], |gate| &gate.checks)
@@ -305,7 +305,7 @@ impl GateContext {
         self.gate().map_or(&[], |gate| &gate.history)
     }
 
-    /// Where the gate may route to, the likeliest first.
+    /// Phases to which the gate may route, most likely first.
     #[must_use]
     pub fn route_targets(&self) -> &[PhaseName] {
         self.gate().map_or(&[], |gate| &gate.route_targets)
@@ -419,7 +419,7 @@ impl NotifyContext {
         &self.cliq_dir
     }
 
-    /// What to deliver.
+    /// Notification to deliver.
     #[must_use]
     pub fn details(&self) -> &NotifyDetails {
         &self.details

@@ -1,4 +1,4 @@
-//! What agents hand to one another.
+//! Handoffs between agents.
 
 use cliq_protocol::{Envelope, Object, PhaseName};
 use serde_json::Value;
@@ -44,7 +44,7 @@ impl Handoff {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Received {
-    /// Who writes it.
+    /// Phase that writes the handoff.
     pub from: PhaseName,
     /// The handoff; `None` where there is none yet.
     pub envelope: Option<Envelope>,

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::context::{GateContext, NotifyContext, PhaseContext, StandardContext, TeamContext};
 use crate::{SdkError, Session};
 
-/// What an agent may fail with: any error.
+/// Error of a handler: any error.
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 type Handler<C> = Box<dyn Fn(&C) -> Result<Completion, AnyError>>;
 

@@ -9,7 +9,7 @@ use cliq_protocol::{
 };
 use serde_json::Value;
 
-/// What can go wrong in an agent, apart from its work.
+/// Error of an agent, apart from its work.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SdkError {
@@ -31,17 +31,17 @@ pub enum SdkError {
     /// There is no channel to that phase.
     #[error("there is no channel from this phase to `{to}`; there are: {known}")]
     NoChannel {
-        /// Who was to be sent something.
+        /// Requested recipient.
         to: String,
-        /// Who can be.
+        /// Possible recipients.
         known: String,
     },
     /// The gate may not route there.
     #[error("this gate may not route to `{target}`; it may route to: {known}")]
     RouteTarget {
-        /// Where it was to route.
+        /// Requested target.
         target: String,
-        /// Where it may.
+        /// Possible targets.
         known: String,
     },
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use cliq_supervisor::clock;
 
-/// How many lines may wait. More are dropped: a slow disk does not slow requests down.
+/// Maximum number of queued lines. More are dropped, so that a slow disk does not slow requests down.
 const WAITING: usize = 10_000;
 /// A log of this size is put aside, in place of the one before.
 const MAX_BYTES: u64 = 64 << 20;

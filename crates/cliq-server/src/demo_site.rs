@@ -32,7 +32,7 @@ impl DemoSite {
         Ok(Self { url, _runtime: runtime })
     }
 
-    /// Its address.
+    /// URL of the site.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url

@@ -23,13 +23,13 @@ use tower::ServiceExt;
 
 use crate::metrics::Metrics;
 
-/// How long the headers of a request may take, with the time before the first of them, and the handshake of TLS.
+/// Deadline for the headers of a request, including the time before the first of them, and for the TLS handshake.
 const HEADERS: Duration = Duration::from_secs(15);
-/// How long a client may take no byte of a response.
+/// Time for which a client may accept no byte of a response.
 const WRITE: Duration = Duration::from_secs(30);
 /// The most bytes of a request's line and headers together.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
-/// How long connections have to end once the server stops.
+/// Grace period of connections when the server stops.
 const DRAIN: Duration = Duration::from_secs(10);
 
 pub(crate) struct Limits {

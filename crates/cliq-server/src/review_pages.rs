@@ -22,9 +22,9 @@ use crate::metrics::Metrics;
 use cliq_dashboard::{ReviewSite, assets_router, link_router};
 use cliq_web::Problem;
 
-/// How many connections it takes at the same time.
+/// Maximum number of concurrent connections.
 const MAX_CONNECTIONS: usize = 64;
-/// How long a request may take.
+/// Deadline of a request.
 const REQUEST: Duration = Duration::from_secs(60);
 
 /// The pages of one review, on the loopback address.
@@ -62,7 +62,7 @@ impl ReviewPages {
         format!("http://{}", self.address)
     }
 
-    /// How long ago a page was asked for last.
+    /// Time since the last request for a page.
     #[must_use]
     pub fn looked_at(&self) -> Option<Duration> {
         self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
@@ -81,7 +81,7 @@ impl Drop for ReviewPages {
     }
 }
 
-/// What the guard needs.
+/// State of the guard.
 struct Guarded {
     hosts: AllowedHosts,
     looked_at: Arc<Mutex<Option<Instant>>>,

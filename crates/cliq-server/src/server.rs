@@ -30,7 +30,7 @@ use crate::metrics::Metrics;
 use crate::options::{ServerOptions, TlsFiles};
 use crate::{a2a, api};
 
-/// How long reviews that are over are kept at least. Their records stay in their projects.
+/// Minimum time for which finished reviews are kept. Their records stay in their projects.
 const REVIEWS: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
 /// The fewest characters of `CLIQ_ADMIN_TOKEN`.
 const MIN_ADMIN_TOKEN: usize = 16;
@@ -51,7 +51,7 @@ pub enum ServerError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The certificate or its key cannot be used.
@@ -59,7 +59,7 @@ pub enum ServerError {
     Tls {
         /// The file.
         file: Utf8PathBuf,
-        /// What is wrong with it.
+        /// Problem of the file.
         message: String,
     },
     /// `CLIQ_ADMIN_TOKEN` is easy to guess.
@@ -73,7 +73,7 @@ pub enum ServerError {
     File {
         /// The file.
         path: Utf8PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -151,7 +151,7 @@ impl Server {
         self.address
     }
 
-    /// Its address as a browser takes it.
+    /// URL of the server.
     #[must_use]
     pub fn url(&self) -> String {
         url_of(self.address, self.tls.is_some())
@@ -210,7 +210,7 @@ fn url_of(address: SocketAddr, tls: bool) -> String {
 }
 
 impl ServerOptions {
-    /// What can be known to be wrong before the server starts.
+    /// Checks for errors that are known before the server starts.
     ///
     /// # Errors
     /// The options are insecure, or the certificate is wrong.

@@ -14,17 +14,17 @@ pub use table::KEYS;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Key {
-    /// Its path; `*` stands for a name of the user's choice.
+    /// Key path of the setting. `*` matches a user-defined name.
     pub path: &'static str,
-    /// What it takes.
+    /// Type of the value.
     pub kind: Kind,
-    /// What it does, in a sentence without a capital letter.
+    /// Description in a sentence, starting with a lower-case letter.
     pub about: &'static str,
-    /// What holds where nothing is set.
+    /// Default value.
     pub default: Option<&'static str>,
 }
 
-/// What a setting takes.
+/// Type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -128,7 +128,7 @@ impl Key {
     /// Reads a value as people write it on a command line.
     ///
     /// # Errors
-    /// It has the wrong type.
+    /// Returns an error if the value has the wrong type.
     pub fn parse(&self, path: &str, text: &str) -> Result<Value, SettingsError> {
         let list =
             || text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(Value::from).collect();
@@ -150,7 +150,7 @@ impl Key {
     /// Whether a value is one for this key.
     ///
     /// # Errors
-    /// It has the wrong type. A secret is not quoted.
+    /// Returns an error if the value has the wrong type. The message never contains the value of a secret.
     pub fn check(&self, path: &str, value: &Value) -> Result<(), SettingsError> {
         let text = value.as_str();
         let texts = || value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
@@ -185,7 +185,7 @@ impl Key {
 }
 
 impl Kind {
-    /// What a value looks like, for people.
+    /// Returns the expected form of a value, for people.
     #[must_use]
     pub fn expected(self) -> String {
         match self {
@@ -233,7 +233,7 @@ pub(crate) fn size_of(value: &Value) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(1 << shift).filter(|bytes| *bytes > 0)
 }
 
-/// What paths of prices begin with: their second part is the name of a model, which may contain dots.
+/// Prefix of the keys of prices. Their second part is the name of a model, which may contain dots.
 pub(crate) const PRICES: &str = "prices.";
 
 /// The parts of a path.

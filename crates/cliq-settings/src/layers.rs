@@ -13,7 +13,7 @@ use crate::SettingsError;
 use crate::keys::{KEYS, Key, parts};
 use crate::mesh::Mesh;
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// The built-in default.
@@ -59,13 +59,13 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its path.
+    /// Key path of the setting.
     pub key: String,
-    /// Its value, secrets included; `None` where it is neither set nor has a default.
+    /// Value, secrets included, or `None` if there is neither a value nor a default.
     pub value: Option<Value>,
-    /// Where the value comes from.
+    /// Source of the value.
     pub source: Source,
-    /// What it does.
+    /// Description of the setting.
     pub about: &'static str,
     /// Whether its value is never shown.
     pub secret: bool,
@@ -84,8 +84,8 @@ const PLACES: [&str; 2] = ["docker", "kubernetes"];
 impl Settings {
     /// Reads the settings of a person, whose cliq home is `home`, and of a project. Files that are not there set nothing.
     ///
-    /// Where a person's settings enable containers or a cluster, nothing of a project says otherwise: agents can write its file, and
-    /// would choose their own walls.
+    /// A project cannot override containers or a cluster that a person's settings enable: agents can write the project's file, and
+    /// would choose their own restrictions.
     ///
     /// # Errors
     /// A file cannot be read, is not JSON, has an unknown key or a value of the wrong type.
@@ -142,7 +142,7 @@ impl Settings {
         entries
     }
 
-    /// What is set below a group such as `notifications`: names of the user's choice, and the lists they have.
+    /// Returns the lists below a group such as `notifications`, by user-defined name.
     #[must_use]
     pub fn lists_below(&self, group: &str) -> Vec<(String, Vec<String>)> {
         let prefix = format!("{group}.");
@@ -258,7 +258,7 @@ impl Settings {
 /// The most bytes of a settings file.
 const FILE_LIMIT: u64 = 16 << 20;
 
-/// What a file sets; nothing where it is not there.
+/// Reads the settings of a file. Empty if the file does not exist.
 pub(crate) fn read(file: &Utf8Path) -> Result<Map<String, Value>, SettingsError> {
     let Some(bytes) = cliq_fs::read_if_exists(file, FILE_LIMIT).map_err(SettingsError::Unreadable)? else {
         return Ok(Map::new());

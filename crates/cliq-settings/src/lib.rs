@@ -25,9 +25,9 @@ pub enum SettingsError {
     /// There is no such key.
     #[error("there is no setting `{key}`{hint}")]
     Unknown {
-        /// What was asked for.
+        /// Requested key.
         key: String,
-        /// What may have been meant.
+        /// Suggestion.
         hint: String,
     },
     /// A value has the wrong type.
@@ -35,9 +35,9 @@ pub enum SettingsError {
     Type {
         /// The key.
         key: String,
-        /// What it takes.
+        /// Expected type.
         expected: String,
-        /// What there was. Never a secret.
+        /// Actual value. Never a secret.
         found: String,
     },
     /// Something in a file is wrong.
@@ -45,7 +45,7 @@ pub enum SettingsError {
     In {
         /// The file.
         file: Utf8PathBuf,
-        /// What is wrong.
+        /// Error of the value.
         source: Box<SettingsError>,
     },
     /// A file holds no settings.
@@ -53,7 +53,7 @@ pub enum SettingsError {
     Syntax {
         /// The file.
         file: Utf8PathBuf,
-        /// What is wrong, with line and column.
+        /// Error with line and column.
         message: String,
     },
     /// A file cannot be read, or is no regular file.
@@ -64,9 +64,9 @@ pub enum SettingsError {
     File {
         /// The file.
         file: Utf8PathBuf,
-        /// What was tried, such as `cannot write`.
+        /// Attempted action, such as `cannot write`.
         action: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
 }

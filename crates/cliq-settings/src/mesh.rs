@@ -8,11 +8,11 @@ use crate::layers::Secret;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mesh {
-    /// Its name, for `--mesh`.
+    /// Name, for `--mesh`.
     pub name: String,
     /// Whether it is joined without `--mesh`.
     pub active: bool,
-    /// Its address, without a slash at the end.
+    /// Base URL, without a trailing slash.
     pub url: String,
     /// The id of this cliq's account.
     pub client_id: String,

@@ -1,4 +1,4 @@
-//! What the store makes of a queue: emitting, and claiming with finishing, per second. `benches/queue` runs it beside the same
+//! Throughput of the queue: signals emitted, and claimed and finished, per second. `benches/queue` runs it beside the same
 //! statements in a bare loop.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark, for whoever runs it")]
 

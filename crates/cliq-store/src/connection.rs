@@ -83,7 +83,7 @@ impl Tx<'_> {
     }
 }
 
-/// What statements run on: a connection, or a transaction.
+/// Target of statements: a connection, or a transaction.
 pub(crate) trait Target: Send {
     /// Runs a statement. Arguments are `$1`, `$2`, … in it.
     fn run(

@@ -1,4 +1,4 @@
-//! What a person should know of an error of the database.
+//! Translation of database errors for people.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use cliq_gateway::GatewayError;
 
 use crate::location::Location;
 
-/// What a database or its library says.
+/// Error of a database or its library.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatabaseError {
     #[error(transparent)]

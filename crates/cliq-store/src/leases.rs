@@ -57,7 +57,7 @@ pub(crate) async fn give(connection: &mut Connection, name: &str, holder: &str) 
     connection.run(sql, arguments![name, holder]).await.map(drop)
 }
 
-/// Who holds leases whose names begin so.
+/// Returns the holders of the leases with this prefix.
 pub(crate) async fn holders(connection: &mut Connection, prefix: &str) -> Result<Vec<String>, DatabaseError> {
     let sql = if connection.is_postgres() { holders!(postgres) } else { holders!(sqlite) };
     connection.run(sql, arguments![prefix]).await?.rows.iter().map(|row| row.text("holder")).collect()

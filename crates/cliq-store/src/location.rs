@@ -1,4 +1,4 @@
-//! Where the database is.
+//! Location of the database.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use camino::{Utf8Path, Utf8PathBuf};
 use sqlx::postgres::PgConnectOptions;
 
-/// Where the database is. `Display` and `Debug` show no password.
+/// Location of the database. `Display` and `Debug` show no password.
 #[derive(Clone)]
 pub enum Location {
     /// A SQLite file.

@@ -16,7 +16,7 @@ use crate::store::{SqlStore, on};
 use crate::time::{ago, now};
 use crate::{plans, reaper};
 
-/// How long the identity of a bridged file is remembered: far longer than the file can outlive its row.
+/// Time for which the identity of a bridged file is remembered: far longer than the file can outlive its row.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
 
 const CLAIM_SQLITE: &str = "UPDATE signals SET status = 'processing', claimed_by = $1, claimed_at = $2 WHERE id = (SELECT id FROM signals WHERE project = $3 AND status = 'pending' ORDER BY created_at, id LIMIT 1) RETURNING *";

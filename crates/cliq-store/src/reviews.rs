@@ -9,7 +9,7 @@ use crate::error::DatabaseError;
 use crate::statement::{Row, arguments};
 use crate::store::{SqlStore, on};
 
-/// How many reviews a list has where nothing is said.
+/// Default maximum number of reviews in a list.
 const LIMIT: u32 = 200;
 
 fn decode_error(column: &str, error: serde_json::Error) -> DatabaseError {

@@ -100,7 +100,7 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
     })
 }
 
-/// What a task has beside its run.
+/// Reads the task part of a row.
 pub(crate) fn task(row: &Row) -> Result<TaskRow, DatabaseError> {
     Ok(TaskRow {
         owner: row.text("owner")?,

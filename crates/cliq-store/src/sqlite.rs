@@ -12,9 +12,9 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use crate::error::{DatabaseError, is_locked};
 use crate::statement::{Answer, Argument, Row};
 
-/// How long to wait before a database that another process opens is opened again.
+/// Delay before another attempt to open a database that another process opens.
 const LOCKED: Duration = Duration::from_millis(10);
-/// How many prepared statements are kept.
+/// Number of cached prepared statements.
 const STATEMENTS: usize = 100;
 
 /// A connection to a file.

@@ -66,12 +66,12 @@ macro_rules! arguments {
 }
 pub(crate) use arguments;
 
-/// What a statement gave.
+/// Result of a statement.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    /// Its rows.
+    /// Rows of the result.
     pub(crate) rows: Vec<Row>,
-    /// How many rows it changed.
+    /// Number of changed rows.
     pub(crate) changed: u64,
     /// The id of the row that it inserted. SQLite only: PostgreSQL returns it as a row.
     pub(crate) inserted: i64,

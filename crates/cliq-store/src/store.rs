@@ -11,14 +11,14 @@ use crate::error::{DatabaseError, explain, is_broken};
 use crate::location::Location;
 use crate::migrations::{self, FORMAT};
 
-/// How long to wait for others to end their transactions, and for a server to answer.
+/// Default time to wait for other transactions, and for a server.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How a store is opened.
+/// Options of a store.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// How long to wait for others to end their transactions, and for a server to answer.
+    /// Time to wait for other transactions, and for a server.
     pub patience: Duration,
     /// Whether lists and single rows are read on a connection of their own, so that they do not wait for writers. For servers.
     pub separate_reader: bool,
@@ -56,7 +56,8 @@ impl SqlStore {
     /// Opens the database, makes it where there is none, and brings it to the format of this version.
     ///
     /// # Errors
-    /// It cannot be opened or reached, is damaged, or was made by a newer cliq. Nothing is changed then.
+    /// Returns an error if the database cannot be opened or reached, is damaged, or was made by a newer cliq. Nothing is changed
+    /// then.
     pub async fn open(location: &Location) -> Result<Self, GatewayError> {
         Self::open_with(location, Options::default()).await
     }
@@ -87,7 +88,7 @@ impl SqlStore {
         Ok(store)
     }
 
-    /// Where it is.
+    /// Location of the database.
     #[must_use]
     pub fn location(&self) -> &Location {
         &self.inner.location

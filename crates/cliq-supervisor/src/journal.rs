@@ -1,4 +1,4 @@
-//! What lines of the journal mean for the stored run.
+//! Meaning of journal records for the stored run.
 
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView};

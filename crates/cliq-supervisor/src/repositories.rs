@@ -9,7 +9,7 @@ use camino::Utf8Path;
 use cliq_http::Guard;
 use cliq_project::{Host, ProjectError};
 
-/// How long a clone may take.
+/// Time limit of a clone.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A repository that may be cloned.

@@ -48,7 +48,7 @@ pub(crate) fn prepared(host: &Host, run: &Run) -> NewRunEvent {
     event("workspace_prepared", &json!({"req_key": key, "tools": tools}))
 }
 
-/// How much of what agents print is in the event log.
+/// Position up to which the output of agents is in the event log.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
     offsets: HashMap<(PhaseName, u32), u64>,
@@ -74,7 +74,7 @@ impl Outputs {
         }
     }
 
-    /// What a phase's agent printed since: whole lines, and the rest too once it `is_over`.
+    /// Returns new output of a phase's agent: whole lines, and the rest once the activation `is_over`.
     pub(crate) fn read(
         &mut self,
         dir: &CliqDir,

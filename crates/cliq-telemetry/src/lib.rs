@@ -26,13 +26,13 @@ const CRATES: &[&str] = &[
     "cliq_server",
 ];
 
-/// What is wanted.
+/// Requested diagnostics.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Options {
     /// A filter such as `debug` or `cliq_orchestrator=trace` (variable `CLIQ_LOG`). Goes before `verbosity`.
     pub filter: Option<String>,
-    /// How often `-v` was given: 1 shows information, 2 debugging, 3 everything.
+    /// Number of `-v` options: 1 for information, 2 for debugging, 3 for everything.
     pub verbosity: u8,
     /// Whether log lines are JSON (variable `CLIQ_LOG_FORMAT=json`).
     pub json: bool,
@@ -90,7 +90,7 @@ pub enum TelemetryError {
     Filter {
         /// The filter.
         filter: String,
-        /// What is wrong.
+        /// Problem of the request.
         message: String,
     },
     /// The exporter cannot be made.

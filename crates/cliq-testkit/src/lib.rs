@@ -1,4 +1,4 @@
-//! What tests of several crates share. For tests only: its functions panic where something is wrong.
+//! Test support for several crates. For tests only: functions panic on errors.
 #![expect(clippy::expect_used, clippy::print_stderr, reason = "a failure here is the failure of a test")]
 
 mod not_run;

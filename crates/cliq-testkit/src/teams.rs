@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// What follows `name:` in the `team.yml` of phases `p0`, `p1` and so on that follow each other, each with one command.
+/// Returns the `team.yml`, without its name, of phases `p0`, `p1` and so on in sequence, each with one command.
 #[must_use]
 pub fn chain(commands: &[&str]) -> String {
     let mut text = "workflow:\n  phases:\n".to_owned();

@@ -1,26 +1,27 @@
-//! What each connector can do (SPEC section 18): its actions, what an entry of each takes and gives, and its settings. Validation,
+//! Capabilities of each connector (SPEC section 18): its actions, the inputs and outputs of their entries, and its settings.
+//! Validation,
 //! `cliq agent show` and the documents read this one table.
 
 /// An agent that fetches from a service and publishes to it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Connector {
-    /// Its name, as in `agent:`.
+    /// Name, as in `agent:`.
     pub name: &'static str,
-    /// What it is for, in a sentence.
+    /// Purpose in a sentence.
     pub about: &'static str,
-    /// What it can do. Those without a name follow from `sources` and `target_entries`.
+    /// Actions. Those without a name follow from `sources` and `target_entries`.
     pub actions: &'static [Action],
-    /// What it needs to know.
+    /// Settings.
     pub settings: &'static [Setting],
 }
 
-/// Which way an action goes.
+/// Direction of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// It fetches: its entries are `sources`.
+    /// Fetch: the entries are `sources`.
     Fetch,
-    /// It publishes: its entries are `target_entries`.
+    /// Publish: the entries are `target_entries`.
     Publish,
 }
 
@@ -28,19 +29,19 @@ pub enum Direction {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Action {
-    /// Its name, as in `action:`; empty for connectors without actions.
+    /// Name, as in `action:`. Empty for connectors without actions.
     pub name: &'static str,
-    /// Which way it goes.
+    /// Direction.
     pub direction: Direction,
-    /// What it does, in a sentence.
+    /// Description in a sentence.
     pub about: &'static str,
-    /// What `ref` is; empty where it takes none.
+    /// Meaning of `ref`. Empty if the action takes none.
     pub reference: &'static str,
     /// Fields that an entry must have, beside `name`.
     pub required: &'static [&'static str],
     /// Fields that an entry may have.
     pub optional: &'static [&'static str],
-    /// What an entry of the handoff's `data` has, beside `ref`, `file`, `size`, `content_type` and `url`.
+    /// Fields of an entry in the handoff's `data`, besides `ref`, `file`, `size`, `content_type` and `url`.
     pub gives: &'static [(&'static str, &'static str)],
 }
 
@@ -48,7 +49,7 @@ pub struct Action {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Setting {
-    /// Its key below `agents.<name>.`.
+    /// Key below `agents.<name>.`.
     pub key: &'static str,
     /// The environment variables that come before it, the first one first.
     pub variables: &'static [&'static str],
@@ -56,7 +57,7 @@ pub struct Setting {
     pub required: bool,
     /// Whether it is never shown.
     pub secret: bool,
-    /// What it is.
+    /// Description.
     pub about: &'static str,
 }
 

@@ -1,8 +1,8 @@
-//! What is wrong with a team, where, and how to mend it.
+//! Problems of a team with position and remedy.
 
 use serde::Serialize;
 
-/// How bad a problem is.
+/// Severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -32,13 +32,13 @@ pub struct Span {
 pub struct Diagnostic {
     /// A stable name for this kind of problem, such as `unknown-key`. `docs/team-yml.md` lists them.
     pub code: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// Where in `team.yml`.
+    /// Position in `team.yml`.
     pub span: Span,
-    /// How to mend it.
+    /// Remedy.
     pub help: String,
 }
 
@@ -62,7 +62,7 @@ impl Diagnostic {
     }
 }
 
-/// How many problems there are, by severity: `2 errors, 1 warning`. Empty where there are none.
+/// Returns the number of problems by severity: `2 errors, 1 warning`. Empty if there are none.
 #[must_use]
 pub fn count_by_severity(diagnostics: &[Diagnostic]) -> String {
     let of = |severity: Severity| diagnostics.iter().filter(|d| d.severity == severity).count();

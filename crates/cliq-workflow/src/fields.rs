@@ -1,7 +1,7 @@
 //! Every field of team.yml in one table: the reader checks against it, the JSON Schema is made from it, and a test
 //! holds docs/team-yml.md against it.
 
-/// What a field holds.
+/// Type of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Type {
     /// A scalar, as text.

@@ -9,7 +9,7 @@ use cliq_fs::{FsError, read_within};
 
 use crate::{Checked, check};
 
-/// What the rules need to know of the files beside team.yml.
+/// Files beside team.yml, as far as the rules need them.
 pub trait TeamFiles {
     /// Whether `roles/<name>.md` is there.
     fn has_role(&self, name: &str) -> bool;
@@ -17,13 +17,13 @@ pub trait TeamFiles {
     fn role_names(&self) -> Vec<String>;
     /// The texts of all roles: an input that a role mentions is used.
     fn role_texts(&self) -> Vec<String>;
-    /// What is at `path` within the team folder.
+    /// Returns the kind of the file at `path` within the team folder.
     fn entry(&self, path: &Utf8Path) -> EntryFile;
     /// Agents that are installed outside the team.
     fn installed_agents(&self) -> Vec<String>;
 }
 
-/// What is where an agent's executable should be.
+/// Kind of the file at the path of an agent's executable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryFile {
@@ -99,7 +99,7 @@ pub enum LoadError {
         path: Utf8PathBuf,
         /// The first bad byte, from 0.
         at: usize,
-        /// Its line, from 1.
+        /// Line, 1-based.
         line: usize,
     },
 }

@@ -37,7 +37,7 @@ pub use resolve::{ResolveError, Script, Values, resolve_script, resolve_text};
 pub use schema::{field_list, json_schema};
 pub use template::{Step, Template};
 
-/// What became of a team.yml.
+/// Result of checking a team.yml.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Checked {

@@ -26,9 +26,9 @@ impl PhaseId {
 pub struct ValidatedWorkflow {
     /// `@scope/name`
     pub name: String,
-    /// What the team does.
+    /// Description of the team.
     pub description: Option<String>,
-    /// Its version.
+    /// Version of the team.
     pub version: Option<semver::Version>,
     /// Programs that must be on the PATH.
     pub tools: Vec<String>,
@@ -40,7 +40,7 @@ pub struct ValidatedWorkflow {
     pub not_for: Vec<String>,
     /// Values that a run is given.
     pub inputs: Vec<Input>,
-    /// What a run delivers.
+    /// Outputs of a run.
     pub outputs: Vec<Output>,
     /// Agents that come with the team.
     pub agents: BTreeMap<String, Agent>,
@@ -54,13 +54,13 @@ pub struct ValidatedWorkflow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Input {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
     /// Whether a run must be given it.
     pub required: bool,
-    /// Its value where a run is given none.
+    /// Default value.
     pub default: Option<String>,
 }
 
@@ -68,9 +68,9 @@ pub struct Input {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Output {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is.
+    /// Description.
     pub description: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub struct Output {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Agent {
-    /// Its executable, as a path within the team folder.
+    /// Path of the executable within the team folder.
     pub entry: Utf8PathBuf,
     /// Environment variables that it needs.
     pub env: Vec<String>,
@@ -88,9 +88,9 @@ pub struct Agent {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Phase {
-    /// Its name.
+    /// Name of the phase.
     pub name: PhaseName,
-    /// What it is, whichever way the file spelled it.
+    /// Type of the phase, however the file spelled it.
     pub kind: PhaseKind,
     /// Whether it idles until a gate routes to it.
     pub support: bool,
@@ -98,7 +98,7 @@ pub struct Phase {
     pub depends_on: Vec<PhaseId>,
     /// Phases that wait for it.
     pub dependents: Vec<PhaseId>,
-    /// Who works, where the file says it.
+    /// Name of the agent, if the file specifies one.
     pub agent: Option<String>,
     /// The role file, without directory and ending.
     pub role: String,
@@ -106,11 +106,11 @@ pub struct Phase {
     pub model: Option<String>,
     /// Settings of the agent for this phase.
     pub config: BTreeMap<String, String>,
-    /// What a connector does.
+    /// Action of a connector.
     pub action: Option<String>,
-    /// Its commands.
+    /// Commands of the phase.
     pub commands: Vec<Command>,
-    /// How often it may evaluate. 1 for all but gates.
+    /// Maximum number of evaluations. 1 for all phases but gates.
     pub max_iterations: u32,
     /// For gates: where it may route to, the likeliest first.
     pub route_targets: Vec<PhaseId>,
@@ -118,15 +118,15 @@ pub struct Phase {
     pub rules: BTreeMap<String, Rule>,
     /// The `review` block of a human gate, as it stands in the file.
     pub review: Option<Value>,
-    /// What to fetch, as it stands in the file.
+    /// Sources to fetch, as written in the file.
     pub sources: Vec<Value>,
-    /// What to publish, as it stands in the file.
+    /// Targets to publish, as written in the file.
     pub targets: Vec<Value>,
     /// The team that a team phase runs.
     pub team: Option<String>,
-    /// What it gives that team.
+    /// Inputs for the team of a team phase.
     pub inputs: BTreeMap<String, String>,
-    /// How long it may take.
+    /// Deadline of the phase.
     pub timeout: Option<Duration>,
     /// The most that its agent may use of a language model.
     pub budget: Budget,
@@ -138,21 +138,21 @@ pub struct Phase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Command {
-    /// What it is called.
+    /// Name of the command.
     pub name: String,
     /// The script, with its templates.
     pub run: String,
     /// The test that decides whether it runs, with its templates.
     pub condition: Option<String>,
-    /// Where it runs.
+    /// Scope of the command.
     pub scope: Scope,
     /// Whether its failure ends an exec phase.
     pub escalate_on_fail: bool,
-    /// How long it may take.
+    /// Deadline of the command.
     pub timeout: Option<Duration>,
 }
 
-/// Where a command runs.
+/// Scope of a command: the repositories in which it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// In the workspace.
@@ -161,7 +161,7 @@ pub enum Scope {
     Repo,
 }
 
-/// Where the `rules` agent goes when a command fails.
+/// Rule of the `rules` agent for failed commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// To this phase.
@@ -176,11 +176,11 @@ pub enum Rule {
 pub struct Notify {
     /// `on_complete`, `on_escalate` or `on_fail`.
     pub event: String,
-    /// Who delivers.
+    /// Agent that delivers.
     pub agent: String,
-    /// Where to.
+    /// Destination.
     pub channel: Option<String>,
-    /// What to say.
+    /// Text of the notification.
     pub message: Option<String>,
 }
 

@@ -64,7 +64,7 @@ impl<'a> RawPhase<'a> {
             && self.agent.as_ref().is_some_and(|agent| is_connector(&agent.value))
     }
 
-    /// How the phase is called in messages.
+    /// Returns the name of the phase in messages.
     pub(crate) fn title(&self) -> String {
         if self.name.value.is_empty() {
             "the phase".to_owned()

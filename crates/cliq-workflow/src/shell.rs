@@ -1,12 +1,12 @@
-//! Where in a shell script a template stands: quotes decide how a variable must be written in its place, and whether
-//! it would be expanded at all.
+//! Context of a template in a shell script: quotes determine how a variable must be written, and whether the shell expands it at
+//! all.
 //!
 //! This follows the quoting rules of the POSIX shell language as far as quoting goes: quotes, escapes, comments,
 //! substitutions, arithmetic and here-documents. It does not parse commands.
 
 use crate::template::{self, Found, Template};
 
-/// What surrounds a template.
+/// Quoting around a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Context {
     /// Nothing: the value must be quoted.

@@ -37,7 +37,7 @@ pub enum Step {
 /// A template, or something that looks like one, in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Its bytes, from `$` to `)`.
+    /// Byte range from `$` to `)`.
     pub(crate) range: Range<usize>,
     /// The template, or why it is none.
     pub(crate) template: Result<Template, String>,

@@ -17,7 +17,7 @@ use crate::graph::Graph;
 use crate::model::{Command, Notify, Phase, PhaseId, ValidatedWorkflow};
 use crate::raw::{RawPhase, RawTeam};
 
-/// What the rules share.
+/// State that the rules share.
 pub(crate) struct Context<'a> {
     pub(crate) team: &'a RawTeam<'a>,
     pub(crate) files: &'a dyn TeamFiles,

@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Span};
 
 /// The largest team.yml, in bytes.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// How deep values may be nested.
+/// Maximum depth of nested values.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
 }
 
 impl Node {
-    /// What it is, for a message.
+    /// Returns the kind of the value for a message.
     pub(crate) fn describe(&self) -> &'static str {
         match self.kind {
             Kind::Null => "nothing",
@@ -125,8 +125,8 @@ pub(crate) fn parse(text: &str, problems: &mut Vec<Diagnostic>) -> Option<Node> 
     }
 }
 
-/// Where the quote opens that a complaint at `span` is about: the scanner notices only where the text behind an
-/// unclosed quote no longer fits, which is often lines later.
+/// Returns the opening quote of an error at `span`: the scanner notices an unclosed quote only when the text after it no longer
+/// fits, often lines later.
 fn opening_quote(text: &str, span: Span) -> Span {
     let mut start = text.len();
     for (n, line) in text.lines().enumerate().take(span.line).collect::<Vec<_>>().into_iter().rev() {
@@ -175,7 +175,7 @@ fn span_of(text: &str, location: serde_yaml::Location) -> Span {
     Span { line: line.max(1), column: column.max(1), start: start.min(end), end }
 }
 
-/// What the library hands over: it resolves plain scalars, and the place in the text shows how they were written.
+/// Value of the library: plain scalars are resolved, and the position in the text shows how they were written.
 enum Raw {
     Null,
     Bool(bool),

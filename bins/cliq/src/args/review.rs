@@ -65,7 +65,7 @@ pub(crate) struct ReviewIdArg {
 pub(crate) struct AnswerArgs {
     #[command(flatten)]
     pub(crate) id: ReviewIdArg,
-    /// What you want to say. A request for changes needs it.
+    /// Words for the team. Required for a request for changes.
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) message: Option<String>,
     /// The answer to a field of the review's form.

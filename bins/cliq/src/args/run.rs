@@ -5,7 +5,7 @@ use cliq_backends::RunArguments;
 use cliq_project::LauncherKind;
 use cliq_protocol::Budget;
 
-/// What starts processes.
+/// Launcher of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LauncherName {
     /// Plain child processes.
@@ -40,7 +40,7 @@ pub(crate) struct RunArgs {
     /// Plain child processes, plain lines, no questions.
     #[arg(long)]
     pub(crate) headless: bool,
-    /// Where phases run. Default: tmux where it is installed and standard output is a terminal, else process.
+    /// Launcher of phases. Default: tmux if it is installed and standard output is a terminal, else process.
     #[arg(long, value_enum, conflicts_with = "headless")]
     pub(crate) launcher: Option<LauncherName>,
     /// Work in a container (`docker.*` in the settings).
@@ -61,7 +61,7 @@ pub(crate) struct RunArgs {
     /// A value for an input of the team. May be given several times.
     #[arg(long = "input", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) inputs: Vec<(String, String)>,
-    /// How many phases may work at the same time. Default: as many as can.
+    /// Maximum number of phases at the same time. Default: no limit.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_parallel: Option<u32>,
     /// The most tokens that the run's language models may use, in place of the team's `budget`.

@@ -34,7 +34,7 @@ pub(crate) enum ServerCommand {
         #[arg(short, long)]
         follow: bool,
     },
-    /// What callers of A2A see.
+    /// Show what A2A callers see.
     #[command(subcommand)]
     A2a(A2aCommand),
     /// Make, list and revoke tokens of callers.
@@ -84,10 +84,10 @@ pub(crate) enum A2aCommand {
 pub(crate) enum TokenCommand {
     /// Make a token. It is shown once.
     Create {
-        /// What it is called.
+        /// Label of the token.
         #[arg(long)]
         label: String,
-        /// What it allows: each scope includes those before it.
+        /// Scope of the token. Each scope includes the scopes before it.
         #[arg(long, value_enum, default_value_t = ScopeName::Read)]
         scope: ScopeName,
         /// In what time it expires, such as `90d`. Default: never.
@@ -105,12 +105,12 @@ pub(crate) enum TokenCommand {
     },
     /// Revoke a token: it is refused from now on.
     Revoke {
-        /// Its id, as it is listed.
+        /// Id of the token, as listed.
         id: String,
     },
 }
 
-/// What a token allows.
+/// Scope of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeName {
     /// See everything but tokens.

@@ -113,7 +113,7 @@ fn list() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a connector takes, gives and needs.
+/// Prints the inputs, outputs and requirements of a connector.
 fn show(name: &str, json: bool) -> Result<ExitCode, Failure> {
     let Some(connector) = Connector::find(name) else {
         let known: Vec<&str> = CONNECTORS.iter().map(|connector| connector.name).collect();

@@ -12,7 +12,7 @@ use cliq_project::LauncherKind;
 use crate::failure::Failure;
 use crate::{project, ui};
 
-/// How long a pane may take to be there.
+/// Deadline for the appearance of a pane.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn run(phase: Option<&str>) -> Result<ExitCode, Failure> {

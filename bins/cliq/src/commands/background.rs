@@ -1,4 +1,4 @@
-//! What the daemon and the server share as processes in the background.
+//! Common parts of the background processes: daemon and server.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::failure::Failure;
 
-/// What a log has after its first `from` bytes.
+/// Returns the part of a log after its first `from` bytes.
 pub(super) fn log_since(log: &Utf8Path, from: u64) -> String {
     let bytes = cliq_fs::read_limited(log, cliq_fs::DEFAULT_FILE_LIMIT).unwrap_or_default();
     let from = usize::try_from(from).unwrap_or(0).min(bytes.len());

@@ -39,7 +39,7 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who works in the project, or follows a run that works elsewhere or waits to.
+/// Returns the process that works in the project, or that follows or queues a run in a container or cluster.
 fn holder_of(dir: &CliqDir) -> Result<Option<Option<u32>>, FsError> {
     Ok(match FollowerLock::holder(dir)? {
         Some(follower) => Some(follower),

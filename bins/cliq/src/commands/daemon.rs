@@ -19,7 +19,7 @@ use crate::gateway::{self, block_on, home};
 use crate::project;
 use crate::ui::{self, paint};
 
-/// How long a daemon may take to begin, and how long to end all agents.
+/// Deadline for the start of a daemon, and for the end of all agents.
 const BEGINS: Duration = Duration::from_secs(10);
 const ENDS: Duration = Duration::from_secs(60);
 

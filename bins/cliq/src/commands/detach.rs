@@ -15,7 +15,7 @@ use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::ui;
 
-/// How long the run may take to begin.
+/// Deadline for the start of the run.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts `cliq run` with the same wishes in a session of its own and waits until the run has begun. What people may

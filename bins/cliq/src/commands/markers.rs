@@ -36,7 +36,7 @@ pub(super) fn run(args: &MarkersArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What prompts quote: of one marker, or of all.
+/// Prints the marker formats for prompts: of one marker, or of all.
 fn formats(name: Option<&str>) -> Result<ExitCode, Failure> {
     let kinds: Vec<MarkerKind> = match name {
         None => MarkerKind::all().collect(),

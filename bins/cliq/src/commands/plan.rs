@@ -22,7 +22,7 @@ use crate::ui::{self, paint};
 
 /// The most bytes of a plan's file.
 const LIMIT: u64 = 64 << 20;
-/// How often a followed plan is looked at.
+/// Polling interval of a followed plan.
 const STEP: Duration = Duration::from_millis(300);
 
 pub(super) fn run(command: &PlanCommand) -> Result<ExitCode, Failure> {

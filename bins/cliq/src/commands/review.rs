@@ -46,7 +46,7 @@ impl From<ReviewsError> for Failure {
     }
 }
 
-/// What the rules forbid is refused; what was written wrong is a usage error.
+/// Maps a refusal to an exit code: refused if the rules forbid the answer, usage error if the answer is invalid.
 fn refused(refusal: &cliq_review::Refusal) -> Failure {
     use cliq_review::Refusal as R;
     let text = refusal.to_string();
@@ -114,7 +114,7 @@ async fn list(all: bool, as_json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What can reach a review.
+/// Review with the source that can reach it.
 struct Found {
     review: Review,
     reviews: std::sync::Arc<dyn Reviews>,

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::render::{summary, usage};
 use crate::{project, reviews, ui};
 
-/// How often a followed run is looked at.
+/// Polling interval of a followed run.
 const STEP: Duration = Duration::from_millis(500);
 
 pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {

@@ -50,7 +50,7 @@ pub(crate) fn summary(plan: &Plan, name: &str) -> String {
     line
 }
 
-/// How a plan stands, with all that a person should know or do.
+/// Renders the state of a plan with everything a person should know or do.
 pub(crate) fn status(plan: &Plan, name: &str) -> String {
     let mut text = format!("{}\n", summary(plan, name));
     for (wave, number) in plan.file.waves.iter().zip(1..) {

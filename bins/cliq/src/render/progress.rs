@@ -11,7 +11,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::reviews;
 use crate::ui::{self, DIM, GREEN, RED, YELLOW, paint};
 
-/// How a run is shown.
+/// Display mode of a run.
 pub(crate) enum Progress {
     /// One JSON object per line.
     Json,

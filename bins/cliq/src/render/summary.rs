@@ -11,7 +11,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use crate::render::usage;
 use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
 
-/// How many lines of an output are quoted.
+/// Maximum number of output lines quoted in a message.
 const QUOTED_LINES: usize = 12;
 
 /// The table of phases.

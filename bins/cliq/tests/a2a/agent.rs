@@ -168,7 +168,7 @@ pub(crate) fn is_last(item: &Value) -> bool {
     ["COMPLETED", "FAILED", "CANCELED"].iter().any(|end| state.ends_with(end))
 }
 
-/// What other tools installed for the tests (`./test`).
+/// Path of a tool that `./test` installs.
 pub(crate) fn target(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path)
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::agent::{Caller, machine, machine_with, message};
 use crate::machine::wait_for;
 
-/// What a receiver does with a request.
+/// Behaviour of a receiver.
 #[derive(Clone, Copy)]
 pub(crate) enum Behaviour {
     Take,

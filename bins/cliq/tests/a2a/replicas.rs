@@ -13,7 +13,7 @@ use crate::machine::{Machine, wait_for};
 use crate::mesh::{mesh, mesh_settings};
 use crate::push::{first_deliveries, log, numbers, receiver, receiver_of, start};
 
-/// How long a server may say nothing before another goes on with its work.
+/// Lease duration of the servers.
 const LEASE: Duration = Duration::from_secs(2);
 
 /// One of several servers. `a2a` is more settings of `server.a2a`.

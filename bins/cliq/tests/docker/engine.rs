@@ -55,7 +55,7 @@ pub(crate) fn docker(args: &[&str]) -> Output {
     )
 }
 
-/// What it prints.
+/// Runs the engine's client and returns its output.
 #[track_caller]
 pub(crate) fn said(args: &[&str]) -> String {
     let output = docker(args);
@@ -82,7 +82,7 @@ pub(crate) fn running(home: &Path) -> usize {
     said(&["ps", "-q", "--filter", &format!("label=dev.cliq.home={}", home.display())]).lines().count()
 }
 
-/// What the engine says of a container.
+/// Returns the engine's description of a container.
 pub(crate) fn inspect(container: &str) -> Value {
     serde_json::from_str::<Value>(&said(&["inspect", container])).unwrap()[0].clone()
 }

@@ -1,4 +1,4 @@
-//! What goes wrong with containers, and what is said of it.
+//! Failures of containers, and their messages.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

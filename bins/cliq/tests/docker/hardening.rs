@@ -1,4 +1,4 @@
-//! What a run in a container can do, seen from within.
+//! Permissions of a run in a container, measured from inside.
 
 use std::os::unix::process::CommandExt;
 
@@ -6,7 +6,7 @@ use cliq_testkit::chain;
 
 use crate::engine::{containers, inspect, project};
 
-/// What the run can see and do, a line each.
+/// Script that prints what the run can see and do, one line each.
 const LOOK: &str = "{ id -u; id -g; grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t' ' '; \
 touch /anywhere 2>/dev/null && echo root is writable || echo root is read-only; \
 touch /tmp/file && echo temporary files; \

@@ -91,11 +91,11 @@ impl Random {
     }
 }
 
-/// What is to be known of a run at a moment.
+/// State of a run at one moment.
 struct Seen {
-    /// How many lines the journal has.
+    /// Number of records in the journal.
     events: usize,
-    /// How often each phase that will not be run again, unless a gate routes to it, has run.
+    /// Number of activations of each phase that will not run again unless a gate routes to it.
     done: HashMap<String, usize>,
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn start(env: &Env, plan: &str) {
     env.cliq(["plan", "start", "ship"]).expect(0);
 }
 
-/// What `cliq plan status` says of it.
+/// Returns the status of the plan.
 pub(crate) fn status(env: &Env) -> Value {
     env.cliq(["plan", "status", "ship", "--json"]).expect(0).json()
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// What test agents in sh begin with.
+/// First lines of test agents in sh.
 pub(crate) const PRELUDE: &str = r#"#!/bin/sh
 message=$(cat)
 say() { printf '{"ts":"2026-01-01T00:00:00.000Z","version":1,"type":"phase",%s}\n' "$1" >> "$CLIQ_SIGNAL_FILE"; }
@@ -40,7 +40,7 @@ impl Drop for Env {
     }
 }
 
-/// What a command did.
+/// Result of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: i32,
@@ -137,7 +137,7 @@ impl Env {
         sockets.filter_map(|entry| Some(entry.ok()?.path())).collect()
     }
 
-    /// What tmux says about the project's session; nothing where there is none.
+    /// Runs tmux on the project's session and returns its output. Empty if there is no session.
     pub(crate) fn tmux(&self, args: &[&str]) -> String {
         let ours =
             |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("cliq-"));
@@ -264,7 +264,7 @@ impl Env {
         }
     }
 
-    /// Where each phase stands, and how often it ran, as `status --json` tells.
+    /// Returns state and number of activations of each phase from `status --json`.
     pub(crate) fn phases(&self) -> BTreeMap<String, (String, u64)> {
         let status = self.cliq(["status", "--json"]).expect(0).json();
         status["phases"]

@@ -1,4 +1,4 @@
-//! Who may use whom (docs/architecture.md): the dependencies in fact are those that are drawn.
+//! Layering of the crates (docs/architecture.md): actual dependencies are the documented ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

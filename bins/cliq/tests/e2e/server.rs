@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-/// What a client asked.
+/// Request as received by the test server.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) path: String,

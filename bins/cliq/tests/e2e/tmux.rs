@@ -26,7 +26,7 @@ pub(crate) fn no_tmux() -> bool {
     missing
 }
 
-/// What tmux lists (`panes`, `windows`) that people are to see: spare panes, in a session of their own, are not.
+/// Lists panes or windows that people see. Spare panes have a session of their own and are left out.
 fn seen(env: &Env, what: &str, format: &str) -> String {
     env.tmux(&[&format!("list-{what}"), "-a", "-f", "#{?#{m:*-next,#{session_name}},0,1}", "-F", format])
 }

@@ -53,7 +53,7 @@ fn helm() -> Option<String> {
     found
 }
 
-/// What the chart makes of values.
+/// Renders the chart with values.
 fn template(helm: &str, sets: &[&str]) -> std::process::Output {
     let mut command = Command::new(helm);
     command.args(["template", "team", &chart(), "--kube-version", "1.34.0"]);

@@ -51,7 +51,7 @@ pub(crate) fn kubectl(arguments: &[&str]) -> Output {
     Command::new("kubectl").args(arguments).output().unwrap()
 }
 
-/// What `kubectl` prints.
+/// Runs `kubectl` and returns its output.
 #[track_caller]
 pub(crate) fn said(arguments: &[&str]) -> String {
     let output = kubectl(arguments);

@@ -1,4 +1,4 @@
-//! What a person reads where a run in a cluster fails: what happened, and what to do.
+//! Messages of failed runs in a cluster: cause and remedy.
 
 use cliq_testkit::chain;
 

@@ -112,7 +112,7 @@ fn a_watch_that_is_too_old_begins_anew() {
     assert!(watched > 2, "{asked}");
 }
 
-/// Who may not follow a run that another started leaves it alone.
+/// A follower without the right to watch leaves the run of another process alone.
 #[test]
 fn a_run_of_another_is_not_removed() {
     let status = json!({"phase": "Pending", "conditions": [

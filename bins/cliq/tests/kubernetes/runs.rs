@@ -1,4 +1,4 @@
-//! What a person sees of a run in a cluster: the same as of any other.
+//! Display of a run in a cluster: the same as of any other run.
 
 use std::time::Duration;
 

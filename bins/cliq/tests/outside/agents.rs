@@ -1,4 +1,4 @@
-//! What connectors say of themselves, and what validation knows of them.
+//! Self-descriptions of connectors, and their use in validation.
 
 use std::fmt::Write;
 

@@ -38,7 +38,7 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// How many of the pairs of words of `wanted` are in `found`, in percent.
+/// Percentage of the word pairs of `wanted` that occur in `found`.
 fn kept(wanted: &[String], found: &[String]) -> usize {
     let mut pairs: HashMap<(&str, &str), usize> = HashMap::new();
     for pair in found.windows(2) {

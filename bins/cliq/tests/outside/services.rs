@@ -42,7 +42,7 @@ pub(crate) fn target(reference: &str, file: &str) -> String {
     format!("target_entries: [{{name: done, ref: \"{reference}\", file: {file}}}]")
 }
 
-/// What the phase handed over.
+/// Returns the data of the phase's handoff.
 pub(crate) fn data(env: &Env) -> Value {
     env.read_json(".cliq/channels/ask--after/handoff.json")["data"].clone()
 }

@@ -25,7 +25,7 @@ impl Asked {
     }
 }
 
-/// What goes wrong with an answer.
+/// Fault of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,

@@ -27,7 +27,7 @@ const TEAM: &str = "workflow:
     - {name: after, type: exec, depends_on: [approval], commands: [{name: done, run: 'echo passed >> after.txt'}]}
 ";
 
-/// What the writer does: it changes, adds, moves and removes files.
+/// Commands of the writer: change, add, move and remove files.
 const CHANGE: &str = "printf '# Guide\\n\\nHow to **begin**:\\n\\n1. Look.\\n2. Decide.\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n' > docs/guide.md
 sed -i 's/println/eprintln/' src/main.rs
 [ -e src/old.rs ] && git mv src/old.rs src/new.rs

@@ -1,4 +1,4 @@
-//! What reviewers are shown: files, changes, and hostile content.
+//! Content for reviewers: files, changes, and hostile content.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -97,7 +97,7 @@ fn a_repository_without_commits_and_several_repositories() {
     assert_eq!(diffs[1]["files"][0]["path"], "two.txt");
 }
 
-/// What an agent leaves is data: nothing of it runs in the page, nothing is read that it may not read, nothing is too much.
+/// Output of agents is data: nothing runs in the page, nothing forbidden is read, and size is limited.
 #[test]
 fn hostile_content_is_harmless() {
     let waiting = Waiting::new(

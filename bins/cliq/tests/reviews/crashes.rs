@@ -12,7 +12,7 @@ use crate::machine::{Machine, Running};
 use crate::notices::Receiver;
 use crate::waiting::{Waiting, team};
 
-/// How many times something is killed. More by `CLIQ_TEST_KILLS`.
+/// Default number of kills. `CLIQ_TEST_KILLS` overrides it.
 const KILLS: usize = 12;
 
 /// Numbers that look random, from a seed.

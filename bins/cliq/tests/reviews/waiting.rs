@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::machine::{Answer, Machine, wait_for};
 
-/// What follows `reviewer:` in the review block, and how phases look around it.
+/// Returns a team with a review block and phases around it.
 pub(crate) fn team(block: &str) -> String {
     format!(
         "workflow:

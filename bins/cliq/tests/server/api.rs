@@ -1,4 +1,4 @@
-//! What callers do: start, follow, cancel, resume; projects; teams; plans; files.
+//! Use of the API: start, follow, cancel, resume; projects; teams; plans; files.
 
 use std::fs;
 

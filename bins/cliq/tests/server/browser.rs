@@ -31,7 +31,7 @@ workflow:
       commands: [{name: mend, run: 'until test -e ../../go-mend; do sleep 0.05; done; touch mended'}]
 ";
 
-/// What the script needs, where it is there.
+/// Returns the directory of the browser driver, if it is installed.
 fn modules() -> Option<PathBuf> {
     let modules = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/node/node_modules");
     let has = |program: &str| {

@@ -1,4 +1,4 @@
-//! Who may do what, and what hostile callers, pages and agents can do: nothing.
+//! Access control, and attempts of hostile callers, pages and agents.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What lies between a program and a server on this machine, and can be cut.
+/// Proxy between a program and a server on this machine, which can cut connections.
 pub(crate) struct Wire {
     pub(crate) port: u16,
     is_cut: Arc<AtomicBool>,

@@ -115,7 +115,7 @@ pub(crate) fn push(fields: &Fields<'_>) -> Option<PushConfig> {
     Some(PushConfig { id: fields.id("id"), url: url?.to_owned(), token, authentication })
 }
 
-/// What becomes a header must not end it.
+/// Rejects text that would end a header.
 fn check_header(fields: &Fields<'_>, name: &str, text: Option<&str>) {
     let right = |text: &str| text.len() <= 8192 && text.bytes().all(|b| (b' '..0x7f).contains(&b));
     if text.is_some_and(|text| !right(text)) {

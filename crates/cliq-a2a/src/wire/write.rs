@@ -26,7 +26,7 @@ pub fn write_task(version: Version, task: &Task) -> Value {
     Value::Object(object)
 }
 
-/// What a stream or a push notification carries, without the JSON-RPC envelope.
+/// Writes the content of a stream item or push notification, without the JSON-RPC envelope.
 #[must_use]
 pub fn write_stream_item(version: Version, item: &StreamItem) -> Value {
     let (name, inner) = match item {

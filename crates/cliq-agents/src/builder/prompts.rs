@@ -1,6 +1,6 @@
-//! What the model is asked.
+//! Prompts for the model.
 
-/// What a team is, with an example, for a model that has never seen one.
+/// Description of the team format with an example, for a model that has never seen one.
 const FORMAT: &str = r#"A team is a file team.yml and one file of text per role. team.yml is YAML:
 
 name: "@local/NAME"            # letters, digits, "-" and "_"

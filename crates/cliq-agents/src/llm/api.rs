@@ -19,14 +19,14 @@ use super::meter::{Meter, line};
 use super::{Conversation, Model};
 use crate::AnyError;
 
-/// How often a call is tried.
+/// Maximum number of attempts of a call.
 const TRIES: usize = 6;
-/// How long the first byte of an answer may take.
+/// Deadline for the first byte of a response.
 const FIRST_BYTE: Duration = Duration::from_secs(300);
 /// The longest that an answer may take, to its end.
 const ANSWER: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// What is needed to use an API.
+/// Credentials and endpoint of a model API.
 pub(crate) struct Access {
     pub(crate) kind: ApiKind,
     pub(crate) name: &'static str,
@@ -49,7 +49,7 @@ struct Call {
     body: Value,
 }
 
-/// What a piece of a stream says.
+/// Content of one piece of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Piece {
     text: Option<String>,
@@ -57,9 +57,9 @@ struct Piece {
     tokens_out: Option<u64>,
     /// The part of the input that was read from a cache.
     tokens_cached: Option<u64>,
-    /// It ended because it was too long.
+    /// Whether the reply was cut off at the length limit.
     cut_off: bool,
-    /// It ended because the model may not or will not say more.
+    /// Reason why the model refused to continue.
     refused: Option<String>,
     /// Something went wrong; whether another try may help.
     error: Option<(String, bool)>,

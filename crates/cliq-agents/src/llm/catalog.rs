@@ -5,7 +5,7 @@ use cliq_settings::{Environment, Secret, Settings};
 
 use super::cli::Dialect;
 
-/// How a model agent reaches its model.
+/// Transport between a model agent and its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transport {
     Cli(Dialect),
@@ -23,7 +23,7 @@ pub(crate) enum ApiKind {
 /// A built-in agent that is a language model.
 #[derive(Debug)]
 pub struct ModelAgent {
-    /// Its name in team.yml.
+    /// Name in team.yml.
     pub name: &'static str,
     pub(super) transport: Transport,
     /// The vendor's program, for a command line.
@@ -91,9 +91,9 @@ pub static MODEL_AGENTS: &[ModelAgent] = &[
 /// Whether an agent can work, and how or why not, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Usable {
-    /// It can, as this says.
+    /// The agent can be used. The text describes how.
     Yes(String),
-    /// It cannot, and this says what is missing and how to mend it.
+    /// The agent cannot be used. The text names the missing part and the remedy.
     No(String),
 }
 

@@ -21,7 +21,7 @@ use super::meter::{Meter, line};
 use super::{Conversation, Model};
 use crate::AnyError;
 
-/// What is kept of what it complains about.
+/// Maximum number of characters kept from error output.
 const COMPLAINT: usize = 2000;
 /// The longest argument that every system takes.
 const LONGEST_ARGUMENT: usize = 100_000;
@@ -31,18 +31,18 @@ pub(crate) struct Cli {
     pub(crate) dialect: Dialect,
     pub(crate) name: &'static str,
     pub(crate) program: Utf8PathBuf,
-    /// What the user adds.
+    /// Additional arguments of the user.
     pub(crate) args: Vec<String>,
     pub(crate) model: Option<String>,
     /// A key from the settings, and the variable in which the program wants it.
     pub(crate) key: Option<(&'static str, Secret)>,
     /// The key that it will find, wherever.
     pub(crate) known_key: Option<Secret>,
-    /// Where its API is, and the variable in which the program wants it, if it takes it from there.
+    /// Base URL of the API, and the variable in which the program expects it.
     pub(crate) base: Option<String>,
     pub(crate) base_variable: Option<&'static str>,
     pub(crate) workspace: Utf8PathBuf,
-    /// Where a prompt goes that is too long for an argument.
+    /// File for a prompt that is too long for an argument.
     pub(crate) prompt_file: Utf8PathBuf,
 }
 
@@ -111,18 +111,18 @@ impl Model for Cli {
     }
 }
 
-/// What a program has printed.
+/// Output of a program so far.
 #[derive(Debug, Default)]
 struct Transcript {
     /// The model that it uses.
     model: Option<String>,
     /// The usage of each reply.
     replies: BTreeMap<String, Usage>,
-    /// What it called its answer.
+    /// Text that the program declared as its answer.
     last: Option<String>,
-    /// What it said since it last did something.
+    /// Text since the last action.
     said: String,
-    /// What it said before that.
+    /// Text before that.
     before: String,
     failed: Option<String>,
 }

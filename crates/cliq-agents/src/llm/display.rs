@@ -1,4 +1,4 @@
-//! What a model does, for people: all of it on standard output, the gist as progress.
+//! Display of a model's work: everything on standard output, a summary as progress.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use cliq_sdk::Reporter;
 
 use super::Throttle;
 
-/// What a progress message has at most.
+/// Maximum number of characters of a progress message.
 const GIST: usize = 120;
 
 /// Shows what a model says and does while it does.
@@ -16,7 +16,7 @@ pub(crate) struct Display<'a> {
     /// The line that is being said.
     line: String,
     at_line_start: bool,
-    /// What must never be shown.
+    /// Texts that must never be displayed.
     secrets: Vec<String>,
 }
 

@@ -1,6 +1,7 @@
 //! The prompt (seed 000 and SPEC section 9): who the agent is, what is to be done, what others handed on, how to answer.
 //!
-//! It names no file of `.cliq`, because a model behind an API has no disk. Texts of other phases are fenced and marked as data.
+//! The prompt names no file of `.cliq`, because a model behind an API has no disk. Texts of other phases are fenced and marked as
+//! data.
 
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::AnyError;
 
-/// What the agent of a standard phase is asked.
+/// Returns the prompt for the agent of a standard phase.
 pub(crate) fn standard(ctx: &StandardContext) -> Result<String, AnyError> {
     let mut text = opening(ctx)?;
     let phase = &ctx.phase().name;
@@ -44,7 +45,7 @@ pub(crate) fn standard(ctx: &StandardContext) -> Result<String, AnyError> {
     Ok(text)
 }
 
-/// What the agent of a gate is asked.
+/// Returns the prompt for the agent of a gate.
 pub(crate) fn gate(ctx: &GateContext) -> Result<String, AnyError> {
     let mut text = opening(ctx)?;
     checks(ctx, &mut text);
@@ -79,7 +80,7 @@ pub(crate) fn gate(ctx: &GateContext) -> Result<String, AnyError> {
     Ok(text)
 }
 
-/// What is asked when an answer had no usable verdict.
+/// Returns the prompt after a reply without a usable verdict.
 pub(crate) fn again(why: &str, targets: &[PhaseName]) -> String {
     format!("Your answer has no usable verdict: {why}. {}", how_to_decide(targets))
 }
@@ -96,7 +97,7 @@ fn how_to_decide(targets: &[PhaseName]) -> String {
     text
 }
 
-/// Who the agent is, what is to be done, and what others handed on.
+/// Returns the first part of a prompt: role, requirement, handoffs.
 pub(crate) fn opening(ctx: &PhaseContext) -> Result<String, AnyError> {
     let mut text = format!("You are the {} agent.\n\n", ctx.phase().name);
     section(&mut text, "Role", ctx.role()?);

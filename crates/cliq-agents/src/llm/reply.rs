@@ -1,4 +1,4 @@
-//! What is made of a model's reply: data, text, and at a gate the verdict. Pure.
+//! Parser for model replies: data, text, and the verdict at a gate. Pure.
 
 use cliq_sdk::{Object, Outcome, PhaseName, Verdict};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 /// A reply, taken apart (SPEC section 9).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reply {
-    /// Its last fenced JSON object.
+    /// Last fenced JSON object.
     pub(crate) data: Option<Object>,
     /// The rest.
     pub(crate) text: String,
@@ -130,8 +130,8 @@ fn line_verdict(line: &str) -> Option<Verdict> {
     Some(with_reason(Verdict::route(target, String::new()), reason(&rest[name.len()..])?))
 }
 
-/// What follows the word of a verdict: nothing, or a mark and then a reason. `None` where the word goes on, so that it was
-/// another word.
+/// Parses the text after the word of a verdict: nothing, or a separator and a reason. Returns `None` if the word continues, so that
+/// it is another word.
 fn reason(rest: &str) -> Option<Option<String>> {
     let trimmed =
         rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`' | '"' | '\''));

@@ -8,12 +8,12 @@ use cliq_http::ureq::http::Response;
 use cliq_http::{CallError, Client as Http, Limits, Request, retry};
 use serde_json::{Value, json};
 
-/// How long the head of a response may take. A stream is silent between updates for as long as it likes; the remote agent shows
-/// that it lives.
+/// Deadline for the head of a response. A stream may be silent between updates for any time; the remote agent proves that it is
+/// alive.
 const FIRST_BYTE: Duration = Duration::from_secs(60);
-/// How long a cancellation may take: the process that sends it is about to be ended.
+/// Deadline for a cancellation: the process that sends it is about to be ended.
 const CANCEL: Duration = Duration::from_millis(1500);
-/// How often a call is tried.
+/// Maximum number of attempts of a call.
 const TRIES: usize = 4;
 /// The most bytes of a response that is no stream.
 const MAX_RESPONSE: u64 = 64 << 20;
@@ -228,7 +228,7 @@ impl Session {
         })
     }
 
-    /// What an event of a stream carries.
+    /// Parses the payload of a stream event.
     pub(super) fn item(&self, data: &str) -> Result<StreamItem, CallError> {
         let value: Value =
             serde_json::from_str(data).map_err(|error| self.broken(&format!("no JSON: {error}")))?;

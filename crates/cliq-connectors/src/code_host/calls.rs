@@ -8,7 +8,7 @@ use url::Url;
 
 use super::pull_request::CodeHostError;
 
-/// How a token is sent.
+/// Header that carries a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenHeader {
     /// `Authorization: Bearer`; `Basic` where the token is a name and a password.

@@ -1,4 +1,4 @@
-//! What git knows of a working directory.
+//! Properties of a git working directory.
 
 use std::process::{Command, Stdio};
 
@@ -37,7 +37,7 @@ impl Repository {
     /// The repository that a directory is in.
     ///
     /// # Errors
-    /// It is in none, or git cannot be run.
+    /// Returns an error if the directory is not inside a repository, or git cannot be run.
     pub fn open(dir: &Utf8Path) -> Result<Self, GitError> {
         let this = Self { dir: dir.to_owned() };
         this.ask(&["rev-parse", "--git-dir"])?.ok_or_else(|| GitError::NoRepository(dir.to_owned()))?;
@@ -106,7 +106,7 @@ impl Repository {
         Ok((subject.to_owned(), body.trim().to_owned()))
     }
 
-    /// What git prints; `None` where it fails.
+    /// Runs git and returns its output, or `None` if git fails.
     fn ask(&self, arguments: &[&str]) -> Result<Option<String>, GitError> {
         let mut git = Command::new("git");
         git.args(arguments)

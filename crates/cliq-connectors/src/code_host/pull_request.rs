@@ -7,11 +7,11 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PullRequest {
-    /// Its number on the host.
+    /// Number on the host.
     pub number: u64,
-    /// Its page.
+    /// URL of the page.
     pub url: String,
-    /// Its title.
+    /// Title.
     pub title: String,
     /// The branch that it is of.
     pub branch: String,
@@ -26,15 +26,15 @@ pub struct NewPullRequest {
     pub branch: String,
     /// The branch that it is for.
     pub base: String,
-    /// Its title.
+    /// Title.
     pub title: String,
-    /// Its description, in markdown.
+    /// Description in markdown.
     pub body: String,
     /// Whether it is a draft.
     pub draft: bool,
-    /// Its labels. Bitbucket has none.
+    /// Labels. Not supported by Bitbucket.
     pub labels: Vec<String>,
-    /// Who is asked to review it: names on the host. GitHub only.
+    /// Requested reviewers: names on the host. GitHub only.
     pub reviewers: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub enum CodeHostError {
     Answer {
         /// The host.
         host: String,
-        /// What is missing.
+        /// Name of the missing field.
         field: &'static str,
     },
 }

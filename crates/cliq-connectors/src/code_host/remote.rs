@@ -18,7 +18,7 @@ impl Remote {
     /// Reads `https://HOST/PATH.git`, `ssh://git@HOST:PORT/PATH.git` or `git@HOST:PATH.git`.
     ///
     /// # Errors
-    /// It is a local path, or has no host or path.
+    /// Returns an error for a local path, or an address without host or path.
     pub fn parse(address: &str) -> Result<Self, RemoteError> {
         let address = address.trim();
         let (host, path) = if address.contains("://") {

@@ -6,15 +6,15 @@ use encoding_rs::Encoding;
 use htmd::HtmlToMarkdown;
 use url::Url;
 
-/// What is no content, wherever it stands.
+/// Elements that never contain article text: navigation, scripts, forms.
 const NO_CONTENT: &str = "script, style, noscript, template, iframe, object, embed, svg, canvas, link, meta, [hidden], [aria-hidden=true]";
-/// What stands around the content.
+/// Elements around the content.
 const AROUND: &str = "nav, aside, body > header, body > footer, [role=navigation], [role=banner], [role=contentinfo], [role=search], \
     [role=complementary], dialog";
-/// What says itself that it is the content.
+/// Elements that are marked as the main content.
 const MAIN: &[&str] =
     &["main", "[role=main]", "article", "#content", "#main", ".mw-parser-output", ".markdown-body"];
-/// How much of a page's text the content has at least, in percent: with less, something was lost.
+/// Minimum share of a page's text in the content, in percent. A smaller share means that text was lost.
 const ENOUGH: usize = 50;
 /// Pages that are larger or deeper are not searched for an article.
 const MAX_ELEMENTS: usize = 100_000;

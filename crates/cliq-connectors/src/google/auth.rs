@@ -15,7 +15,7 @@ use crate::error::file_error;
 use crate::{ConnectorError, Context};
 
 const SCOPE: &str = "https://www.googleapis.com/auth/drive";
-/// What Google allows to devices.
+/// OAuth scope that Google allows devices.
 const DEVICE_SCOPE: &str = "https://www.googleapis.com/auth/drive.file";
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
 const DEVICE_URI: &str = "https://oauth2.googleapis.com/device/code";
@@ -39,7 +39,7 @@ struct OauthClient {
     device_uri: Option<String>,
 }
 
-/// What a person allowed.
+/// Permission that a person granted.
 #[derive(Serialize, Deserialize)]
 struct Grant {
     refresh_token: String,
@@ -138,7 +138,7 @@ fn grant_file(cx: &Context<'_>) -> Result<Utf8PathBuf, ConnectorError> {
     Ok(home.join("google-grant.json"))
 }
 
-/// What a person has to do in order to sign in.
+/// Steps that a person must take to sign in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DevicePrompt {

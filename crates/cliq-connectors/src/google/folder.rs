@@ -13,7 +13,7 @@ use crate::pull::{Place, Pulled, Validators, folder_of};
 use crate::service::in_parallel;
 use crate::{ConnectorError, Context, Entry};
 
-/// How deep folders are followed.
+/// Maximum depth of folders.
 const DEPTH: usize = 32;
 
 struct Found {

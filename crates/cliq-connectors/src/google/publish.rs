@@ -108,7 +108,7 @@ fn to_folder(
     }
 }
 
-/// What a document bears of the file that it was made of: documents have no digest.
+/// Returns the property that links a document to its file: documents have no digest.
 fn mark(file: &LocalFile) -> Value {
     json!({"cliqSha256": file.sha256})
 }

@@ -1,10 +1,10 @@
-//! What the address of a source means.
+//! Parser for the address of a source.
 
 use url::Url;
 
 use crate::{ConnectorError, google, s3};
 
-/// Where a source is.
+/// Location of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Location {
@@ -30,7 +30,7 @@ impl Location {
     /// Reads the address of a source.
     ///
     /// # Errors
-    /// It is none of those that can be fetched.
+    /// Returns an error if the address is of no kind that can be fetched.
     pub fn parse(text: &str) -> Result<Self, ConnectorError> {
         let text = text.trim();
         if text.starts_with("s3://") {
@@ -76,7 +76,7 @@ impl Location {
             .unwrap_or_else(|| Self::Web(text.to_owned())))
     }
 
-    /// Where it is, for people.
+    /// Returns the location for people.
     #[must_use]
     pub fn host(&self) -> String {
         match self {

@@ -1,4 +1,4 @@
-//! What was fetched, from where and when: `.cliq/pull/.manifest/<phase>.jsonl`.
+//! Record of fetched sources: `.cliq/pull/.manifest/<phase>.jsonl`.
 
 use camino::Utf8Path;
 use serde::{Deserialize, Serialize};
@@ -21,16 +21,16 @@ pub struct Validators {
     pub last_modified: Option<String>,
 }
 
-/// What is known of a source.
+/// Recorded state of a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PullRecord {
     /// The source's name.
     pub name: String,
     /// Stands for its address and headers, which may contain secrets.
     pub source_sha256: String,
-    /// How it is kept.
+    /// Format of the copy.
     pub format: Format,
-    /// What came of it.
+    /// Result of the source.
     pub entry: Entry,
     /// The SHA-256 of the file; none for directories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ impl PullRecord {
         self.name == source.name && self.format == source.format && self.source_sha256 == fingerprint(source)
     }
 
-    /// Its part of the handoff's `data`.
+    /// Part of the handoff's `data`.
     pub(crate) fn data(&self, unchanged: bool) -> Value {
         let mut data = serde_json::to_value(&self.entry).unwrap_or_default();
         data["fetched_at"] = self.fetched_at.as_str().into();

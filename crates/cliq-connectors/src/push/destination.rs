@@ -1,4 +1,4 @@
-//! Where a target goes.
+//! Destination of a target.
 
 use url::Url;
 
@@ -25,7 +25,7 @@ impl Destination {
     /// Reads `to`.
     ///
     /// # Errors
-    /// It is no place that can be published to.
+    /// Returns an error if the target is not a destination that can be published to.
     pub fn parse(target: &Target) -> Result<Self, ConnectorError> {
         let text = target.wanted().map_err(|_| ConnectorError::new("it has no `to`"))?;
         if text.starts_with("s3://") {
@@ -52,7 +52,7 @@ impl Destination {
         }
     }
 
-    /// Where a file goes, with its name, for people.
+    /// Returns the destination of a file with its name, for people.
     #[must_use]
     pub fn shown(&self, target: &Target, file: &LocalFile) -> String {
         let name = target.name.as_deref().unwrap_or(file.name());

@@ -1,4 +1,4 @@
-//! Where each box is: layers from left to right (Sugiyama's method, by a library).
+//! Positions of the boxes: layers from left to right (Sugiyama's method, by a library).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -78,7 +78,7 @@ fn heights(count: usize, edges: &[(usize, usize)], layers: &[usize]) -> Vec<f64>
     heights.iter().map(|y| y - top).collect()
 }
 
-/// What the library gives. Its graphs run from top to bottom: its breadth is our height.
+/// Returns the library's positions. Its graphs run from top to bottom, so its breadth is our height.
 fn wanted(count: usize, edges: &[(usize, usize)]) -> Vec<f64> {
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let vertices: Vec<_> = (0..count).map(|n| (number(n), (HEIGHT, HEIGHT))).collect();

@@ -9,10 +9,10 @@ use maud::{Markup, html};
 use cliq_web::Form;
 use cliq_web::Problem;
 
-/// What the names of fields of the review's form begin with.
+/// Prefix of the names of the review's form fields.
 const INPUT: &str = "input.";
 
-/// Who decides.
+/// Person who decides.
 pub(super) enum Answering<'a> {
     /// The reviewer whose link it is.
     As(&'a str),

@@ -1,4 +1,4 @@
-//! What a reviewer is shown beside the changes. All of it is text of agents: nothing of it is run, and nothing loads from elsewhere.
+//! Content of a review besides the changes. All of it is text of agents: nothing is executed or loaded from other sites.
 
 use cliq_review::{Artifact, Content, Shown};
 use maud::{Markup, html};
@@ -10,7 +10,7 @@ use crate::text::shown;
 /// Files that are open when the page is.
 const OPEN: usize = 3;
 
-/// What stands before the changes: the brief, the checks, what was handed over, files.
+/// Renders the content before the changes: brief, checks, handoffs, files.
 pub(super) fn before_changes(content: &Content) -> Markup {
     html! {
         @if let Some(brief) = &content.brief {
@@ -40,7 +40,7 @@ pub(super) fn before_changes(content: &Content) -> Markup {
     }
 }
 
-/// What stands after the changes: the timeline, earlier verdicts.
+/// Renders the content after the changes: timeline, earlier verdicts.
 pub(super) fn after_changes(content: &Content) -> Markup {
     html! {
         @if !content.history.is_empty() {

@@ -42,7 +42,7 @@ fn step(row: &RunEventRow, begin: i64) -> Option<Markup> {
     })
 }
 
-/// How much an event says about the outcome; `None` for those that say too little.
+/// Returns the significance of an event for the outcome, or `None` if it is too small.
 fn weight(event: &RunEvent) -> Option<&'static str> {
     Some(match event {
         RunEvent::CommandStarted { .. }

@@ -13,11 +13,11 @@ use super::Assignment;
 use super::jobs::{JobOutcome, end_of, outcome_of, output, used};
 use crate::layout::assignment_file;
 
-/// What the follower of an agent says, in the job's directory.
+/// Output of an agent's follower, in the job's directory.
 const LOG: &str = "follower.log";
-/// How often a follower is looked at that was asked to end.
+/// Polling interval of a follower that was asked to end.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long a follower may take to end its agent.
+/// Maximum time for a follower to end its agent.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs an agent by a process that ends when the agent has ended, and gives the outcome of the job.

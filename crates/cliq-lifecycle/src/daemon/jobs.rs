@@ -22,9 +22,9 @@ use crate::model::{Config, Job, Plan, PlanState, Purpose, WorkId};
 use crate::service::{StepError, read};
 use crate::worktrees::Worktrees;
 
-/// How long an agent may still run whose part is done.
+/// Time that an agent may continue after its part is done.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long what a dead daemon left may take to end when asked.
+/// Grace period for processes that a dead daemon left.
 const ORPHANS: Duration = Duration::from_secs(2);
 /// As much of what an agent printed as is read: its end.
 const MOST_OUTPUT: u64 = 8 * 1024 * 1024;
@@ -48,11 +48,11 @@ pub(super) struct Ended {
 }
 
 pub(super) enum JobOutcome {
-    /// It ran to its end.
+    /// The agent ran to its end.
     Ended { text: String, success: bool, why: Option<String>, usage: Option<UsageSummary> },
-    /// It could not be started.
+    /// The agent could not be started.
     NotStarted(String),
-    /// It was stopped: it gave no result, only its usage.
+    /// The agent was stopped without a result. Only its usage is known.
     Stopped(Option<UsageSummary>),
 }
 
@@ -289,7 +289,7 @@ fn describe(job: &Job) -> String {
     }
 }
 
-/// Where a job is done, and what is known of it.
+/// Working directory and metadata of a job.
 struct JobDirectory {
     project: Utf8PathBuf,
     name: String,
@@ -378,7 +378,7 @@ pub(super) fn outcome_of(
     JobOutcome::Ended { text: output(dir, role), success, why: why.filter(|_| !success), usage: used(dir) }
 }
 
-/// How a run has ended, and why; `None` where it has not.
+/// Returns the end of a run and its reason, or `None` if the run has not ended.
 pub(super) fn end_of(journal: &Journal) -> Option<(PipelineStatus, Option<String>)> {
     journal.records.iter().rev().find_map(|record| match &record.event {
         RunEvent::RunFinished { status, reason, .. } => Some((*status, reason.clone())),
@@ -432,7 +432,7 @@ pub(super) fn used(dir: &CliqDir) -> Option<UsageSummary> {
     sum
 }
 
-/// What an agent printed, the end of it where it is long.
+/// Returns the output of an agent, or its end if it is long.
 pub(super) fn output(dir: &CliqDir, phase: &str) -> String {
     let read = |path: &Utf8Path| -> std::io::Result<Vec<u8>> {
         let (mut file, length) = open_regular(path).map_err(|error| error.source)?;

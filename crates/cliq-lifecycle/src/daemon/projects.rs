@@ -1,4 +1,4 @@
-//! What comes in: files, signals, and the ends of agents.
+//! Inputs of the daemon: files, signals, and ends of agents.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;

@@ -1,4 +1,4 @@
-//! What is made of what an agent printed.
+//! Evaluation of an agent's output.
 
 use cliq_gateway::SignalType;
 use cliq_markers::{Marker, MarkerKind, Scan, scan};
@@ -14,7 +14,7 @@ use crate::role::Role;
 const FAILURES: u32 = 3;
 /// Answers in a row without a known marker before the work is started anew (seed 001).
 const STRIKES: u32 = 3;
-/// How often it is started anew before a person is asked.
+/// Number of restarts before a person is asked.
 const RESTARTS: u32 = 1;
 /// Attempts of an expert before a person is asked (SPEC section 13).
 const EXPERT_ATTEMPTS: u32 = 3;
@@ -175,7 +175,7 @@ impl Plan {
         brief.is_some_and(|brief| brief.why == StartReason::Checkpoint)
     }
 
-    /// What an agent was expected to say.
+    /// Takes the expected answer of an agent.
     fn take_answer(
         &mut self,
         id: WorkId,

@@ -253,7 +253,7 @@ impl Plan {
         })
     }
 
-    /// What the plan's own agent was for has happened.
+    /// Records that the purpose of the plan's own agent is fulfilled.
     pub(super) fn settle(&mut self) {
         let drafts: Vec<WorkId> =
             self.works.keys().copied().filter(|id| matches!(id, WorkId::Draft { .. })).collect();

@@ -34,7 +34,7 @@ impl Plan {
         }
     }
 
-    /// Where waves stand, for people.
+    /// Returns the state of the waves for people.
     pub(super) fn wave_summary(&self) -> String {
         let (wave, last) = (self.wave, self.file.waves.len());
         match (wave, self.wave_over) {

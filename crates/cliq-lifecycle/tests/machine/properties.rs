@@ -1,4 +1,4 @@
-//! What holds for all events.
+//! Properties for all events.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::world::World;
 
-/// What may happen, by choice among what there is.
+/// Choice among the possible events.
 #[derive(Debug, Clone)]
 enum Choice {
     Signal(usize, u32, u32),

@@ -47,7 +47,7 @@ impl World {
         effects
     }
 
-    /// What is emitted comes back.
+    /// Feeds emitted signals back.
     pub(crate) fn emitted(&mut self, effects: &Effects) {
         for (kind, payload) in effects.emit.clone() {
             let effects = self.step(Event::Signal { kind, payload }).expect("what is emitted fits");

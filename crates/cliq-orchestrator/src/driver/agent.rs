@@ -14,7 +14,7 @@ use super::shared::{Message, Shared};
 use crate::events::RunEvent;
 use crate::launcher::{Job, Running};
 
-/// How a signal channel ended.
+/// End of a signal channel.
 pub(super) enum Terminal {
     Complete(Option<serde_json::Value>),
     Error(String, Option<Box<Usage>>),
@@ -39,7 +39,7 @@ pub(super) struct AgentRun {
     pub(super) limit: Duration,
     /// Ends it, with the reason.
     pub(super) end: watch::Receiver<Option<String>>,
-    /// How long it may take to end when asked.
+    /// Grace period after a request to end.
     pub(super) kill_grace: Duration,
     pub(super) message: AgentMessage,
     pub(super) message_file: Utf8PathBuf,
@@ -138,8 +138,8 @@ impl AgentRun {
         }
     }
 
-    /// Starts the agent; where that fails, gives the event that says so.
-    /// What an earlier activation said was cleared when this one was recorded.
+    /// Starts the agent. Returns the event that reports a failure. Signals of an earlier activation were cleared when this one was
+    /// recorded.
     async fn start(&self, signal_file: &camino::Utf8Path) -> Result<Box<dyn Running>, RunEvent> {
         // Not the agent's fault: the orchestrator cannot write its own files.
         let broken = |error: FsError| {
@@ -206,7 +206,7 @@ impl AgentRun {
         }
     }
 
-    /// What is new in the channel; the outcome once it is there.
+    /// Reads new signals of the channel. Returns the outcome once it is known.
     fn read(
         &self,
         follower: &mut Follower,

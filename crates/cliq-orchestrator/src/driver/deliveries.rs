@@ -17,7 +17,7 @@ use crate::events::RunEvent;
 use crate::launcher::{Job, Launcher};
 use crate::process::ProcessLauncher;
 
-/// How long a delivery may take.
+/// Deadline of a delivery.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Delivers one notification; a failure becomes a warning.

@@ -16,9 +16,9 @@ use crate::engine::{Effect, Report};
 use crate::events::RunEvent;
 use crate::watch::DirectoryWatch;
 
-/// How long the team of a team phase may take where the phase says nothing.
+/// Default deadline for the team of a team phase.
 const TEAM_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long the agent of a human gate may take. `review.timeout` is at most ten years.
+/// Deadline for the agent of a human gate. `review.timeout` is at most ten years.
 const REVIEW_LIMIT: Duration = Duration::from_secs(3651 * 24 * 3600);
 
 /// The failure of a phase that did not start.

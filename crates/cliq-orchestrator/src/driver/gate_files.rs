@@ -1,4 +1,4 @@
-//! What a gate leaves on disk: `gate_context.md`, and its verdict in the channels of those it concerns.
+//! Files of a gate: `gate_context.md`, and its verdict in the channels of the phases it concerns.
 
 use std::fmt::Write;
 

@@ -22,7 +22,7 @@ pub(super) struct Activation {
     pub(super) routed_by: Option<PhaseId>,
     pub(super) agent: String,
     pub(super) role_file: Option<Utf8PathBuf>,
-    /// What it may still use of language models.
+    /// Remaining budget for language models.
     pub(super) budget: Budget,
     /// For gates.
     pub(super) gate: Option<GateDispatch>,
@@ -155,7 +155,7 @@ fn entries(shared: &Shared, phase: &Phase, entries: &[Value]) -> Result<Vec<Valu
     entries.iter().map(resolve).collect()
 }
 
-/// What a team phase gives its team.
+/// Returns the dispatch of a team phase to its team.
 fn team_dispatch(shared: &Shared, phase: &Phase, team: &str, budget: Budget) -> TeamDispatch {
     let values = shared.values(phase);
     let resolve = |text: &String| resolve_text(text, &values).unwrap_or_else(|_| text.clone());

@@ -1,4 +1,4 @@
-//! What the dispatcher and its tasks share.
+//! State that the dispatcher and its tasks share.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,7 +62,7 @@ impl Shared {
         RunEvent::WorkFailed { phase, reason, output_tail: None, log_file: None }
     }
 
-    /// What agents and commands find in their environment (SPEC section 5).
+    /// Returns the environment of agents and commands (SPEC section 5).
     pub(super) fn environment(&self, phase: &str) -> BTreeMap<String, String> {
         let dir = self.dir();
         let signal_file = dir.signals().join(format!("{phase}.jsonl"));
@@ -196,7 +196,7 @@ pub(super) fn unresolved(error: &ResolveError) -> String {
     format!("it cannot start: {error}")
 }
 
-/// Who wants to know when a file changes.
+/// Subscribers of file changes.
 #[derive(Clone, Default)]
 pub(super) struct Wakers {
     by_file: Arc<Mutex<HashMap<Utf8PathBuf, Arc<Notify>>>>,

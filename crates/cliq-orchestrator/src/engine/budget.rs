@@ -50,13 +50,13 @@ impl Amount {
 /// A budget that is used up.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Exceeded {
-    /// That of the run: no agent that uses a model may go on.
+    /// The budget of the run: no agent that uses a model may continue.
     Run(String),
-    /// That of the phase.
+    /// The budget of the phase.
     Phase(String),
 }
 
-/// What each phase has used, against the limits.
+/// Usage of each phase against the limits.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger {
     limits: Limits,
@@ -68,7 +68,7 @@ pub(super) struct Ledger {
     /// The sum of all accounts.
     tokens: u64,
     usd: f64,
-    /// How many accounts have a part without a known cost.
+    /// Number of accounts with a part of unknown cost.
     unknown_costs: usize,
 }
 
@@ -175,7 +175,7 @@ impl Ledger {
         over(budget, used).then(|| Exceeded::Phase(reason(budget, used, Scope::Phase)))
     }
 
-    /// What a phase may still use.
+    /// Returns the remaining budget of a phase.
     pub(super) fn remaining(&self, phase: PhaseId) -> Budget {
         let left = |budget: Budget, used: Amount| Budget {
             tokens: budget.tokens.map(|limit| limit.saturating_sub(used.tokens)),

@@ -12,22 +12,22 @@ use serde_json::Value;
 use super::budget::{Exceeded, Ledger, Limits};
 use super::{Amount, Effect, Input, Report};
 
-/// Where a phase stands.
+/// State of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PhaseState {
-    /// It waits for its dependencies or, a support phase, for a gate's route.
+    /// The phase waits for its dependencies or, for a support phase, for a gate's route.
     Waiting,
-    /// It may start and waits for its turn.
+    /// The phase may start and waits for its turn.
     Queued,
-    /// Its agent or its commands run.
+    /// The agent or the commands are running.
     Working,
     /// A gate whose work went back: it waits for the phase it routed to.
     Routed(PhaseId),
-    /// It is done.
+    /// The phase is complete.
     Completed,
     /// A person is needed.
     Escalated(String),
-    /// It was ended because the run stops.
+    /// The phase was ended because the run stops.
     Stopped,
 }
 
@@ -50,7 +50,7 @@ pub struct Pipeline {
     ledger: Ledger,
 }
 
-/// What the machine keeps of a phase.
+/// State of a phase in the machine.
 #[derive(Debug, Clone)]
 pub(super) struct PhaseRecord {
     pub(super) state: PhaseState,
@@ -142,13 +142,13 @@ impl Pipeline {
         &self.workflow
     }
 
-    /// Where a phase stands.
+    /// State of a phase.
     #[must_use]
     pub fn state(&self, phase: PhaseId) -> &PhaseState {
         &self.phases[phase.index()].state
     }
 
-    /// How often a phase was activated.
+    /// Number of activations of a phase.
     #[must_use]
     pub fn activations(&self, phase: PhaseId) -> u32 {
         self.phases[phase.index()].activations
@@ -160,8 +160,8 @@ impl Pipeline {
         self.phases[phase.index()].gate.as_ref()
     }
 
-    /// Which evaluation a gate is in, from 1. Each has a number of its own in the run, also after the gate was forgotten; one that is
-    /// interrupted and taken up again keeps its number.
+    /// Number of a gate's evaluation, 1-based. Numbers are unique in the run, also after the gate was forgotten. An evaluation that
+    /// is interrupted and resumed keeps its number.
     #[must_use]
     pub fn evaluation(&self, phase: PhaseId) -> u32 {
         self.phases[phase.index()].evaluations + 1
@@ -243,7 +243,7 @@ impl Pipeline {
         self.is_working(phase) && !self.ledger.is_ending(phase)
     }
 
-    /// What a phase may still use, by its budget and that of the run.
+    /// Returns the remaining budget of a phase, by its own budget and the run's.
     #[must_use]
     pub fn remaining_budget(&self, phase: PhaseId) -> Budget {
         self.ledger.remaining(phase)
@@ -376,7 +376,7 @@ impl Pipeline {
         }
     }
 
-    /// What an exec phase cannot get over: a failure whose command does not say `escalate_on_fail: false`.
+    /// Returns the failure that ends an exec phase: of a command without `escalate_on_fail: false`.
     fn fatal_failure(&self, phase: PhaseId, results: &[CommandResult]) -> Option<String> {
         let commands = &self.workflow.phase(phase).commands;
         let fatal = |result: &&CommandResult| {
@@ -527,8 +527,7 @@ impl Pipeline {
 
     /// Checks the invariants of the state; for tests.
     ///
-    /// # Panics
-    /// It does not hold.
+    /// # Panics Panics if an invariant does not hold.
     pub fn assert_invariants(&self) {
         let working = self.phases.iter().filter(|c| c.state == PhaseState::Working).count();
         assert_eq!(working, self.working);

@@ -11,8 +11,8 @@ use super::budget::Limits;
 use super::machine::{PhaseState, Pipeline, Task};
 
 impl Pipeline {
-    /// What completed stays; what was under way, escalated or was stopped starts anew. With `from`, that phase and all
-    /// that depends on it are as if they had never run.
+    /// Resumes the run: completed phases stay complete; active, escalated and stopped ones start again. With `from`, that phase and
+    /// all phases that depend on it are reset.
     pub(super) fn resume(
         &mut self,
         from: Option<PhaseId>,

@@ -25,15 +25,15 @@ struct Seen {
     lines: usize,
 }
 
-/// What is new in a journal.
+/// Update of a journal.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum JournalUpdate {
     /// There is no journal.
     None,
-    /// What has been appended since, which may be nothing.
+    /// Records appended since the last read. May be empty.
     More(Vec<Record>),
-    /// It is another run's, or the first that is read: all there is of it.
+    /// All records: the journal belongs to another run, or is read for the first time.
     Afresh(Vec<Record>),
 }
 

@@ -11,13 +11,13 @@ use rustix::buffer::spare_capacity;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// What results quote of an output.
+/// Number of trailing bytes of an output that results quote.
 pub(crate) const TAIL_BYTES: usize = 4 * 1024;
-/// What a log file keeps from the beginning of an output.
+/// Number of leading bytes kept from an output in a log file.
 const HEAD_LIMIT: u64 = 16 * 1024 * 1024;
-/// What is read at once. Freeing more than 64 KiB makes the allocator tidy up, for each command.
+/// Read buffer. The allocator trims on each free of more than 64 KiB, which would happen for each command.
 const BUFFER: usize = 16 * 1024;
-/// What it keeps of the end of one that is longer.
+/// Number of trailing bytes kept from an output that exceeds the limit.
 const END_KEPT: usize = 256 * 1024;
 
 /// The output of one process.

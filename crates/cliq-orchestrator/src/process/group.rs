@@ -45,7 +45,7 @@ impl ExitWatch {
     }
 }
 
-/// How a process that has exited did so. It is not reaped.
+/// Returns the end of a process that has exited, without reaping it.
 pub(crate) fn peek(pid: Pid) -> io::Result<Exit> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     let status = rustix::process::waitid(WaitId::Pid(pid), options)?.ok_or(io::ErrorKind::WouldBlock)?;

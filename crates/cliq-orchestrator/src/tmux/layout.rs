@@ -1,14 +1,14 @@
-//! Where the next pane goes. Pure: it sees the panes there are and decides.
+//! Placement of the next pane. Pure: decides from the existing panes.
 
 use super::server::PaneRow;
 
-/// What a pane needs to be read at all.
+/// Minimum width of a readable pane, in columns.
 const MIN_WIDTH: u32 = 50;
 const MIN_HEIGHT: u32 = 8;
 /// From here on, panes of phases that are over make room.
 const MANY: usize = 60;
 
-/// Where a job's pane goes.
+/// Placement of a job's pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PanePlacement {
     /// There is no session yet.
@@ -57,7 +57,7 @@ pub(super) fn place(panes: &[PaneRow], known: Option<&str>, own: Option<&str>) -
     }
 }
 
-/// How many rows and columns tmux gives `n` panes in its layout `tiled`.
+/// Returns the rows and columns that tmux gives `n` panes in its layout `tiled`.
 fn tiled(n: usize) -> (u32, u32) {
     let (mut rows, mut columns) = (1, 1);
     while ((rows * columns) as usize) < n {

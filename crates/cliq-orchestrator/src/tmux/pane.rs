@@ -21,8 +21,7 @@ use crate::launcher::{Exit, Job, Running};
 use crate::orphans::{Mark, marked};
 use crate::process::{TAIL_BYTES, last_lines};
 
-/// How long tmux may take to notice how a program ended. For panes that are used again some versions never do.
-/// The most bytes of what the shim says of the end.
+/// Maximum size of the shim's exit report, in bytes.
 const EXIT_LIMIT: u64 = 4096;
 const NOTICE: Duration = Duration::from_millis(300);
 
@@ -40,10 +39,10 @@ pub(super) struct Pane {
     /// Nothing of it is left anywhere.
     alone: bool,
     log: Utf8PathBuf,
-    /// Where this job's output begins in the log.
+    /// Offset of this job's output in the log.
     log_start: u64,
     mark: Mark,
-    /// Where the job is described until it runs.
+    /// File with the job's description until the job runs.
     spec: Utf8PathBuf,
 }
 
@@ -86,8 +85,8 @@ impl Pane {
         self
     }
 
-    /// What the shim said of the end; where it was killed itself, what tmux knows. A pane that a person closed has
-    /// nothing to tell: that is a hang-up.
+    /// Returns the end as reported by the shim. If the shim was killed, returns what tmux knows. A pane that a person closed counts
+    /// as a hang-up.
     async fn status(&mut self) -> io::Result<Exit> {
         let exit_file = exit_file(&self.spec);
         let report: Option<ExitReport> =
@@ -121,7 +120,7 @@ impl Pane {
     }
 }
 
-/// Who is left of a job.
+/// Remaining processes of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Remaining {
     /// No process.

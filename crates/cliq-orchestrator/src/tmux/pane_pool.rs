@@ -1,4 +1,4 @@
-//! What people see of a run: which pane is where, and what the line above it says.
+//! Assignment of panes to jobs, and their title lines.
 //!
 //! A job in a spare pane runs before it is visible. Moving it, setting titles and opening the next spare pane is done
 //! in the background, one request after the other.
@@ -16,7 +16,7 @@ use super::server::{PaneRow, Script, TmuxError, TmuxServer};
 use super::spare::{Feed, MOST_SPARES, Spare, WAIT};
 use crate::view::PhaseStatus;
 
-/// How long titles are gathered before tmux is asked to show them: it is busiest with panes just then.
+/// Time for which titles are collected before tmux is asked to show them: tmux is busiest with panes at that moment.
 const GATHER: Duration = Duration::from_millis(30);
 
 /// The session and what is known of it.
@@ -25,13 +25,13 @@ pub(super) struct PanePool {
     pub(super) server: TmuxServer,
     /// The program that runs jobs within panes, and its first arguments.
     shim: Vec<String>,
-    /// Where pipes of spare panes are made.
+    /// Directory of the pipes of spare panes.
     dir: Utf8PathBuf,
     /// The pane that this process itself works in, where it is one of the session's.
     pub(super) own_pane: Option<String>,
     state: Mutex<State>,
     spares: PlainMutex<Vec<Spare>>,
-    /// How many spare panes there should be.
+    /// Target number of spare panes.
     wanted: AtomicUsize,
     requests: mpsc::UnboundedSender<Request>,
     pending: PlainMutex<Option<mpsc::UnboundedReceiver<Request>>>,

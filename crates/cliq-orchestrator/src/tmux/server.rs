@@ -11,7 +11,7 @@ use crate::view::PhaseStatus;
 
 /// The size of the session while no client is attached.
 const SIZE: [&str; 4] = ["-x", "200", "-y", "50"];
-/// How long a server that was ended may take to go.
+/// Grace period for a server that was asked to end.
 const LEAVING: Duration = Duration::from_secs(3);
 const PANE_FORMAT: &str = "#{pane_id} #{pane_pid}";
 /// The user option that holds a pane's title: programs can change the terminal's own title, and not this.
@@ -27,10 +27,10 @@ pub enum TmuxError {
     /// The program cannot be run.
     #[error("cannot run tmux: {0}")]
     Run(#[from] io::Error),
-    /// It says what is wrong.
+    /// tmux reported an error.
     #[error("tmux: {0}")]
     Refused(String),
-    /// It said something else than it should.
+    /// tmux printed something unexpected.
     #[error("tmux answered something unknown: {0}")]
     Answer(String),
 }
@@ -54,7 +54,7 @@ pub(super) struct PaneRow {
     pub(super) session: String,
 }
 
-/// What came of a script that may open panes.
+/// Result of a script that may open panes.
 #[derive(Debug)]
 pub(super) struct Opened {
     /// Those that it opened, each with the process in it.
@@ -162,7 +162,7 @@ impl Script {
     }
 }
 
-/// What every session is like. `#` begins a format in tmux, some of which run programs.
+/// Returns the settings of each session. `#` starts a format in tmux, and some formats run programs.
 fn settings(name: &str) -> Vec<Vec<&str>> {
     vec![
         // A pane whose program ended stays, with its output and status.
@@ -310,7 +310,7 @@ impl TmuxServer {
         self.run(script).await
     }
 
-    /// Its panes, the oldest first; none where it does not run.
+    /// Returns the panes, oldest first. Empty if the server is not running.
     pub(super) async fn panes(&self) -> Result<Vec<PaneRow>, TmuxError> {
         let mut script = Script::new();
         script.list();
@@ -322,7 +322,7 @@ impl TmuxServer {
         Ok(rows(&text))
     }
 
-    /// How the program in a pane ended: `None` while it runs, status and signal where tmux knows them.
+    /// Returns the exit status and signal of the pane's program, or `None` while it is running.
     pub(super) async fn exit(&self, pane: &str) -> Result<Option<(Option<i32>, Option<i32>)>, TmuxError> {
         let mut script = Script::new();
         let format = "#{pane_id},#{pane_dead},#{pane_dead_status},#{pane_dead_signal}";
@@ -423,7 +423,7 @@ impl TmuxServer {
         }
     }
 
-    /// What a pane shows, and whether the program in it has ended.
+    /// Returns the content of a pane and whether its program has ended.
     ///
     /// # Errors
     /// tmux cannot be run or refuses.

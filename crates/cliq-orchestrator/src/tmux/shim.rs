@@ -20,7 +20,7 @@ use super::spec::Claim;
 use crate::launcher::{Exit, Job};
 use crate::process::{Capture, exit_of, spawn_job};
 
-/// How long the job's output may be silent before it is looked whether the job itself is over.
+/// Time of silence after which the shim checks whether the job has ended.
 const SILENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Runs the job that a launcher described in the file that `args` names, in the pane that this process was started in.
@@ -55,7 +55,7 @@ fn close_own_pane() -> io::Result<u8> {
     Command::new("tmux").arg("kill-pane").arg("-t").arg(pane).stdin(Stdio::null()).status().map(|_| 0)
 }
 
-/// What can be known to fail before a pane is opened.
+/// Checks for failures that are known before a pane is opened.
 pub(super) fn check(job: &Job) -> io::Result<()> {
     if !job.dir.is_dir() {
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("{} is no directory", job.dir)));
@@ -106,7 +106,7 @@ fn run(spec: &Utf8Path) -> io::Result<u8> {
     }
 }
 
-/// What the shim says of the end of its job.
+/// Report of the shim about the end of its job.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct ExitReport {
     pub(super) exit: Exit,
@@ -125,7 +125,7 @@ fn has_no_children() -> bool {
     }
 }
 
-/// Where the shim says how the job ended. tmux knows, but forgets it for panes that are used again.
+/// Returns the file for the shim's exit report. tmux knows the end too, but forgets it for panes that are reused.
 pub(super) fn exit_file(spec: &Utf8Path) -> Utf8PathBuf {
     spec.with_extension("exit")
 }

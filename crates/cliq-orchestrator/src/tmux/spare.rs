@@ -12,7 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, test_kill_process};
 
-/// How many there are at most: several phases may begin at once, and replacing one takes as long as a short phase.
+/// Maximum number of spare panes: several phases may start at once, and replacing a spare pane takes as long as a short phase.
 pub(super) const MOST_SPARES: usize = 8;
 /// The argument that makes the shim wait for its job.
 pub(super) const WAIT: &str = "+";

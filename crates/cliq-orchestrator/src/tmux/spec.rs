@@ -14,9 +14,9 @@ use cliq_fs::{CliqDir, open_regular, read_limited, write_atomic};
 
 use crate::launcher::Job;
 
-/// What the files' names begin with, in the directory of messages.
+/// Prefix of the file names in the directory of messages.
 const PREFIX: &str = ".pane-";
-/// How long starting a program may take. Only one that was stopped in the middle of it takes longer.
+/// Time limit for starting a program. Only a process that was stopped in the middle takes longer.
 const STARTING: Duration = Duration::from_secs(5);
 
 /// Writes down a job for a shim. `number` is unique within this process.

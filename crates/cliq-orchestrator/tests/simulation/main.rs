@@ -61,8 +61,8 @@ proptest! {
 proptest! {
     #![proptest_config(cases(1500))]
 
-    /// Where agents do the same again when they are asked the same again, a run that was killed ends as one that was
-    /// not: with the same verdicts, and every phase done as often.
+    /// If agents give the same answers to the same questions, a run that was killed ends like one that was not: with the same
+    /// verdicts and the same number of activations of each phase.
     #[test]
     fn a_resumed_run_ends_as_an_uninterrupted_one(team in team(), schedules in vec(schedule(), 8)) {
         let workflow = team.workflow();

@@ -16,12 +16,12 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::json;
 
-/// How things go in one run.
+/// Course of one run.
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     /// Decides every delay and every piece of luck.
     seed: u64,
-    /// How often in 100 something fails.
+    /// Failure rate in percent.
     failures: u64,
     max_parallel: Option<usize>,
     interruptions: Vec<Interruption>,
@@ -93,10 +93,10 @@ pub(crate) struct World {
     pub(crate) pipeline: Pipeline,
     pub(crate) inputs: Vec<Input>,
     pub(crate) finished: Option<PipelineStatus>,
-    /// How often each phase completed.
+    /// Number of completions of each phase.
     pub(crate) completions: BTreeMap<PhaseId, u32>,
     schedule: Schedule,
-    /// What is under way, by the time at which it will be back.
+    /// Activities in progress, by the time of their end.
     running: BTreeMap<(u64, PhaseId), ()>,
     now: u64,
     drawn: u64,
@@ -277,7 +277,7 @@ impl World {
         self.step(Input::Resume { from, max_parallel: self.schedule.max_parallel, limits });
     }
 
-    /// What may run again: the phase, what depends on it, and what a gate among those had sent work back to.
+    /// Resets what may run again: the phase, its dependents, and the phases to which a gate among those had routed.
     fn forget(&mut self, from: PhaseId) {
         let workflow = Arc::clone(self.pipeline.workflow());
         let (mut pending, mut seen) = (vec![from], BTreeSet::new());

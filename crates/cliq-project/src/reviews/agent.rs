@@ -1,7 +1,7 @@
 //! The agent of human gates: makes a review, or goes on with the one that there is, and waits for its decision.
 //!
-//! It may be killed at any moment. Everything it does is found again by the next one: the review by its key, the links in the cliq home, the
-//! notices by the orchestrator's files, the record by the review that it is about.
+//! Stateless: the agent may be killed at any moment. The next one finds the review by its key, the links in the cliq home, the
+//! notices by the orchestrator's files, and the record by its review.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,28 +28,28 @@ use crate::{Host, Project};
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How often the store of this machine is looked at, and a server elsewhere.
+/// Polling intervals of the store of this machine, and of a remote server.
 const POLL: Duration = Duration::from_millis(200);
 const POLL_REMOTE: Duration = Duration::from_millis(1000);
-/// How often it is checked that the pages are still there.
+/// Interval of the check that the pages are still served.
 const PAGES: Duration = Duration::from_secs(5);
-/// How long a server that is not there is tried before the review is made on this machine.
+/// Time for which an unreachable server is retried before the review is created on this machine.
 const SERVER_PATIENCE: Duration = Duration::from_secs(15);
-/// How long a delivery may be under way without an outcome: it has a limit of its own below this one.
+/// Maximum time of a delivery without an outcome. The limit of the delivery itself is shorter.
 const DELIVERY: Duration = Duration::from_secs(120);
 
-/// Where the pages of a review are.
+/// Address of the pages of a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageAddress {
     /// The address that links begin with.
     pub base_url: String,
     /// Whether people who are signed in find the review there too.
     pub has_dashboard: bool,
-    /// What makes the pages reachable from elsewhere, in a sentence.
+    /// Instruction that makes the pages reachable from another machine.
     pub hint: Option<String>,
 }
 
-/// What a program has that runs the agent: the reviews of this machine, and pages for them.
+/// Capabilities of a program that runs the agent: reviews of this machine, and pages for them.
 #[async_trait]
 pub trait ReviewBackend: Send + Sync {
     /// The reviews of this machine.
@@ -58,7 +58,7 @@ pub trait ReviewBackend: Send + Sync {
     /// The store cannot be opened.
     async fn reviews(&self) -> Result<Arc<dyn Reviews>, String>;
 
-    /// Where the pages are now: those of a server that runs here, else pages that this program serves from now on.
+    /// Returns the base URL of the review pages. Starts a local page server if no cliq server is running.
     ///
     /// # Errors
     /// There are none, and none can be served.
@@ -464,7 +464,7 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// What a notice says, in a sentence.
+/// Returns the text of a notice.
 fn message(review: &Review, kind: NoticeKind) -> String {
     let (team, phase, deadline) = (&review.team, &review.phase, review.deadline);
     match kind {
@@ -502,7 +502,7 @@ async fn patiently<T, F: Future<Output = Result<T, ReviewsError>>>(
     Ok(call().await?)
 }
 
-/// What the agent says goes to the log of the phase.
+/// Prints a message to the log of the phase.
 #[expect(clippy::print_stdout, reason = "the standard output of an agent is its log")]
 fn println(text: &str) {
     println!("{text}");

@@ -18,7 +18,7 @@ const MAX_LOOKED_AT: usize = 100_000;
 const MAX_TEXT: usize = 256 << 10;
 const MAX_IMAGE: usize = 1 << 20;
 const MAX_SHOWN: usize = 6 << 20;
-/// How deep directories are looked into.
+/// Maximum depth of directories.
 const MAX_DEPTH: usize = 32;
 
 /// The files that patterns name, and remarks on patterns that name none.

@@ -1,4 +1,4 @@
-//! What reviewers are shown: everything that the phase knows when it asks.
+//! Content for reviewers: everything that the phase knows when it asks.
 
 use camino::Utf8Path;
 use cliq_orchestrator::repositories;

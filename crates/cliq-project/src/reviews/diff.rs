@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use cliq_review::{Diff, FileDiff};
 
-/// How long git may take.
+/// Time limit for git.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most bytes of a diff that are read.
 const MAX_DIFF: u64 = 32 << 20;
@@ -135,7 +135,7 @@ fn text(repo: &Utf8Path, arguments: &[&str], index: Option<&std::path::Path>) ->
     git(repo, arguments, index).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What git prints. Its configuration may not run programs.
+/// Runs git and returns its output. The configuration of git cannot run programs.
 fn git(repo: &Utf8Path, arguments: &[&str], index: Option<&std::path::Path>) -> Result<Vec<u8>, String> {
     let mut command = Command::new("git");
     command

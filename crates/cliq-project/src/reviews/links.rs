@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 /// The most bytes of such a file.
 const LIMIT: u64 = 1 << 20;
 
-/// What the cliq home knows of a review that waits.
+/// Data in the cliq home about a pending review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct KeptReview {
     /// The review.
     pub id: ReviewId,
-    /// What no two reviews share ([`cliq_review::Review::key`]).
+    /// Unique key of the review ([`cliq_review::Review::key`]).
     pub key: String,
     /// The workspace of its run.
     pub project: Utf8PathBuf,
@@ -27,7 +27,7 @@ pub struct KeptReview {
     /// The address of its pages, while there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// What makes the pages reachable from elsewhere, in a sentence.
+    /// Instruction that makes the pages reachable from another machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// Reviewers, each with the secret of the link.
@@ -47,7 +47,7 @@ impl KeptReview {
         Some(Self { id: ReviewId::random()?, key, project, server, base_url: None, hint: None, tokens })
     }
 
-    /// What a review stores of the links.
+    /// Returns the hashes of the links for the stored review.
     pub(super) fn hashes(&self) -> Vec<Link> {
         let link = |(reviewer, token): &(String, String)| Link {
             reviewer: reviewer.clone(),
@@ -90,13 +90,13 @@ impl KeptReview {
     }
 }
 
-/// What the cliq home knows of a review that waits.
+/// Returns the data in the cliq home about a review.
 #[must_use]
 pub fn kept_review(home: &Utf8Path, id: &str) -> Option<KeptReview> {
     kept_reviews(home).into_iter().find(|kept| kept.id.as_str() == id)
 }
 
-/// What the cliq home knows of reviews that wait, or waited when their run died.
+/// Returns the data in the cliq home about reviews that are pending, or were pending when their run died.
 #[must_use]
 pub fn kept_reviews(home: &Utf8Path) -> Vec<KeptReview> {
     let entries = directory(home).read_dir_utf8().into_iter().flatten().filter_map(Result::ok);

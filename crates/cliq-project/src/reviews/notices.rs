@@ -1,4 +1,4 @@
-//! What became of the notices of a review. The orchestrator has a file for each that it delivers or delivered.
+//! Outcome of the notices of a review. The orchestrator has a file for each notice that it delivers or delivered.
 
 use cliq_fs::{CliqDir, read_if_exists};
 use cliq_review::{Event, NoticeState, Review, Reviews, ReviewsError};
@@ -11,14 +11,14 @@ enum Delivered {
     Failed { error: String },
 }
 
-/// What the orchestrator says of a notice.
+/// State of a delivery as recorded by the orchestrator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// It was not asked for it, or has not heard of it.
+    /// No request for the delivery has arrived.
     None,
-    /// It has begun.
+    /// The delivery has started.
     Begun,
-    /// It is done.
+    /// The delivery has ended.
     Settled(NoticeState),
 }
 
@@ -31,8 +31,8 @@ pub(super) fn delivery(dir: &CliqDir, id: &str) -> Delivery {
     }
 }
 
-/// What became of planned notices, as events for the review. A delivery that has begun and is not done counts as unknown with `is_over`:
-/// no delivery is under way any more.
+/// Returns the outcome of planned notices as events for the review. With `is_over`, a delivery that has started but not ended
+/// counts as unknown, because no delivery is active any more.
 #[must_use]
 pub fn settled_notices(dir: &CliqDir, review: &Review, is_over: bool) -> Vec<Event> {
     let state = |id: &str| match delivery(dir, id) {

@@ -10,7 +10,7 @@ const LIMIT: u64 = 64 << 20;
 /// Writes the record of a review that is over, unless it is there. Gives where it is.
 ///
 /// # Errors
-/// It cannot be written.
+/// Returns an error if the record cannot be written.
 pub(super) fn write(dir: &CliqDir, review: &Review, content: &Content) -> Result<AuditReference, String> {
     let place = dir.reviews();
     std::fs::create_dir_all(&place).map_err(|error| format!("cannot create {place}: {error}"))?;
@@ -51,15 +51,15 @@ fn read_all(place: &Utf8Path) -> Vec<AuditFile> {
 /// Whether the record of a review, and those beside it, are as they were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordCheck {
-    /// They are.
+    /// The records are intact.
     Intact(Utf8PathBuf),
     /// There is none yet.
     NotWritten,
-    /// They are not.
+    /// The records are not intact.
     Broken {
         /// The record.
         file: Utf8PathBuf,
-        /// What is wrong, in sentences.
+        /// Problems, one sentence each.
         problems: Vec<String>,
     },
 }

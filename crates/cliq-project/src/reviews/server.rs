@@ -11,7 +11,7 @@ use cliq_settings::Secret;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// How long a call may take, and how long the beginning of its response.
+/// Deadlines of a call and of the head of its response.
 const CALL: Duration = Duration::from_secs(60);
 const FIRST_BYTE: Duration = Duration::from_secs(20);
 /// The most bytes of a response.
@@ -25,7 +25,7 @@ pub struct ServerReviews {
     http: Client,
 }
 
-/// What a call gave.
+/// Reply to a call.
 enum Reply {
     Ok(Value),
     NotFound,
@@ -118,7 +118,7 @@ fn read(answer: &Answer) -> Result<Value, String> {
     serde_json::from_slice(&answer.body).map_err(|error| format!("its answer is no JSON: {error}"))
 }
 
-/// What a problem says.
+/// Returns the message of a problem document.
 fn said(answer: &Answer) -> String {
     let value = read(answer).unwrap_or_default();
     let detail = value.get("detail").and_then(Value::as_str).unwrap_or("no reason was given").to_owned();

@@ -27,7 +27,7 @@ pub const REVIEW_SOCKET: &str = "CLIQ_REVIEW_SOCKET";
 
 /// The most bytes of a request or a reply.
 const LIMIT: u64 = 128 << 20;
-/// How long a reply may take.
+/// Deadline for a reply.
 const REPLY: Duration = Duration::from_secs(60);
 
 #[derive(Serialize, Deserialize)]
@@ -177,7 +177,7 @@ impl SocketReviews {
         Self { path: path.into() }
     }
 
-    /// Where the pages of a review are.
+    /// Returns the address of the pages of a review.
     ///
     /// # Errors
     /// There are none, or nobody answers.

@@ -18,7 +18,7 @@ use cliq_protocol::{
 };
 use rustix::process::{Pid, Signal};
 
-/// How long an agent may stay after its terminal message (SPEC section 4).
+/// Time that an agent may continue after its terminal message (SPEC section 4).
 const EXIT_GRACE: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(10);
 
@@ -41,7 +41,7 @@ impl Kind {
 
 /// All that an agent did.
 pub(super) struct Transcript {
-    /// How it exited, or why it did not start.
+    /// Exit of the agent, or the reason why it did not start.
     pub(super) exit: Result<Exit, String>,
     pub(super) lines: Vec<Line>,
     /// Bytes after the last newline of the signal file.
@@ -58,9 +58,9 @@ pub(super) struct Transcript {
 pub(super) enum Exit {
     Status(i32),
     Signal,
-    /// It had said its last and stayed.
+    /// The agent continued after its terminal message.
     Stayed,
-    /// It neither exited nor said its last in time.
+    /// The agent neither exited nor sent a terminal message in time.
     TimedOut,
 }
 

@@ -84,7 +84,7 @@ pub(super) fn judge(kind: Kind, seen: &Transcript, findings: &mut Vec<Finding>) 
 
 type Rule<'a> = dyn FnMut(&'static str, bool, String) + 'a;
 
-/// What should be, or what was instead.
+/// Returns the expected behaviour, or the deviations from it.
 fn or(should_be: &str, instead: &[String]) -> String {
     if instead.is_empty() { should_be.to_owned() } else { format!("{should_be}; but {}", instead.join("; ")) }
 }

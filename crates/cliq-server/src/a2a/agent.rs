@@ -1,4 +1,4 @@
-//! What each call does, for both bindings and versions.
+//! Implementation of the calls, for both bindings and versions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::app::App;
 use cliq_supervisor::ChangeError;
 use cliq_supervisor::TailItem;
 
-/// How long the response to a cancellation waits for the end.
+/// Time that the response to a cancellation waits for the end.
 const CANCEL: Duration = Duration::from_secs(10);
 
-/// What a caller gets.
+/// Reply to a caller.
 pub(super) enum Reply {
     /// One result.
     Result(Value),

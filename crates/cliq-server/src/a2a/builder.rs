@@ -12,7 +12,7 @@ struct Capability {
     name: &'static str,
     description: &'static str,
     team: &'static str,
-    /// Its parameters: name, whether it is needed, what it is.
+    /// Parameters: name, whether it is required, description.
     parameters: &'static [(&'static str, bool, &'static str)],
     /// The parameter that the text of the message stands for where it is missing.
     text: Option<&'static str>,

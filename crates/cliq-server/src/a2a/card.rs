@@ -18,9 +18,9 @@ use super::options::A2aOptions;
 use crate::app::App;
 use cliq_web::Problem;
 
-/// How long a card is used before the teams are looked at again.
+/// Time for which a card is reused before the teams are read again.
 const FRESH: Duration = Duration::from_secs(2);
-/// How long clients may keep it, in seconds.
+/// Time for which clients may cache the card, in seconds.
 const MAX_AGE: u32 = 60;
 
 /// A card as it is sent.

@@ -14,7 +14,7 @@ use cliq_project::task_event;
 pub struct TaskEventsFile {
     file: File,
     context: TaskContext,
-    /// How many events were seen.
+    /// Number of events so far.
     seen: i64,
 }
 
@@ -22,7 +22,7 @@ impl TaskEventsFile {
     /// Opens the file of a project. What an earlier orchestrator of the run wrote stays.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub fn open(dir: &CliqDir, instance_id: &str) -> Result<Self, cliq_fs::FsError> {
         let (signals, path) = (dir.signals(), dir.signals().join("_a2a_events"));
         std::fs::create_dir_all(&signals).at("create", &signals)?;

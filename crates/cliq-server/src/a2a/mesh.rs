@@ -19,11 +19,11 @@ use cliq_supervisor::clock;
 
 /// The pauses after failures: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
-/// How often the server registers again, at least: a mesh may forget it, and the card may have changed.
+/// Maximum interval between registrations: a mesh may forget the server, and the card may have changed.
 const HEARTBEAT: Duration = Duration::from_secs(300);
 /// The shortest time between two registrations, however short the life of a token is.
 const SHORTEST: Duration = Duration::from_millis(200);
-/// How long leaving may take.
+/// Deadline for the deregistration.
 const LEAVE: Duration = Duration::from_secs(5);
 
 /// Whether a mesh was joined.
@@ -41,7 +41,7 @@ pub(crate) enum MeshState {
 /// A mesh as it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct MeshStatus {
-    /// Its name in the settings.
+    /// Name in the settings.
     pub(crate) name: String,
     /// Whether it was joined.
     pub(crate) state: MeshState,

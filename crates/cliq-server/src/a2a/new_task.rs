@@ -19,7 +19,7 @@ const NO_REQUIREMENT: &str = "No task was given for this run. Do what your role 
 const MAX_REFERENCES: usize = 10;
 const MAX_REFERENCE: usize = 4000;
 
-/// Where the task of a message comes from.
+/// Relation between a message and its task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The message made it.

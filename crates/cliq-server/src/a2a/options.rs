@@ -1,4 +1,4 @@
-//! What the agent is started with: the section `server.a2a` of the settings.
+//! Options of the A2A agent: the section `server.a2a` of the settings.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use cliq_settings::{Mesh, Settings};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject;
 
-/// What the agent is started with.
+/// Options of the A2A agent.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct A2aOptions {
@@ -19,19 +19,19 @@ pub struct A2aOptions {
     pub instance_id: String,
     /// The directory of workspaces of tasks.
     pub workspace_root: Utf8PathBuf,
-    /// Which teams are offered.
+    /// Offered teams.
     pub advertise: Advertise,
     /// Whether teams can be built.
     pub enable_builder: bool,
     /// Whether unknown inputs are refused.
     pub strict_inputs: bool,
-    /// Which addresses push notifications may go to.
+    /// Addresses that push notifications may use.
     pub push_guard: Guard,
     /// Hosts that repositories may come from; empty for any public one.
     pub repo_hosts: Vec<String>,
     /// The address by which callers reach the server; `None` for the one that it listens on.
     pub public_url: Option<String>,
-    /// What signs the card.
+    /// Key that signs the card.
     pub signing_key: Option<Arc<SigningKey>>,
     /// Meshes to join.
     pub meshes: Vec<Mesh>,

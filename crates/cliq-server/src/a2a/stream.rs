@@ -30,7 +30,7 @@ pub(super) struct TaskStream {
     tail: EventTail,
     /// The last update that was given.
     last: EventNumber,
-    /// What is to be given next.
+    /// Items ready for delivery, oldest first.
     ready: Vec<Item>,
     ended: bool,
 }

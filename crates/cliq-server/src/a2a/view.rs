@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::app::App;
 
-/// How many of the last events are looked at for what the agent said last.
+/// Number of trailing events searched for the last message of the agent.
 const LAST_EVENTS: i64 = 20;
 
-/// Where a run stands, for its caller. A person is needed for a run that escalated: for the caller it failed.
+/// Returns the state of a task for a run. A run that escalated needs a person: for the caller it failed.
 pub(super) fn state_of(state: RunState) -> TaskState {
     match state {
         RunState::Queued => TaskState::Submitted,
@@ -39,7 +39,7 @@ pub(super) fn states_of(state: TaskState) -> Option<[RunState; 2]> {
     Some(states)
 }
 
-/// What the updates of a task need to know of it.
+/// Returns the context of a task for its updates.
 pub(crate) fn context_of(app: &App, id: &str, team: &str, context_id: &str) -> TaskContext {
     TaskContext {
         task_id: id.to_owned(),

@@ -15,9 +15,9 @@ use super::host::AllowedHosts;
 use cliq_supervisor::clock;
 use cliq_web::{Caller, Via};
 
-/// How long a browser's session lasts.
+/// Duration of a browser session.
 pub(crate) const SESSION: Duration = Duration::from_secs(7 * 86_400);
-/// How long the link that signs a browser in can be used.
+/// Validity of a sign-in link.
 const SIGN_IN: Duration = Duration::from_secs(15 * 60);
 /// Attempts with a wrong token from one address: so many per second, after a burst of ten times as many.
 const FAILURES: u32 = 3;

@@ -1,4 +1,4 @@
-//! What every request passes first: rate, `Host`, `Origin`, token; and what every response carries.
+//! Checks of every request: rate, `Host`, `Origin`, token. Headers of every response.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

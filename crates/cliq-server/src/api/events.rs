@@ -23,7 +23,7 @@ use cliq_web::{Path, Query};
 
 /// The most events of a page.
 const MAX_PAGE: u32 = 1000;
-/// What a stream begins with: after how many milliseconds a client comes back.
+/// First bytes of a stream: reconnection time of the client in milliseconds.
 const RETRY: &[u8] = b"retry: 1000\n\n";
 
 /// A page of events.
@@ -37,14 +37,14 @@ pub(crate) struct EventPage {
 /// An event with its number.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct NumberedEvent {
-    /// Its number: from 1, without gaps.
+    /// Number of the event, 1-based, without gaps.
     id: i64,
     /// The event (`docs/server.md`).
     #[schema(value_type = Object)]
     event: Box<RawValue>,
 }
 
-/// Which events.
+/// Range of events.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

@@ -16,13 +16,13 @@ use crate::app::App;
 /// The entries of a directory.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Directory {
-    /// Its path from the workspace.
+    /// Path relative to the workspace.
     path: String,
-    /// Its entries: directories first, by name.
+    /// Entries: directories first, then by name.
     entries: Vec<FileEntry>,
 }
 
-/// Which file or directory.
+/// Path of a file or directory.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! What phases handed to each other.
+//! Handoffs between phases.
 
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ pub(crate) struct Instances {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewInstance {
-    /// Its directory on the server's machine: one in which `cliq init` was run.
+    /// Directory on the server's machine in which `cliq init` was run.
     path: String,
 }
 

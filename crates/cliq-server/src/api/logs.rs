@@ -1,4 +1,4 @@
-//! What agents, commands and orchestrators printed.
+//! Output of agents, commands and orchestrators.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) struct Logs {
     logs: Vec<LogFile>,
 }
 
-/// Which part of a log.
+/// Range of a log.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

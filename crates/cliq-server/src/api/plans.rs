@@ -23,7 +23,7 @@ pub(crate) struct PlanList {
     pub(crate) plans: Vec<Value>,
 }
 
-/// What happened to a plan.
+/// Events of a plan.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PlanEvents {
     /// Events as `cliq plan events --json` has them, oldest first.
@@ -31,7 +31,7 @@ pub(crate) struct PlanEvents {
     events: Vec<Value>,
 }
 
-/// Which events.
+/// Range of events.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +42,7 @@ pub(crate) struct AfterQuery {
     after: i64,
 }
 
-/// What is to be done with a plan.
+/// Command for a plan.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum PlanCommand {
@@ -60,7 +60,7 @@ pub(crate) enum PlanCommand {
     Reopen,
     /// Answer a question that an agent asks.
     Answer {
-        /// Which question, where there are several.
+        /// Number of the question. Required if there are several.
         question: Option<u64>,
         /// The answer.
         text: String,
@@ -102,7 +102,7 @@ pub(crate) async fn get(
     Ok(axum::Json(plan_document(&stored, &row)))
 }
 
-/// What happened to a plan.
+/// Lists the events of a plan.
 #[utoipa::path(get, path = "/api/v1/instances/{id}/plans/{plan}/events", operation_id = "list_plan_events", tag = "plans",
     params(("id" = String, Path, description = "The project."), ("plan" = String, Path, description = "The plan."), AfterQuery),
     responses((status = 200, body = PlanEvents), Reading))]

@@ -16,7 +16,7 @@ use cliq_web::Reader;
 /// A receiver of push notifications.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PushReceiver {
-    /// Its id, unique within the run.
+    /// Id, unique within the run.
     id: String,
     /// The host of its address. The address itself may be a secret.
     host: String,
@@ -26,7 +26,7 @@ pub(crate) struct PushReceiver {
     state: String,
     /// The number of the last event that was delivered.
     delivered: i64,
-    /// How often the next notification was tried in vain.
+    /// Number of failed delivery attempts for the next notification.
     attempts: i64,
     /// Since when deliveries fail, UTC.
     failing_since: Option<String>,

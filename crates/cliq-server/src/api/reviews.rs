@@ -16,7 +16,7 @@ use cliq_web::find_review;
 use cliq_web::{Json, LargeJson, Path, Query};
 use cliq_web::{Reader, Runner};
 
-/// Which reviews.
+/// Filter for reviews.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +41,7 @@ pub(crate) struct ReviewList {
     reviews: Vec<Value>,
 }
 
-/// What a reviewer decides.
+/// Verdict of a reviewer.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum VerdictWord {
@@ -57,13 +57,13 @@ pub(crate) enum VerdictWord {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Decision {
-    /// What is decided.
+    /// Verdict.
     verdict: VerdictWord,
     /// For a request for changes: the phase that makes them. May be left out where there is only one.
     to: Option<String>,
     /// The words. A request for changes needs some.
     reason: Option<String>,
-    /// What was filled in, by field.
+    /// Values of the form by field.
     #[serde(default)]
     #[schema(value_type = Object)]
     inputs: Object,
@@ -78,7 +78,7 @@ pub(crate) struct NewReviewBody {
     /// The review, as the `hug` agent makes it.
     #[schema(value_type = Object)]
     review: Value,
-    /// What its reviewers are shown.
+    /// Content for the reviewers.
     #[serde(default)]
     #[schema(value_type = Object)]
     content: Value,
@@ -128,7 +128,7 @@ pub(crate) async fn get(
     Ok(axum::Json(document(&find_review(app.core.reviews.as_ref(), &id).await?)))
 }
 
-/// What the reviewers of a review are shown.
+/// Returns the content for the reviewers of a review.
 #[utoipa::path(get, path = "/api/v1/reviews/{id}/content", operation_id = "get_review_content", tag = "reviews",
     params(("id" = String, Path, description = "The review.")), responses((status = 200, body = Object), Reading))]
 pub(crate) async fn content(

@@ -32,7 +32,7 @@ pub(crate) struct NewRun {
     pub(crate) team: Option<String>,
     /// The registered project to run in. Without it, a fresh workspace is made.
     pub(crate) instance: Option<String>,
-    /// What the team is to do.
+    /// Requirement for the team.
     #[schema(max_length = 1048576)]
     pub(crate) requirement: Option<String>,
     /// Values for inputs of the team.
@@ -94,7 +94,7 @@ pub(crate) struct RunPage {
     next: Option<String>,
 }
 
-/// Which runs.
+/// Filter for runs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

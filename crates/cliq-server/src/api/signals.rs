@@ -39,7 +39,7 @@ pub(crate) struct SignalToEmit {
     payload: Option<Value>,
 }
 
-/// Which signals.
+/// Filter for signals.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

@@ -39,7 +39,7 @@ pub(crate) struct TeamText {
 pub(crate) struct Validation {
     /// Whether it has no errors.
     valid: bool,
-    /// Its problems.
+    /// Problems of the team.
     diagnostics: Vec<DiagnosticDocument>,
 }
 

@@ -27,10 +27,10 @@ pub(crate) struct Tokens {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokenWish {
-    /// What it is called.
+    /// Label of the token.
     #[schema(min_length = 1, max_length = 100)]
     label: String,
-    /// What it allows. `read` unless said otherwise.
+    /// Scope of the token. Default: `read`.
     #[serde(default = "read_only")]
     scope: Scope,
     /// In how many days it expires. Without it, never.

@@ -1,4 +1,4 @@
-//! What runs used of language models.
+//! Usage of language models.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use cliq_web::Problem;
 use cliq_web::Query;
 use cliq_web::Reader;
 
-/// What runs used, by team.
+/// Usage of runs by team.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UsageReport {
     /// From when on runs count, UTC.
@@ -24,18 +24,18 @@ pub(crate) struct UsageReport {
     teams: Vec<TeamUsage>,
 }
 
-/// What the runs of a team used.
+/// Usage of a team's runs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TeamUsage {
     /// The team.
     pub(crate) team: String,
-    /// How many runs.
+    /// Number of runs.
     pub(crate) runs: u64,
-    /// What they used. A cost is a lower bound where a run's cost is not known.
+    /// Usage. A cost is a lower bound if the cost of a run is unknown.
     pub(crate) usage: RunTotals,
 }
 
-/// Which runs.
+/// Range of the report.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -45,7 +45,7 @@ pub(crate) struct UsageQuery {
     days: Option<u32>,
 }
 
-/// What runs used of language models, by team.
+/// Returns the usage of language models by team.
 #[utoipa::path(get, path = "/api/v1/usage", operation_id = "get_usage", tag = "server", params(UsageQuery), responses((status = 200, body = UsageReport), Reading))]
 pub(crate) async fn usage(
     _: Reader,

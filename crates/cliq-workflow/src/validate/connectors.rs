@@ -1,4 +1,4 @@
-//! What connectors are given: an action that there is, and entries with the fields that it takes.
+//! Rules of connectors: existing actions, and entries with the fields that the action takes.
 
 use std::collections::HashMap;
 

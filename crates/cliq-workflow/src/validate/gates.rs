@@ -1,4 +1,4 @@
-//! Where gates may route to (SPEC section 6).
+//! Rules of a gate's route targets (SPEC section 6).
 
 use std::collections::HashSet;
 

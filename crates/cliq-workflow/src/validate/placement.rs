@@ -1,4 +1,4 @@
-//! Which fields belong on which phases, and which phases need which fields.
+//! Rules of fields by phase type: allowed ones and required ones.
 
 use std::collections::HashSet;
 
@@ -35,7 +35,7 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Where a field belongs, if not here.
+/// Returns the place where a field belongs, or `None` if it belongs here.
 fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'static str> {
     use PhaseKind::{Exec, Gate, Hug, Pull, Push, Standard, Team};
     let connector = phase.is_connector();
@@ -121,7 +121,7 @@ fn check_needs(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagnos
     }
 }
 
-/// What `agent: a2a` needs to know of its remote agent (SPEC section 17).
+/// Checks the configuration of a remote agent, `agent: a2a` (SPEC section 17).
 fn check_remote(phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) {
     if phase.agent.as_ref().is_none_or(|agent| agent.value != "a2a") {
         return;

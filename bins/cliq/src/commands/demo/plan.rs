@@ -23,7 +23,7 @@ const FILES: [(&str, &str); 2] = [
 const NAME: &str = "toolbox";
 const ROLES: [&str; 7] =
     ["developer", "critic", "auditor", "remediation", "health-auditor", "reviewer", "master"];
-/// What a person would know.
+/// Answer to the question of the demo's agent.
 const ANSWER: &str = "Bonjour";
 /// Everything takes seconds; after this long something is wrong.
 const PATIENCE: Duration = Duration::from_secs(180);

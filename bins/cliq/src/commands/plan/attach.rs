@@ -13,7 +13,7 @@ use crate::failure::Failure;
 
 /// An agent that works in a pane.
 struct PaneAgent {
-    /// What it works on.
+    /// Task of the agent.
     task: String,
     server: TmuxServer,
 }

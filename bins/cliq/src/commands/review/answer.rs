@@ -76,7 +76,7 @@ fn ask_for_inputs(review: &Review, inputs: &mut Object) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is to be done where no run waits for the answer at the moment.
+/// Prints the next step if no run waits for the answer at the moment.
 fn hint_of_run(review: &Review) {
     let here = project::open().ok().filter(|project| project.dir().workspace() == review.project);
     let dir = here.map(|project| project.dir().clone()).or_else(|| CliqDir::open(&review.project).ok());

@@ -1,4 +1,4 @@
-//! Which review a command is about.
+//! Lookup of the review that a command refers to.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::gateway::home;
 use crate::{project, reviews, ui};
 
-/// Where reviews may be: the store of this machine, and the server of the settings.
+/// Returns the possible sources of reviews: the store of this machine, and the server of the settings.
 pub(super) async fn sources(here: Option<&Project>) -> Result<Vec<Arc<dyn Reviews>>, Failure> {
     let settings = match here {
         Some(project) => project.settings()?,

@@ -1,4 +1,4 @@
-//! What a review is about, who was asked, what was answered, its record.
+//! Display of a review: subject, reviewers, answers, record.
 
 use std::process::ExitCode;
 

@@ -19,10 +19,10 @@ use crate::failure::Failure;
 use crate::gateway::{self, block_on, home};
 use crate::ui::{self, paint};
 
-/// How long a server may take to begin, and how long to end.
+/// Deadline for the start of a server, and for its end.
 const BEGINS: Duration = Duration::from_secs(20);
 const ENDS: Duration = Duration::from_secs(20);
-/// How long it may take to answer.
+/// Deadline for a response of the server.
 const ANSWER: Duration = Duration::from_secs(3);
 
 /// The server that runs, where one does: it holds the lock, and its record is of its process.
@@ -114,7 +114,7 @@ pub(super) fn stop() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a running server says of its meshes. Empty where it does not answer.
+/// Returns the mesh states that a running server reports. Empty if the server does not respond.
 fn meshes(record: &ServerRecord) -> Vec<Value> {
     let call = || -> Option<Value> {
         let client = Client::new(Limits { whole: ANSWER, tries: 1, ..Limits::default() });
@@ -197,7 +197,7 @@ pub(super) fn logs(access: bool, follow: bool) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What `cliq doctor` says of the server and its database. Nothing where neither was ever used.
+/// Returns the checks of `cliq doctor` for the server and its database. Empty if neither was ever used.
 pub(crate) fn checks() -> Vec<Check> {
     let Ok(location) = gateway::location() else {
         return vec![Check::new(

@@ -13,14 +13,14 @@ use crate::failure::Failure;
 /// The most bytes of the file.
 const LIMIT: u64 = 64 * 1024;
 
-/// How programs of this machine reach the server.
+/// Connection data of the server for programs of this machine.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ServerRecord {
-    /// Its process.
+    /// Process id of the server.
     pub(super) pid: u32,
-    /// Its port.
+    /// Port of the server.
     pub(super) port: u16,
-    /// Its address as a browser takes it.
+    /// URL of the server.
     pub(super) url: String,
     /// A token with all rights, until the server stops.
     pub(super) token: String,

@@ -1,9 +1,9 @@
-//! What the vendors' programs are called with, and what the lines that they print mean.
+//! Arguments of the vendors' programs, and the meaning of their output lines.
 
 use cliq_sdk::Usage;
 use serde_json::{Value, json};
 
-/// Which program.
+/// Program of a vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     ClaudeCode,
@@ -12,16 +12,16 @@ pub(crate) enum Dialect {
     Codex,
 }
 
-/// What a line says.
+/// Meaning of an output line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Event {
     /// A piece of what it says.
     Say(String),
     /// Something that it does, for people.
     Act(String),
-    /// Its whole answer.
+    /// Complete answer.
     Answer(String),
-    /// It cannot go on.
+    /// The program cannot continue.
     Failed(String),
     /// The model that it uses.
     Model(String),
@@ -95,7 +95,7 @@ fn count(value: &Value, path: &str) -> Option<u64> {
     value.pointer(path)?.as_u64()
 }
 
-/// What an argument of a tool says best, for people.
+/// Returns the most informative argument of a tool call, for people.
 fn tool_summary(input: &Value) -> String {
     let telling = [
         "command",

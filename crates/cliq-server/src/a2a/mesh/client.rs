@@ -8,11 +8,11 @@ use cliq_http::{Client, Limits, Request};
 use cliq_settings::{Mesh, Secret};
 use serde_json::{Value, json};
 
-/// How long a mesh has to answer.
+/// Deadline for a response of a mesh.
 const DEADLINE: Duration = Duration::from_secs(15);
 /// The most bytes of an answer.
 const MAX_ANSWER: u64 = 1 << 20;
-/// What of an answer is quoted, in characters.
+/// Maximum number of characters quoted from a response.
 const QUOTED: usize = 200;
 
 /// A token of a mesh.
@@ -24,7 +24,7 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// How long it is valid. `None` where it does not say.
+    /// Returns the remaining validity, or `None` if the token contains no expiry.
     pub(super) fn left(&self) -> Option<Duration> {
         self.valid.map(|(end, _)| end.saturating_duration_since(Instant::now()))
     }
@@ -94,7 +94,7 @@ fn quoted(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(QUOTED).collect()
 }
 
-/// How long a JSON Web Token is valid by its claim `exp`. Its signature is the mesh's own affair.
+/// Returns the validity of a JSON Web Token by its claim `exp`. Its signature is for the mesh to check.
 fn claim(token: &str) -> Option<Duration> {
     let payload = token.split('.').nth(1)?;
     let payload: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;

@@ -1,4 +1,4 @@
-//! What follows from an attempt to deliver. Pure: time comes in as text and durations.
+//! Consequence of a delivery attempt. Pure: time comes in as text and durations.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use cliq_runs::{PushRow, PushState};
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// How long deliveries may fail before a receiver is given up.
+/// Time for which deliveries may fail before a receiver is given up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// How an attempt ended.
+/// Result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Attempt {
     /// The receiver has the update.
     Delivered,
-    /// It has not, and may have it later.
+    /// The delivery failed and can be retried.
     Failed(String),
     /// The receiver says that it wants no more (410).
     Gone(String),

@@ -16,15 +16,15 @@ use crate::app::App;
 use cliq_supervisor::Duty;
 use cliq_supervisor::clock;
 
-/// How often receivers are looked for without a reason: the time of a next try may have come.
+/// Polling interval of the receivers: the time of a retry may have come.
 const POLL: Duration = Duration::from_secs(1);
-/// How many deliveries are under way at the same time.
+/// Maximum number of concurrent deliveries.
 const AT_ONCE: usize = 32;
-/// How many receivers are looked at together.
+/// Number of receivers read at once.
 const BATCH: u32 = 256;
-/// How many events of a task are read together.
+/// Number of events read at once.
 const PAGE: u32 = 100;
-/// How long a receiver has to answer. Deliveries are repeated later, not at once.
+/// Deadlines of a delivery. Retries happen later, not at once.
 const LIMITS: Limits = Limits {
     connect: Duration::from_secs(15),
     first_byte: Duration::from_secs(15),
@@ -34,7 +34,7 @@ const LIMITS: Limits = Limits {
     answer: 1 << 20,
     redirects: 0,
 };
-/// What of a failure is kept as a reason, in characters.
+/// Maximum number of characters kept from an error.
 const QUOTED: usize = 240;
 
 /// Receivers that a delivery is under way for.
