@@ -1,6 +1,6 @@
 //! Agents that are language models: over a vendor's HTTP API ([`api`]) or by a vendor's command line ([`cli`]).
 //!
-//! They share the prompt ([`prompt`]) and the parser of replies ([`reply`]). A gate's reply without a usable verdict is requested
+//! Common parts: the prompt ([`prompt`]) and the parser of replies ([`reply`]). A gate's reply without a usable verdict is requested
 //! once more (issue of SPEC section 9).
 
 #[cfg(feature = "http")]

@@ -68,8 +68,8 @@ impl Config {
     }
 }
 
-/// News of the remote task.
-enum News {
+/// StreamNews of the remote task.
+enum StreamNews {
     Item(Box<StreamItem>),
     /// No more come: the task is over, or it cannot be followed.
     End(Result<(), CallError>),
@@ -92,7 +92,7 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     // A read that waits cannot be interrupted: it has a thread of its own, and ends with the process.
     std::thread::spawn(move || {
         let end = follow(&follower, &message, &sender);
-        let _ = sender.send(News::End(end));
+        let _ = sender.send(StreamNews::End(end));
     });
     let mut task: Option<Task> = None;
     let mut collector = Collector::new(ctx.files_dir());
@@ -109,9 +109,9 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
             return Err("cancelled; the remote task was asked to stop".into());
         }
         match news.recv_timeout(TICK) {
-            Ok(News::Item(item)) => take(ctx, *item, &mut task, &mut collector)?,
-            Ok(News::End(Ok(()))) | Err(RecvTimeoutError::Disconnected) => break,
-            Ok(News::End(Err(error))) => return Err(error.message.into()),
+            Ok(StreamNews::Item(item)) => take(ctx, *item, &mut task, &mut collector)?,
+            Ok(StreamNews::End(Ok(()))) | Err(RecvTimeoutError::Disconnected) => break,
+            Ok(StreamNews::End(Err(error))) => return Err(error.message.into()),
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
@@ -228,7 +228,7 @@ fn finish(
 }
 
 /// Sends the message and follows the task to its end. A stream that breaks is taken up where it was.
-fn follow(session: &Session, message: &Value, sender: &Sender<News>) -> Result<(), CallError> {
+fn follow(session: &Session, message: &Value, sender: &Sender<StreamNews>) -> Result<(), CallError> {
     let (mut task_id, mut last, mut failures, mut over): (Option<String>, Option<String>, u32, bool) =
         (None, None, 0, false);
     if !session.streams() {
@@ -258,7 +258,7 @@ fn follow(session: &Session, message: &Value, sender: &Sender<News>) -> Result<(
                                 }
                                 last = event.id.clone().or_else(|| last.take());
                                 over |= item.is_last();
-                                sender.send(News::Item(Box::new(item))).is_ok() && !over
+                                sender.send(StreamNews::Item(Box::new(item))).is_ok() && !over
                             }
                             Err(error) => {
                                 failed = Some(error);
@@ -275,7 +275,7 @@ fn follow(session: &Session, message: &Value, sender: &Sender<News>) -> Result<(
                 let id = task_id.as_deref().unwrap_or_default();
                 let item = StreamItem::Task(session.get(id)?);
                 over = true;
-                let _ = sender.send(News::Item(Box::new(item)));
+                let _ = sender.send(StreamNews::Item(Box::new(item)));
             }
             Err(error) => failed = Some(error),
         }
@@ -293,7 +293,7 @@ fn follow(session: &Session, message: &Value, sender: &Sender<News>) -> Result<(
 }
 
 /// The same for an agent that does not stream.
-fn poll(session: &Session, message: &Value, sender: &Sender<News>) -> Result<(), CallError> {
+fn poll(session: &Session, message: &Value, sender: &Sender<StreamNews>) -> Result<(), CallError> {
     let mut item = session.send(message)?;
     let mut failures = 0;
     loop {
@@ -302,7 +302,7 @@ fn poll(session: &Session, message: &Value, sender: &Sender<News>) -> Result<(),
             _ => true,
         };
         let id = if let StreamItem::Task(task) = &item { task.id.clone() } else { String::new() };
-        if sender.send(News::Item(Box::new(item))).is_err() || over {
+        if sender.send(StreamNews::Item(Box::new(item))).is_err() || over {
             return Ok(());
         }
         item = loop {

@@ -191,7 +191,7 @@ impl Backend for ChildProcess {
             }
         }
         if monitor.status().is_none() {
-            return Err(BackendError::Ended(cliq_fs::last_words(&log)));
+            return Err(BackendError::Ended(cliq_fs::last_error(&log)));
         }
         Ok(Some(monitor.end(exit_code(monitor.status()))))
     }

@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_docker::{ContainerEnd, DockerOptions, Engine, Found, Job, Mount, Place, Stream, engine_address};
+use cliq_docker::{
+    ContainerEnd, ContainerState, DockerOptions, Engine, Job, Mount, Slot, Stream, engine_address,
+};
 use cliq_fs::ProjectLock;
 use cliq_project::{
     Check, CheckStatus, Environment, Handover, Project, REVIEW_SOCKET, ReviewBackend, ReviewSocket, Settings,
@@ -68,7 +70,7 @@ impl Docker {
     }
 
     async fn is_running(&self, run_id: &str) -> Result<bool, BackendError> {
-        Ok(Engine::connect(&self.address).await?.find(run_id).await? == Some(Found::Running))
+        Ok(Engine::connect(&self.address).await?.find(run_id).await? == Some(ContainerState::Running))
     }
 
     /// Checks whether the engine responds and has the image. Returns `None` if the settings do not enable containers.
@@ -106,9 +108,9 @@ impl Docker {
         self.home.join("reviews").join(format!("{short}.sock"))
     }
 
-    fn take_slot(&self, run_id: &str) -> Result<Place, BackendError> {
+    fn take_slot(&self, run_id: &str) -> Result<Slot, BackendError> {
         let micros = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
-        Ok(Place::take(&self.slots(), run_id, u64::try_from(micros).unwrap_or(u64::MAX))?)
+        Ok(Slot::take(&self.slots(), run_id, u64::try_from(micros).unwrap_or(u64::MAX))?)
     }
 
     fn job(&self, job: &RunJob, keeps_user: bool) -> Job {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_kubernetes::{
-    Cluster, Found, HANDOVER_FILE, JobEnd, KubernetesError, KubernetesOptions, Mount, Work, on_claim,
+    Cluster, HANDOVER_FILE, JobEnd, JobState, KubernetesError, KubernetesOptions, Mount, Work, on_claim,
 };
 use cliq_project::{Check, CheckStatus, Handover, Project, Settings, timing};
 use tokio_util::sync::CancellationToken;
@@ -89,7 +89,7 @@ impl Kubernetes {
     }
 
     async fn is_active(&self, run_id: &str) -> Result<bool, BackendError> {
-        Ok(Cluster::connect(&self.options).await?.find(run_id).await? == Some(Found::Living))
+        Ok(Cluster::connect(&self.options).await?.find(run_id).await? == Some(JobState::Living))
     }
 
     /// Checks whether the cluster responds, has the claim, and grants what cliq needs. Returns `None` if the settings do not enable

@@ -11,7 +11,7 @@ use crate::files::digest;
 use crate::{ConnectorError, Context, LocalFile};
 
 /// Expected content. The file ends with this value.
-pub(crate) struct Longer {
+pub(crate) struct AppendedContent {
     pub(crate) file: LocalFile,
     _part: NamedTempFile,
 }
@@ -32,7 +32,7 @@ pub(crate) fn fetch_before(
 }
 
 /// Puts a file behind what was there.
-pub(crate) fn append(before: Download, file: &LocalFile) -> Result<Longer, ConnectorError> {
+pub(crate) fn append(before: Download, file: &LocalFile) -> Result<AppendedContent, ConnectorError> {
     let mut part = before.file;
     let path = Utf8PathBuf::from_path_buf(part.path().to_owned())
         .map_err(|path| ConnectorError::new(format!("{} is not UTF-8", path.display())))?;
@@ -41,5 +41,5 @@ pub(crate) fn append(before: Download, file: &LocalFile) -> Result<Longer, Conne
         part.as_file_mut().seek(SeekFrom::End(0)).and_then(|_| std::io::copy(&mut more, part.as_file_mut()));
     copied.map_err(|error| file_error("write", &path, &error))?;
     let (sha256, size) = digest(&path)?;
-    Ok(Longer { file: LocalFile { path, size, sha256 }, _part: part })
+    Ok(AppendedContent { file: LocalFile { path, size, sha256 }, _part: part })
 }

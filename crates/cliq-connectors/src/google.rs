@@ -13,9 +13,9 @@ pub use auth::{DevicePrompt, sign_in};
 
 use crate::entry::Format;
 use crate::files::write;
-use crate::pull::{Place, Pulled, Validators};
+use crate::pull::{PullDestination, PullResult, Validators};
 use crate::service::{Intent, Service};
-use crate::web::{self, Wanted};
+use crate::web::{self, FetchRequest};
 use crate::{ConnectorError, Context, Entry, LocalFile, Source, Target};
 
 const API: &str = "https://www.googleapis.com";
@@ -178,8 +178,8 @@ pub(crate) fn pull_document(
     cx: &Context<'_>,
     id: &str,
     kind: Kind,
-    place: &Place<'_>,
-) -> Result<Option<Pulled>, ConnectorError> {
+    place: &PullDestination<'_>,
+) -> Result<Option<PullResult>, ConnectorError> {
     if auth::has_credentials(cx) {
         return pull_file(cx, id, place);
     }
@@ -189,7 +189,7 @@ pub(crate) fn pull_document(
     };
     let extension = if place.source.format == Format::Raw { raw } else { auto };
     let url = format!("https://docs.google.com/{path}/d/{id}/export?format={extension}");
-    let wanted = Wanted {
+    let wanted = FetchRequest {
         called: place.source.wanted()?,
         request: Request::get(url),
         format: Format::Raw,
@@ -204,8 +204,8 @@ pub(crate) fn pull_document(
 pub(crate) fn pull_file(
     cx: &Context<'_>,
     id: &str,
-    place: &Place<'_>,
-) -> Result<Option<Pulled>, ConnectorError> {
+    place: &PullDestination<'_>,
+) -> Result<Option<PullResult>, ConnectorError> {
     let file = metadata(cx, id)?;
     if file.mime_type == FOLDER {
         return folder::pull(cx, &file, place);
@@ -218,7 +218,7 @@ pub(crate) fn pull_file(
     let (request, extension) = content(cx, &file, place.source.format)?;
     let own = file.name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     let own = own.filter(|own| own.len() <= 8 && own.chars().all(|c| c.is_ascii_alphanumeric()));
-    let wanted = Wanted {
+    let wanted = FetchRequest {
         called: place.source.wanted()?,
         request,
         // Native documents come as what they are exported to; PDF of others becomes text.
@@ -229,7 +229,7 @@ pub(crate) fn pull_file(
     };
     let pulled = web::fetch(cx, &cx.client, &wanted, &Validators::default(), place.dir, &place.source.name)
         .map_err(|error| explain(error, id))?;
-    Ok(pulled.map(|pulled| Pulled {
+    Ok(pulled.map(|pulled| PullResult {
         validators: Validators { etag: Some(stamp), last_modified: None },
         entry: described(Entry { url: file.web_view_link.clone(), ..pulled.entry }, &file),
         sha256: pulled.sha256,
@@ -240,8 +240,8 @@ pub(crate) fn pull_file(
 pub(crate) fn pull_folder(
     cx: &Context<'_>,
     id: &str,
-    place: &Place<'_>,
-) -> Result<Option<Pulled>, ConnectorError> {
+    place: &PullDestination<'_>,
+) -> Result<Option<PullResult>, ConnectorError> {
     let file = metadata(cx, id)?;
     if file.mime_type == FOLDER { folder::pull(cx, &file, place) } else { pull_file(cx, id, place) }
 }

@@ -13,11 +13,11 @@ pub use manifest::{PullRecord, Validators};
 use crate::files::{digest, remove_parts};
 use crate::ledger::Ledger;
 use crate::service::in_parallel;
-use crate::web::{self, Wanted, extension_of_url, is_document, pull_dir};
+use crate::web::{self, FetchRequest, extension_of_url, is_document, pull_dir};
 use crate::{ConnectorError, Context, Entry, Source, google, s3, sharepoint};
 
 /// Result of a source.
-pub(crate) struct Pulled {
+pub(crate) struct PullResult {
     pub(crate) entry: Entry,
     pub(crate) validators: Validators,
     /// The SHA-256 of the file; `None` for directories.
@@ -93,7 +93,7 @@ fn one(
     }
     (cx.progress)(&format!("{}: fetching from {}", source.name, location.host()));
     let validators = before.as_ref().map(|record| record.validators.clone()).unwrap_or_default();
-    let place = Place { dir, source, validators, before: before.as_ref() };
+    let place = PullDestination { dir, source, validators, before: before.as_ref() };
     let record = match fetch(cx, &location, &place)? {
         Some(pulled) => {
             // The same source may have had another extension.
@@ -130,20 +130,24 @@ fn one(
 }
 
 /// Destination of a source, and the copy that exists there.
-pub(crate) struct Place<'a> {
+pub(crate) struct PullDestination<'a> {
     pub(crate) dir: &'a Utf8Path,
     pub(crate) source: &'a Source,
     pub(crate) validators: Validators,
     pub(crate) before: Option<&'a PullRecord>,
 }
 
-fn fetch(cx: &Context<'_>, location: &Location, place: &Place<'_>) -> Result<Option<Pulled>, ConnectorError> {
-    let Place { dir, source, .. } = place;
+fn fetch(
+    cx: &Context<'_>,
+    location: &Location,
+    place: &PullDestination<'_>,
+) -> Result<Option<PullResult>, ConnectorError> {
+    let PullDestination { dir, source, .. } = place;
     let client = cx.client_for(source.guarded);
     match location {
         Location::Web(url) => {
             let expected = extension_of_url(url).filter(|extension| is_document(extension));
-            let wanted = Wanted {
+            let wanted = FetchRequest {
                 called: &web::without_secrets(url),
                 request: crate::curl::request_of("GET", url, &source.headers)?
                     .header("accept", "text/html,application/xhtml+xml,application/pdf;q=0.9,*/*;q=0.8"),
@@ -174,7 +178,7 @@ fn fetch(cx: &Context<'_>, location: &Location, place: &Place<'_>) -> Result<Opt
                 found["etag"].as_str().map(str::to_owned)
             };
             let pulled = s3::fetch(cx, location, &path, place.validators.etag.as_deref(), &known)?;
-            Ok(pulled.map(|pulled| Pulled {
+            Ok(pulled.map(|pulled| PullResult {
                 entry: pulled.entry,
                 validators: Validators { etag: pulled.etag, last_modified: None },
                 sha256: pulled.sha256,
@@ -205,6 +209,6 @@ fn remove(path: &Utf8Path, dir: &Utf8Path) {
 }
 
 /// The directory of a source that is a folder.
-pub(crate) fn folder_of(place: &Place<'_>) -> Utf8PathBuf {
+pub(crate) fn folder_of(place: &PullDestination<'_>) -> Utf8PathBuf {
     place.dir.join(&place.source.name)
 }

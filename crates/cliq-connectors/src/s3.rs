@@ -268,7 +268,7 @@ fn already(key: &str) -> ConnectorError {
 }
 
 /// Result of pulling an object or a prefix.
-pub(crate) struct Pulled {
+pub(crate) struct PullResult {
     pub(crate) entry: Entry,
     pub(crate) etag: Option<String>,
     pub(crate) sha256: Option<String>,
@@ -282,7 +282,7 @@ pub(crate) fn fetch(
     path: &Utf8Path,
     etag_before: Option<&str>,
     known: &(dyn Fn(&Utf8Path) -> Option<String> + Sync),
-) -> Result<Option<Pulled>, ConnectorError> {
+) -> Result<Option<PullResult>, ConnectorError> {
     let access = Access::open(cx, &location.bucket)?;
     if location.is_prefix() {
         return fetch_all(cx, &access, location, path, known).map(Some);
@@ -295,7 +295,7 @@ pub(crate) fn fetch(
         return Ok(None);
     };
     let entry = entry.with("etag", etag.clone());
-    Ok(Some(Pulled { entry, etag: Some(etag), sha256: Some(sha256) }))
+    Ok(Some(PullResult { entry, etag: Some(etag), sha256: Some(sha256) }))
 }
 
 fn fetch_one(
@@ -340,7 +340,7 @@ fn fetch_all(
     location: &Location,
     dir: &Utf8Path,
     known: &(dyn Fn(&Utf8Path) -> Option<String> + Sync),
-) -> Result<Pulled, ConnectorError> {
+) -> Result<PullResult, ConnectorError> {
     let objects = access.list(&location.key, cx.bounds.files)?;
     // Consoles make objects of no bytes for directories.
     let objects: Vec<Object> = objects.into_iter().filter(|object| !object.key.ends_with('/')).collect();
@@ -378,7 +378,7 @@ fn fetch_all(
         url: Some(location.url()),
         ..Entry::default()
     };
-    Ok(Pulled { entry: entry.with("files", Value::Array(files)), etag: None, sha256: None })
+    Ok(PullResult { entry: entry.with("files", Value::Array(files)), etag: None, sha256: None })
 }
 
 /// The connector.

@@ -13,9 +13,9 @@ use crate::append::{append, fetch_before};
 use crate::entry::Mode;
 use crate::error::file_error;
 use crate::files::inside;
-use crate::pull::{Place, Pulled, Validators, folder_of};
+use crate::pull::{PullDestination, PullResult, Validators, folder_of};
 use crate::service::{Intent, Service, in_parallel};
-use crate::web::{self, Wanted};
+use crate::web::{self, FetchRequest};
 use crate::{ConnectorError, Context, Entry, LocalFile, Source, Target};
 
 const GRAPH: &str = "https://graph.microsoft.com/v1.0";
@@ -111,14 +111,18 @@ fn content(cx: &Context<'_>, item: &Value) -> Result<Request, ConnectorError> {
 }
 
 /// Fetches what a link leads to: a document, or a folder with all that is below it.
-pub(crate) fn pull(cx: &Context<'_>, url: &str, place: &Place<'_>) -> Result<Option<Pulled>, ConnectorError> {
+pub(crate) fn pull(
+    cx: &Context<'_>,
+    url: &str,
+    place: &PullDestination<'_>,
+) -> Result<Option<PullResult>, ConnectorError> {
     let extension_of =
         |name: &str| name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     if !has_credentials(cx) {
         let mut link = url::Url::parse(&url.replacen("sharepoint://", "https://", 1))
             .map_err(|error| ConnectorError::new(format!("{url:?} is no address: {error}")))?;
         link.query_pairs_mut().append_pair("download", "1");
-        let wanted = Wanted {
+        let wanted = FetchRequest {
             called: &web::without_secrets(url),
             request: Request::get(link),
             format: place.source.format,
@@ -145,7 +149,7 @@ pub(crate) fn pull(cx: &Context<'_>, url: &str, place: &Place<'_>) -> Result<Opt
     }
     let name = item["name"].as_str().unwrap_or_default();
     let extension = extension_of(name);
-    let wanted = Wanted {
+    let wanted = FetchRequest {
         called: &web::without_secrets(url),
         request: content(cx, &item)?,
         format: place.source.format,
@@ -155,7 +159,7 @@ pub(crate) fn pull(cx: &Context<'_>, url: &str, place: &Place<'_>) -> Result<Opt
     };
     let pulled = web::fetch(cx, &cx.client, &wanted, &Validators::default(), place.dir, &place.source.name)
         .map_err(explain)?;
-    Ok(pulled.map(|pulled| Pulled {
+    Ok(pulled.map(|pulled| PullResult {
         entry: described(pulled.entry, &item),
         validators: Validators { etag, last_modified: None },
         sha256: pulled.sha256,
@@ -206,7 +210,11 @@ fn collect(
     Ok(())
 }
 
-fn pull_folder(cx: &Context<'_>, folder: &Value, place: &Place<'_>) -> Result<Pulled, ConnectorError> {
+fn pull_folder(
+    cx: &Context<'_>,
+    folder: &Value,
+    place: &PullDestination<'_>,
+) -> Result<PullResult, ConnectorError> {
     let dir = folder_of(place);
     let mut found = Vec::new();
     collect(cx, folder, Utf8Path::new(""), &mut found)?;
@@ -243,7 +251,7 @@ fn pull_folder(cx: &Context<'_>, folder: &Value, place: &Place<'_>) -> Result<Pu
         ..Entry::default()
     };
     let entry = described(entry, folder).with("count", files.len()).with("files", files);
-    Ok(Pulled { entry, validators: Validators::default(), sha256: None })
+    Ok(PullResult { entry, validators: Validators::default(), sha256: None })
 }
 
 /// Publishing to SharePoint.

@@ -8,7 +8,7 @@ use crate::convert::{Document, to_markdown};
 use crate::entry::Format;
 use crate::error::file_error;
 use crate::files::{content_type, extension_of, sha256, write};
-use crate::pull::{Pulled, Validators};
+use crate::pull::{PullResult, Validators};
 use crate::{ConnectorError, Context, Entry};
 
 /// Hosts that people sign in at.
@@ -21,7 +21,7 @@ const LOGIN_HOSTS: &[&str] = &[
 ];
 
 /// A document of the web.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct FetchRequest<'a> {
     /// Name in messages.
     pub(crate) called: &'a str,
     pub(crate) request: Request,
@@ -38,11 +38,11 @@ pub(crate) struct Wanted<'a> {
 pub(crate) fn fetch(
     cx: &Context<'_>,
     client: &Client,
-    wanted: &Wanted<'_>,
+    wanted: &FetchRequest<'_>,
     validators: &Validators,
     dir: &Utf8Path,
     name: &str,
-) -> Result<Option<Pulled>, ConnectorError> {
+) -> Result<Option<PullResult>, ConnectorError> {
     std::fs::create_dir_all(dir).map_err(|error| file_error("make", dir, &error))?;
     let mut request = wanted.request.clone();
     if let Some(etag) = &validators.etag {
@@ -115,7 +115,7 @@ pub(crate) fn fetch(
         url: Some(without_secrets(&url)),
         ..Entry::default()
     };
-    Ok(Some(Pulled { entry, validators, sha256: Some(sha256) }))
+    Ok(Some(PullResult { entry, validators, sha256: Some(sha256) }))
 }
 
 /// Type of a document.
@@ -158,7 +158,7 @@ fn read(download: &Download) -> Result<Vec<u8>, ConnectorError> {
 
 /// Returns an error if a sign-in page came in place of the document.
 fn refuse_login(
-    wanted: &Wanted<'_>,
+    wanted: &FetchRequest<'_>,
     download: &Download,
     kind: Kind,
     head: &str,

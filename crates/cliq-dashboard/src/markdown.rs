@@ -10,7 +10,7 @@ pub(super) fn render(text: &str) -> PreEscaped<String> {
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS,
     );
     let events = events.map(|event| match event {
-        // Shown as it was written.
+        // ArtifactView as it was written.
         Event::Html(raw) | Event::InlineHtml(raw) => Event::Text(raw),
         Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
         Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),

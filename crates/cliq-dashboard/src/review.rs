@@ -1,9 +1,9 @@
 //! A review: what is shown to a reviewer, and the decision. The same page for a reviewer with a link and for a person who is signed in; it
 //! works without script.
 
+mod content;
 mod decision;
 mod diff;
-mod shown;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -294,9 +294,9 @@ impl Parts<'_> {
                         @if there { a.button href=(format!("#{anchor}")) { (name) } }
                     }
                 }
-                (shown::before_changes(content))
+                (content::before_changes(content))
                 (diff::changes(&content.diffs, self.path, self.view == View::Split))
-                (shown::after_changes(content))
+                (content::after_changes(content))
             }
             (decision::form(review, self.path, answering, given))
         }

@@ -20,7 +20,7 @@ use cliq_web::{FileEntry, FileKind, Path, Query, list_directory};
 const MAX_TEXT: usize = 100_000;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Place {
+pub(super) struct FileQuery {
     #[serde(default)]
     path: String,
 }
@@ -35,7 +35,7 @@ pub(super) async fn page(
     visitor: Visitor,
     State(core): State<Arc<Core>>,
     Path(id): Path<String>,
-    Query(place): Query<Place>,
+    Query(place): Query<FileQuery>,
 ) -> Page {
     let run = core.run(&id).await?;
     core.project(&run)?;

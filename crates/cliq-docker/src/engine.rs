@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::description::{HOME, RUN, container_name, description};
 use crate::error::status;
-use crate::{ContainerEnd, ContainerFacts, DockerError, DockerOptions, Job, Place};
+use crate::{ContainerEnd, ContainerFacts, DockerError, DockerOptions, Job, Slot};
 
 /// Maximum number of attempts to read a list of containers that cannot be parsed.
 const MOST_LISTS: usize = 50;
@@ -40,7 +40,7 @@ pub enum Stream {
 
 /// A container of a run that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum ContainerState {
     /// The container is running.
     Running,
     /// The container has ended or never started.
@@ -163,11 +163,11 @@ impl Engine {
     ///
     /// # Errors
     /// The engine does not answer.
-    pub async fn find(&self, run_id: &str) -> Result<Option<Found>, DockerError> {
+    pub async fn find(&self, run_id: &str) -> Result<Option<ContainerState>, DockerError> {
         Ok(self
             .facts(&container_name(run_id))
             .await?
-            .map(|facts| if facts.is_running { Found::Running } else { Found::Ended }))
+            .map(|facts| if facts.is_running { ContainerState::Running } else { ContainerState::Ended }))
     }
 
     /// Starts the container of a run, and writes what it needs to its standard input.
@@ -332,7 +332,7 @@ impl Engine {
         for container in found {
             let run = container.labels.as_ref().and_then(|labels| labels.get(RUN));
             let (Some(run), Some(id)) = (run, container.id) else { continue };
-            if Place::is_taken(places, run)? {
+            if Slot::is_taken(places, run)? {
                 continue;
             }
             if container.state == Some(ContainerSummaryStateEnum::RUNNING) {
@@ -350,7 +350,7 @@ impl Engine {
     /// As for [`Self::sweep`].
     pub async fn wait_for_place(
         &self,
-        place: &Place,
+        place: &Slot,
         home: &Utf8Path,
         places: &Utf8Path,
         max: usize,

@@ -5,7 +5,7 @@
 //! container's description) and becomes `cliq run --headless --json --no-docker`. Lock, journal and status of the run lie in the
 //! workspace: `cliq status`, `logs`, `cancel` and a server see no difference.
 //!
-//! [`Engine`] speaks the Engine's API of Docker and Podman; [`description`] makes the description of a container, without IO; [`Place`] keeps the bound on
+//! [`Engine`] speaks the Engine's API of Docker and Podman; [`description`] makes the description of a container, without IO; [`Slot`] keeps the bound on
 //! containers at a time.
 
 mod description;
@@ -13,14 +13,14 @@ mod engine;
 mod error;
 mod options;
 mod outcome;
-mod place;
+mod slot;
 
 pub use description::{Job, Mount, container_name, description};
-pub use engine::{Engine, Found, Stream};
+pub use engine::{ContainerState, Engine, Stream};
 pub use error::DockerError;
 pub use options::{DockerOptions, engine_address};
 pub use outcome::{ContainerEnd, ContainerFacts};
-pub use place::Place;
+pub use slot::Slot;
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

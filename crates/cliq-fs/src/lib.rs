@@ -12,7 +12,7 @@ mod atomic;
 mod channel;
 mod clock;
 mod error;
-mod last_words;
+mod last_error;
 mod layout;
 mod lock;
 mod markdown;
@@ -30,7 +30,7 @@ pub use channel::{
 };
 pub use clock::{now, now_millis};
 pub use error::{FsError, IoContext};
-pub use last_words::last_words;
+pub use last_error::last_error;
 pub use layout::CliqDir;
 pub use lock::{FollowerLock, LockError, ProjectLock};
 pub use markdown::render_handoff;

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
-use crate::error::{At, GatewayError};
+use crate::error::{ErrorContext, GatewayError};
 use crate::sentinel;
 use crate::signal::{MAX_PAYLOAD, NewSignal};
 use crate::store::Store;
@@ -28,7 +28,7 @@ pub struct Inbox {
 /// Result of a pass of the bridge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Bridged {
+pub struct BridgeReport {
     /// Signals that are in the queue now.
     pub signals: Vec<i64>,
     /// Files that were refused, with the reasons.
@@ -38,7 +38,7 @@ pub struct Bridged {
 /// Files that a crash left half processed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Recovered {
+pub struct RecoveryReport {
     /// Files that will be read again.
     pub moved: Vec<String>,
     /// Files that a newer one of the same name has replaced.
@@ -109,8 +109,8 @@ impl Inbox {
     ///
     /// # Errors
     /// A file cannot be moved.
-    pub fn recover(&self) -> Result<Recovered, GatewayError> {
-        let mut recovered = Recovered::default();
+    pub fn recover(&self) -> Result<RecoveryReport, GatewayError> {
+        let mut recovered = RecoveryReport::default();
         let processing = self.root.join("processing");
         for name in files(&processing)? {
             let (from, to) = (processing.join(&name), self.root.join(&name));
@@ -135,8 +135,8 @@ impl Inbox {
     ///
     /// # Errors
     /// The store cannot be written, or a file not be moved. What was not brought in stays where it is.
-    pub async fn bridge(&self, store: &dyn Store, project: &str) -> Result<Bridged, GatewayError> {
-        let mut bridged = Bridged::default();
+    pub async fn bridge(&self, store: &dyn Store, project: &str) -> Result<BridgeReport, GatewayError> {
+        let mut bridged = BridgeReport::default();
         let mut found = Vec::new();
         for name in files(&self.root)? {
             match fs::symlink_metadata(self.root.join(&name)) {

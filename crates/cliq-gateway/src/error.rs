@@ -93,11 +93,11 @@ pub enum GatewayError {
 }
 
 /// Names a file in the errors of the system.
-pub(crate) trait At<T> {
+pub(crate) trait ErrorContext<T> {
     fn at(self, action: &'static str, path: &camino::Utf8Path) -> Result<T, GatewayError>;
 }
 
-impl<T> At<T> for io::Result<T> {
+impl<T> ErrorContext<T> for io::Result<T> {
     fn at(self, action: &'static str, path: &camino::Utf8Path) -> Result<T, GatewayError> {
         self.map_err(|source| GatewayError::File { action, path: path.to_owned(), source })
     }

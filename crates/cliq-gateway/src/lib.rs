@@ -19,10 +19,10 @@ mod store;
 
 use std::time::Duration;
 
-pub use bridge::{Bridged, Inbox, Recovered};
+pub use bridge::{BridgeReport, Inbox, RecoveryReport};
 pub use error::GatewayError;
 pub use kind::SignalType;
-pub use signal::{Claim, MAX_PAYLOAD, NewSignal, PlanName, Refused, Signal, SignalStatus};
+pub use signal::{Claim, MAX_PAYLOAD, NewSignal, PlanName, RejectedSignal, Signal, SignalStatus};
 pub use store::{Filter, Finish, NewEvent, Outcome, PlanEvent, PlanRow, Step, Store};
 
 /// Interval of the search for stuck signals (seed 002).

@@ -1,7 +1,7 @@
 //! Sentinel files: what their names say (SPEC section 12).
 
 use crate::kind::SignalType;
-use crate::signal::{NewSignal, PlanName, Refused, fields};
+use crate::signal::{NewSignal, PlanName, RejectedSignal, fields};
 
 /// Prefixes of names and the signal types they represent. The longest match counts.
 const PREFIXES: [(&str, SignalType); 7] = [
@@ -26,8 +26,8 @@ pub(crate) fn name(signal: &NewSignal) -> String {
 ///
 /// # Errors
 /// The name is none of a sentinel's, or the contents are not what its type takes.
-pub(crate) fn read(name: &str, contents: &str) -> Result<NewSignal, Refused> {
-    let refused = |problem: String| Refused { problems: vec![problem] };
+pub(crate) fn read(name: &str, contents: &str) -> Result<NewSignal, RejectedSignal> {
+    let refused = |problem: String| RejectedSignal { problems: vec![problem] };
     let plan = |text: &str| PlanName::parse(text).map_err(refused);
     if let Some(rest) = name.strip_prefix("implement-task-finished-w") {
         let numbers = number(rest).and_then(|(wave, rest)| {

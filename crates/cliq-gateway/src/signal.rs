@@ -62,12 +62,12 @@ impl NewSignal {
     ///
     /// # Errors
     /// Everything that is wrong with it, each with its remedy.
-    pub fn parse(kind: &str, plan: &str, payload: &str) -> Result<Self, Refused> {
+    pub fn parse(kind: &str, plan: &str, payload: &str) -> Result<Self, RejectedSignal> {
         let (kind, plan) = (SignalType::parse(kind), PlanName::parse(plan));
         match (kind, plan) {
             (Ok(kind), Ok(plan)) => Self::new(kind, plan, payload),
             (kind, plan) => {
-                Err(Refused { problems: [kind.err(), plan.err()].into_iter().flatten().collect() })
+                Err(RejectedSignal { problems: [kind.err(), plan.err()].into_iter().flatten().collect() })
             }
         }
     }
@@ -76,8 +76,8 @@ impl NewSignal {
     ///
     /// # Errors
     /// The payload is not what the type takes.
-    pub fn new(kind: SignalType, plan: PlanName, payload: &str) -> Result<Self, Refused> {
-        let refused = |problem: String| Refused { problems: vec![problem] };
+    pub fn new(kind: SignalType, plan: PlanName, payload: &str) -> Result<Self, RejectedSignal> {
+        let refused = |problem: String| RejectedSignal { problems: vec![problem] };
         if payload.len() > MAX_PAYLOAD {
             return Err(refused(format!("the payload has {} bytes, more than {MAX_PAYLOAD}", payload.len())));
         }
@@ -107,7 +107,7 @@ impl NewSignal {
             }
             _ => Vec::new(),
         };
-        if problems.is_empty() { Ok(Self { kind, plan, payload }) } else { Err(Refused { problems }) }
+        if problems.is_empty() { Ok(Self { kind, plan, payload }) } else { Err(RejectedSignal { problems }) }
     }
 
     /// Type of the signal.
@@ -148,7 +148,7 @@ pub(crate) fn fields(payload: &str) -> Map<String, Value> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.join("\n"))]
 #[non_exhaustive]
-pub struct Refused {
+pub struct RejectedSignal {
     /// The problems, each with its remedy.
     pub problems: Vec<String>,
 }

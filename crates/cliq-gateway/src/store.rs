@@ -17,7 +17,7 @@ pub struct Filter {
     pub plan: Option<String>,
     /// With this status.
     pub status: Option<SignalStatus>,
-    /// At most so many, the newest.
+    /// ErrorContext most so many, the newest.
     pub limit: Option<u32>,
 }
 

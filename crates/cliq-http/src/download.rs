@@ -67,7 +67,7 @@ pub fn part_file(dir: &Path) -> io::Result<NamedTempFile> {
 }
 
 /// Part of a body received so far.
-struct Received {
+struct PartialBody {
     file: NamedTempFile,
     digest: Sha256,
     size: u64,
@@ -75,7 +75,7 @@ struct Received {
     validator: Option<String>,
 }
 
-impl Received {
+impl PartialBody {
     fn begin_again(&mut self) -> io::Result<()> {
         self.file.as_file_mut().set_len(0)?;
         self.file.as_file_mut().rewind()?;
@@ -100,7 +100,7 @@ impl Client {
         progress: &(dyn Fn(u64, Option<u64>) + Sync),
     ) -> Result<Option<Download>, CallError> {
         let file = part_file(dir).map_err(|error| unwritable(dir, &error))?;
-        let mut received = Received { file, digest: Sha256::new(), size: 0, validator: None };
+        let mut received = PartialBody { file, digest: Sha256::new(), size: 0, validator: None };
         let head = self.tries(request, || self.receive(request, &mut received, limit, progress))?;
         let Some(Head { status, headers, url }) = head else { return Ok(None) };
         let content_type =
@@ -120,7 +120,7 @@ impl Client {
     fn receive(
         &self,
         request: &Request,
-        received: &mut Received,
+        received: &mut PartialBody,
         limit: u64,
         progress: &(dyn Fn(u64, Option<u64>) + Sync),
     ) -> Result<Option<Head>, CallError> {

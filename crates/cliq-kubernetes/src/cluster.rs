@@ -14,9 +14,9 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{innermost, status};
-use crate::look::one_line;
+use crate::job_status::one_line;
 use crate::manifest::{PREPARED, RUN, SECRET_LIMIT, job, job_name, owner, secret};
-use crate::{KubernetesError, KubernetesOptions, Look, Work, look};
+use crate::{JobStatus, KubernetesError, KubernetesOptions, Work, job_status};
 
 /// Deadlines for a connection and for a response.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ const FORGOTTEN: Duration = Duration::from_secs(3600);
 
 /// The Job of a run that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum JobState {
     /// The process that created the Job died before it released the Job.
     Prepared,
     /// The Job works, or waits for a node.
@@ -212,20 +212,20 @@ impl Cluster {
     ///
     /// # Errors
     /// The API server does not answer, or forbids it.
-    pub async fn find(&self, run_id: &str) -> Result<Option<Found>, KubernetesError> {
+    pub async fn find(&self, run_id: &str) -> Result<Option<JobState>, KubernetesError> {
         let Some(job) = self.ask("look at Jobs", self.jobs().get(&job_name(run_id))).await? else {
             return Ok(None);
         };
         if is_prepared(&job) {
-            return Ok(Some(Found::Prepared));
+            return Ok(Some(JobState::Prepared));
         }
         // The Job says so a moment after its pod.
         let own = ListParams::default().labels(&format!("{RUN}={run_id}"));
         let pods = self.ask("look at pods", self.pods().list(&own)).await?;
         let pods = pods.map(|pods| pods.items).unwrap_or_default();
         let is_over = job.metadata.deletion_timestamp.is_some()
-            || matches!(look(Some(&job), &pods, &[]), Look::Ended(_));
-        Ok(Some(if is_over { Found::Ended } else { Found::Living }))
+            || matches!(job_status(Some(&job), &pods, &[]), JobStatus::Ended(_));
+        Ok(Some(if is_over { JobState::Ended } else { JobState::Living }))
     }
 
     /// Starts the Job of a run. `handover` is what it gets in its Secret. One that another process makes at the same time is the same.

@@ -3,7 +3,7 @@
 use kube::Error;
 
 use crate::NotOnClaim;
-use crate::look::one_line;
+use crate::job_status::one_line;
 
 /// Why a run was not started, or not followed.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt};
 use tokio::time::{Instant, sleep};
 
 use crate::manifest::{RUN, job_name};
-use crate::{Cause, Cluster, JobEnd, KubernetesError, KubernetesOptions, Look, Waiting, look};
+use crate::{Cause, Cluster, JobEnd, JobStatus, KubernetesError, KubernetesOptions, Waiting, job_status};
 
 /// Time to wait for an unreachable API server. The run continues in the meantime.
 const AWAY: Duration = Duration::from_secs(600);
@@ -36,9 +36,9 @@ impl Cluster {
     ) -> Result<JobEnd, KubernetesError> {
         let by_name = watcher::Config::default().fields(&format!("metadata.name={}", job_name(run_id)));
         let by_label = watcher::Config::default().labels(&format!("{RUN}={run_id}"));
-        let mut jobs = Watched::<Job>::new(self.jobs(), by_name);
-        let mut pods = Watched::<Pod>::new(self.pods(), by_label);
-        let (mut patience, mut away) = (Patience::new(options.start_timeout), None);
+        let mut jobs = WatchedObjects::<Job>::new(self.jobs(), by_name);
+        let mut pods = WatchedObjects::<Pod>::new(self.pods(), by_label);
+        let (mut patience, mut away) = (StartPatience::new(options.start_timeout), None);
         let (mut warnings, mut told) = (Vec::new(), None);
         let (start, mut looked) = (Instant::now(), Instant::now());
         loop {
@@ -65,13 +65,13 @@ impl Cluster {
                 continue;
             }
             let pods_now: Vec<Pod> = pods.objects.values().cloned().collect();
-            let waiting = match look(jobs.objects.values().next(), &pods_now, &warnings) {
-                Look::Ended(end) => return Ok(end),
-                Look::Working => {
-                    patience = Patience::new(options.start_timeout);
+            let waiting = match job_status(jobs.objects.values().next(), &pods_now, &warnings) {
+                JobStatus::Ended(end) => return Ok(end),
+                JobStatus::Working => {
+                    patience = StartPatience::new(options.start_timeout);
                     continue;
                 }
-                Look::Waiting(waiting) => waiting,
+                JobStatus::Waiting(waiting) => waiting,
             };
             if looked.elapsed() >= WARNINGS {
                 let names = pods_now.iter().map(ResourceExt::name_any).chain([job_name(run_id)]);
@@ -123,13 +123,13 @@ impl std::fmt::Display for Cause {
 
 /// Remaining waiting time of a run.
 #[derive(Debug)]
-struct Patience {
+struct StartPatience {
     most: Duration,
     /// When the image was first not to be had.
     image: Option<Duration>,
 }
 
-impl Patience {
+impl StartPatience {
     fn new(most: Duration) -> Self {
         Self { most, image: None }
     }
@@ -149,7 +149,7 @@ impl Patience {
 }
 
 /// The objects that a watch shows.
-struct Watched<K> {
+struct WatchedObjects<K> {
     stream: Pin<Box<dyn futures_util::Stream<Item = watcher::Result<watcher::Event<K>>> + Send>>,
     objects: BTreeMap<String, K>,
     /// Those of a list that is not complete yet.
@@ -158,7 +158,7 @@ struct Watched<K> {
     is_complete: bool,
 }
 
-impl<K> Watched<K>
+impl<K> WatchedObjects<K>
 where
     K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
     K::DynamicType: Default + Eq + std::hash::Hash + Clone,
@@ -200,14 +200,14 @@ mod tests {
     fn an_image_is_waited_for_less_long_than_a_node() {
         let waits = |cause| Waiting { cause, why: String::new() };
         let seconds = Duration::from_secs;
-        let mut patience = Patience::new(seconds(300));
+        let mut patience = StartPatience::new(seconds(300));
         assert!(!patience.is_over(&waits(Cause::Node), seconds(200)));
         assert!(!patience.is_over(&waits(Cause::Image), seconds(210)));
         assert!(!patience.is_over(&waits(Cause::Image), seconds(239)));
         assert!(patience.is_over(&waits(Cause::Image), seconds(240)));
         assert!(!patience.is_over(&waits(Cause::Start), seconds(241)), "it has its image");
         assert!(patience.is_over(&waits(Cause::Start), seconds(300)));
-        assert!(Patience::new(seconds(300)).is_over(&waits(Cause::ImageForEver), seconds(0)));
-        assert!(Patience::new(seconds(5)).is_over(&waits(Cause::Image), seconds(5)));
+        assert!(StartPatience::new(seconds(300)).is_over(&waits(Cause::ImageForEver), seconds(0)));
+        assert!(StartPatience::new(seconds(5)).is_over(&waits(Cause::Image), seconds(5)));
     }
 }

@@ -3,19 +3,19 @@
 //! Workspaces are on a claim that several nodes can write to, and that is mounted here at the same path as in pods. So journal, logs and
 //! results of a run are read from files, as those of any other run; the API server is asked for how the Job stands only.
 //!
-//! [`manifest`](job) makes Job and Secret, and [`look`] says how a run stands, both without IO; [`Cluster`] speaks to the API server. A Job is named
+//! [`manifest`](job) makes Job and Secret, and [`job_status`] says how a run stands, both without IO; [`Cluster`] speaks to the API server. A Job is named
 //! by its run: whoever follows a run later finds it, and nothing is started twice.
 
 mod cluster;
 mod error;
 mod follow;
-mod look;
+mod job_status;
 mod manifest;
 mod options;
 
-pub use cluster::{Claim, Cluster, Found, RIGHTS, Right};
+pub use cluster::{Claim, Cluster, JobState, RIGHTS, Right};
 pub use error::KubernetesError;
-pub use look::{Cause, JobEnd, Look, Waiting, look};
+pub use job_status::{Cause, JobEnd, JobStatus, Waiting, job_status};
 pub use manifest::{HANDOVER_FILE, Mount, NotOnClaim, Work, job, job_name, on_claim, owner, secret};
 pub use options::{KubernetesOptions, Taint};
 

@@ -3,10 +3,10 @@
 //! Stateless between iterations: agents to run come from the plans, signals from the queue. So the daemon can be killed at any
 //! moment, and the next one continues.
 
-mod elsewhere;
 mod jobs;
 mod projects;
 mod reaper;
+mod remote_agents;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -26,7 +26,7 @@ use crate::layout::assignment_file;
 use crate::model::Config;
 use crate::role::Role;
 use crate::service::Plans;
-use jobs::{Ended, Key, Running};
+use jobs::{EndedJob, Key, Running};
 use reaper::Reaper;
 
 /// The polling interval. Changes that cannot be watched (a network file system) are seen this late.
@@ -131,7 +131,7 @@ impl Assignment {
 #[non_exhaustive]
 pub enum DaemonEvent {
     /// Files came in.
-    Bridged {
+    BridgeReport {
         /// Number of signals.
         signals: usize,
         /// Rejected files with the reason for each.
@@ -171,7 +171,7 @@ pub enum DaemonEvent {
 impl fmt::Display for DaemonEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Bridged { signals, refused } => {
+            Self::BridgeReport { signals, refused } => {
                 write!(f, "{signals} signals came as files")?;
                 refused.iter().try_for_each(|(file, why)| write!(f, "; {file} was refused: {why}"))
             }
@@ -197,8 +197,8 @@ pub struct Daemon {
     agents: Arc<dyn PlanAgents>,
     report: Box<dyn Fn(DaemonEvent) + Send + Sync>,
     running: HashMap<Key, Running>,
-    ended: Vec<Ended>,
-    ends: (mpsc::UnboundedSender<Ended>, mpsc::UnboundedReceiver<Ended>),
+    ended: Vec<EndedJob>,
+    ends: (mpsc::UnboundedSender<EndedJob>, mpsc::UnboundedReceiver<EndedJob>),
     wake: Arc<Notify>,
     watches: HashMap<Utf8PathBuf, SignalWatch>,
     /// Errors that were reported and persist, and those of this tick.

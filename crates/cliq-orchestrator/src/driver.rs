@@ -41,7 +41,7 @@ use shared::{Message, Shared, Wakers};
 use spans::Spans;
 
 /// Start mode of a driver.
-pub(crate) enum Opening {
+pub(crate) enum StartMode {
     /// A new run.
     Start,
     /// A run that was recorded so far, to be gone on with.
@@ -79,7 +79,7 @@ pub(crate) struct Driver {
     activations: HashMap<PhaseId, JoinHandle<()>>,
     /// Ends the agent of a phase, with a reason.
     ends: HashMap<PhaseId, watch::Sender<Option<String>>>,
-    opening: Opening,
+    opening: StartMode,
     /// Effects of the last input that a resumed run has not performed yet.
     unfinished: Vec<Effect>,
     over: bool,
@@ -98,7 +98,7 @@ impl Driver {
     pub(crate) fn new(
         plan: RunPlan,
         run_id: String,
-        opening: Opening,
+        opening: StartMode,
         lock: ProjectLock,
         events: mpsc::UnboundedSender<Record>,
         cancel: CancellationToken,
@@ -106,8 +106,8 @@ impl Driver {
         let dir = plan.dir.clone();
         dir.ensure_layout()?;
         match opening {
-            Opening::Start => clear_signals(&dir)?,
-            Opening::Resume { .. } => {
+            StartMode::Start => clear_signals(&dir)?,
+            StartMode::Resume { .. } => {
                 clear_status(&dir)?;
                 clear_temporaries(&dir)?;
             }
@@ -124,11 +124,11 @@ impl Driver {
         let (messages, inbox) = mpsc::unbounded_channel();
         let mut view = RunView::new(&plan.workflow);
         let (journal, (pipeline, unfinished), notified) = match &opening {
-            Opening::Start => {
+            StartMode::Start => {
                 let pipeline = Pipeline::new(Arc::clone(&plan.workflow));
                 (JournalWriter::create(&dir.journal())?, (pipeline, Vec::new()), 0)
             }
-            Opening::Resume { journal, .. } => {
+            StartMode::Resume { journal, .. } => {
                 journal.records.iter().for_each(|record| view.apply(record));
                 let asked = |record: &&Record| matches!(record.event, RunEvent::NotifyRequested { .. });
                 let notified = journal.records.iter().filter(asked).count();
@@ -227,8 +227,8 @@ impl Driver {
         plan.launcher.expect(plan.workflow.phases().map(|(_, phase)| 1 + phase.commands.len()).sum());
         let (cliq_version, pid) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
         let max_parallel = plan.max_parallel;
-        match std::mem::replace(&mut self.opening, Opening::Start) {
-            Opening::Start => self.happened(RunEvent::RunStarted {
+        match std::mem::replace(&mut self.opening, StartMode::Start) {
+            StartMode::Start => self.happened(RunEvent::RunStarted {
                 version: JOURNAL_VERSION,
                 run_id: self.shared.run_id.clone(),
                 team: plan.workflow.name.clone(),
@@ -239,7 +239,7 @@ impl Driver {
                 shape: plan.shape(),
                 budgets: plan.recorded_budgets(),
             }),
-            Opening::Resume { from, .. } => {
+            StartMode::Resume { from, .. } => {
                 for effect in std::mem::take(&mut self.unfinished) {
                     // What was to run starts anew with the rest.
                     if matches!(effect, Effect::Report(_) | Effect::DeliverVerdict { .. })

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::driver::{Driver, Opening, put_earlier_run_aside};
+use crate::driver::{Driver, StartMode, put_earlier_run_aside};
 use crate::events::Record;
 use crate::journal::{Journal, JournalError};
 use crate::plan::{PlanError, RunPlan};
@@ -96,7 +96,7 @@ impl Run {
             None => uuid::Uuid::now_v7().to_string(),
         };
         put_earlier_run_aside(&plan.dir)?;
-        Self::spawn(plan, id, Opening::Start, lock)
+        Self::spawn(plan, id, StartMode::Start, lock)
     }
 
     /// Goes on with the project's last run, after a crash, a cancellation, an escalation or a failure (SPEC section 7):
@@ -115,7 +115,7 @@ impl Run {
         let (journal, run_id, from) = resumable(&mut plan, from, has_env)?;
         // Nothing of the dead orchestrator's lives on unnoticed beside what now starts anew.
         crate::dead_run::end_dead_run(&plan.dir, &run_id, plan.timing.kill_grace);
-        Self::spawn(plan, run_id, Opening::Resume { journal, from }, lock)
+        Self::spawn(plan, run_id, StartMode::Resume { journal, from }, lock)
     }
 
     /// Returns the error that [`Run::resume`] would return. Starts nothing.
@@ -130,7 +130,7 @@ impl Run {
         resumable(plan, from, has_env).map(drop)
     }
 
-    fn spawn(plan: RunPlan, id: String, opening: Opening, lock: ProjectLock) -> Result<Self, StartError> {
+    fn spawn(plan: RunPlan, id: String, opening: StartMode, lock: ProjectLock) -> Result<Self, StartError> {
         let (sender, events) = mpsc::unbounded_channel();
         let cancel = CancellationToken::new();
         let driver = Driver::new(plan, id.clone(), opening, lock, sender, cancel.clone())?;

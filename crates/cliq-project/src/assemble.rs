@@ -16,7 +16,7 @@ use crate::{Host, Project, ProjectError};
 /// A team that was assembled.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Assembled {
+pub struct AssembledTeam {
     /// The team.
     pub workflow: ValidatedWorkflow,
     /// Team as found.
@@ -31,7 +31,7 @@ impl Project {
     /// # Errors
     /// There is no such team, it or a team of a team phase has errors, a file of a team is a link that leaves its folder, a
     /// run is under way, or a file cannot be written. Unless the latter, nothing has changed.
-    pub fn assemble(&self, reference: &str) -> Result<Assembled, ProjectError> {
+    pub fn assemble(&self, reference: &str) -> Result<AssembledTeam, ProjectError> {
         let found = self.host().find_team(reference)?;
         let checked = found.folder.check();
         let Some(workflow) = checked.workflow else {
@@ -43,7 +43,7 @@ impl Project {
         // A run that is under way reads these files.
         let _lock = ProjectLock::acquire(self.dir())?;
         put(&found.folder, &workflow, &teams, self.dir())?;
-        Ok(Assembled { workflow, found, warnings: checked.diagnostics })
+        Ok(AssembledTeam { workflow, found, warnings: checked.diagnostics })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{Host, ProjectError};
 /// A team that was installed.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Installed {
+pub struct InstalledTeam {
     /// Name of the team.
     pub name: String,
     /// Version of the team, if it has one.
@@ -34,7 +34,11 @@ impl Host {
     ///
     /// # Errors
     /// The team cannot be fetched or read, has errors, has links that leave its folder, or cannot be written.
-    pub fn install_team(&self, source: &str, fetching: impl FnOnce(&str)) -> Result<Installed, ProjectError> {
+    pub fn install_team(
+        &self,
+        source: &str,
+        fetching: impl FnOnce(&str),
+    ) -> Result<InstalledTeam, ProjectError> {
         let temporary = tempfile::tempdir()?;
         let dir = if is_git(source) {
             let into = Utf8Path::from_path(temporary.path())
@@ -56,7 +60,7 @@ impl Host {
         let old = TeamFolder::load(&place).ok().map(|folder| folder.check().workflow);
         let replaced = old.map(|old| old.and_then(|old| old.version).map(|version| version.to_string()));
         replace_folder(found.folder.dir(), &place)?;
-        Ok(Installed {
+        Ok(InstalledTeam {
             name: workflow.name,
             version: workflow.version.map(|version| version.to_string()),
             replaced,

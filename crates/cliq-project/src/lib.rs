@@ -39,7 +39,7 @@ mod team_phase;
 mod teams;
 mod timeline;
 
-pub use assemble::Assembled;
+pub use assemble::AssembledTeam;
 pub use bundled::{
     BundledTeam, DEMO_FILES, DEMO_TEAM, PULL_DEMO_FILES, PULL_DEMO_TEAM, REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM,
     write_files,
@@ -51,7 +51,7 @@ pub use execute::{RunStart, execute};
 pub use handover::{HANDOVER_LIMIT, Handover};
 pub use history::RecordedRun;
 pub use host::{GUARD_INPUTS, Host};
-pub use install::Installed;
+pub use install::InstalledTeam;
 pub use launcher::LauncherKind;
 pub use new_team::is_empty_dir;
 pub use outside::{OutsideDirection, OutsideEntry};

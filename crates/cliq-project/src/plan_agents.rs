@@ -40,7 +40,7 @@ impl PlanAgents for SettingsPlanAgents {
 
     fn prepare(&self, assignment: &Assignment) -> Result<AgentRun, String> {
         let agent = PlanAgent::new(&self.host, assignment).map_err(|error| error.to_string())?;
-        if works_elsewhere(&agent.settings) {
+        if is_remote(&agent.settings) {
             let mut command = Command::new(&self.host.program);
             command.args(["agent", "plan"]).current_dir(&assignment.workspace);
             return Ok(AgentRun::Elsewhere(Box::new(command)));
@@ -196,7 +196,7 @@ impl PlanAgent {
 }
 
 /// Whether agents of plans work in containers or in a cluster.
-fn works_elsewhere(settings: &Settings) -> bool {
+fn is_remote(settings: &Settings) -> bool {
     settings.flag("kubernetes.enabled") || settings.flag("docker.enabled")
 }
 
@@ -208,7 +208,7 @@ fn role_file(project: &Utf8Path, role: Role, settings: &Settings) -> Result<Stri
     let error =
         |message: String| ProjectError::RoleFile { path: path.clone(), role: role.to_string(), message };
     // What a container does not see is not read for it.
-    let read = if works_elsewhere(settings) {
+    let read = if is_remote(settings) {
         read_within(&path, project, ROLE_LIMIT)
     } else {
         read_limited(&path, ROLE_LIMIT)

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use cliq_protocol::CommandResult;
 use serde_json::{Value, json};
 
-use crate::content::{Artifact, Content, FileDiff, Shown};
+use crate::content::{Artifact, ArtifactView, Content, FileDiff};
 use crate::id::hash;
 use crate::notice::NoticeState;
 use crate::review::Review;
@@ -152,12 +152,12 @@ pub fn verify_chain(files: &[AuditFile]) -> Vec<ChainProblem> {
 
 fn kind(artifact: &Artifact) -> &'static str {
     match artifact.shown {
-        Shown::Markdown { .. } => "markdown",
-        Shown::Text { .. } => "text",
-        Shown::Image { .. } => "image",
-        Shown::Binary => "binary",
-        Shown::TooLarge => "too large",
-        Shown::Unreadable { .. } => "unreadable",
+        ArtifactView::Markdown { .. } => "markdown",
+        ArtifactView::Text { .. } => "text",
+        ArtifactView::Image { .. } => "image",
+        ArtifactView::Binary => "binary",
+        ArtifactView::TooLarge => "too large",
+        ArtifactView::Unreadable { .. } => "unreadable",
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Content {
     pub checks: Vec<CommandResult>,
     /// Handoffs of earlier phases.
     #[serde(default)]
-    pub handed_over: Vec<HandedOver>,
+    pub handed_over: Vec<PriorHandoff>,
     /// Files.
     #[serde(default)]
     pub artifacts: Vec<Artifact>,
@@ -40,7 +40,7 @@ pub struct Content {
 
 /// Handoff of a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HandedOver {
+pub struct PriorHandoff {
     /// The phase.
     pub from: PhaseName,
     /// Text in markdown.
@@ -58,13 +58,13 @@ pub struct Artifact {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// Displayed part.
-    pub shown: Shown,
+    pub shown: ArtifactView,
 }
 
 /// Displayed part of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "as", rename_all = "snake_case")]
-pub enum Shown {
+pub enum ArtifactView {
     /// Markdown.
     Markdown {
         /// Text, or its beginning.

@@ -16,7 +16,7 @@ mod store;
 mod time;
 
 pub use audit::{AuditFile, AuditRecord, ChainProblem, next_record, read_record, verify_chain};
-pub use content::{Artifact, Content, Diff, FileDiff, HandedOver, Shown, TimelineEntry};
+pub use content::{Artifact, ArtifactView, Content, Diff, FileDiff, PriorHandoff, TimelineEntry};
 pub use id::{LinkToken, ReviewId, hash};
 pub use machine::{Event, Refusal};
 pub use notice::{Notice, NoticeKind, NoticeState};

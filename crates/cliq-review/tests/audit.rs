@@ -3,8 +3,8 @@
 
 use cliq_protocol::{CommandResult, Object, PhaseName, ReviewSpec};
 use cliq_review::{
-    Answer, Artifact, AuditFile, ChainProblem, Choice, Content, Event, NewReview, Review, Shown, Time, Via,
-    next_record, read_record, verify_chain,
+    Answer, Artifact, ArtifactView, AuditFile, ChainProblem, Choice, Content, Event, NewReview, Review, Time,
+    Via, next_record, read_record, verify_chain,
 };
 use serde_json::json;
 
@@ -66,8 +66,8 @@ fn content() -> Content {
     Content {
         checks: vec![CommandResult::new("tests", true)],
         artifacts: vec![
-            artifact("a.md", Shown::Markdown { text: "x".into(), cut: false }),
-            artifact("b.bin", Shown::Binary),
+            artifact("a.md", ArtifactView::Markdown { text: "x".into(), cut: false }),
+            artifact("b.bin", ArtifactView::Binary),
         ],
         ..Content::default()
     }

@@ -1,12 +1,12 @@
 //! Runs as a server keeps them (SPEC section 15). Pure: no files, no clock, no network.
 //!
-//! A [`Run`] is a row of the store: what was asked for ([`RunRequest`]), how it stands ([`Life`]), and its events. [`Life::step`]
+//! A [`Run`] is a row of the store: what was asked for ([`RunRequest`]), how it stands ([`Lifecycle`]), and its events. [`Lifecycle::step`]
 //! decides what follows from what happens to a run. A [`Change`] is a new version of a run with the events that belong to it; a
 //! [`RunStore`] makes all of it durable, or nothing. A [`TaskRow`] is what a run has beside it when a
 //! caller of A2A asked for it. [`Token`] is the right to call the server.
 
 mod change;
-mod life;
+mod lifecycle;
 mod page;
 mod run;
 mod store;
@@ -14,7 +14,9 @@ mod task;
 mod token;
 
 pub use change::{Change, NewRunEvent, RunEventRow};
-pub use life::{Death, Life, LifeEffect, LifeEvent, MAX_RECOVERIES, NotAllowed, Recovery, RunState};
+pub use lifecycle::{
+    Death, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, NotAllowed, Recovery, RunState,
+};
 pub use page::{RunCursor, RunFilter};
 pub use run::{Instance, Run, RunId, RunOrigin, RunRequest, RunTotals};
 pub use store::{RunCounts, RunStore};

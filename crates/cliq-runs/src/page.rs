@@ -1,6 +1,6 @@
 //! Filter and cursor of a list of runs.
 
-use crate::life::RunState;
+use crate::lifecycle::RunState;
 use crate::run::RunId;
 
 /// Filter for runs. An unset field matches everything.

@@ -7,7 +7,7 @@ use cliq_protocol::Budget;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::life::Life;
+use crate::lifecycle::Lifecycle;
 
 /// The id of a run: a UUID of version 7 in its usual form, the same in the journal and in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -142,7 +142,7 @@ pub struct Run {
     /// The directory that it works in.
     pub workspace: Utf8PathBuf,
     /// Life cycle of the run.
-    pub life: Life,
+    pub life: Lifecycle,
     /// Why it did not complete.
     pub reason: Option<String>,
     /// The phase that the reason is about.
@@ -185,7 +185,7 @@ impl Run {
             caller: String::new(),
             request: RunRequest::default(),
             workspace,
-            life: Life::default(),
+            life: Lifecycle::default(),
             reason: None,
             phase: None,
             queued_at,

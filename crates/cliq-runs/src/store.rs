@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
 
 use crate::change::{Change, RunEventRow};
-use crate::life::RunState;
+use crate::lifecycle::RunState;
 use crate::page::RunFilter;
 use crate::run::{Instance, Run, RunId, RunTotals};
 use crate::token::{NewToken, Token};

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
 
-use crate::life::RunState;
+use crate::lifecycle::RunState;
 use crate::run::{Run, RunId};
 
 /// Data of a task besides its run.

@@ -2,53 +2,56 @@
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 use cliq_runs::{
-    Change, Death, Life, LifeEffect, LifeEvent, MAX_RECOVERIES, NewRunEvent, NewToken, PushRow, PushState,
-    Recovery, Run, RunId, RunOrigin, RunState, Scope, TokenKind,
+    Change, Death, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, NewRunEvent, NewToken,
+    PushRow, PushState, Recovery, Run, RunId, RunOrigin, RunState, Scope, TokenKind,
 };
 
-fn after(events: &[LifeEvent]) -> Life {
-    let mut life = Life::default();
+fn after(events: &[LifecycleEvent]) -> Lifecycle {
+    let mut life = Lifecycle::default();
     for event in events {
         life.step(*event).unwrap_or_else(|refused| panic!("{event:?}: {refused}"));
     }
     life
 }
 
-fn lost(death: Death) -> LifeEvent {
-    LifeEvent::Lost(death, Recovery::Fail)
+fn lost(death: Death) -> LifecycleEvent {
+    LifecycleEvent::Lost(death, Recovery::Fail)
 }
 
-const STARTING: &[LifeEvent] = &[LifeEvent::Dispatched];
-const RUNNING: &[LifeEvent] = &[LifeEvent::Dispatched, LifeEvent::Began];
+const STARTING: &[LifecycleEvent] = &[LifecycleEvent::Dispatched];
+const RUNNING: &[LifecycleEvent] = &[LifecycleEvent::Dispatched, LifecycleEvent::Began];
 
 #[test]
 fn cancel_ends_a_queued_run_at_once() {
-    let mut life = Life::default();
-    assert_eq!(life.step(LifeEvent::CancelRequested), Ok(vec![]));
-    assert_eq!(life, Life { state: RunState::Cancelled, cancel_requested: true, ..Life::default() });
+    let mut life = Lifecycle::default();
+    assert_eq!(life.step(LifecycleEvent::CancelRequested), Ok(vec![]));
+    assert_eq!(
+        life,
+        Lifecycle { state: RunState::Cancelled, cancel_requested: true, ..Lifecycle::default() }
+    );
 }
 
 #[test]
 fn cancel_reaches_only_an_orchestrator_that_runs() {
     let mut starting = after(STARTING);
-    assert_eq!(starting.step(LifeEvent::CancelRequested), Ok(vec![]));
+    assert_eq!(starting.step(LifecycleEvent::CancelRequested), Ok(vec![]));
     assert_eq!(starting.state, RunState::Starting);
-    assert_eq!(starting.step(LifeEvent::Began), Ok(vec![LifeEffect::SendCancel]));
-    assert_eq!(after(RUNNING).step(LifeEvent::CancelRequested), Ok(vec![LifeEffect::SendCancel]));
+    assert_eq!(starting.step(LifecycleEvent::Began), Ok(vec![LifecycleEffect::SendCancel]));
+    assert_eq!(after(RUNNING).step(LifecycleEvent::CancelRequested), Ok(vec![LifecycleEffect::SendCancel]));
 }
 
 #[test]
 fn an_end_must_be_final() {
     for state in RunState::ALL {
         let mut life = after(RUNNING);
-        assert_eq!(life.step(LifeEvent::Ended(state)).is_ok(), state.is_final(), "{state:?}");
+        assert_eq!(life.step(LifecycleEvent::Ended(state)).is_ok(), state.is_final(), "{state:?}");
         assert_eq!(life.state, if state.is_final() { state } else { RunState::Running });
     }
 }
 
 #[test]
 fn resume_and_adoption_need_a_finished_run() {
-    for event in [LifeEvent::Resumed, LifeEvent::TakenUp] {
+    for event in [LifecycleEvent::Resumed, LifecycleEvent::TakenUp] {
         for unfinished in [&[][..], STARTING, RUNNING] {
             let mut life = after(unfinished);
             let state = life.state;
@@ -57,15 +60,15 @@ fn resume_and_adoption_need_a_finished_run() {
             assert_eq!(refused.to_string(), format!("the run is {}", state.as_str()));
         }
     }
-    let mut ended = after(&[RUNNING, &[LifeEvent::Ended(RunState::Failed)]].concat());
-    ended.step(LifeEvent::Resumed).unwrap();
-    assert_eq!(ended, Life { resume: true, began: true, ..Life::default() });
+    let mut ended = after(&[RUNNING, &[LifecycleEvent::Ended(RunState::Failed)]].concat());
+    ended.step(LifecycleEvent::Resumed).unwrap();
+    assert_eq!(ended, Lifecycle { resume: true, began: true, ..Lifecycle::default() });
     let mut never_started = after(&[STARTING, &[lost(Death::NeverBegan)]].concat());
-    never_started.step(LifeEvent::Resumed).unwrap();
-    assert_eq!(never_started, Life::default(), "it has no journal to resume from");
-    let mut adopted = after(&[LifeEvent::CancelRequested]);
-    adopted.step(LifeEvent::TakenUp).unwrap();
-    assert_eq!(adopted, Life { state: RunState::Running, began: true, ..Life::default() });
+    never_started.step(LifecycleEvent::Resumed).unwrap();
+    assert_eq!(never_started, Lifecycle::default(), "it has no journal to resume from");
+    let mut adopted = after(&[LifecycleEvent::CancelRequested]);
+    adopted.step(LifecycleEvent::TakenUp).unwrap();
+    assert_eq!(adopted, Lifecycle { state: RunState::Running, began: true, ..Lifecycle::default() });
 }
 
 #[test]
@@ -73,7 +76,7 @@ fn a_run_that_never_started_fails_unless_it_was_cancelled() {
     let mut life = after(STARTING);
     assert_eq!(life.step(lost(Death::NeverBegan)), Ok(vec![]));
     assert_eq!(life.state, RunState::Failed);
-    let mut life = after(&[LifeEvent::Dispatched, LifeEvent::CancelRequested]);
+    let mut life = after(&[LifecycleEvent::Dispatched, LifecycleEvent::CancelRequested]);
     life.step(lost(Death::NeverBegan)).unwrap();
     assert_eq!(life.state, RunState::Cancelled);
 }
@@ -86,20 +89,20 @@ fn a_busy_project_requeues_unless_the_run_was_cancelled() {
     let mut life = after(STARTING);
     life.step(lost(Death::ProjectBusy)).unwrap();
     assert_eq!((life.state, life.resume), (RunState::Queued, false));
-    let mut life = after(&[LifeEvent::Dispatched, LifeEvent::CancelRequested]);
+    let mut life = after(&[LifecycleEvent::Dispatched, LifecycleEvent::CancelRequested]);
     life.step(lost(Death::ProjectBusy)).unwrap();
     assert_eq!(life.state, RunState::Cancelled);
 }
 
 #[test]
 fn a_dead_orchestrator_is_restarted_as_often_as_allowed() {
-    let died = LifeEvent::Lost(Death::Died, Recovery::Resume);
+    let died = LifecycleEvent::Lost(Death::Died, Recovery::Resume);
     let mut life = after(RUNNING);
     for n in 1..=MAX_RECOVERIES {
-        assert_eq!(life.step(died), Ok(vec![LifeEffect::EndLeftovers, LifeEffect::Start]));
+        assert_eq!(life.step(died), Ok(vec![LifecycleEffect::EndLeftovers, LifecycleEffect::Start]));
         assert_eq!((life.state, life.recoveries, life.resume), (RunState::Starting, n, true));
     }
-    assert_eq!(life.step(died), Ok(vec![LifeEffect::EndLeftovers, LifeEffect::RemoveWorkspace]));
+    assert_eq!(life.step(died), Ok(vec![LifecycleEffect::EndLeftovers, LifecycleEffect::RemoveWorkspace]));
     assert_eq!((life.state, life.recoveries), (RunState::Failed, MAX_RECOVERIES));
 }
 
@@ -107,15 +110,15 @@ fn a_dead_orchestrator_is_restarted_as_often_as_allowed() {
 fn a_dead_orchestrator_fails_the_run_without_recovery() {
     let mut life = after(RUNNING);
     let effects = life.step(lost(Death::Died)).unwrap();
-    assert_eq!(effects, [LifeEffect::EndLeftovers, LifeEffect::RemoveWorkspace]);
+    assert_eq!(effects, [LifecycleEffect::EndLeftovers, LifecycleEffect::RemoveWorkspace]);
     assert_eq!((life.state, life.recoveries), (RunState::Failed, 0));
 }
 
 #[test]
 fn a_dead_orchestrator_of_a_cancelled_run_is_not_restarted() {
-    let mut life = after(&[RUNNING, &[LifeEvent::CancelRequested]].concat());
-    let effects = life.step(LifeEvent::Lost(Death::Died, Recovery::Resume)).unwrap();
-    assert_eq!(effects, [LifeEffect::EndLeftovers]);
+    let mut life = after(&[RUNNING, &[LifecycleEvent::CancelRequested]].concat());
+    let effects = life.step(LifecycleEvent::Lost(Death::Died, Recovery::Resume)).unwrap();
+    assert_eq!(effects, [LifecycleEffect::EndLeftovers]);
     assert_eq!(life.state, RunState::Cancelled);
 }
 

@@ -13,7 +13,7 @@ use cliq_protocol::{
 };
 use serde_json::Value;
 
-use crate::{Completion, Handoff, Received, Reporter, SdkError};
+use crate::{Completion, Handoff, ReceivedHandoff, Reporter, SdkError};
 
 /// Context of every phase's agent.
 #[derive(Debug)]
@@ -111,9 +111,9 @@ impl PhaseContext {
     ///
     /// # Errors
     /// A handoff is there and is none: the error names file, field and what was expected.
-    pub fn incoming(&self) -> Result<Vec<Received>, SdkError> {
+    pub fn incoming(&self) -> Result<Vec<ReceivedHandoff>, SdkError> {
         let read_one = |channel: &cliq_protocol::Incoming| {
-            Ok(Received {
+            Ok(ReceivedHandoff {
                 from: channel.from.clone(),
                 envelope: read_handoff(&channel.dir, &channel.from, self.file_limit)?,
                 instructions: self.read_file(channel.instructions_file.as_deref())?,

@@ -43,7 +43,7 @@ impl Handoff {
 /// A channel to this phase, and what was in it when the agent started.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Received {
+pub struct ReceivedHandoff {
     /// Phase that writes the handoff.
     pub from: PhaseName,
     /// The handoff; `None` where there is none yet.

@@ -36,7 +36,7 @@ pub use cliq_protocol::{
     Usage, Verdict,
 };
 pub use context::{GateContext, NotifyContext, PhaseContext, StandardContext, TeamContext};
-pub use handoff::{Handoff, Received};
+pub use handoff::{Handoff, ReceivedHandoff};
 pub use run::{Agent, Completion};
 pub use session::{Reporter, SdkError, Session};
 

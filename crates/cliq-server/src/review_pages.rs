@@ -44,7 +44,7 @@ impl ReviewPages {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = socket.local_addr()?;
         let looked_at = Arc::default();
-        let guarded = Guarded { hosts: AllowedHosts::new([]), looked_at: Arc::clone(&looked_at) };
+        let guarded = GuardState { hosts: AllowedHosts::new([]), looked_at: Arc::clone(&looked_at) };
         let router: Router = Router::new()
             .merge(link_router(ReviewSite { reviews, only: Some(review) }))
             .merge(assets_router())
@@ -82,13 +82,13 @@ impl Drop for ReviewPages {
 }
 
 /// State of the guard.
-struct Guarded {
+struct GuardState {
     hosts: AllowedHosts,
     looked_at: Arc<Mutex<Option<Instant>>>,
 }
 
 /// As the server's guard: names of other sites, and forms of other sites, are refused.
-async fn guard(State(guarded): State<Arc<Guarded>>, request: Request, next: Next) -> Response {
+async fn guard(State(guarded): State<Arc<GuardState>>, request: Request, next: Next) -> Response {
     *guarded.looked_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     let headers = request.headers();
     let host =

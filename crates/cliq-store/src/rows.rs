@@ -2,8 +2,8 @@
 
 use cliq_gateway::{PlanEvent, PlanRow, Signal, SignalStatus};
 use cliq_runs::{
-    Instance, Life, PushRow, PushState, Run, RunId, RunOrigin, RunState, RunTotals, Scope, TaskRow, Token,
-    TokenKind,
+    Instance, Lifecycle, PushRow, PushState, Run, RunId, RunOrigin, RunState, RunTotals, Scope, TaskRow,
+    Token, TokenKind,
 };
 
 use crate::error::DatabaseError;
@@ -79,7 +79,7 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
         caller: row.text("caller")?,
         request: serde_json::from_str(&request).map_err(|_| unknown("request", &request))?,
         workspace: row.text("workspace")?.into(),
-        life: Life {
+        life: Lifecycle {
             state: word(row, "state", RunState::parse)?,
             cancel_requested: row.flag("cancel_requested")?,
             began: row.flag("began")?,

@@ -47,7 +47,7 @@ pub(crate) struct Inner {
 }
 
 /// A connection that is in use.
-pub(crate) struct Held<'a> {
+pub(crate) struct HeldConnection<'a> {
     store: &'a SqlStore,
     connection: MutexGuard<'a, Option<Connection>>,
 }
@@ -94,22 +94,25 @@ impl SqlStore {
         &self.inner.location
     }
 
-    pub(crate) async fn writer(&self) -> Result<Held<'_>, GatewayError> {
+    pub(crate) async fn writer(&self) -> Result<HeldConnection<'_>, GatewayError> {
         self.hold(&self.inner.writer).await
     }
 
-    pub(crate) async fn reader(&self) -> Result<Held<'_>, GatewayError> {
+    pub(crate) async fn reader(&self) -> Result<HeldConnection<'_>, GatewayError> {
         let separate = self.inner.options.separate_reader;
         self.hold(if separate { &self.inner.reader } else { &self.inner.writer }).await
     }
 
-    async fn hold<'a>(&'a self, slot: &'a Mutex<Option<Connection>>) -> Result<Held<'a>, GatewayError> {
+    async fn hold<'a>(
+        &'a self,
+        slot: &'a Mutex<Option<Connection>>,
+    ) -> Result<HeldConnection<'a>, GatewayError> {
         let mut connection = slot.lock().await;
         if connection.is_none() {
             let opened = Connection::open(&self.inner.location, self.inner.options.patience).await;
             *connection = Some(opened.map_err(|error| self.explain(error))?);
         }
-        Ok(Held { store: self, connection })
+        Ok(HeldConnection { store: self, connection })
     }
 
     fn explain(&self, error: DatabaseError) -> GatewayError {
@@ -117,7 +120,7 @@ impl SqlStore {
     }
 }
 
-impl Held<'_> {
+impl HeldConnection<'_> {
     #[expect(
         clippy::expect_used,
         reason = "`hold` fills the slot, and only `done` empties it, which consumes this"

@@ -5,8 +5,6 @@
 mod database_failures;
 #[path = "store/migrations.rs"]
 mod migrations;
-#[path = "store/place.rs"]
-mod place;
 #[path = "store/postgres_failures.rs"]
 mod postgres_failures;
 #[path = "store/processes.rs"]
@@ -19,12 +17,14 @@ mod reviews;
 mod runs;
 #[path = "store/tasks.rs"]
 mod tasks;
+#[path = "store/test_database.rs"]
+mod test_database;
 
 /// Runs each test on SQLite, and all of them on one PostgreSQL server, each in a database of its own.
 macro_rules! on_both {
     ($($module:ident :: $name:ident),* $(,)?) => {
         mod sqlite {
-            $(#[tokio::test] async fn $name() { crate::$module::$name(&crate::place::Place::sqlite()).await; })*
+            $(#[tokio::test] async fn $name() { crate::$module::$name(&crate::test_database::TestDatabase::sqlite()).await; })*
         }
 
         #[tokio::test]
@@ -32,7 +32,7 @@ macro_rules! on_both {
             let Some(server) = cliq_testkit::PostgresServer::start() else { return };
             $(
                 println!("{}", stringify!($name));
-                crate::$module::$name(&crate::place::Place::postgres(&server)).await;
+                crate::$module::$name(&crate::test_database::TestDatabase::postgres(&server)).await;
             )*
         }
     };

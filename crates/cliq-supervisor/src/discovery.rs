@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_orchestrator::Journal;
-use cliq_runs::{Change, Instance, Life, LifeEvent, Run, RunId, RunOrigin};
+use cliq_runs::{Change, Instance, Lifecycle, LifecycleEvent, Run, RunId, RunOrigin};
 
 use crate::clock;
 use crate::follower::{StartMode, follow};
@@ -95,10 +95,10 @@ fn read(path: &Utf8Path) -> Option<(RunId, String, u64)> {
 }
 
 fn found_run(instance: &Instance, id: RunId, team: String) -> Run {
-    let mut life = Life::default();
+    let mut life = Lifecycle::default();
     // Started without the supervisor.
-    let _ = life.step(LifeEvent::Dispatched);
-    let _ = life.step(LifeEvent::Began);
+    let _ = life.step(LifecycleEvent::Dispatched);
+    let _ = life.step(LifecycleEvent::Began);
     let mut run = Run::new(id, team, RunOrigin::Project, instance.path.clone(), clock::now());
     run.instance = Some(instance.id.clone());
     "cliq run".clone_into(&mut run.caller);

@@ -1,7 +1,7 @@
 //! Follower of one run: from the start of its orchestrator until its end is stored.
 
-mod lost;
 mod reader;
+mod recovery;
 mod state;
 
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use tokio::process::Child;
 use crate::shared::{FollowerHandle, Shared};
 use crate::task::{self, Outputs};
 use crate::{orchestrator, workspace};
-use lost::Next;
+use recovery::Next;
 use state::Follower;
 
 /// Polling interval of the journal.

@@ -4,7 +4,7 @@ use cliq_fs::CliqDir;
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView};
 use cliq_project::{Host, Project, RunStatus};
 use cliq_protocol::PhaseName;
-use cliq_runs::{LifeEffect, LifeEvent, NewRunEvent, Run, RunState, RunTotals};
+use cliq_runs::{LifecycleEffect, LifecycleEvent, NewRunEvent, Run, RunState, RunTotals};
 use serde_json::{Value, json};
 
 /// Whether a journal is of this run.
@@ -35,24 +35,24 @@ pub(crate) fn stored(record: &Record) -> NewRunEvent {
 }
 
 /// Applies an event of the journal to the run.
-pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifeEffect> {
+pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifecycleEffect> {
     let step = match event {
         RunEvent::RunStarted { team, .. } => {
             run.team.clone_from(team);
             run.started_at = Some(ts.to_owned());
-            LifeEvent::Began
+            LifecycleEvent::Began
         }
         RunEvent::RunResumed { .. } => {
             run.ended_at = None;
             run.reason = None;
             run.phase = None;
-            if run.life.state.is_final() { LifeEvent::TakenUp } else { LifeEvent::Began }
+            if run.life.state.is_final() { LifecycleEvent::TakenUp } else { LifecycleEvent::Began }
         }
         RunEvent::RunFinished { status, reason, phase } => {
             run.ended_at = Some(ts.to_owned());
             run.reason.clone_from(reason);
             run.phase = phase.as_ref().map(ToString::to_string);
-            LifeEvent::Ended(match status {
+            LifecycleEvent::Ended(match status {
                 PipelineStatus::Completed => RunState::Completed,
                 PipelineStatus::Escalated => RunState::Escalated,
                 PipelineStatus::Failed => RunState::Failed,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cliq_gateway::GatewayError;
-use cliq_runs::{Change, LifeEvent, Run};
+use cliq_runs::{Change, LifecycleEvent, Run};
 use serde_json::json;
 
 use crate::change::event;
@@ -36,7 +36,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
 /// nothing was stored because the message of the task has already created a task.
 pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<Option<Run>, GatewayError> {
     let slots = shared.slots.lock().await;
-    let begins = has_slot(shared, &change.run).await? && change.run.life.step(LifeEvent::Dispatched).is_ok();
+    let begins =
+        has_slot(shared, &change.run).await? && change.run.life.step(LifecycleEvent::Dispatched).is_ok();
     if begins {
         change.run.replica = shared.replica();
         change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
@@ -90,7 +91,7 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
             continue;
         }
         let mut change = Change::of(run);
-        if change.run.life.step(LifeEvent::Dispatched).is_err() {
+        if change.run.life.step(LifecycleEvent::Dispatched).is_err() {
             continue;
         }
         change.run.replica = shared.replica();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use cliq_gateway::GatewayError;
 use cliq_orchestrator::RunView;
 use cliq_runs::{
-    Change, LifeEffect, LifeEvent, NotAllowed, PushRow, Run, RunId, RunOrigin, RunState, RunStore, TaskRow,
+    Change, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, Run, RunId, RunOrigin, RunState, RunStore,
+    TaskRow,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -120,7 +121,7 @@ impl Supervisor {
     pub async fn cancel(&self, id: &RunId, caller: &str) -> Result<Run, ChangeError> {
         let (run, effects) = update(&self.shared, id, |change| {
             let was_requested = change.run.life.cancel_requested;
-            let effects = change.run.life.step(LifeEvent::CancelRequested)?;
+            let effects = change.run.life.step(LifecycleEvent::CancelRequested)?;
             if !was_requested {
                 change.push(event("cancel_requested_by_caller", &json!({"caller": caller})));
             }
@@ -136,7 +137,7 @@ impl Supervisor {
             Ok(effects)
         })
         .await?;
-        if effects.contains(&LifeEffect::SendCancel) {
+        if effects.contains(&LifecycleEffect::SendCancel) {
             orchestrator::send_cancel(&run.workspace);
         }
         if run.life.state.is_final() {
@@ -166,7 +167,7 @@ impl Supervisor {
             if is_complete && from.is_none() {
                 return Err(NotAllowed { state: RunState::Completed });
             }
-            change.run.life.step(LifeEvent::Resumed)?;
+            change.run.life.step(LifecycleEvent::Resumed)?;
             change.run.replica = None;
             change.run.request.from.clone_from(&from);
             change.run.request.budget = change.run.request.budget.overridden_by(budget);

@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use cliq_project::{FoundTeam, Host};
-use cliq_workflow::{Checked, Diagnostic, PhaseId, Severity};
+use cliq_workflow::{Diagnostic, PhaseId, Severity, TeamCheck};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -114,7 +114,7 @@ pub fn list_teams(host: &Host) -> Result<Vec<TeamSummary>, Problem> {
 
 /// Returns the problems of a checked team.
 #[must_use]
-pub fn diagnostics(checked: &Checked) -> Vec<DiagnosticDocument> {
+pub fn diagnostics(checked: &TeamCheck) -> Vec<DiagnosticDocument> {
     let document = |d: &Diagnostic| DiagnosticDocument {
         code: d.code.to_owned(),
         severity: if d.severity == Severity::Error { "error" } else { "warning" }.to_owned(),
@@ -130,7 +130,7 @@ pub fn diagnostics(checked: &Checked) -> Vec<DiagnosticDocument> {
 ///
 /// # Errors
 /// Returns a problem if there is no such team.
-pub fn find_team(host: &Host, name: &str) -> Result<(FoundTeam, Checked), Problem> {
+pub fn find_team(host: &Host, name: &str) -> Result<(FoundTeam, TeamCheck), Problem> {
     let segment = |part: &str| cliq_protocol::PhaseName::parse(part).is_ok();
     let right = name
         .strip_prefix('@')
@@ -146,7 +146,7 @@ pub fn find_team(host: &Host, name: &str) -> Result<(FoundTeam, Checked), Proble
 
 /// Returns the document of a checked team.
 #[must_use]
-pub fn team_document(name: &str, checked: &Checked) -> TeamDocument {
+pub fn team_document(name: &str, checked: &TeamCheck) -> TeamDocument {
     let diagnostics = diagnostics(checked);
     let Some(workflow) = &checked.workflow else {
         return TeamDocument {

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, read_within};
 
-use crate::{Checked, check};
+use crate::{TeamCheck, check};
 
 /// Files beside team.yml, as far as the rules need them.
 pub trait TeamFiles {
@@ -163,7 +163,7 @@ impl TeamFolder {
 
     /// Checks it.
     #[must_use]
-    pub fn check(&self) -> Checked {
+    pub fn check(&self) -> TeamCheck {
         check(&self.text, self)
     }
 }

@@ -40,14 +40,14 @@ pub use template::{Step, Template};
 /// Result of checking a team.yml.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Checked {
+pub struct TeamCheck {
     /// The workflow, where there is no error.
     pub workflow: Option<ValidatedWorkflow>,
     /// Every problem, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Checked {
+impl TeamCheck {
     /// Whether there is an error.
     #[must_use]
     pub fn has_errors(&self) -> bool {
@@ -57,7 +57,7 @@ impl Checked {
 
 /// Checks the text of a team.yml, with `files` to look up what stands beside it.
 #[must_use]
-pub fn check(text: &str, files: &dyn TeamFiles) -> Checked {
+pub fn check(text: &str, files: &dyn TeamFiles) -> TeamCheck {
     let mut diagnostics = Vec::new();
     let workflow = yaml::parse(text, &mut diagnostics).and_then(|node| {
         let raw = raw::read(&node, &mut diagnostics)?;
@@ -72,7 +72,7 @@ pub fn check(text: &str, files: &dyn TeamFiles) -> Checked {
         let span = Span { line: 1, column: 1, start: 0, end: 0 };
         diagnostics.push(Diagnostic::error("invalid-team", span, "the team cannot be put together", help));
     }
-    Checked { workflow: workflow.filter(|_| !has_errors), diagnostics }
+    TeamCheck { workflow: workflow.filter(|_| !has_errors), diagnostics }
 }
 
 /// Runs the example of the README as a documentation test.

@@ -10,28 +10,28 @@ use crate::agents::is_connector;
 use crate::diagnostic::{Diagnostic, Span, did_you_mean};
 use crate::fields;
 use crate::model::Scope;
-use crate::record::{At, Record};
+use crate::record::{Located, Record};
 use crate::yaml::{Kind, Node};
 
 pub(crate) struct RawTeam<'a> {
     pub(crate) top: Record<'a>,
     pub(crate) inputs: Vec<RawInput>,
-    pub(crate) outputs: Vec<(At<String>, Option<String>)>,
+    pub(crate) outputs: Vec<(Located<String>, Option<String>)>,
     pub(crate) agents: Vec<RawAgent>,
     pub(crate) budget: Budget,
     pub(crate) phases: Vec<RawPhase<'a>>,
 }
 
 pub(crate) struct RawInput {
-    pub(crate) name: At<String>,
+    pub(crate) name: Located<String>,
     pub(crate) description: Option<String>,
     pub(crate) required: bool,
     pub(crate) default: Option<String>,
 }
 
 pub(crate) struct RawAgent {
-    pub(crate) name: At<String>,
-    pub(crate) entry: At<String>,
+    pub(crate) name: Located<String>,
+    pub(crate) entry: Located<String>,
     pub(crate) env: Vec<String>,
 }
 
@@ -39,9 +39,9 @@ pub(crate) struct RawPhase<'a> {
     pub(crate) record: Record<'a>,
     pub(crate) node: &'a Node,
     pub(crate) support: bool,
-    pub(crate) name: At<String>,
+    pub(crate) name: Located<String>,
     pub(crate) kind: Option<PhaseKind>,
-    pub(crate) agent: Option<At<String>>,
+    pub(crate) agent: Option<Located<String>>,
     pub(crate) commands: Vec<RawCommand<'a>>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) budget: Budget,
@@ -49,9 +49,9 @@ pub(crate) struct RawPhase<'a> {
 
 pub(crate) struct RawCommand<'a> {
     pub(crate) record: Record<'a>,
-    pub(crate) name: At<String>,
-    pub(crate) run: At<String>,
-    pub(crate) condition: Option<At<String>>,
+    pub(crate) name: Located<String>,
+    pub(crate) run: Located<String>,
+    pub(crate) condition: Option<Located<String>>,
     pub(crate) scope: Scope,
     pub(crate) escalate_on_fail: Option<bool>,
     pub(crate) timeout: Option<Duration>,
@@ -94,7 +94,7 @@ pub(crate) fn read<'a>(node: &'a Node, problems: &mut Vec<Diagnostic>) -> Option
         .iter()
         .filter_map(|entry| {
             let record = Record::read(&entry.value, fields::AGENT, "an agent", problems)?;
-            let name = At { value: entry.key.clone(), span: entry.span };
+            let name = Located { value: entry.key.clone(), span: entry.span };
             let env = record.texts("env").into_iter().map(|name| name.value).collect();
             Some(RawAgent { name, entry: record.text("entry")?, env })
         })
@@ -179,7 +179,7 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
         Record::read(node, fields::TARGET, "a target", problems);
     }
     Some(RawPhase {
-        name: record.text("name").unwrap_or(At { value: String::new(), span: record.span }),
+        name: record.text("name").unwrap_or(Located { value: String::new(), span: record.span }),
         timeout: record.duration("timeout"),
         budget: read_budget(&record, problems),
         record,
@@ -214,7 +214,7 @@ fn kind_of(text: &str) -> Option<PhaseKind> {
 /// Lowers the newer spelling, in which shell phases, human gates and sub-teams are agents (SPEC section 6).
 fn lower(
     written: Option<PhaseKind>,
-    agent: Option<&At<String>>,
+    agent: Option<&Located<String>>,
     type_key: Option<Span>,
     problems: &mut Vec<Diagnostic>,
 ) -> Option<PhaseKind> {
@@ -281,7 +281,7 @@ fn read_command<'a>(node: &'a Node, problems: &mut Vec<Diagnostic>) -> Option<Ra
 }
 
 /// A reference to a name that is not there.
-pub(crate) fn unknown(code: &'static str, at: &At<String>, what: &str, known: &[&str]) -> Diagnostic {
+pub(crate) fn unknown(code: &'static str, at: &Located<String>, what: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::error(
         code,
         at.span,

@@ -10,7 +10,7 @@ use cliq_protocol::parse_duration;
 
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct At<T> {
+pub(crate) struct Located<T> {
     pub(crate) value: T,
     pub(crate) span: Span,
 }
@@ -93,17 +93,19 @@ impl<'a> Record<'a> {
         self.entries.iter().find(|(n, _, valid)| *n == name && *valid).map(|(_, entry, _)| &entry.value)
     }
 
-    pub(crate) fn text(&self, name: &str) -> Option<At<String>> {
+    pub(crate) fn text(&self, name: &str) -> Option<Located<String>> {
         let node = self.node(name)?;
-        Some(At { value: node.scalar()?, span: node.span })
+        Some(Located { value: node.scalar()?, span: node.span })
     }
 
-    pub(crate) fn texts(&self, name: &str) -> Vec<At<String>> {
+    pub(crate) fn texts(&self, name: &str) -> Vec<Located<String>> {
         match self.node(name).map(|node| (&node.kind, node)) {
             Some((Kind::List(items), _)) => {
-                items.iter().filter_map(|i| Some(At { value: i.scalar()?, span: i.span })).collect()
+                items.iter().filter_map(|i| Some(Located { value: i.scalar()?, span: i.span })).collect()
             }
-            Some((_, node)) => node.scalar().map(|value| At { value, span: node.span }).into_iter().collect(),
+            Some((_, node)) => {
+                node.scalar().map(|value| Located { value, span: node.span }).into_iter().collect()
+            }
             None => Vec::new(),
         }
     }

@@ -6,7 +6,7 @@ use cliq_protocol::PhaseName;
 use serde_json::Value;
 
 use crate::shell;
-use crate::template::{Found, Step, Template, find};
+use crate::template::{Step, Template, TemplateMatch, find};
 
 /// The values of templates when a phase starts.
 pub trait Values {
@@ -88,7 +88,7 @@ fn value_of(template: &Template, values: &dyn Values) -> Result<String, ResolveE
 pub fn resolve_text(text: &str, values: &dyn Values) -> Result<String, ResolveError> {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
-    for Found { range, template } in find(text) {
+    for TemplateMatch { range, template } in find(text) {
         let Ok(template) = template else { continue };
         out.push_str(&text[at..range.start]);
         out.push_str(&value_of(&template, values)?);

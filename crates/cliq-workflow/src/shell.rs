@@ -4,7 +4,7 @@
 //! This follows the quoting rules of the POSIX shell language as far as quoting goes: quotes, escapes, comments,
 //! substitutions, arithmetic and here-documents. It does not parse commands.
 
-use crate::template::{self, Found, Template};
+use crate::template::{self, Template, TemplateMatch};
 
 /// Quoting around a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub(crate) enum Context {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) found: Found,
+pub(crate) struct TemplateSite {
+    pub(crate) found: TemplateMatch,
     pub(crate) context: Context,
 }
 
@@ -43,7 +43,7 @@ struct HereDoc {
 }
 
 /// Every template of a script, with what surrounds it. `$(date)` is the shell's and not among them.
-pub(crate) fn templates(script: &str) -> Vec<Place> {
+pub(crate) fn templates(script: &str) -> Vec<TemplateSite> {
     Scanner { script, at: 0, levels: Vec::new(), pending: Vec::new(), places: Vec::new() }.run()
 }
 
@@ -52,7 +52,7 @@ struct Scanner<'a> {
     at: usize,
     levels: Vec<Level>,
     pending: Vec<HereDoc>,
-    places: Vec<Place>,
+    places: Vec<TemplateSite>,
 }
 
 impl Scanner<'_> {
@@ -76,18 +76,18 @@ impl Scanner<'_> {
 
     /// Takes the template that begins here, if one does.
     fn take_template(&mut self, context: Context) -> bool {
-        let Some(Found { range, template }) = template::at_start(self.rest()) else { return false };
+        let Some(TemplateMatch { range, template }) = template::at_start(self.rest()) else { return false };
         if template == Ok(Template::Date) {
             self.at += range.end;
             return true;
         }
         let range = self.at..self.at + range.end;
         self.at = range.end;
-        self.places.push(Place { found: Found { range, template }, context });
+        self.places.push(TemplateSite { found: TemplateMatch { range, template }, context });
         true
     }
 
-    fn run(mut self) -> Vec<Place> {
+    fn run(mut self) -> Vec<TemplateSite> {
         let mut word_start = true;
         while let Some(c) = self.rest().chars().next() {
             let was_word_start = std::mem::replace(&mut word_start, false);

@@ -36,7 +36,7 @@ pub enum Step {
 
 /// A template, or something that looks like one, in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct TemplateMatch {
     /// Byte range from `$` to `)`.
     pub(crate) range: Range<usize>,
     /// The template, or why it is none.
@@ -97,30 +97,30 @@ fn handoff(rest: &str) -> Result<Template, String> {
 }
 
 /// Whether a template begins at the start of `text`.
-pub(crate) fn at_start(text: &str) -> Option<Found> {
+pub(crate) fn at_start(text: &str) -> Option<TemplateMatch> {
     let inner = text.strip_prefix("$(")?;
     let end = inner.find(|c: char| c == ')' || c == '(' || c.is_whitespace())?;
     if !inner[end..].starts_with(')') {
         // `$(inputs.a b)` and `$(handoff.x (…` are slips of the hand, `$(date +%s)` is the shell's.
         let close = inner.find(')')?;
         let slip = inner.starts_with("inputs.") || inner.starts_with("handoff.");
-        return slip.then(|| Found {
+        return slip.then(|| TemplateMatch {
             range: 0..close + 3,
             template: Err("there is a blank or a bracket within the template".to_owned()),
         });
     }
-    Some(Found { range: 0..end + 3, template: recognise(&inner[..end])? })
+    Some(TemplateMatch { range: 0..end + 3, template: recognise(&inner[..end])? })
 }
 
 /// Every template of a text that is no script.
-pub(crate) fn find(text: &str) -> Vec<Found> {
+pub(crate) fn find(text: &str) -> Vec<TemplateMatch> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(next) = text[at..].find("$(") {
         at += next;
         match at_start(&text[at..]) {
-            Some(Found { range, template }) => {
-                found.push(Found { range: at..at + range.end, template });
+            Some(TemplateMatch { range, template }) => {
+                found.push(TemplateMatch { range: at..at + range.end, template });
                 at += range.end;
             }
             None => at += 2,

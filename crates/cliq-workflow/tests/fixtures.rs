@@ -43,7 +43,7 @@ fn fixtures(kind: &str) -> Vec<(String, String)> {
     files
 }
 
-fn show(checked: &Checked) -> String {
+fn show(checked: &TeamCheck) -> String {
     checked
         .diagnostics
         .iter()

@@ -1,6 +1,6 @@
 //! Broken team files by the hundred: each has a diagnostic with a line of the file, none makes the checker panic.
 
-use cliq_workflow::{Checked, NoFiles, Severity, check};
+use cliq_workflow::{NoFiles, Severity, TeamCheck, check};
 use proptest::prelude::*;
 
 const TEAMS: [&str; 3] = [
@@ -9,7 +9,7 @@ const TEAMS: [&str; 3] = [
     include_str!("../../../fixtures/workflow/ok/newer-dialect.yml"),
 ];
 
-fn problems_in_place(text: &str, checked: &Checked) {
+fn problems_in_place(text: &str, checked: &TeamCheck) {
     let lines = text.lines().count().max(1) + 1;
     for d in &checked.diagnostics {
         assert!((1..=lines).contains(&d.span.line), "{d:?}\n{text}");

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cliq_project::{Assembled, Project};
+use cliq_project::{AssembledTeam, Project};
 
 use crate::failure::Failure;
 use crate::{project, render, ui};
@@ -17,7 +17,7 @@ pub(super) fn run(reference: &str) -> Result<ExitCode, Failure> {
 }
 
 /// Assembles a team and shows the warnings about it.
-pub(super) fn assemble(project: &Project, reference: &str) -> Result<Assembled, Failure> {
+pub(super) fn assemble(project: &Project, reference: &str) -> Result<AssembledTeam, Failure> {
     let assembled = project.assemble(reference)?;
     let folder = &assembled.found.folder;
     render::diagnostics::show(folder.text(), folder.file(), &assembled.warnings);

@@ -115,7 +115,7 @@ async fn list(all: bool, as_json: bool) -> Result<ExitCode, Failure> {
 }
 
 /// Review with the source that can reach it.
-struct Found {
+struct ReviewSource {
     review: Review,
     reviews: std::sync::Arc<dyn Reviews>,
 }

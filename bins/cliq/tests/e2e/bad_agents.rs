@@ -1,6 +1,6 @@
 //! Agents that do everything wrong. Each run ends in a clear status, with the reason, and with no process left over.
 
-use crate::env::{Done, Env};
+use crate::env::{CommandOutput, Env};
 
 fn one(script: &str, extra: &str) -> Env {
     let workflow =
@@ -9,7 +9,7 @@ fn one(script: &str, extra: &str) -> Env {
 }
 
 #[track_caller]
-fn ends(env: &Env, code: i32, reason: &str) -> Done {
+fn ends(env: &Env, code: i32, reason: &str) -> CommandOutput {
     let done = env.cliq(["run", "--headless"]).expect(code).says(reason);
     let status = env.read(".cliq/signals/_pipeline_status");
     assert_eq!(status, if code == 0 { "COMPLETED" } else { "ESCALATED" });

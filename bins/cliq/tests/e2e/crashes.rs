@@ -92,7 +92,7 @@ impl Random {
 }
 
 /// State of a run at one moment.
-struct Seen {
+struct RunSnapshot {
     /// Number of records in the journal.
     events: usize,
     /// Number of activations of each phase that will not run again unless a gate routes to it.
@@ -115,7 +115,7 @@ fn ran(env: &Env, phase: &str) -> usize {
     env.read("ran").lines().filter(|line| *line == phase).count()
 }
 
-fn look(env: &Env) -> Seen {
+fn look(env: &Env) -> RunSnapshot {
     let events = journal(env);
     let mut last: BTreeMap<String, (String, Value)> = BTreeMap::new();
     for event in &events {
@@ -136,11 +136,14 @@ fn look(env: &Env) -> Seen {
         }
         _ => false,
     });
-    Seen { events: events.len(), done: done.map(|(phase, _)| (phase.clone(), ran(env, &phase))).collect() }
+    RunSnapshot {
+        events: events.len(),
+        done: done.map(|(phase, _)| (phase.clone(), ran(env, &phase))).collect(),
+    }
 }
 
 /// Compares with what was seen before the orchestrator went on.
-fn nothing_done_twice(env: &Env, before: &Seen, now: &[Value], gates: &[&str]) {
+fn nothing_done_twice(env: &Env, before: &RunSnapshot, now: &[Value], gates: &[&str]) {
     for (phase, count) in before.done.iter().filter(|(phase, _)| !gates.contains(&phase.as_str())) {
         let starts =
             now[before.events..].iter().filter(|e| e["event"] == "phase_started" && e["phase"] == **phase);

@@ -36,7 +36,7 @@ impl DaemonProcess {
 
 impl Drop for DaemonProcess {
     fn drop(&mut self) {
-        // Asked, so that it ends its agents.
+        // ReceivedRequest, so that it ends its agents.
         let pid = Pid::from_child(&self.child);
         let _ = kill_process(pid, Signal::TERM);
         let _ = self.child.wait();

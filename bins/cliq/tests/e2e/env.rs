@@ -42,13 +42,13 @@ impl Drop for Env {
 
 /// Result of a command.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Done {
+impl CommandOutput {
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
@@ -211,7 +211,7 @@ impl Env {
     }
 
     #[must_use = "assert the exit code"]
-    pub(crate) fn cliq<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Done {
+    pub(crate) fn cliq<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> CommandOutput {
         done(&self.command(args).output().expect("cliq starts"))
     }
 
@@ -279,8 +279,8 @@ impl Env {
     }
 }
 
-pub(crate) fn done(output: &Output) -> Done {
-    Done {
+pub(crate) fn done(output: &Output) -> CommandOutput {
+    CommandOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

@@ -5,7 +5,7 @@
 use std::process::{Child, Output};
 use std::time::{Duration, Instant};
 
-use crate::env::{Done, Env, done};
+use crate::env::{CommandOutput, Env, done};
 
 /// Far more than any of these takes. Without the guards they take for ever.
 const BOUND: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ fn env(script: &str) -> Env {
 
 /// The end of a process, which has to come within the bound.
 #[track_caller]
-fn ended(mut child: Child) -> Done {
+fn ended(mut child: Child) -> CommandOutput {
     let deadline = Instant::now() + BOUND;
     while child.try_wait().expect("it can be waited for").is_none() {
         if Instant::now() > deadline {

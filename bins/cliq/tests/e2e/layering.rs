@@ -205,21 +205,9 @@ fn libraries_do_not_read_the_environment() {
         "cliq-telemetry/src/",
         "cliq-testkit/src/",
     ];
-    fn sources(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
-        for entry in std::fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                sources(&path, found);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                found.push(path);
-            }
-        }
-    }
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(&crates).unwrap() {
-        sources(&entry.unwrap().path().join("src"), &mut found);
-    }
+    let packages = std::fs::read_dir(&crates).unwrap().map(|entry| entry.unwrap().path().join("src"));
+    let found = sources_below(&packages.collect::<Vec<_>>());
     assert!(found.len() > 100, "the sources are not where this test looks");
     for path in found.iter().filter(|path| !MAY.iter().any(|may| path.to_string_lossy().contains(may))) {
         let text = std::fs::read_to_string(path).unwrap();
@@ -228,4 +216,18 @@ fn libraries_do_not_read_the_environment() {
             assert!(!code.clone().any(|line| line.contains(call)), "{} uses {call}", path.display());
         }
     }
+}
+
+/// Returns the Rust files below directories.
+pub(crate) fn sources_below(dirs: &[std::path::PathBuf]) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in dirs.iter().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten()) {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources_below(&[path]));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Request as received by the test server.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) path: String,
     pub(crate) headers: Vec<String>,
     pub(crate) body: Value,
@@ -17,7 +17,7 @@ pub(crate) struct Asked {
 /// Answers one call after the other with what it was given, the last one again and again.
 pub(crate) struct Server {
     pub(crate) base: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Server {
@@ -39,12 +39,12 @@ impl Server {
         Self { base, asked }
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().expect("whole").clone()
     }
 }
 
-fn read(stream: &mut TcpStream) -> Option<Asked> {
+fn read(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
     let mut headers = Vec::new();
     loop {
@@ -60,7 +60,7 @@ fn read(stream: &mut TcpStream) -> Option<Asked> {
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
     let path = headers.first()?.split(' ').nth(1)?.to_owned();
-    Some(Asked { path, headers, body: serde_json::from_slice(&body).ok()? })
+    Some(ReceivedRequest { path, headers, body: serde_json::from_slice(&body).ok()? })
 }
 
 /// An answer with a status.

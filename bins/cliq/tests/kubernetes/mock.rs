@@ -8,7 +8,7 @@ use cliq_testkit::chain;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::env::{Done, Env, done, python_with};
+use crate::env::{CommandOutput, Env, done, python_with};
 
 /// The mock, and a project whose runs work in it.
 struct Mock {
@@ -76,7 +76,7 @@ impl Mock {
         command
     }
 
-    fn cliq(&self, arguments: &[&str]) -> Done {
+    fn cliq(&self, arguments: &[&str]) -> CommandOutput {
         done(&self.command(arguments).output().unwrap())
     }
 }

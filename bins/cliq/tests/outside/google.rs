@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::env::{Env, done};
-use crate::site::{Asked, Reply, Site, json as answer, reply};
+use crate::site::{ReceivedRequest, Reply, Site, json as answer, reply};
 
 const DOCUMENT: &str = "application/vnd.google-apps.document";
 const FOLDER: &str = "application/vnd.google-apps.folder";
@@ -59,7 +59,7 @@ fn sha256(bytes: &[u8]) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn query(asked: &Asked, key: &str) -> Option<String> {
+fn query(asked: &ReceivedRequest, key: &str) -> Option<String> {
     let url = url::Url::parse(&format!("http://h{}", asked.path)).unwrap();
     url.query_pairs().find(|(own, _)| own == key).map(|(_, value)| value.into_owned())
 }
@@ -69,7 +69,7 @@ fn drive(files: Vec<File>) -> (Site, Files) {
     let files: Files = Arc::new(Mutex::new(files));
     let own = Arc::clone(&files);
     let sessions: Mutex<Vec<(Option<String>, Value)>> = Mutex::default();
-    let site = Site::start(move |asked: &Asked| -> Reply {
+    let site = Site::start(move |asked: &ReceivedRequest| -> Reply {
         let path = asked.path.split('?').next().unwrap().to_owned();
         if path == "/token" {
             let form = String::from_utf8_lossy(&asked.body).into_owned();

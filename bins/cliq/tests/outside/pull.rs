@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::env::Env;
-use crate::site::{Asked, Fault, Reply, Site, html, reply};
+use crate::site::{Fault, ReceivedRequest, Reply, Site, html, reply};
 
 const PAGE: &str = "<title>T</title><main><h1>Head</h1><p>text of the page</p></main>";
 
@@ -122,7 +122,7 @@ fn what_breaks_off_goes_on_where_it_stopped() {
     static TRIES: AtomicUsize = AtomicUsize::new(0);
     let body: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
     let whole = body.clone();
-    let site = Site::start(move |asked: &Asked| -> Reply {
+    let site = Site::start(move |asked: &ReceivedRequest| -> Reply {
         let range = asked
             .header("range")
             .map(|range| range.trim_start_matches("bytes=").trim_end_matches('-').parse::<usize>().unwrap());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::env::Env;
-use crate::site::{Asked, Reply, Site, reply};
+use crate::site::{ReceivedRequest, Reply, Site, reply};
 
 type Files = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
@@ -13,7 +13,7 @@ type Files = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 fn store() -> (Site, Files) {
     let files = Files::default();
     let own = Arc::clone(&files);
-    let site = Site::start(move |asked: &Asked| -> Reply {
+    let site = Site::start(move |asked: &ReceivedRequest| -> Reply {
         let mut files = own.lock().unwrap();
         match (asked.method.as_str(), files.get(&asked.path)) {
             ("PUT", _) => {
@@ -121,7 +121,7 @@ fn what_may_not_go_does_not_go() {
 fn killed_at_random_moments_it_publishes_once() {
     let appended = Files::default();
     let own = Arc::clone(&appended);
-    let site = Site::start(move |asked: &Asked| -> Reply {
+    let site = Site::start(move |asked: &ReceivedRequest| -> Reply {
         if asked.method == "PUT" {
             own.lock().unwrap().insert(asked.path.clone(), asked.body.clone());
             // The file is there before its answer.
@@ -159,7 +159,7 @@ fn killed_at_random_moments_it_publishes_once() {
 fn forgetful_store() -> (Site, Files) {
     let files = Files::default();
     let own = Arc::clone(&files);
-    let site = Site::start(move |asked: &Asked| -> Reply {
+    let site = Site::start(move |asked: &ReceivedRequest| -> Reply {
         let mut files = own.lock().unwrap();
         match (asked.method.as_str(), files.get(&asked.path)) {
             ("PUT", _) => {
@@ -201,7 +201,7 @@ fn a_target_that_was_mended_is_another_one() {
 }
 
 /// Runs cliq where it has a terminal. The answer comes a second later.
-fn in_terminal(env: &Env, answer: &str, args: &str) -> crate::env::Done {
+fn in_terminal(env: &Env, answer: &str, args: &str) -> crate::env::CommandOutput {
     let inherited = env.command(["run"]);
     let mut command = std::process::Command::new("sh");
     let cliq = env!("CARGO_BIN_EXE_cliq");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use crate::env::Env;
-use crate::site::{Asked, Fault, Reply, Site, json as answer, reply};
+use crate::site::{Fault, ReceivedRequest, Reply, Site, json as answer, reply};
 
 /// A project whose settings have all keys of a service.
 pub(crate) fn project(service: &str, base: &str, workflow: &str) -> Env {
@@ -63,7 +63,7 @@ const ISSUE: &str = r#"{"id": "1", "key": "ABC-1", "fields": {"summary": "It is 
 fn jira(lost: usize) -> (Site, Arc<Mutex<Vec<Value>>>) {
     let comments: Arc<Mutex<Vec<Value>>> = Arc::default();
     let (own, status, losses) = (Arc::clone(&comments), Mutex::new("Open".to_owned()), AtomicUsize::new(0));
-    let site = Site::start(move |asked: &Asked| -> Reply {
+    let site = Site::start(move |asked: &ReceivedRequest| -> Reply {
         assert!(asked.header("authorization").unwrap().starts_with("Basic "));
         let path = asked.path.split('?').next().unwrap().to_owned();
         let mut comments = own.lock().unwrap();
@@ -194,7 +194,7 @@ fn confluence() -> Site {
         "body": {"storage": {"value": "<h2>How</h2><p>See <a href=\"/wiki/x\">it</a></p><table><tbody><tr><th>a</th></tr><tr><td>1</td></tr></tbody></table>"}},
         "_links": {"webui": "/spaces/DOC/pages/7"}}),
     ]);
-    Site::start(move |asked: &Asked| -> Reply {
+    Site::start(move |asked: &ReceivedRequest| -> Reply {
         let mut pages = pages.lock().unwrap();
         match (asked.method.as_str(), asked.path.split('?').next().unwrap()) {
             ("GET", "/wiki/api/v2/pages/7") => answer(&pages[0]),
@@ -277,7 +277,7 @@ fn confluence_pages() {
 fn zendesk_tickets() {
     let comments: Mutex<Vec<Value>> = Mutex::new(Vec::new());
     let status = Mutex::new("open".to_owned());
-    let site = Site::start(move |asked: &Asked| -> Reply {
+    let site = Site::start(move |asked: &ReceivedRequest| -> Reply {
         let ticket = || json!({"ticket": {"id": 5, "subject": "Help", "status": *status.lock().unwrap(), "priority": "high", "updated_at": "2026-11-01T10:00:00Z"}});
         let mut comments = comments.lock().unwrap();
         match (asked.method.as_str(), asked.path.split('?').next().unwrap()) {
@@ -399,7 +399,7 @@ fn hubspot_notes_are_made_once() {
     let notes: Arc<Mutex<Vec<Value>>> = Arc::default();
     let own = Arc::clone(&notes);
     let losses = AtomicUsize::new(0);
-    let site = Site::start(move |asked: &Asked| -> Reply {
+    let site = Site::start(move |asked: &ReceivedRequest| -> Reply {
         let mut notes = own.lock().unwrap();
         match (asked.method.as_str(), asked.path.split('?').next().unwrap()) {
             ("GET", "/crm/v3/objects/0-3/53") => answer(
@@ -466,7 +466,7 @@ fn datadog_events_are_posted_once() {
     let events: Arc<Mutex<Vec<Value>>> = Arc::default();
     let own = Arc::clone(&events);
     let losses = AtomicUsize::new(0);
-    let site = Site::start(move |asked: &Asked| -> Reply {
+    let site = Site::start(move |asked: &ReceivedRequest| -> Reply {
         let mut events = own.lock().unwrap();
         match (asked.method.as_str(), asked.path.split('?').next().unwrap()) {
             ("POST", "/api/v1/events") => {

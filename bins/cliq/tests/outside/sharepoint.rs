@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::env::Env;
-use crate::site::{Asked, Reply, Site, json as answer, reply};
+use crate::site::{ReceivedRequest, Reply, Site, json as answer, reply};
 
 type Files = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
@@ -21,7 +21,7 @@ fn graph(files: &[(&str, &str)]) -> (Site, Files) {
         files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect(),
     ));
     let own = Arc::clone(&files);
-    let site = Site::start(move |asked: &Asked| -> Reply {
+    let site = Site::start(move |asked: &ReceivedRequest| -> Reply {
         let path = asked.path.split('?').next().unwrap().to_owned();
         if path.ends_with("/oauth2/v2.0/token") {
             assert!(String::from_utf8_lossy(&asked.body).contains("client_secret=app-secret"));

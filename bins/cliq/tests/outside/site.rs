@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// A request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: String,
     /// With its query.
     pub(crate) path: String,
@@ -15,7 +15,7 @@ pub(crate) struct Asked {
     pub(crate) body: Vec<u8>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -74,15 +74,15 @@ impl Reply {
     }
 }
 
-type Handler = dyn Fn(&Asked) -> Reply + Send + Sync;
+type Handler = dyn Fn(&ReceivedRequest) -> Reply + Send + Sync;
 
 pub(crate) struct Site {
     pub(crate) base: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Site {
-    pub(crate) fn start(handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -96,7 +96,7 @@ impl Site {
         Self { base, asked }
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -110,13 +110,16 @@ impl Site {
     }
 }
 
-fn serve(stream: &TcpStream, seen: &Mutex<Vec<Asked>>, handler: &Handler) -> Option<()> {
+fn serve(stream: &TcpStream, seen: &Mutex<Vec<ReceivedRequest>>, handler: &Handler) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let mut words = line.split_whitespace();
-    let mut asked =
-        Asked { method: words.next()?.to_owned(), path: words.next()?.to_owned(), ..Asked::default() };
+    let mut asked = ReceivedRequest {
+        method: words.next()?.to_owned(),
+        path: words.next()?.to_owned(),
+        ..ReceivedRequest::default()
+    };
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
@@ -131,7 +134,7 @@ fn serve(stream: &TcpStream, seen: &Mutex<Vec<Asked>>, handler: &Handler) -> Opt
     write(stream, &asked, &reply).ok()
 }
 
-fn write(mut stream: &TcpStream, asked: &Asked, reply: &Reply) -> std::io::Result<()> {
+fn write(mut stream: &TcpStream, asked: &ReceivedRequest, reply: &Reply) -> std::io::Result<()> {
     let mut head = format!("HTTP/1.1 {} x\r\nconnection: close\r\n", reply.status);
     for (name, value) in &reply.headers {
         head += &[name, ": ", value, "\r\n"].concat();

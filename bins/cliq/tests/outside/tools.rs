@@ -5,13 +5,13 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::env::{Done, Env, done};
-use crate::site::{Asked, Reply, Site, json as answer, reply};
+use crate::env::{CommandOutput, Env, done};
+use crate::site::{ReceivedRequest, Reply, Site, json as answer, reply};
 
 /// The API of GitHub, GitLab and Bitbucket in one: a pull request that was made is there.
 pub(crate) fn code_host() -> Site {
     let made: Mutex<Vec<Value>> = Mutex::new(Vec::new());
-    Site::start(move |asked: &Asked| -> Reply {
+    Site::start(move |asked: &ReceivedRequest| -> Reply {
         let mut made = made.lock().unwrap();
         let path = asked.path.split('?').next().unwrap();
         let body = asked.json();
@@ -68,7 +68,7 @@ fn repository(env: &Env, address: &str) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-fn tool(env: &Env, args: &[&str], variables: &[(&str, &str)]) -> Done {
+fn tool(env: &Env, args: &[&str], variables: &[(&str, &str)]) -> CommandOutput {
     let mut command = env.command([&["tool", "run"], args].concat());
     command.envs(variables.iter().copied());
     done(&command.output().unwrap())

@@ -1,6 +1,6 @@
 //! A team as a model returns it: the text of team.yml, and its roles.
 
-use cliq_workflow::{Checked, EntryFile, Severity, TeamFiles, ValidatedWorkflow};
+use cliq_workflow::{EntryFile, Severity, TeamCheck, TeamFiles, ValidatedWorkflow};
 use serde_json::{Map, Value, json};
 
 /// The most roles, and the most bytes of a text.
@@ -79,7 +79,7 @@ impl Definition {
         if wrong.is_empty() { Ok(Self { team_yml, roles }) } else { Err(wrong) }
     }
 
-    fn check(&self) -> Checked {
+    fn check(&self) -> TeamCheck {
         cliq_workflow::check(&self.team_yml, self)
     }
 
@@ -103,7 +103,7 @@ impl Definition {
     }
 }
 
-fn problems(checked: &Checked) -> (Vec<String>, Vec<String>) {
+fn problems(checked: &TeamCheck) -> (Vec<String>, Vec<String>) {
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     for problem in &checked.diagnostics {
         let text = format!("line {}: {} ({})", problem.span.line, problem.message, problem.help);

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use cliq_sdk::{CommandResult, GateContext, PhaseContext, PhaseName, Received, StandardContext};
+use cliq_sdk::{CommandResult, GateContext, PhaseContext, PhaseName, ReceivedHandoff, StandardContext};
 use serde_json::Value;
 
 use crate::AnyError;
@@ -114,7 +114,7 @@ pub(crate) fn opening(ctx: &PhaseContext) -> Result<String, AnyError> {
         .task_board()?
         .filter(|board| board.lines().any(|line| !line.trim().is_empty() && !line.starts_with("# ")));
     section(&mut text, "Task Board", board);
-    let incoming: Vec<Received> =
+    let incoming: Vec<ReceivedHandoff> =
         ctx.incoming()?.into_iter().filter(|r| r.envelope.is_some() || r.instructions.is_some()).collect();
     if !incoming.is_empty() {
         text.push_str(
@@ -128,7 +128,7 @@ pub(crate) fn opening(ctx: &PhaseContext) -> Result<String, AnyError> {
     Ok(text)
 }
 
-fn handoff(text: &mut String, received: &Received) {
+fn handoff(text: &mut String, received: &ReceivedHandoff) {
     let _ = write!(text, "### From {}\n\n", received.from);
     if let Some(instructions) = &received.instructions {
         let _ = write!(text, "What this handoff is to contain:\n\n{}\n\n", instructions.trim());

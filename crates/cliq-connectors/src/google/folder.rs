@@ -9,14 +9,14 @@ use super::{FOLDER, File, SHORTCUT, children, content, explain, export_of, local
 use crate::entry::Format;
 use crate::error::file_error;
 use crate::files::inside;
-use crate::pull::{Place, Pulled, Validators, folder_of};
+use crate::pull::{PullDestination, PullResult, Validators, folder_of};
 use crate::service::in_parallel;
 use crate::{ConnectorError, Context, Entry};
 
 /// Maximum depth of folders.
 const DEPTH: usize = 32;
 
-struct Found {
+struct FolderEntry {
     path: Utf8PathBuf,
     file: File,
 }
@@ -25,8 +25,8 @@ struct Found {
 pub(super) fn pull(
     cx: &Context<'_>,
     folder: &File,
-    place: &Place<'_>,
-) -> Result<Option<Pulled>, ConnectorError> {
+    place: &PullDestination<'_>,
+) -> Result<Option<PullResult>, ConnectorError> {
     let dir = folder_of(place);
     let format = place.source.format;
     let mut found = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn pull(
     crate::folder::check_no_conflicts(found.iter().map(|found| found.path.as_path()))?;
     std::fs::create_dir_all(&dir).map_err(|error| file_error("make", &dir, &error))?;
     (cx.progress)(&format!("{}: {} files", folder.name, found.len()));
-    let results = in_parallel(&found, cx.bounds.parallel, |Found { path, file }| {
+    let results = in_parallel(&found, cx.bounds.parallel, |FolderEntry { path, file }| {
         let local = dir.join(path);
         let stamp = stamp(file);
         let shown = cx.shown(&local);
@@ -69,7 +69,7 @@ pub(super) fn pull(
         ..Entry::default()
     };
     let entry = entry.with("title", folder.name.as_str()).with("count", files.len()).with("files", files);
-    Ok(Some(Pulled { entry, validators: Validators::default(), sha256: None }))
+    Ok(Some(PullResult { entry, validators: Validators::default(), sha256: None }))
 }
 
 fn collect(
@@ -78,7 +78,7 @@ fn collect(
     path: &Utf8PathBuf,
     format: Format,
     visited: &mut BTreeSet<String>,
-    found: &mut Vec<Found>,
+    found: &mut Vec<FolderEntry>,
 ) -> Result<(), ConnectorError> {
     // A shortcut may lead to a folder above.
     if !visited.insert(folder.to_owned()) || path.components().count() > DEPTH {
@@ -117,7 +117,7 @@ fn collect(
         }
         let local = path.join(local_name(&file, export.map(|(_, extension)| extension)));
         inside(local.as_str())?;
-        found.push(Found { path: local, file });
+        found.push(FolderEntry { path: local, file });
     }
     Ok(())
 }

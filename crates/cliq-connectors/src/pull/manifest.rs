@@ -4,7 +4,7 @@ use camino::Utf8Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Pulled;
+use super::PullResult;
 use crate::entry::Format;
 use crate::files::sha256;
 use crate::ledger::{Ledger, Record};
@@ -48,7 +48,7 @@ pub struct PullRecord {
 }
 
 impl PullRecord {
-    pub(crate) fn new(source: &Source, run_id: &str, mut pulled: Pulled, now: String) -> Self {
+    pub(crate) fn new(source: &Source, run_id: &str, mut pulled: PullResult, now: String) -> Self {
         // It stands in the record beside the entry.
         pulled.entry.more.remove("etag");
         pulled.entry.more.remove("last_modified");

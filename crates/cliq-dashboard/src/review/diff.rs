@@ -12,21 +12,21 @@ const OPEN_ALL: usize = 1500;
 /// A line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line<'a> {
-    sign: Sign,
+    sign: LineMark,
     old: Option<u64>,
     new: Option<u64>,
     text: &'a str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sign {
+enum LineMark {
     Head,
     Same,
     Added,
     Removed,
 }
 
-impl Sign {
+impl LineMark {
     fn class(self) -> &'static str {
         match self {
             Self::Head => "hunk",
@@ -88,19 +88,19 @@ fn lines(hunks: &str) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
     for line in hunks.lines() {
         let (sign, text) = match line.as_bytes().first() {
-            Some(b'@') => (Sign::Head, line),
-            Some(b'+') => (Sign::Added, &line[1..]),
-            Some(b'-') => (Sign::Removed, &line[1..]),
+            Some(b'@') => (LineMark::Head, line),
+            Some(b'+') => (LineMark::Added, &line[1..]),
+            Some(b'-') => (LineMark::Removed, &line[1..]),
             // "\ No newline at end of file"
             Some(b'\\') => continue,
-            _ => (Sign::Same, line.get(1..).unwrap_or_default()),
+            _ => (LineMark::Same, line.get(1..).unwrap_or_default()),
         };
-        if sign == Sign::Head {
+        if sign == LineMark::Head {
             (old, new) = numbers(line).unwrap_or((old, new));
             lines.push(Line { sign, old: None, new: None, text });
             continue;
         }
-        let (has_old, has_new) = (sign != Sign::Added, sign != Sign::Removed);
+        let (has_old, has_new) = (sign != LineMark::Added, sign != LineMark::Removed);
         lines.push(Line { sign, old: has_old.then_some(old), new: has_new.then_some(new), text });
         old += u64::from(has_old);
         new += u64::from(has_new);
@@ -128,7 +128,7 @@ fn unified(lines: &[Line<'_>]) -> Markup {
             thead.hidden { tr { th { "Old line" } th { "New line" } th { "Change" } th { "Text" } } }
             tbody {
                 @for line in lines {
-                    @let sign = match line.sign { Sign::Added => "+", Sign::Removed => "−", Sign::Head | Sign::Same => " " };
+                    @let sign = match line.sign { LineMark::Added => "+", LineMark::Removed => "−", LineMark::Head | LineMark::Same => " " };
                     tr class=(line.sign.class()) {
                         (cell(line.old)) (cell(line.new)) td.sign { (sign) } td { (shown(line.text.as_bytes())) }
                     }
@@ -144,7 +144,7 @@ fn side_by_side(lines: &[Line<'_>]) -> Markup {
             thead.hidden { tr { th { "Old line" } th { "Old text" } th { "New line" } th { "New text" } } }
             tbody {
                 @for (left, right) in pairs(lines) {
-                    @if let Some(head) = left.filter(|line| line.sign == Sign::Head) {
+                    @if let Some(head) = left.filter(|line| line.sign == LineMark::Head) {
                         tr.hunk { td colspan="4" { (shown(head.text.as_bytes())) } }
                     } @else {
                         tr {
@@ -165,15 +165,16 @@ fn pairs<'a, 'b>(lines: &'b [Line<'a>]) -> Vec<(Option<&'b Line<'a>>, Option<&'b
     let mut rows = Vec::new();
     let mut rest = lines;
     while let Some((first, after)) = rest.split_first() {
-        if matches!(first.sign, Sign::Head | Sign::Same) {
+        if matches!(first.sign, LineMark::Head | LineMark::Same) {
             rows.push((Some(first), Some(first)));
             rest = after;
             continue;
         }
-        let run = rest.iter().take_while(|line| matches!(line.sign, Sign::Added | Sign::Removed)).count();
+        let run =
+            rest.iter().take_while(|line| matches!(line.sign, LineMark::Added | LineMark::Removed)).count();
         let (block, after) = rest.split_at(run);
-        let of = |sign: Sign| block.iter().filter(move |line| line.sign == sign).collect::<Vec<_>>();
-        let (removed, added) = (of(Sign::Removed), of(Sign::Added));
+        let of = |sign: LineMark| block.iter().filter(move |line| line.sign == sign).collect::<Vec<_>>();
+        let (removed, added) = (of(LineMark::Removed), of(LineMark::Added));
         rows.extend(
             (0..removed.len().max(added.len())).map(|n| (removed.get(n).copied(), added.get(n).copied())),
         );

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::elsewhere::{ask_to_end, follow};
+use super::remote_agents::{ask_to_end, follow};
 use super::{AgentRun, Assignment, Daemon, DaemonEvent};
 use crate::brief::{brief, draft_file};
 use crate::layout::{assignment_file, job_dir, plan_dir, read_plan_file};
@@ -42,7 +42,7 @@ pub(super) struct Running {
 }
 
 /// A job that has ended.
-pub(super) struct Ended {
+pub(super) struct EndedJob {
     key: Key,
     outcome: JobOutcome,
 }
@@ -69,7 +69,7 @@ impl JobOutcome {
 
 impl Daemon {
     /// One at a time: where a step fails, the others are still there.
-    pub(super) fn next_ended(&mut self, project: &str) -> Option<Ended> {
+    pub(super) fn next_ended(&mut self, project: &str) -> Option<EndedJob> {
         let at = self.ended.iter().position(|ended| ended.key.0 == project)?;
         Some(self.ended.remove(at))
     }
@@ -94,8 +94,8 @@ impl Daemon {
             let Ok(Some(journal)) = Journal::read(&job.join("journal.jsonl")) else { continue };
             let Ok(dir) = CliqDir::at(&job, project) else { continue };
             let (None, Some(run_id)) = (end_of(&journal), journal.run_id()) else { continue };
-            let is_elsewhere = assignment_file(&job).exists();
-            if !is_elsewhere {
+            let is_remote = assignment_file(&job).exists();
+            if !is_remote {
                 cliq_orchestrator::end_dead_run(&dir, run_id, ORPHANS);
             } else if !wanted.contains(&job) {
                 ask_to_end(&dir);
@@ -108,7 +108,7 @@ impl Daemon {
         &mut self,
         project: &str,
         config: Config,
-        ended: Ended,
+        ended: EndedJob,
     ) -> Result<(), StepError> {
         let (_, plan, job) = ended.key.clone();
         let running = self.running.remove(&ended.key);
@@ -190,7 +190,7 @@ impl Daemon {
         if job.settled {
             // Its work was done before the daemon died. It is not repeated.
             let outcome = JobOutcome::Ended { text: String::new(), success: true, why: None, usage: None };
-            let _ = ends.send(Ended { key: key.clone(), outcome });
+            let _ = ends.send(EndedJob { key: key.clone(), outcome });
             self.running.insert(
                 key,
                 Running { stop: CancellationToken::new(), settled: None, what, job: job.clone() },
@@ -217,7 +217,7 @@ impl Daemon {
                         usage: None,
                     },
                 };
-                let _ = ends.send(Ended { key: of, outcome });
+                let _ = ends.send(EndedJob { key: of, outcome });
             });
             self.running.insert(
                 key,
@@ -245,8 +245,8 @@ impl Daemon {
         let job_run = async move {
             let outcome = match workshop.prepare().await {
                 Err(why) => JobOutcome::NotStarted(why),
-                Ok(Prepared::Over(outcome)) => outcome,
-                Ok(Prepared::Assignment(assignment)) => match agents.prepare(&assignment) {
+                Ok(PreparedJob::Over(outcome)) => outcome,
+                Ok(PreparedJob::Assignment(assignment)) => match agents.prepare(&assignment) {
                     Err(why) => JobOutcome::NotStarted(why),
                     Ok(AgentRun::Here(plan)) => {
                         let _ = fs::remove_file(assignment_file(&assignment.dir));
@@ -275,9 +275,9 @@ impl Daemon {
     }
 }
 
-fn send(ends: &mpsc::UnboundedSender<Ended>, key: Key, outcome: JobOutcome) {
+fn send(ends: &mpsc::UnboundedSender<EndedJob>, key: Key, outcome: JobOutcome) {
     // Where the daemon has ended, the result is not needed.
-    let _ = ends.send(Ended { key, outcome });
+    let _ = ends.send(EndedJob { key, outcome });
 }
 
 fn describe(job: &Job) -> String {
@@ -300,18 +300,18 @@ struct JobDirectory {
     state: PlanState,
 }
 
-enum Prepared {
+enum PreparedJob {
     Assignment(Assignment),
     Over(JobOutcome),
 }
 
 impl JobDirectory {
     /// Makes everything ready. A job that came to its end before the daemon died is not done again.
-    async fn prepare(self) -> Result<Prepared, String> {
+    async fn prepare(self) -> Result<PreparedJob, String> {
         tokio::task::spawn_blocking(move || self.prepare_now()).await.map_err(|error| error.to_string())?
     }
 
-    fn prepare_now(self) -> Result<Prepared, String> {
+    fn prepare_now(self) -> Result<PreparedJob, String> {
         let role = self.job.role.ok_or("the job has no role")?;
         let work = match self.job.purpose {
             Purpose::Work(id) | Purpose::Advise(id) => id,
@@ -330,7 +330,7 @@ impl JobDirectory {
         fs::create_dir_all(&self.dir).map_err(|error| format!("cannot create {}: {error}", self.dir))?;
         let dir = CliqDir::at(&self.dir, &workspace).map_err(|error| failed(&error))?;
         if let Some(outcome) = finished(&dir, role.as_str()) {
-            return Ok(Prepared::Over(outcome));
+            return Ok(PreparedJob::Over(outcome));
         }
         dir.ensure_layout().map_err(|error| failed(&error))?;
         write_atomic(&dir.requirement(), self.text.as_bytes()).map_err(|error| failed(&error))?;
@@ -351,7 +351,7 @@ impl JobDirectory {
             ("CLIQ_BRIEF".to_owned(), dir.requirement().to_string()),
         ]);
         env.extend(draft.map(|draft| ("CLIQ_DRAFT_FILE".to_owned(), draft.to_string())));
-        Ok(Prepared::Assignment(Assignment {
+        Ok(PreparedJob::Assignment(Assignment {
             project: self.project,
             plan: self.name,
             role,

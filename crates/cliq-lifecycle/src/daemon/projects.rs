@@ -82,7 +82,7 @@ impl Daemon {
             self.watch(inbox.root());
             let bridged = inbox.bridge(self.plans.store(), project.as_str()).await?;
             if !bridged.signals.is_empty() || !bridged.refused.is_empty() {
-                self.report_event(DaemonEvent::Bridged {
+                self.report_event(DaemonEvent::BridgeReport {
                     signals: bridged.signals.len(),
                     refused: bridged.refused,
                 });

@@ -49,7 +49,7 @@ impl Amount {
 
 /// A budget that is used up.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Exceeded {
+pub(super) enum ExceededBudget {
     /// The budget of the run: no agent that uses a model may continue.
     Run(String),
     /// The budget of the phase.
@@ -162,17 +162,17 @@ impl Ledger {
     }
 
     /// The budget that a report of a phase has exceeded, if any.
-    pub(super) fn exceeded(&self, phase: PhaseId) -> Option<Exceeded> {
+    pub(super) fn exceeded(&self, phase: PhaseId) -> Option<ExceededBudget> {
         let over = |budget: Budget, used: Amount| {
             budget.tokens.is_some_and(|limit| used.tokens > limit)
                 || budget.usd.is_some_and(|limit| used.usd > limit)
         };
         let (run, used) = (self.limits.run, self.total());
         if over(run, used) {
-            return Some(Exceeded::Run(reason(run, used, Scope::Run)));
+            return Some(ExceededBudget::Run(reason(run, used, Scope::Run)));
         }
         let (budget, used) = (*self.limits.phases.get(&phase)?, self.accounts[phase.index()].total());
-        over(budget, used).then(|| Exceeded::Phase(reason(budget, used, Scope::Phase)))
+        over(budget, used).then(|| ExceededBudget::Phase(reason(budget, used, Scope::Phase)))
     }
 
     /// Returns the remaining budget of a phase.

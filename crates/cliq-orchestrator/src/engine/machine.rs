@@ -9,7 +9,7 @@ use cliq_protocol::{Budget, CommandResult, PhaseKind};
 use cliq_workflow::{PhaseId, ValidatedWorkflow};
 use serde_json::Value;
 
-use super::budget::{Exceeded, Ledger, Limits};
+use super::budget::{ExceededBudget, Ledger, Limits};
 use super::{Amount, Effect, Input, Report};
 
 /// State of a phase.
@@ -254,9 +254,9 @@ impl Pipeline {
         self.ledger.report(phase, usage);
         let (ending, reason) = match self.ledger.exceeded(phase) {
             None => return,
-            Some(Exceeded::Phase(reason)) => (vec![phase], reason),
+            Some(ExceededBudget::Phase(reason)) => (vec![phase], reason),
             // Agents beside it would use more: they end too, so that no more than this one report is over.
-            Some(Exceeded::Run(reason)) => (self.running(), reason),
+            Some(ExceededBudget::Run(reason)) => (self.running(), reason),
         };
         for id in ending {
             let judges = self.gate(id).is_none_or(|gate| *gate.state() == GateState::Judging);

@@ -15,11 +15,11 @@ use crate::events::Record;
 pub struct JournalFollower {
     path: Utf8PathBuf,
     /// The file that was read last: where it is on its file system, how many bytes and lines of it were read.
-    seen: Option<Seen>,
+    seen: Option<FilePosition>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct FilePosition {
     file: (u64, u64),
     offset: u64,
     lines: usize,
@@ -57,13 +57,13 @@ impl JournalFollower {
         };
         let meta = file.metadata().at("read", &self.path)?;
         let same = seen.filter(|seen| seen.file == identity(&meta) && seen.offset <= meta.len());
-        let from = same.unwrap_or(Seen { file: identity(&meta), offset: 0, lines: 0 });
+        let from = same.unwrap_or(FilePosition { file: identity(&meta), offset: 0, lines: 0 });
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(from.offset)).at("read", &self.path)?;
         file.read_to_end(&mut bytes).at("read", &self.path)?;
         let (records, read) = decode_lines(&self.path, &bytes, from.lines)?;
         let (offset, lines) = (from.offset + read as u64, from.lines + records.len());
-        self.seen = Some(Seen { offset, lines, ..from });
+        self.seen = Some(FilePosition { offset, lines, ..from });
         Ok(if same.is_some() { JournalUpdate::More(records) } else { JournalUpdate::Afresh(records) })
     }
 }

@@ -56,7 +56,7 @@ pub(super) struct PaneRow {
 
 /// Result of a script that may open panes.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedPanes {
     /// Those that it opened, each with the process in it.
     pub(super) panes: Vec<(String, u32)>,
     /// The panes there are now.
@@ -284,7 +284,7 @@ impl TmuxServer {
 
     /// Runs a script that may open panes and then lists all. Once one is open, nothing that fails after it counts: a job
     /// would be started again.
-    pub(super) async fn open(&self, script: Script) -> Result<Opened, TmuxError> {
+    pub(super) async fn open(&self, script: Script) -> Result<OpenedPanes, TmuxError> {
         let output = self.output(script).await?;
         let printed = String::from_utf8_lossy(&output.stdout);
         let pane = |line: &str| {
@@ -295,7 +295,7 @@ impl TmuxServer {
         if panes.is_empty() {
             text(&output)?;
         }
-        Ok(Opened { panes, rows: rows(&printed) })
+        Ok(OpenedPanes { panes, rows: rows(&printed) })
     }
 
     /// The session that spare panes are in.

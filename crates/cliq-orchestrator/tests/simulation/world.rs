@@ -38,12 +38,12 @@ const REPLY: u64 = 100;
 #[derive(Debug, Clone)]
 pub(crate) struct Interruption {
     after: u16,
-    how: How,
+    how: Course,
     from: Option<Index>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum How {
+enum Course {
     /// SIGKILL: nothing that was under way is heard of again.
     Kill,
     Cancel,
@@ -51,7 +51,7 @@ enum How {
 }
 
 pub(crate) fn schedule() -> impl Strategy<Value = Schedule> {
-    let how = prop_oneof![4 => Just(How::Kill), 1 => Just(How::Cancel), 1 => Just(How::DiskFull)];
+    let how = prop_oneof![4 => Just(Course::Kill), 1 => Just(Course::Cancel), 1 => Just(Course::DiskFull)];
     let interruption = (0u16..30, how, prop::option::weighted(0.15, any::<Index>()))
         .prop_map(|(after, how, from)| Interruption { after, how, from });
     let parallel = prop_oneof![2 => Just(None), 1 => (1usize..5).prop_map(Some)];
@@ -84,7 +84,7 @@ impl Schedule {
 
     /// As [`Schedule::steady`], but killed at the same moments and resumed where it stood.
     pub(crate) fn steady_but_killed(&self) -> Self {
-        let killed = |i: &Interruption| Interruption { how: How::Kill, from: None, ..i.clone() };
+        let killed = |i: &Interruption| Interruption { how: Course::Kill, from: None, ..i.clone() };
         Self { interruptions: self.interruptions.iter().map(killed).collect(), ..self.steady() }
     }
 }
@@ -143,9 +143,9 @@ impl World {
             }
             if world.finished.is_none() {
                 match interruption.how {
-                    How::Kill => world.die(),
-                    How::Cancel => world.step(Input::Cancel),
-                    How::DiskFull => world.step(Input::Fail { reason: "no space".to_owned() }),
+                    Course::Kill => world.die(),
+                    Course::Cancel => world.step(Input::Cancel),
+                    Course::DiskFull => world.step(Input::Fail { reason: "no space".to_owned() }),
                 }
             }
             let from = interruption.from.as_ref().map(|index| *index.get(&main));

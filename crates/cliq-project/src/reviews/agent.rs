@@ -96,7 +96,7 @@ struct Gate<'a> {
 }
 
 /// A review with the way to reach it.
-struct Found {
+struct ExistingReview {
     review: Review,
     kept: KeptReview,
     reviews: Arc<dyn Reviews>,
@@ -125,7 +125,7 @@ impl<'a> Gate<'a> {
     }
 
     /// The review that was made for this evaluation, if it can still be answered or was.
-    async fn find(&self) -> Result<Option<Found>, AnyError> {
+    async fn find(&self) -> Result<Option<ExistingReview>, AnyError> {
         let attempt_of = |kept: &KeptReview| kept.key.strip_prefix(&self.key(""))?.parse::<u32>().ok();
         let kept = super::kept_reviews(&self.home).into_iter();
         let newest =
@@ -139,7 +139,7 @@ impl<'a> Gate<'a> {
                     kept.remove(&self.home);
                     self.make_new(kept.server, reviews, attempt + 1).await.map(Some)
                 }
-                Some(review) => Ok(Some(Found { review, kept, reviews })),
+                Some(review) => Ok(Some(ExistingReview { review, kept, reviews })),
             };
         }
         // The links may be lost, and the review not.
@@ -160,11 +160,11 @@ impl<'a> Gate<'a> {
         kept.id = review.id.clone();
         kept.save(&self.home)?;
         let review = reviews.apply(&review.id, Event::Relink { links: kept.hashes() }).await?;
-        Ok(Some(Found { review, kept, reviews }))
+        Ok(Some(ExistingReview { review, kept, reviews }))
     }
 
     /// A new review: at the server of the settings, or on this machine where there is none or it does not answer.
-    async fn create(&self) -> Result<Found, AnyError> {
+    async fn create(&self) -> Result<ExistingReview, AnyError> {
         if let Some((url, reviews)) = self.remote() {
             let began = Instant::now();
             let filter = ReviewFilter {
@@ -223,7 +223,7 @@ impl<'a> Gate<'a> {
         server: Option<String>,
         reviews: Arc<dyn Reviews>,
         attempt: u32,
-    ) -> Result<Found, AnyError> {
+    ) -> Result<ExistingReview, AnyError> {
         let kept = self.new_links(server, attempt)?;
         // First the links, then the review: one that dies in between makes the review with these links.
         kept.save(&self.home)?;
@@ -235,7 +235,7 @@ impl<'a> Gate<'a> {
         kept: KeptReview,
         reviews: Arc<dyn Reviews>,
         attempt: u32,
-    ) -> Result<Found, AnyError> {
+    ) -> Result<ExistingReview, AnyError> {
         self.ctx.progress("collecting what the reviewers are shown")?;
         let content = content::collect(self.ctx, &self.project, &self.spec.artifacts);
         let journal = self.project.recorded_run(None)?.journal;
@@ -259,11 +259,11 @@ impl<'a> Gate<'a> {
             now: Time::from_millis(cliq_fs::now_millis()),
         });
         let review = patiently(self.ctx, || reviews.create(&review, &content)).await?;
-        Ok(Found { review, kept, reviews })
+        Ok(ExistingReview { review, kept, reviews })
     }
 
     /// Reviews of earlier evaluations of the phase are not needed any more.
-    async fn cancel_earlier(&self, found: &Found) {
+    async fn cancel_earlier(&self, found: &ExistingReview) {
         let filter = ReviewFilter {
             run_id: Some(self.ctx.run_id().to_owned()),
             pending: true,
@@ -283,7 +283,7 @@ impl<'a> Gate<'a> {
     }
 
     /// Waits until the review is over.
-    async fn wait(&self, found: &mut Found, cancelled: &AtomicBool) -> Result<Review, AnyError> {
+    async fn wait(&self, found: &mut ExistingReview, cancelled: &AtomicBool) -> Result<Review, AnyError> {
         let (mut requested, mut told, mut is_away) = (HashMap::new(), None, false);
         let mut next_look = Instant::now();
         let mut has_dashboard = found.kept.server.is_some();
@@ -347,7 +347,7 @@ impl<'a> Gate<'a> {
     }
 
     /// Sees to it that there are pages. Gives whether they have a dashboard.
-    async fn locate(&self, found: &mut Found) -> Result<bool, AnyError> {
+    async fn locate(&self, found: &mut ExistingReview) -> Result<bool, AnyError> {
         let address = match &found.kept.server {
             Some(url) => PageAddress { base_url: url.clone(), has_dashboard: true, hint: None },
             None => match self.backend.pages(&found.reviews, &found.review.id).await {
@@ -371,7 +371,7 @@ impl<'a> Gate<'a> {
     /// Asks for notices that are due, and records what became of them.
     async fn send_notices(
         &self,
-        found: &mut Found,
+        found: &mut ExistingReview,
         requested: &mut HashMap<String, Instant>,
     ) -> Result<(), AnyError> {
         let planned: Vec<_> = found.review.planned_notices().cloned().collect();
@@ -396,7 +396,7 @@ impl<'a> Gate<'a> {
         Ok(())
     }
 
-    fn request(&self, found: &Found, notice: &cliq_review::Notice) -> NotifyRequest {
+    fn request(&self, found: &ExistingReview, notice: &cliq_review::Notice) -> NotifyRequest {
         let review = &found.review;
         let checks = self.ctx.checks();
         let mut payload = json!({
@@ -424,7 +424,7 @@ impl<'a> Gate<'a> {
     }
 
     /// The agent is asked to end. A run that is cancelled needs no review; one whose orchestrator died goes on with it.
-    async fn ended(&self, found: &Found) -> Result<Review, AnyError> {
+    async fn ended(&self, found: &ExistingReview) -> Result<Review, AnyError> {
         let outer = outermost(self.ctx)?;
         if read_status(&outer) != Some(PipelineStatus::Cancelled) {
             return Err("the run ended; the review stays open".into());
@@ -436,7 +436,7 @@ impl<'a> Gate<'a> {
         Err(format!("the review is {}", review.state.as_str()).into())
     }
 
-    async fn record(&self, found: &Found, review: &Review) -> Result<(), AnyError> {
+    async fn record(&self, found: &ExistingReview, review: &Review) -> Result<(), AnyError> {
         if review.audit.is_some() {
             return Ok(());
         }
@@ -447,7 +447,7 @@ impl<'a> Gate<'a> {
     }
 
     /// The verdict, after the record.
-    async fn finish(&self, found: &Found, review: Review) -> Result<Completion, AnyError> {
+    async fn finish(&self, found: &ExistingReview, review: Review) -> Result<Completion, AnyError> {
         self.record(found, &review).await?;
         found.kept.remove(&self.home);
         println(&review.ending().unwrap_or_default());

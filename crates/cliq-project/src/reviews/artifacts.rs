@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::open_regular;
-use cliq_review::{Artifact, Shown};
+use cliq_review::{Artifact, ArtifactView};
 use globset::{GlobBuilder, GlobMatcher};
 use ring::digest::{Context, SHA256};
 
@@ -104,7 +104,7 @@ fn artifact(workspace: &Utf8Path, path: &Utf8Path, budget: &mut usize) -> Artifa
         path: path.to_string(),
         size: 0,
         sha256: None,
-        shown: Shown::Unreadable { why },
+        shown: ArtifactView::Unreadable { why },
     };
     // Settings have secrets.
     if path.starts_with(".cliq") && path.components().any(|part| part.as_str().starts_with("settings")) {
@@ -146,12 +146,12 @@ fn read(mut file: File) -> std::io::Result<(String, Vec<u8>)> {
     Ok((hex, head))
 }
 
-fn show(path: &Utf8Path, size: u64, head: &[u8], budget: &mut usize) -> Shown {
+fn show(path: &Utf8Path, size: u64, head: &[u8], budget: &mut usize) -> ArtifactView {
     let shown = if let Some(media_type) = image_type(head) {
         if size > MAX_IMAGE as u64 {
-            return Shown::TooLarge;
+            return ArtifactView::TooLarge;
         }
-        Shown::Image { media_type: media_type.to_owned(), base64: STANDARD.encode(head) }
+        ArtifactView::Image { media_type: media_type.to_owned(), base64: STANDARD.encode(head) }
     } else {
         let start = head.get(..MAX_TEXT).unwrap_or(head);
         let text = match std::str::from_utf8(start) {
@@ -160,28 +160,28 @@ fn show(path: &Utf8Path, size: u64, head: &[u8], budget: &mut usize) -> Shown {
             Err(error) if error.error_len().is_none() => {
                 std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
             }
-            Err(_) => return Shown::Binary,
+            Err(_) => return ArtifactView::Binary,
         };
         if text.contains('\0') {
-            return Shown::Binary;
+            return ArtifactView::Binary;
         }
         let (text, cut) = (text.to_owned(), size > start.len() as u64);
         match path.extension() {
-            Some("md" | "markdown") => Shown::Markdown { text, cut },
-            _ => Shown::Text { text, cut },
+            Some("md" | "markdown") => ArtifactView::Markdown { text, cut },
+            _ => ArtifactView::Text { text, cut },
         }
     };
     let cost = match &shown {
-        Shown::Markdown { text, .. } | Shown::Text { text, .. } => text.len(),
-        Shown::Image { base64, .. } => base64.len(),
-        Shown::Binary | Shown::TooLarge | Shown::Unreadable { .. } => 0,
+        ArtifactView::Markdown { text, .. } | ArtifactView::Text { text, .. } => text.len(),
+        ArtifactView::Image { base64, .. } => base64.len(),
+        ArtifactView::Binary | ArtifactView::TooLarge | ArtifactView::Unreadable { .. } => 0,
     };
     match budget.checked_sub(cost) {
         Some(rest) => {
             *budget = rest;
             shown
         }
-        None => Shown::TooLarge,
+        None => ArtifactView::TooLarge,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use cliq_orchestrator::repositories;
-use cliq_review::{Content, HandedOver, Time, TimelineEntry};
+use cliq_review::{Content, PriorHandoff, Time, TimelineEntry};
 use cliq_sdk::GateContext;
 
 use super::{artifacts, diff};
@@ -30,7 +30,7 @@ pub(super) fn collect(ctx: &GateContext, project: &Project, patterns: &[String])
         Ok(incoming) => incoming
             .into_iter()
             .filter_map(|received| {
-                Some(HandedOver { from: received.from, text: shortened(received.envelope?.text?) })
+                Some(PriorHandoff { from: received.from, text: shortened(received.envelope?.text?) })
             })
             .filter(|handed_over| !handed_over.text.trim().is_empty())
             .collect(),

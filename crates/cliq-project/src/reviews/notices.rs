@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-enum Delivered {
+enum DeliveryFile {
     Sent,
     Failed { error: String },
 }
@@ -25,8 +25,8 @@ pub(super) enum Delivery {
 pub(super) fn delivery(dir: &CliqDir, id: &str) -> Delivery {
     let Ok(Some(bytes)) = read_if_exists(&dir.notice_file(id), 64 << 10) else { return Delivery::None };
     match serde_json::from_slice(&bytes) {
-        Ok(Delivered::Sent) => Delivery::Settled(NoticeState::Sent),
-        Ok(Delivered::Failed { error }) => Delivery::Settled(NoticeState::Failed { error }),
+        Ok(DeliveryFile::Sent) => Delivery::Settled(NoticeState::Sent),
+        Ok(DeliveryFile::Failed { error }) => Delivery::Settled(NoticeState::Failed { error }),
         Err(_) => Delivery::Begun,
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::new_task::Origin;
 use super::stream::TaskStream;
-use super::view::{TaskView, Waiting, accepted, listed, states_of, view};
+use super::view::{PendingReviews, TaskView, accepted, listed, states_of, view};
 use super::{A2aCaller, new_task, push};
 use crate::app::App;
 use cliq_supervisor::ChangeError;
@@ -235,7 +235,7 @@ async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> 
     found.truncate(filter.limit as usize);
     let next = found.last().filter(|_| more).map(|last| format!("{}~{}", last.task.updated_at, last.run.id));
     let mut tasks = Vec::new();
-    let waiting = Waiting::all(app).await.map_err(|error| internal(&error))?;
+    let waiting = PendingReviews::all(app).await.map_err(|error| internal(&error))?;
     for stored in &found {
         // What a run waits for is not in its row.
         let is_waiting = waiting.includes(stored);

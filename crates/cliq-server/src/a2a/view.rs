@@ -89,16 +89,16 @@ pub(super) async fn view(
     }
     let last = EventNumber { event: stored.run.last_event, index: u32::MAX };
     let mut task = task(stored, said, history_length, with_artifacts.then_some(artifacts));
-    if task.status.state == TaskState::Working && Waiting::of(app, stored).await?.includes(stored) {
+    if task.status.state == TaskState::Working && PendingReviews::of(app, stored).await?.includes(stored) {
         task.status.state = TaskState::InputRequired;
     }
     Ok(TaskView { task, last })
 }
 
 /// The workspaces of runs that wait for a review.
-pub(super) struct Waiting(HashSet<Utf8PathBuf>);
+pub(super) struct PendingReviews(HashSet<Utf8PathBuf>);
 
-impl Waiting {
+impl PendingReviews {
     /// Of one task.
     async fn of(app: &App, stored: &StoredTask) -> Result<Self, GatewayError> {
         let project = Some(stored.run.workspace.to_string());

@@ -7,9 +7,9 @@ use cliq_gateway::{Filter, GatewayError, Signal, Store};
 use cliq_store::{Location, SqlStore};
 use rusqlite::Connection;
 
-use crate::place::{Place, patience, signal};
+use crate::test_database::{TestDatabase, patience, signal};
 
-fn bare(place: &Place) -> Connection {
+fn bare(place: &TestDatabase) -> Connection {
     Connection::open(place.database()).expect("connected")
 }
 
@@ -19,7 +19,7 @@ async fn all(store: &SqlStore) -> Vec<Signal> {
 
 #[tokio::test]
 async fn a_locked_database_is_waited_for_and_then_named() {
-    let place = Place::sqlite();
+    let place = TestDatabase::sqlite();
     let store = SqlStore::open_with(&place.location(), patience(Duration::from_millis(100))).await.unwrap();
     let other = bare(&place);
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -33,7 +33,7 @@ async fn a_locked_database_is_waited_for_and_then_named() {
 
 #[tokio::test]
 async fn a_newer_format_is_left_alone() {
-    let place = Place::sqlite();
+    let place = TestDatabase::sqlite();
     drop(place.store().await);
     bare(&place).execute_batch("PRAGMA user_version = 7").unwrap();
     let error = SqlStore::open(&place.location()).await.expect_err("it is newer");
@@ -42,7 +42,7 @@ async fn a_newer_format_is_left_alone() {
 
 #[tokio::test]
 async fn what_is_no_database_is_left_alone() {
-    let place = Place::sqlite();
+    let place = TestDatabase::sqlite();
     fs::create_dir_all(place.path("home")).unwrap();
     let text = "this is somebody's diary, of more than a hundred bytes. ".repeat(20);
     fs::write(place.database(), &text).unwrap();
@@ -53,7 +53,7 @@ async fn what_is_no_database_is_left_alone() {
 
 #[tokio::test]
 async fn damage_is_named() {
-    let place = Place::sqlite();
+    let place = TestDatabase::sqlite();
     let store = place.store().await;
     for n in 0..200 {
         store.create("p", &signal("review-changes", &format!("{n} {}", "x".repeat(300)))).await.unwrap();
@@ -73,7 +73,7 @@ async fn damage_is_named() {
 
 #[tokio::test]
 async fn a_place_that_cannot_be() {
-    let place = Place::sqlite();
+    let place = TestDatabase::sqlite();
     fs::write(place.path("home"), "a file").unwrap();
     let error = SqlStore::open(&place.location()).await.expect_err("its directory is a file");
     assert!(error.to_string().contains("home"), "{error}");

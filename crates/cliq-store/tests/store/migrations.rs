@@ -7,9 +7,9 @@ use cliq_runs::RunStore;
 use cliq_store::SqlStore;
 use rusqlite::Connection;
 
-use crate::place::{Place, signal};
+use crate::test_database::{TestDatabase, signal};
 
-pub(crate) async fn opening_again_changes_nothing(place: &Place) {
+pub(crate) async fn opening_again_changes_nothing(place: &TestDatabase) {
     let store = place.store().await;
     store.create("p", &signal("plan_start", "")).await.unwrap();
     drop(store);
@@ -28,7 +28,7 @@ pub(crate) async fn opening_again_changes_nothing(place: &Place) {
 /// `fixtures/store/1.db` was made by the release before runs were stored: 35 signals, plans and their events.
 #[tokio::test]
 async fn a_database_of_format_1_keeps_every_row() {
-    let place = Place::sqlite();
+    let place = TestDatabase::sqlite();
     fs::create_dir_all(place.path("home")).unwrap();
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/store/1.db");
     fs::copy(fixture, place.database()).unwrap();
@@ -49,7 +49,7 @@ async fn a_database_of_format_1_keeps_every_row() {
 /// database that was brought to the newest format is the same as a new one.
 #[tokio::test]
 async fn a_database_of_format_3_becomes_as_a_new_one() {
-    let (old, new) = (Place::sqlite(), Place::sqlite());
+    let (old, new) = (TestDatabase::sqlite(), TestDatabase::sqlite());
     fs::create_dir_all(old.path("home")).unwrap();
     fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/store/3.db"), old.database()).unwrap();
     for place in [&old, &new] {
@@ -60,12 +60,12 @@ async fn a_database_of_format_3_becomes_as_a_new_one() {
     assert_eq!(tasks, 3);
 }
 
-fn connect(place: &Place) -> Connection {
+fn connect(place: &TestDatabase) -> Connection {
     Connection::open(place.database()).unwrap()
 }
 
 /// The statements of the tables and indexes of a database, by name.
-fn schema(place: &Place) -> Vec<(String, String)> {
+fn schema(place: &TestDatabase) -> Vec<(String, String)> {
     let connection = connect(place);
     let sql = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
     let mut statement = connection.prepare(sql).unwrap();
@@ -76,7 +76,7 @@ fn schema(place: &Place) -> Vec<(String, String)> {
 #[tokio::test]
 async fn many_that_create_a_database_at_once() {
     let Some(server) = cliq_testkit::PostgresServer::start() else { return };
-    for place in [Place::sqlite(), Place::postgres(&server)] {
+    for place in [TestDatabase::sqlite(), TestDatabase::postgres(&server)] {
         let location = place.location();
         let opened: Vec<_> = (0..12)
             .map(|_| {

@@ -8,12 +8,12 @@ use cliq_gateway::{Filter, GatewayError, Store};
 use cliq_store::{Location, SqlStore};
 use cliq_testkit::PostgresServer;
 
-use crate::place::{Place, patience, signal};
+use crate::test_database::{TestDatabase, patience, signal};
 
 #[tokio::test]
 async fn a_server_that_dies_and_comes_back() {
     let Some(server) = PostgresServer::start().map(Arc::new) else { return };
-    let place = Place::postgres(&server);
+    let place = TestDatabase::postgres(&server);
     let store = SqlStore::open_with(&place.location(), patience(Duration::from_secs(3))).await.unwrap();
     let mut stored = vec![store.create("p", &signal("plan_start", "")).await.unwrap()];
     for _ in 0..5 {
@@ -56,7 +56,7 @@ async fn a_server_that_dies_and_comes_back() {
 #[tokio::test]
 async fn each_fault_has_its_own_error() {
     let Some(server) = PostgresServer::start() else { return };
-    let place = Place::postgres(&server);
+    let place = TestDatabase::postgres(&server);
     let store = SqlStore::open_with(&place.location(), patience(Duration::from_secs(1))).await.unwrap();
     let url = place.url().unwrap().to_owned();
 

@@ -14,8 +14,8 @@ use cliq_gateway::{
 };
 use cliq_store::{Location, SqlStore};
 
-use crate::place::{Place, patience, signal};
 use crate::queue::done;
+use crate::test_database::{TestDatabase, patience, signal};
 
 /// Signals in the test of many processes; `CLIQ_TEST_SIGNALS` sets another number.
 const SIGNALS: usize = 2_000;
@@ -23,7 +23,7 @@ const EMITTERS: usize = 8;
 const CLAIMERS: usize = 8;
 const BRIDGE_KILLS: usize = 200;
 
-fn start(role: &str, place: &Place, detail: &str) -> Child {
+fn start(role: &str, place: &TestDatabase, detail: &str) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "processes::a_process", "--ignored", "--nocapture", "--quiet"])
         .env("CLIQ_TEST_ROLE", role)
@@ -86,7 +86,7 @@ fn say(line: &str) {
     writeln!(out, "\n{line}").and_then(|()| out.flush()).expect("the parent listens");
 }
 
-pub(crate) async fn each_signal_is_processed_exactly_once(place: &Place) {
+pub(crate) async fn each_signal_is_processed_exactly_once(place: &TestDatabase) {
     let store = place.store().await;
     let total: usize =
         std::env::var("CLIQ_TEST_SIGNALS").ok().and_then(|n| n.parse().ok()).unwrap_or(SIGNALS);
@@ -168,7 +168,7 @@ struct Pausing {
 
 #[tokio::test]
 async fn the_bridge_may_be_killed_between_row_and_file() {
-    let place = &Place::sqlite();
+    let place = &TestDatabase::sqlite();
     let store = place.store().await;
     let inbox = Inbox::new(place.path("inbox"));
     inbox.ensure().unwrap();

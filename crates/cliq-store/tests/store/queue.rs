@@ -9,7 +9,7 @@ use cliq_gateway::{Filter, Finish, Inbox, NewEvent, Outcome, PlanRow, Signal, Si
 use cliq_store::SqlStore;
 use proptest::prelude::*;
 
-use crate::place::{Place, signal};
+use crate::test_database::{TestDatabase, signal};
 
 pub(crate) fn done() -> Finish {
     Finish::Done("ok".to_owned())
@@ -19,7 +19,7 @@ async fn all(store: &SqlStore) -> Vec<Signal> {
     store.signals(&Filter::default()).await.expect("listed")
 }
 
-pub(crate) async fn a_signal_is_claimed_once_and_finished_once(place: &Place) {
+pub(crate) async fn a_signal_is_claimed_once_and_finished_once(place: &TestDatabase) {
     let store = place.store().await;
     let first = store.create("p", &signal("planner_finished", "")).await.unwrap();
     let second = store.create("p", &signal("review-changes", "fix it")).await.unwrap();
@@ -57,7 +57,7 @@ pub(crate) async fn a_signal_is_claimed_once_and_finished_once(place: &Place) {
 }
 
 /// The hole that the seed leaves (SPEC section 12).
-pub(crate) async fn a_stale_worker_cannot_finish_what_was_claimed_anew(place: &Place) {
+pub(crate) async fn a_stale_worker_cannot_finish_what_was_claimed_anew(place: &TestDatabase) {
     let store = place.store().await;
     let id = store.create("p", &signal("planner_finished", "")).await.unwrap();
     let (stale, _) = store.claim("p", "w").await.unwrap().expect("one");
@@ -73,7 +73,7 @@ pub(crate) async fn a_stale_worker_cannot_finish_what_was_claimed_anew(place: &P
     assert_eq!(store.finish(&fresh, &done()).await.unwrap(), Outcome::Applied);
 }
 
-pub(crate) async fn a_worker_that_begins_again_takes_back_its_own_claims(place: &Place) {
+pub(crate) async fn a_worker_that_begins_again_takes_back_its_own_claims(place: &TestDatabase) {
     let store = place.store().await;
     for _ in 0..3 {
         store.create("p", &signal("planner_finished", "")).await.unwrap();
@@ -104,7 +104,7 @@ fn plan_step(version: i64, finish: Option<(cliq_gateway::Claim, Finish)>) -> Ste
     Step { plan, events: vec![event], finish, emit: vec![signal("plan_start", "")] }
 }
 
-pub(crate) async fn a_plan_changes_with_all_that_belongs_to_it_or_not_at_all(place: &Place) {
+pub(crate) async fn a_plan_changes_with_all_that_belongs_to_it_or_not_at_all(place: &TestDatabase) {
     let store = place.store().await;
     assert_eq!(store.apply(&plan_step(0, None)).await.unwrap(), Outcome::Applied);
     assert_eq!(store.apply(&plan_step(0, None)).await.unwrap(), Outcome::Stale, "it is there already");
@@ -120,7 +120,7 @@ pub(crate) async fn a_plan_changes_with_all_that_belongs_to_it_or_not_at_all(pla
 }
 
 #[derive(Debug, Clone)]
-enum Op {
+enum QueueOperation {
     Create,
     Claim,
     Finish(usize, bool),
@@ -128,17 +128,17 @@ enum Op {
     Retry(usize),
 }
 
-fn op() -> impl Strategy<Value = Op> {
+fn op() -> impl Strategy<Value = QueueOperation> {
     prop_oneof![
-        3 => Just(Op::Create),
-        3 => Just(Op::Claim),
-        3 => (0_usize..8, any::<bool>()).prop_map(|(at, fine)| Op::Finish(at, fine)),
-        1 => Just(Op::Reset),
-        1 => (0_usize..8).prop_map(Op::Retry),
+        3 => Just(QueueOperation::Create),
+        3 => Just(QueueOperation::Claim),
+        3 => (0_usize..8, any::<bool>()).prop_map(|(at, fine)| QueueOperation::Finish(at, fine)),
+        1 => Just(QueueOperation::Reset),
+        1 => (0_usize..8).prop_map(QueueOperation::Retry),
     ]
 }
 
-pub(crate) async fn files_come_in_whole_and_in_order(place: &Place) {
+pub(crate) async fn files_come_in_whole_and_in_order(place: &TestDatabase) {
     let store = place.store().await;
     let inbox = Inbox::new(place.path("w/.cliq/signals/inbox"));
     assert_eq!(inbox.bridge(&store, "p").await.unwrap().signals, [0_i64; 0], "there is none yet");
@@ -186,7 +186,7 @@ pub(crate) async fn files_come_in_whole_and_in_order(place: &Place) {
 }
 
 /// Each is a signal, however alike and however soon after one another.
-pub(crate) async fn files_that_are_alike(place: &Place) {
+pub(crate) async fn files_that_are_alike(place: &TestDatabase) {
     let store = place.store().await;
     let inbox = Inbox::new(place.path("inbox"));
     for n in 1..=200 {
@@ -195,7 +195,7 @@ pub(crate) async fn files_that_are_alike(place: &Place) {
     }
 }
 
-pub(crate) async fn a_newer_file_replaces_what_a_crash_left(place: &Place) {
+pub(crate) async fn a_newer_file_replaces_what_a_crash_left(place: &TestDatabase) {
     let store = place.store().await;
     let inbox = Inbox::new(place.path("inbox"));
     inbox.ensure().unwrap();
@@ -221,19 +221,19 @@ proptest! {
     fn the_store_is_a_list(ops in prop::collection::vec(op(), 0..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
-            let place = Place::sqlite();
+            let place = TestDatabase::sqlite();
             let store = place.store().await;
             // Status of each signal, and the claim that holds it.
             let mut model: Vec<(SignalStatus, Option<usize>)> = Vec::new();
             let mut claims = Vec::new();
             for op in ops {
                 match op {
-                    Op::Create => {
+                    QueueOperation::Create => {
                         let id = store.create("p", &signal("plan_start", "")).await.expect("created");
                         model.push((SignalStatus::Pending, None));
                         assert_eq!(usize::try_from(id), Ok(model.len()));
                     }
-                    Op::Claim => {
+                    QueueOperation::Claim => {
                         let oldest = model.iter().position(|(status, _)| *status == SignalStatus::Pending);
                         let claimed = store.claim("p", "w").await.expect("asked");
                         assert_eq!(claimed.as_ref().map(|(_, s)| usize::try_from(s.id).expect("small") - 1), oldest);
@@ -242,7 +242,7 @@ proptest! {
                             claims.push((at, claim));
                         }
                     }
-                    Op::Finish(at, fine) => {
+                    QueueOperation::Finish(at, fine) => {
                         let Some((signal, claim)) = claims.get(at) else { continue };
                         let how = if fine { done() } else { Finish::Failed("no".into()) };
                         let holds = model[*signal] == (SignalStatus::Processing, Some(at));
@@ -252,14 +252,14 @@ proptest! {
                             model[*signal] = (if fine { SignalStatus::Done } else { SignalStatus::Failed }, None);
                         }
                     }
-                    Op::Reset => {
+                    QueueOperation::Reset => {
                         let stuck = model.iter().filter(|(status, _)| *status == SignalStatus::Processing).count();
                         assert_eq!(store.reset_stuck(Duration::ZERO).await.expect("reset").len(), stuck);
                         for entry in model.iter_mut().filter(|(status, _)| *status == SignalStatus::Processing) {
                             *entry = (SignalStatus::Pending, None);
                         }
                     }
-                    Op::Retry(at) => {
+                    QueueOperation::Retry(at) => {
                         let failed = model.get(at).is_some_and(|(status, _)| *status == SignalStatus::Failed);
                         let id = i64::try_from(at + 1).expect("small");
                         assert_eq!(store.retry(id).await.expect("retried"), failed);

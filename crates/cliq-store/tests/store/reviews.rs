@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use cliq_protocol::{Object, PhaseName, ReviewSpec};
 use cliq_review::{
-    Answer, Choice, Content, Event, HandedOver, NewReview, Review, ReviewFilter, ReviewId, ReviewStore,
+    Answer, Choice, Content, Event, NewReview, PriorHandoff, Review, ReviewFilter, ReviewId, ReviewStore,
     Reviews, ReviewsError, StoredReviews, Time, Via,
 };
 use serde_json::json;
 
-use crate::place::Place;
+use crate::test_database::TestDatabase;
 
 static NOW: AtomicI64 = AtomicI64::new(1000);
 
@@ -55,12 +55,12 @@ fn approve(name: &str) -> Event {
     Event::Answer(answer)
 }
 
-pub(crate) async fn a_review_is_stored_as_it_is(place: &Place) {
+pub(crate) async fn a_review_is_stored_as_it_is(place: &TestDatabase) {
     let store = place.store().await;
     let new = review("r1", "/p", 1, 1000);
     let from = PhaseName::parse("writer").unwrap();
     let content =
-        Content { handed_over: vec![HandedOver { from, text: "a\u{0}b".into() }], ..Content::default() };
+        Content { handed_over: vec![PriorHandoff { from, text: "a\u{0}b".into() }], ..Content::default() };
     assert!(store.add_review(&new, &content).await.unwrap());
     assert_eq!(store.review(&new.id).await.unwrap(), Some((new.clone(), 1)));
     assert_eq!(store.review_content(&new.id).await.unwrap(), Some(content.clone()));
@@ -74,7 +74,7 @@ pub(crate) async fn a_review_is_stored_as_it_is(place: &Place) {
     assert_eq!(store.review(&ReviewId::random().unwrap()).await.unwrap(), None);
 }
 
-pub(crate) async fn of_two_answers_at_the_same_moment_one_counts(place: &Place) {
+pub(crate) async fn of_two_answers_at_the_same_moment_one_counts(place: &TestDatabase) {
     for _ in 0..20 {
         let (one, two) = (place.store().await, place.store().await);
         let new = review("r1", "/p", 1, 1000);
@@ -91,7 +91,7 @@ pub(crate) async fn of_two_answers_at_the_same_moment_one_counts(place: &Place) 
     }
 }
 
-pub(crate) async fn lists_and_removal(place: &Place) {
+pub(crate) async fn lists_and_removal(place: &TestDatabase) {
     let store = place.store().await;
     for (run, project, evaluation, created) in [("r1", "/p", 1, 1), ("r1", "/p", 2, 2), ("r2", "/q", 1, 3)] {
         store.add_review(&review(run, project, evaluation, created), &Content::default()).await.unwrap();

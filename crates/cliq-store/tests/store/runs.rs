@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use cliq_gateway::Outcome;
 use cliq_runs::{
-    Change, Instance, Life, LifeEvent, NewRunEvent, NewToken, Run, RunCursor, RunFilter, RunId, RunOrigin,
-    RunRequest, RunState, RunStore, RunTotals, Scope, TokenKind,
+    Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Run, RunCursor, RunFilter, RunId,
+    RunOrigin, RunRequest, RunState, RunStore, RunTotals, Scope, TokenKind,
 };
 use serde_json::json;
 
-use crate::place::Place;
+use crate::test_database::TestDatabase;
 
 pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
     Run {
@@ -26,7 +26,7 @@ pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
             ..RunRequest::default()
         },
         workspace: "/w".into(),
-        life: Life::default(),
+        life: Lifecycle::default(),
         reason: None,
         phase: None,
         queued_at: queued_at.to_owned(),
@@ -59,16 +59,16 @@ async fn add(store: &impl RunStore, run: &Run) {
     assert_eq!(store.change(&change(run, &["run_queued"])).await.unwrap(), Outcome::Applied);
 }
 
-pub(crate) async fn a_run_is_stored_as_it_is(place: &Place) {
+pub(crate) async fn a_run_is_stored_as_it_is(place: &TestDatabase) {
     let store = place.store().await;
     let mut run = new_run("@local/a", "2026-01-01T00:00:00.000Z");
     add(&store, &run).await;
     let stored = store.run(&run.id).await.unwrap().expect("it is there");
     (run.version, run.last_event) = (1, 1);
     assert_eq!(stored, run);
-    run.life.step(LifeEvent::Dispatched).unwrap();
-    run.life.step(LifeEvent::CancelRequested).unwrap();
-    run.life.step(LifeEvent::Began).unwrap();
+    run.life.step(LifecycleEvent::Dispatched).unwrap();
+    run.life.step(LifecycleEvent::CancelRequested).unwrap();
+    run.life.step(LifecycleEvent::Began).unwrap();
     run.instance = Some("cliq-abc".into());
     run.reason = Some("why".into());
     run.phase = Some("build".into());
@@ -98,7 +98,7 @@ pub(crate) async fn a_run_is_stored_as_it_is(place: &Place) {
     assert!(store.run_events(&run.id, 0, 10).await.unwrap().is_empty());
 }
 
-pub(crate) async fn a_change_from_an_old_version_is_refused_with_its_events(place: &Place) {
+pub(crate) async fn a_change_from_an_old_version_is_refused_with_its_events(place: &TestDatabase) {
     let store = place.store().await;
     let run = new_run("@local/a", "2026-01-01T00:00:00.000Z");
     add(&store, &run).await;
@@ -111,7 +111,7 @@ pub(crate) async fn a_change_from_an_old_version_is_refused_with_its_events(plac
     assert_eq!(kinds, ["run_queued", "one"]);
 }
 
-pub(crate) async fn many_events_of_one_change_keep_their_order(place: &Place) {
+pub(crate) async fn many_events_of_one_change_keep_their_order(place: &TestDatabase) {
     let store = place.store().await;
     for number in [1, 16, 17, 50] {
         let run = new_run("@local/many", "2026-01-01T00:00:00.000Z");
@@ -126,7 +126,7 @@ pub(crate) async fn many_events_of_one_change_keep_their_order(place: &Place) {
 
 /// A caller of the server may close its connection at any moment. Its change is then there as a whole or not at all, and others
 /// do not wait for it.
-pub(crate) async fn a_caller_that_goes_away_keeps_nobody_out(place: &Place) {
+pub(crate) async fn a_caller_that_goes_away_keeps_nobody_out(place: &TestDatabase) {
     let (store, other) = (place.store().await, place.store().await);
     let (mut made, mut left) = (0, 0);
     for round in 0..120_u64 {
@@ -154,13 +154,13 @@ pub(crate) async fn a_caller_that_goes_away_keeps_nobody_out(place: &Place) {
     add(&store, &last).await;
 }
 
-pub(crate) async fn lists_have_each_run_once(place: &Place) {
+pub(crate) async fn lists_have_each_run_once(place: &TestDatabase) {
     let store = place.store().await;
     let mut ids = Vec::new();
     for n in 0..25 {
         let mut run = new_run(if n % 2 == 0 { "@local/a" } else { "@local/b" }, "2026-01-01T00:00:00.000Z");
         if n % 5 == 0 {
-            run.life.step(LifeEvent::CancelRequested).unwrap();
+            run.life.step(LifecycleEvent::CancelRequested).unwrap();
         }
         run.instance = (n % 3 == 0).then(|| "cliq-x".to_owned());
         add(&store, &run).await;
@@ -196,12 +196,12 @@ pub(crate) async fn lists_have_each_run_once(place: &Place) {
     assert!(counts.contains(&(RunState::Failed, 0)));
 }
 
-pub(crate) async fn the_queue_is_first_in_first_out(place: &Place) {
+pub(crate) async fn the_queue_is_first_in_first_out(place: &TestDatabase) {
     let store = place.store().await;
     let late = new_run("@local/late", "2026-01-01T00:00:02.000Z");
     let early = new_run("@local/early", "2026-01-01T00:00:01.000Z");
     let mut active = new_run("@local/active", "2026-01-01T00:00:00.000Z");
-    active.life.step(LifeEvent::Dispatched).unwrap();
+    active.life.step(LifecycleEvent::Dispatched).unwrap();
     for run in [&late, &early, &active] {
         add(&store, run).await;
     }
@@ -210,14 +210,14 @@ pub(crate) async fn the_queue_is_first_in_first_out(place: &Place) {
     assert_eq!(teams(store.queue(1).await.unwrap()), ["@local/early"]);
     assert_eq!(teams(store.active().await.unwrap()), ["@local/active"]);
     let mut ended = store.run(&early.id).await.unwrap().unwrap();
-    ended.life.step(LifeEvent::CancelRequested).unwrap();
+    ended.life.step(LifecycleEvent::CancelRequested).unwrap();
     ended.ended_at = Some("2026-01-02T00:00:00.000Z".into());
     assert_eq!(store.change(&Change::of(ended)).await.unwrap(), Outcome::Applied);
     assert_eq!(store.ended_before("2026-01-02T00:00:00.000Z", 9).await.unwrap().len(), 0);
     assert_eq!(store.ended_before("2026-01-03T00:00:00.000Z", 9).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn a_project_is_registered_once(place: &Place) {
+pub(crate) async fn a_project_is_registered_once(place: &TestDatabase) {
     let store = place.store().await;
     let instance = |path: &str| Instance {
         id: "cliq-abc".into(),
@@ -234,7 +234,7 @@ pub(crate) async fn a_project_is_registered_once(place: &Place) {
     assert!(!store.forget_instance("cliq-abc").await.unwrap());
 }
 
-pub(crate) async fn a_revoked_token_is_gone(place: &Place) {
+pub(crate) async fn a_revoked_token_is_gone(place: &TestDatabase) {
     let store = place.store().await;
     let make = |kind, label: &str, expires: Option<&str>| {
         let now = "2026-01-01T00:00:00.000Z";
@@ -254,7 +254,7 @@ pub(crate) async fn a_revoked_token_is_gone(place: &Place) {
     assert!(store.token(secret.id()).await.unwrap().is_none());
 }
 
-pub(crate) async fn usage_is_summed_by_team(place: &Place) {
+pub(crate) async fn usage_is_summed_by_team(place: &TestDatabase) {
     let store = place.store().await;
     for (team, tokens_in, cost_usd) in
         [("@local/a", 5, Some(0.5)), ("@local/a", 6, None), ("@local/b", 1, None)]
@@ -270,7 +270,7 @@ pub(crate) async fn usage_is_summed_by_team(place: &Place) {
     assert_eq!(totals, [("@local/a".to_owned(), 2, a), ("@local/b".to_owned(), 1, b)]);
 }
 
-pub(crate) async fn a_lease_has_one_holder_until_it_is_over(place: &Place) {
+pub(crate) async fn a_lease_has_one_holder_until_it_is_over(place: &TestDatabase) {
     let (one, other) = (place.store().await, place.store().await);
     let long = Duration::from_secs(60);
     assert!(one.take_lease("replica/a", "a", long).await.unwrap());

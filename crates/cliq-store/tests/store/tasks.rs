@@ -2,12 +2,12 @@
 
 use cliq_gateway::Outcome;
 use cliq_runs::{
-    Change, LifeEvent, NewRunEvent, PushRow, PushState, Run, RunId, RunOrigin, RunState, RunStore,
+    Change, LifecycleEvent, NewRunEvent, PushRow, PushState, Run, RunId, RunOrigin, RunState, RunStore,
     TaskFilter, TaskRow, TaskStore,
 };
 
-use crate::place::Place;
 use crate::runs::new_run;
+use crate::test_database::TestDatabase;
 
 fn event(ts: &str, kind: &str) -> NewRunEvent {
     NewRunEvent { ts: ts.into(), kind: kind.into(), data: "{}".into() }
@@ -67,7 +67,7 @@ fn filter(owner: &str) -> TaskFilter {
     TaskFilter { owner: owner.into(), limit: 100, ..TaskFilter::default() }
 }
 
-pub(crate) async fn a_message_makes_one_task_of_its_owner(place: &Place) {
+pub(crate) async fn a_message_makes_one_task_of_its_owner(place: &TestDatabase) {
     let store = place.store().await;
     let (outcome, run) = add(&store, "alice", "talk", "m1", 1).await;
     assert_eq!(outcome, Outcome::Applied);
@@ -90,7 +90,7 @@ pub(crate) async fn a_message_makes_one_task_of_its_owner(place: &Place) {
     assert!(store.pushes(&run.id).await.unwrap().is_empty());
 }
 
-pub(crate) async fn tasks_are_listed_last_changed_first(place: &Place) {
+pub(crate) async fn tasks_are_listed_last_changed_first(place: &TestDatabase) {
     let store = place.store().await;
     let mut runs = Vec::new();
     for n in 0..7 {
@@ -99,7 +99,7 @@ pub(crate) async fn tasks_are_listed_last_changed_first(place: &Place) {
     assert_eq!(add(&store, "bob", "even", "m", 50).await.0, Outcome::Applied);
     // The third changes: it comes first.
     let mut change = Change::of(runs[2].clone());
-    change.run.life.step(LifeEvent::Dispatched).unwrap();
+    change.run.life.step(LifecycleEvent::Dispatched).unwrap();
     change.push(event(&time(60), "run_dispatched"));
     assert_eq!(store.change(&change).await.unwrap(), Outcome::Applied);
     let order = |found: &[cliq_runs::StoredTask]| -> Vec<usize> {
@@ -137,7 +137,7 @@ pub(crate) async fn tasks_are_listed_last_changed_first(place: &Place) {
     assert!(store.tasks(&filter("nobody")).await.unwrap().is_empty());
 }
 
-pub(crate) async fn receivers_are_due_while_events_are_left(place: &Place) {
+pub(crate) async fn receivers_are_due_while_events_are_left(place: &TestDatabase) {
     let store = place.store().await;
     let (_, run) = add(&store, "alice", "talk", "m1", 1).await;
     let due = || async { store.due_pushes(&time(30), 10).await.unwrap() };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use cliq_gateway::GatewayError;
 use cliq_orchestrator::{JournalFollower, RunView};
-use cliq_runs::{Change, LifeEffect, Run, RunOrigin, RunState};
+use cliq_runs::{Change, LifecycleEffect, Run, RunOrigin, RunState};
 use serde_json::Value;
 use tokio::process::Child;
 
@@ -57,7 +57,7 @@ impl Follower<'_> {
     /// times.
     pub(super) async fn commit(
         &mut self,
-        mut make: impl FnMut(&mut Change, &RunView) -> Vec<LifeEffect>,
+        mut make: impl FnMut(&mut Change, &RunView) -> Vec<LifecycleEffect>,
     ) -> bool {
         let mut wait = Duration::from_millis(50);
         loop {
@@ -66,7 +66,7 @@ impl Follower<'_> {
             let failed = match self.shared.commit(&change).await {
                 Ok(Some(run)) => {
                     self.run = run;
-                    if effects.contains(&LifeEffect::SendCancel) {
+                    if effects.contains(&LifecycleEffect::SendCancel) {
                         orchestrator::send_cancel(&self.run.workspace);
                     }
                     return true;

@@ -151,7 +151,7 @@ fn check_agents(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     let mut known: Vec<&str> = cx.team.agents.iter().map(|agent| agent.name.value.as_str()).collect();
     known.extend(installed.iter().map(String::as_str));
     known.extend(agents::BUILT_IN);
-    let mut check = |at: &crate::record::At<String>| {
+    let mut check = |at: &crate::record::Located<String>| {
         if !known.contains(&at.value.as_str()) {
             let help = did_you_mean(&at.value, &known);
             let help = format!("{help} — or declare it under `agents:`");

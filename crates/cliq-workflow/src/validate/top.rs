@@ -8,7 +8,7 @@ use cliq_protocol::{Budget, PhaseName};
 use super::Context;
 use crate::diagnostic::Diagnostic;
 use crate::model::{Agent, Input, Output, Phase, PhaseId, ValidatedWorkflow};
-use crate::record::At;
+use crate::record::Located;
 use crate::{EntryFile, agents};
 
 /// All of a workflow but its phases.
@@ -120,7 +120,7 @@ fn is_team_name(text: &str) -> bool {
         .is_some_and(|(scope, name)| part(scope) && part(name))
 }
 
-fn check_cliq_version(range: &At<String>, problems: &mut Vec<Diagnostic>) {
+fn check_cliq_version(range: &Located<String>, problems: &mut Vec<Diagnostic>) {
     match semver::VersionReq::parse(&range.value) {
         Err(why) => {
             let message = format!("{:?} is no range of versions: {why}", range.value);
@@ -175,7 +175,7 @@ fn check_inputs(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
 
 fn check_agents(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     for agent in &cx.team.agents {
-        let At { value: entry, span } = &agent.entry;
+        let Located { value: entry, span } = &agent.entry;
         if PhaseName::parse(&agent.name.value).is_err() {
             let message = format!("{:?} is no name for an agent", agent.name.value);
             problems.push(Diagnostic::error(

@@ -6,14 +6,14 @@ use cliq_fs::{CliqDir, ProjectLock};
 use cliq_protocol::{FormFieldType, Object};
 use cliq_review::{Answer, Choice, Event, Review, Via};
 
-use super::{Found, document, find, refused};
+use super::{ReviewSource, document, find, refused};
 use crate::args::AnswerArgs;
 use crate::failure::Failure;
 use crate::ui::{self, GREEN, paint};
 use crate::{project, reviews};
 
 pub(super) async fn run(args: &AnswerArgs, choice: Choice) -> Result<ExitCode, Failure> {
-    let Found { review, reviews } = find::find(&args.id, false).await?;
+    let ReviewSource { review, reviews } = find::find(&args.id, false).await?;
     let actor = reviews::user();
     let reviewer =
         review.reviewer_for(args.reviewer.as_deref(), &actor).map_err(|refusal| refused(&refusal))?;

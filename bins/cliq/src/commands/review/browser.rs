@@ -6,14 +6,14 @@ use std::process::{Command, ExitCode, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{Found, find, refused};
+use super::{ReviewSource, find, refused};
 use crate::args::ReviewIdArg;
 use crate::failure::Failure;
 use crate::gateway::home;
 use crate::{project, reviews, ui};
 
 pub(super) async fn run(id: &ReviewIdArg, reviewer: Option<&str>) -> Result<ExitCode, Failure> {
-    let Found { review, .. } = find::find(id, false).await?;
+    let ReviewSource { review, .. } = find::find(id, false).await?;
     if let Some(ending) = review.ending() {
         return Err(Failure::refused(format!("the review is over: {ending}")));
     }

@@ -6,7 +6,7 @@ use cliq_project::{Project, ServerReviews};
 use cliq_review::{Review, ReviewFilter, ReviewId, Reviews};
 use cliq_settings::Settings;
 
-use super::Found;
+use super::ReviewSource;
 use crate::args::ReviewIdArg;
 use crate::failure::Failure;
 use crate::gateway::home;
@@ -27,14 +27,14 @@ pub(super) async fn sources(here: Option<&Project>) -> Result<Vec<Arc<dyn Review
 
 /// The review with an id, or the beginning of one; without it, the one that waits in this project. `over` takes the newest one that is over
 /// where none waits.
-pub(super) async fn find(id: &ReviewIdArg, over: bool) -> Result<Found, Failure> {
+pub(super) async fn find(id: &ReviewIdArg, over: bool) -> Result<ReviewSource, Failure> {
     let here = project::open();
     let sources = sources(here.as_ref().ok()).await?;
     let mut failed = None;
     if let Some(id) = id.id.as_deref().and_then(|id| id.parse::<ReviewId>().ok()) {
         for reviews in sources {
             match reviews.get(&id).await {
-                Ok(Some(review)) => return Ok(Found { review, reviews }),
+                Ok(Some(review)) => return Ok(ReviewSource { review, reviews }),
                 Ok(None) => {}
                 Err(error) => failed = Some(error),
             }
@@ -55,9 +55,9 @@ pub(super) async fn find(id: &ReviewIdArg, over: bool) -> Result<Found, Failure>
     let mut found = Vec::new();
     for reviews in sources {
         match reviews.list(&filter).await {
-            Ok(listed) => {
-                found.extend(listed.into_iter().map(|review| Found { review, reviews: Arc::clone(&reviews) }))
-            }
+            Ok(listed) => found.extend(
+                listed.into_iter().map(|review| ReviewSource { review, reviews: Arc::clone(&reviews) }),
+            ),
             Err(error) => failed = Some(error),
         }
     }
@@ -70,8 +70,8 @@ pub(super) async fn find(id: &ReviewIdArg, over: bool) -> Result<Found, Failure>
     }
 }
 
-fn by_beginning(found: Vec<Found>, begin: &str) -> Result<Found, Failure> {
-    let mut found: Vec<Found> =
+fn by_beginning(found: Vec<ReviewSource>, begin: &str) -> Result<ReviewSource, Failure> {
+    let mut found: Vec<ReviewSource> =
         found.into_iter().filter(|found| found.review.id.as_str().starts_with(begin)).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
@@ -81,7 +81,7 @@ fn by_beginning(found: Vec<Found>, begin: &str) -> Result<Found, Failure> {
     }
 }
 
-fn the_one_that_waits(mut found: Vec<Found>, over: bool) -> Result<Found, Failure> {
+fn the_one_that_waits(mut found: Vec<ReviewSource>, over: bool) -> Result<ReviewSource, Failure> {
     let waiting: Vec<&Review> =
         found.iter().map(|found| &found.review).filter(|review| review.is_pending()).collect();
     let chosen = match waiting.as_slice() {

@@ -5,17 +5,17 @@ use std::process::ExitCode;
 use cliq_fs::CliqDir;
 use cliq_project::{RecordCheck, check_record, settled_notices};
 use cliq_protocol::{FormField, FormFieldType};
-use cliq_review::{Content, NoticeState, Review, Shown};
+use cliq_review::{ArtifactView, Content, NoticeState, Review};
 use serde_json::json;
 
-use super::{Found, document, find};
+use super::{ReviewSource, document, find};
 use crate::args::ReviewIdArg;
 use crate::failure::Failure;
 use crate::gateway::home;
 use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
 
 pub(super) async fn run(id: &ReviewIdArg, full: bool, as_json: bool) -> Result<ExitCode, Failure> {
-    let Found { review, reviews } = find::find(id, true).await?;
+    let ReviewSource { review, reviews } = find::find(id, true).await?;
     // The agent has ended before the last notices were delivered: their outcome is in the files of the run.
     let review = settled(review);
     let content = reviews.content(&review.id).await?.unwrap_or_default();
@@ -152,14 +152,16 @@ fn print_content(content: &Content, full: bool) -> Result<(), Failure> {
     }
     for artifact in &content.artifacts {
         let how = match &artifact.shown {
-            Shown::Markdown { .. } | Shown::Text { .. } => String::new(),
-            Shown::Image { .. } => ", an image".to_owned(),
-            Shown::Binary => ", no text".to_owned(),
-            Shown::TooLarge => ", too large to be shown".to_owned(),
-            Shown::Unreadable { why } => format!(", {why}"),
+            ArtifactView::Markdown { .. } | ArtifactView::Text { .. } => String::new(),
+            ArtifactView::Image { .. } => ", an image".to_owned(),
+            ArtifactView::Binary => ", no text".to_owned(),
+            ArtifactView::TooLarge => ", too large to be shown".to_owned(),
+            ArtifactView::Unreadable { why } => format!(", {why}"),
         };
         ui::line(format!("  {} ({} bytes{how})", ui::plain(&artifact.path), artifact.size))?;
-        if let (true, Shown::Markdown { text, .. } | Shown::Text { text, .. }) = (full, &artifact.shown) {
+        if let (true, ArtifactView::Markdown { text, .. } | ArtifactView::Text { text, .. }) =
+            (full, &artifact.shown)
+        {
             for line in text.lines() {
                 ui::line(format!("  {} {}", paint(DIM, "│"), ui::plain(line)))?;
             }

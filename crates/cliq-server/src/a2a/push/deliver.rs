@@ -38,13 +38,13 @@ const LIMITS: Limits = Limits {
 const QUOTED: usize = 240;
 
 /// Receivers that a delivery is under way for.
-type Busy = Arc<Mutex<HashSet<(RunId, String)>>>;
+type ActiveDeliveries = Arc<Mutex<HashSet<(RunId, String)>>>;
 
 /// Delivers until the server stops.
 pub(crate) async fn deliver(app: Arc<App>) {
     let Some(options) = &app.options.a2a else { return };
     let guard = options.push_guard.clone();
-    let (busy, slots) = (Busy::default(), Arc::new(Semaphore::new(AT_ONCE)));
+    let (busy, slots) = (ActiveDeliveries::default(), Arc::new(Semaphore::new(AT_ONCE)));
     let mut changes = app.core.supervisor.hub().changes();
     let mut duty = Duty::new("pushes");
     loop {

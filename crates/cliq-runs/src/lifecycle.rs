@@ -102,7 +102,7 @@ pub enum Death {
 
 /// The part of a run that its life cycle is about.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Life {
+pub struct Lifecycle {
     /// State of the run.
     pub state: RunState,
     /// Whether a caller requested a cancellation.
@@ -117,7 +117,7 @@ pub struct Life {
 
 /// Something that happens to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LifeEvent {
+pub enum LifecycleEvent {
     /// A place is free and the run is the next.
     Dispatched,
     /// The journal says that its orchestrator began it, or went on with it.
@@ -136,7 +136,7 @@ pub enum LifeEvent {
 
 /// Effect of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LifeEffect {
+pub enum LifecycleEffect {
     /// Start the orchestrator.
     Start,
     /// Ask the orchestrator to stop.
@@ -162,45 +162,47 @@ impl std::fmt::Display for NotAllowed {
 
 impl std::error::Error for NotAllowed {}
 
-impl Life {
+impl Lifecycle {
     /// Takes an event. Gives what is to be done, in this order.
     ///
     /// # Errors
     /// The event does not fit the state; nothing changed.
-    pub fn step(&mut self, event: LifeEvent) -> Result<Vec<LifeEffect>, NotAllowed> {
+    pub fn step(&mut self, event: LifecycleEvent) -> Result<Vec<LifecycleEffect>, NotAllowed> {
         use RunState as S;
         let refused = Err(NotAllowed { state: self.state });
         match (self.state, event) {
-            (S::Queued, LifeEvent::Dispatched) => {
+            (S::Queued, LifecycleEvent::Dispatched) => {
                 self.state = S::Starting;
-                Ok(vec![LifeEffect::Start])
+                Ok(vec![LifecycleEffect::Start])
             }
-            (S::Starting | S::Running, LifeEvent::Began) => {
+            (S::Starting | S::Running, LifecycleEvent::Began) => {
                 self.state = S::Running;
                 self.began = true;
                 self.resume = false;
                 // The request may have come before there was an orchestrator that could take it.
-                Ok(if self.cancel_requested { vec![LifeEffect::SendCancel] } else { Vec::new() })
+                Ok(if self.cancel_requested { vec![LifecycleEffect::SendCancel] } else { Vec::new() })
             }
-            (S::Starting | S::Running, LifeEvent::Ended(end)) if end.is_final() => {
+            (S::Starting | S::Running, LifecycleEvent::Ended(end)) if end.is_final() => {
                 self.end(end);
                 Ok(Vec::new())
             }
-            (S::Starting | S::Running, LifeEvent::Lost(death, recovery)) => Ok(self.lost(death, recovery)),
-            (S::Queued, LifeEvent::CancelRequested) => {
+            (S::Starting | S::Running, LifecycleEvent::Lost(death, recovery)) => {
+                Ok(self.lost(death, recovery))
+            }
+            (S::Queued, LifecycleEvent::CancelRequested) => {
                 self.cancel_requested = true;
                 self.end(S::Cancelled);
                 Ok(Vec::new())
             }
-            (S::Starting | S::Running, LifeEvent::CancelRequested) => {
+            (S::Starting | S::Running, LifecycleEvent::CancelRequested) => {
                 self.cancel_requested = true;
-                Ok(if self.state == S::Running { vec![LifeEffect::SendCancel] } else { Vec::new() })
+                Ok(if self.state == S::Running { vec![LifecycleEffect::SendCancel] } else { Vec::new() })
             }
-            (state, LifeEvent::TakenUp) if state.is_final() => {
+            (state, LifecycleEvent::TakenUp) if state.is_final() => {
                 *self = Self { state: S::Running, began: true, ..Self::default() };
                 Ok(Vec::new())
             }
-            (state, LifeEvent::Resumed) if state.is_final() => {
+            (state, LifecycleEvent::Resumed) if state.is_final() => {
                 *self = Self { state: S::Queued, resume: self.began, began: self.began, ..Self::default() };
                 Ok(Vec::new())
             }
@@ -208,7 +210,7 @@ impl Life {
         }
     }
 
-    fn lost(&mut self, death: Death, recovery: Recovery) -> Vec<LifeEffect> {
+    fn lost(&mut self, death: Death, recovery: Recovery) -> Vec<LifecycleEffect> {
         match death {
             Death::ProjectBusy if self.cancel_requested => {
                 self.end(RunState::Cancelled);
@@ -225,17 +227,17 @@ impl Life {
             }
             Death::Died if self.cancel_requested => {
                 self.end(RunState::Cancelled);
-                vec![LifeEffect::EndLeftovers]
+                vec![LifecycleEffect::EndLeftovers]
             }
             Death::Died if recovery == Recovery::Resume && self.recoveries < MAX_RECOVERIES => {
                 self.recoveries += 1;
                 self.state = RunState::Starting;
                 self.resume = true;
-                vec![LifeEffect::EndLeftovers, LifeEffect::Start]
+                vec![LifecycleEffect::EndLeftovers, LifecycleEffect::Start]
             }
             Death::Died => {
                 self.end(RunState::Failed);
-                vec![LifeEffect::EndLeftovers, LifeEffect::RemoveWorkspace]
+                vec![LifecycleEffect::EndLeftovers, LifecycleEffect::RemoveWorkspace]
             }
         }
     }

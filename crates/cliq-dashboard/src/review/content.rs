@@ -1,6 +1,6 @@
 //! Content of a review besides the changes. All of it is text of agents: nothing is executed or loaded from other sites.
 
-use cliq_review::{Artifact, Content, Shown};
+use cliq_review::{Artifact, ArtifactView, Content};
 use maud::{Markup, html};
 
 use crate::elements::{output, size};
@@ -98,16 +98,16 @@ fn file(artifact: &Artifact, open: bool) -> Markup {
         details.card open[open] {
             summary { code { (path) } " " span.quiet { (size(artifact.size)) } }
             @match &artifact.shown {
-                Shown::Markdown { text, cut } => { div.prose { (prose(text)) } @if *cut { (more) } }
-                Shown::Text { text, cut } => { (output(&path, &shown(text.as_bytes()))) @if *cut { (more) } }
-                Shown::Image { media_type, base64 } => {
+                ArtifactView::Markdown { text, cut } => { div.prose { (prose(text)) } @if *cut { (more) } }
+                ArtifactView::Text { text, cut } => { (output(&path, &shown(text.as_bytes()))) @if *cut { (more) } }
+                ArtifactView::Image { media_type, base64 } => {
                     @if matches!(media_type.as_str(), "image/png" | "image/jpeg" | "image/gif" | "image/webp") && is_base64(base64) {
                         img.artifact src=(format!("data:{media_type};base64,{base64}")) alt=(format!("The image {path}"));
                     } @else { p.empty { "It is no image that can be shown." } }
                 }
-                Shown::Binary => p.empty { "It is neither text nor an image, and not shown." },
-                Shown::TooLarge => p.empty { "It is too large to be shown here." },
-                Shown::Unreadable { why } => p.empty { "It is not shown: " (shown(why.as_bytes())) },
+                ArtifactView::Binary => p.empty { "It is neither text nor an image, and not shown." },
+                ArtifactView::TooLarge => p.empty { "It is too large to be shown here." },
+                ArtifactView::Unreadable { why } => p.empty { "It is not shown: " (shown(why.as_bytes())) },
             }
             @if let Some(sha256) = &artifact.sha256 { p.hint { "SHA-256 " code { (sha256) } } }
         }

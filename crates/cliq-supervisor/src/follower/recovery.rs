@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::CliqDir;
-use cliq_runs::{Death, LifeEffect, LifeEvent, Recovery, RunState};
+use cliq_runs::{Death, LifecycleEffect, LifecycleEvent, Recovery, RunState};
 use serde_json::json;
 
 use super::REFUSED;
@@ -52,9 +52,9 @@ impl Follower<'_> {
                 "the server that had it is gone, and its workspace is not here".to_owned()
             }
             // A follower of a container or Job: its last message names the reason.
-            Death::Died if code.is_some_and(|code| code != 0 && !refused) => cliq_fs::last_words(&self.log),
+            Death::Died if code.is_some_and(|code| code != 0 && !refused) => cliq_fs::last_error(&self.log),
             Death::Died => "its orchestrator died: it was killed, or the machine went down".to_owned(),
-            Death::NeverBegan | Death::ProjectBusy => cliq_fs::last_words(&self.log),
+            Death::NeverBegan | Death::ProjectBusy => cliq_fs::last_error(&self.log),
         };
         self.end_lost(death, self.shared.options.recovery, reason).await
     }
@@ -63,8 +63,8 @@ impl Follower<'_> {
     pub(super) async fn end_lost(&mut self, death: Death, recovery: Recovery, reason: String) -> Next {
         let is_ours = self.run.origin.is_ours();
         let recovery = if is_ours { recovery } else { Recovery::Fail };
-        let planned = self.run.life.clone().step(LifeEvent::Lost(death, recovery)).unwrap_or_default();
-        if planned.contains(&LifeEffect::EndLeftovers) && is_ours {
+        let planned = self.run.life.clone().step(LifecycleEvent::Lost(death, recovery)).unwrap_or_default();
+        if planned.contains(&LifecycleEffect::EndLeftovers) && is_ours {
             // Before the step is stored: after a crash in between it is done again.
             self.end_leftovers().await;
         }
@@ -73,7 +73,7 @@ impl Follower<'_> {
         let host = &shared.options.host;
         let committed = self
             .commit(|change, view| {
-                effects = change.run.life.step(LifeEvent::Lost(death, recovery)).unwrap_or_default();
+                effects = change.run.life.step(LifecycleEvent::Lost(death, recovery)).unwrap_or_default();
                 let state = change.run.life.state;
                 if state == RunState::Queued {
                     change.run.replica = None;
@@ -104,11 +104,11 @@ impl Follower<'_> {
         if !committed {
             return Next::End;
         }
-        if effects.contains(&LifeEffect::RemoveWorkspace) && self.run.has_own_workspace() {
+        if effects.contains(&LifecycleEffect::RemoveWorkspace) && self.run.has_own_workspace() {
             let path = self.run.workspace.clone();
             let _ = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
         }
-        if effects.contains(&LifeEffect::Start) { Next::Restart } else { Next::End }
+        if effects.contains(&LifecycleEffect::Start) { Next::Restart } else { Next::End }
     }
 
     /// Ends processes that a dead orchestrator left.

@@ -12,7 +12,7 @@ const TAIL: u64 = 4096;
 /// Returns the last message of a `cliq` process: its last error with the hints below it, else its last lines. Empty if it printed
 /// nothing.
 #[must_use]
-pub fn last_words(log: &Utf8Path) -> String {
+pub fn last_error(log: &Utf8Path) -> String {
     let read = || -> std::io::Result<String> {
         let (mut file, size) = open_regular(log).map_err(|error| error.source)?;
         file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
@@ -35,13 +35,13 @@ mod tests {
     fn the_last_error_counts() {
         let dir = tempfile::tempdir().expect("a directory");
         let log = Utf8Path::from_path(dir.path()).expect("UTF-8").join("log");
-        assert_eq!(last_words(&log), "");
+        assert_eq!(last_error(&log), "");
         for (text, words) in [
             ("error: old\nstarting\nerror: no image\n  hint: build it\n", "no image; hint: build it"),
             ("1\n2\n3\n\n4\n5\n6\n", "2; 3; 4; 5; 6"),
         ] {
             std::fs::write(&log, text).expect("written");
-            assert_eq!(last_words(&log), words);
+            assert_eq!(last_error(&log), words);
         }
     }
 }

@@ -11,12 +11,12 @@ use crate::DockerError;
 
 /// A place in the order, kept until this is dropped or the process ends.
 #[derive(Debug)]
-pub struct Place {
+pub struct Slot {
     path: Utf8PathBuf,
     _file: File,
 }
 
-impl Place {
+impl Slot {
     /// Takes the last place. `now` is the time in microseconds.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -96,11 +96,11 @@ mod tests {
     fn who_comes_first_is_first_and_the_dead_do_not_count() {
         let dir = tempfile::tempdir().expect("a directory");
         let dir = Utf8Path::from_path(dir.path()).expect("UTF-8").join("places");
-        let place = |run: &str, now| Place::take(&dir, run, now).expect("a place");
+        let place = |run: &str, now| Slot::take(&dir, run, now).expect("a place");
         let (first, second, third) = (place("a", 1), place("b", 2), place("c", 10));
-        let ahead = |place: &Place| place.ahead().expect("counted");
+        let ahead = |place: &Slot| place.ahead().expect("counted");
         assert_eq!((ahead(&first), ahead(&second), ahead(&third)), (0, 1, 2));
-        assert!(Place::is_taken(&dir, "a").expect("known") && !Place::is_taken(&dir, "x").expect("known"));
+        assert!(Slot::is_taken(&dir, "a").expect("known") && !Slot::is_taken(&dir, "x").expect("known"));
         drop(first);
         assert_eq!((ahead(&second), ahead(&third)), (0, 1));
         // A file that nobody has locked.

@@ -101,7 +101,7 @@ pub(super) fn ask_to_end(dir: &CliqDir) {
 
 /// Why a follower ended.
 fn last_words(dir: &CliqDir) -> String {
-    match cliq_fs::last_words(&dir.root().join(LOG)) {
+    match cliq_fs::last_error(&dir.root().join(LOG)) {
         words if words.is_empty() => "the process that followed it was ended".to_owned(),
         words => words,
     }

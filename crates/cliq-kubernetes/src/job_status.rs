@@ -7,7 +7,7 @@ use crate::manifest::CONTAINER;
 
 /// State of a run in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Look {
+pub enum JobStatus {
     /// The run has not started.
     Waiting(Waiting),
     /// The run works.
@@ -85,26 +85,26 @@ pub enum JobEnd {
 ///
 /// `warnings` are the messages of events about the Job and the pod, newest last.
 #[must_use]
-pub fn look(job: Option<&Job>, pods: &[Pod], warnings: &[String]) -> Look {
+pub fn job_status(job: Option<&Job>, pods: &[Pod], warnings: &[String]) -> JobStatus {
     let newest = pods.iter().max_by_key(|pod| pod.metadata.creation_timestamp.clone());
     let of_pod = newest.map(|pod| look_at_pod(pod, warnings));
     let Some(job) = job else {
         return match of_pod {
-            None | Some(Look::Ended(_)) => Look::Ended(JobEnd::Removed),
+            None | Some(JobStatus::Ended(_)) => JobStatus::Ended(JobEnd::Removed),
             // The pod of a Job that was deleted ends a moment later; what its node says of it may be older than that.
             Some(other) => other,
         };
     };
     let of_job = end_of_job(job);
     match (of_pod, of_job) {
-        (Some(Look::Ended(JobEnd::Killed { .. })), _) if is_overdue(job) => {
-            Look::Ended(JobEnd::DeadlineExceeded)
+        (Some(JobStatus::Ended(JobEnd::Killed { .. })), _) if is_overdue(job) => {
+            JobStatus::Ended(JobEnd::DeadlineExceeded)
         }
         // The pod knows more.
-        (Some(end @ Look::Ended(_)), _) => end,
-        (_, Some(end)) => Look::Ended(end),
+        (Some(end @ JobStatus::Ended(_)), _) => end,
+        (_, Some(end)) => JobStatus::Ended(end),
         (Some(other), None) => other,
-        (None, None) => Look::Waiting(waits_for_pod(job, warnings)),
+        (None, None) => JobStatus::Waiting(waits_for_pod(job, warnings)),
     }
 }
 
@@ -135,9 +135,9 @@ fn end_of_job(job: &Job) -> Option<JobEnd> {
     })
 }
 
-fn look_at_pod(pod: &Pod, warnings: &[String]) -> Look {
+fn look_at_pod(pod: &Pod, warnings: &[String]) -> JobStatus {
     let Some(status) = &pod.status else {
-        return Look::Waiting(Waiting { cause: Cause::Node, why: String::new() });
+        return JobStatus::Waiting(Waiting { cause: Cause::Node, why: String::new() });
     };
     let phase = status.phase.as_deref().unwrap_or("Pending");
     let message = || one_line(status.message.as_deref().unwrap_or_default());
@@ -150,20 +150,20 @@ fn look_at_pod(pod: &Pod, warnings: &[String]) -> Look {
     let terminated = state.and_then(|state| state.terminated.as_ref());
     if phase == "Failed" || terminated.is_some() {
         match (status.reason.as_deref(), disruption(conditions)) {
-            (Some("Evicted"), _) => return Look::Ended(JobEnd::Evicted { why: message() }),
-            (Some("DeadlineExceeded"), _) => return Look::Ended(JobEnd::DeadlineExceeded),
-            (_, Some(why)) if phase == "Failed" => return Look::Ended(JobEnd::Disrupted { why }),
+            (Some("Evicted"), _) => return JobStatus::Ended(JobEnd::Evicted { why: message() }),
+            (Some("DeadlineExceeded"), _) => return JobStatus::Ended(JobEnd::DeadlineExceeded),
+            (_, Some(why)) if phase == "Failed" => return JobStatus::Ended(JobEnd::Disrupted { why }),
             _ => {}
         }
     }
     if let Some(terminated) = terminated {
-        return Look::Ended(end_of_container(terminated));
+        return JobStatus::Ended(end_of_container(terminated));
     }
     match phase {
         "Succeeded" => {
-            Look::Ended(JobEnd::Exited { code: 0, out_of_memory: false, last_words: String::new() })
+            JobStatus::Ended(JobEnd::Exited { code: 0, out_of_memory: false, last_words: String::new() })
         }
-        "Failed" => Look::Ended(match status.reason.as_deref() {
+        "Failed" => JobStatus::Ended(match status.reason.as_deref() {
             Some(reason) => JobEnd::Disrupted { why: [reason, ": ", &message()].concat() },
             None => JobEnd::Removed,
         }),
@@ -171,10 +171,10 @@ fn look_at_pod(pod: &Pod, warnings: &[String]) -> Look {
             let waiting = state.and_then(|state| state.waiting.as_ref());
             let reason = waiting.and_then(|waiting| waiting.reason.as_deref()).unwrap_or_default();
             let said = waiting.and_then(|waiting| waiting.message.as_deref()).unwrap_or_default();
-            Look::Waiting(waits(reason, said, conditions, warnings))
+            JobStatus::Waiting(waits(reason, said, conditions, warnings))
         }
         // A node that is silent may have it at work.
-        _ => Look::Working,
+        _ => JobStatus::Working,
     }
 }
 
@@ -263,8 +263,8 @@ mod tests {
         Pod { status: Some(status), ..Pod::default() }
     }
 
-    fn seen(status: Value) -> Look {
-        look(Some(&job(json!({}))), &[pod(status)], &[])
+    fn seen(status: Value) -> JobStatus {
+        job_status(Some(&job(json!({}))), &[pod(status)], &[])
     }
 
     fn container(state: &Value) -> Value {
@@ -286,19 +286,19 @@ mod tests {
         })
     }
 
-    fn cause_of(look: Look) -> (Cause, String) {
+    fn cause_of(look: JobStatus) -> (Cause, String) {
         match look {
-            Look::Waiting(waiting) => (waiting.cause, waiting.why),
+            JobStatus::Waiting(waiting) => (waiting.cause, waiting.why),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn what_a_run_waits_for() {
-        let no_pod = look(Some(&job(json!({}))), &[], &["exceeded quota: q".to_owned()]);
+        let no_pod = job_status(Some(&job(json!({}))), &[], &["exceeded quota: q".to_owned()]);
         assert_eq!(cause_of(no_pod), (Cause::Pod, "exceeded quota: q".to_owned()));
         let suspended = job(json!({"spec": {"suspend": true, "template": {}}}));
-        assert_eq!(cause_of(look(Some(&suspended), &[], &[])).0, Cause::Suspended);
+        assert_eq!(cause_of(job_status(Some(&suspended), &[], &[])).0, Cause::Suspended);
         let message = "0/1 nodes are available:\n 1 Insufficient cpu.";
         let unschedulable = json!({"phase": "Pending", "conditions": [
             {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message},
@@ -316,61 +316,61 @@ mod tests {
         );
         assert_eq!(cause_of(seen(waiting("ContainerCreating", ""))), (Cause::Start, String::new()));
         let mounts = ["MountVolume.SetUp failed".to_owned()];
-        let stuck = look(Some(&job(json!({}))), &[pod(waiting("ContainerCreating", ""))], &mounts);
+        let stuck = job_status(Some(&job(json!({}))), &[pod(waiting("ContainerCreating", ""))], &mounts);
         assert_eq!(cause_of(stuck).1, mounts[0]);
     }
 
     #[test]
     fn how_a_run_ends() {
         let exited = |code| {
-            Look::Ended(JobEnd::Exited { code, out_of_memory: false, last_words: "error: x".to_owned() })
+            JobStatus::Ended(JobEnd::Exited { code, out_of_memory: false, last_words: "error: x".to_owned() })
         };
         for code in [1, 2, 3, 4, 130] {
             assert_eq!(seen(terminated(code, "Error")), exited(u8::try_from(code).expect("small")));
         }
         assert_eq!(seen(terminated(0, "Completed")), exited(0));
-        assert_eq!(seen(terminated(137, "OOMKilled")), Look::Ended(JobEnd::OutOfMemory));
-        assert_eq!(seen(terminated(137, "Error")), Look::Ended(JobEnd::Killed { signal: 9 }));
+        assert_eq!(seen(terminated(137, "OOMKilled")), JobStatus::Ended(JobEnd::OutOfMemory));
+        assert_eq!(seen(terminated(137, "Error")), JobStatus::Ended(JobEnd::Killed { signal: 9 }));
         let inner = JobEnd::Exited { code: 3, out_of_memory: true, last_words: "error: x".to_owned() };
-        assert_eq!(seen(terminated(3, "OOMKilled")), Look::Ended(inner));
+        assert_eq!(seen(terminated(3, "OOMKilled")), JobStatus::Ended(inner));
         let missing = Waiting { cause: Cause::Start, why: "error: x".to_owned() };
-        assert_eq!(seen(terminated(128, "StartError")), Look::Ended(JobEnd::NotBegun(missing)));
+        assert_eq!(seen(terminated(128, "StartError")), JobStatus::Ended(JobEnd::NotBegun(missing)));
         let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory", "conditions": [
             {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"},
         ]});
-        assert_eq!(seen(evicted), Look::Ended(JobEnd::Evicted { why: "low on memory".to_owned() }));
+        assert_eq!(seen(evicted), JobStatus::Ended(JobEnd::Evicted { why: "low on memory".to_owned() }));
         let preempted = json!({"phase": "Failed", "conditions": [
             {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "for x"},
         ]});
         let why = "PreemptionByScheduler: for x".to_owned();
-        assert_eq!(seen(preempted), Look::Ended(JobEnd::Disrupted { why }));
+        assert_eq!(seen(preempted), JobStatus::Ended(JobEnd::Disrupted { why }));
         let late = job(json!({"status": {"conditions": [
             {"type": "Failed", "status": "True", "reason": "DeadlineExceeded"},
         ]}}));
-        assert_eq!(look(Some(&late), &[], &[]), Look::Ended(JobEnd::DeadlineExceeded));
+        assert_eq!(job_status(Some(&late), &[], &[]), JobStatus::Ended(JobEnd::DeadlineExceeded));
         let killed = [pod(terminated(137, "Error"))];
-        assert_eq!(look(Some(&late), &killed, &[]), Look::Ended(JobEnd::DeadlineExceeded));
+        assert_eq!(job_status(Some(&late), &killed, &[]), JobStatus::Ended(JobEnd::DeadlineExceeded));
         let ending = job(json!({"status": {"conditions": [
             {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"},
         ]}}));
         let terminated = [pod(terminated(143, "Error"))];
-        assert_eq!(look(Some(&ending), &terminated, &[]), Look::Ended(JobEnd::DeadlineExceeded));
-        assert_eq!(look(None, &[], &[]), Look::Ended(JobEnd::Removed));
-        assert_eq!(look(None, &[pod(json!({"phase": "Running"}))], &[]), Look::Working);
-        let starting = look(None, &[pod(json!({"phase": "Pending"}))], &[]);
-        assert!(matches!(starting, Look::Waiting(_)), "its container may work already: {starting:?}");
-        assert_eq!(look(None, &terminated, &[]), Look::Ended(JobEnd::Removed));
+        assert_eq!(job_status(Some(&ending), &terminated, &[]), JobStatus::Ended(JobEnd::DeadlineExceeded));
+        assert_eq!(job_status(None, &[], &[]), JobStatus::Ended(JobEnd::Removed));
+        assert_eq!(job_status(None, &[pod(json!({"phase": "Running"}))], &[]), JobStatus::Working);
+        let starting = job_status(None, &[pod(json!({"phase": "Pending"}))], &[]);
+        assert!(matches!(starting, JobStatus::Waiting(_)), "its container may work already: {starting:?}");
+        assert_eq!(job_status(None, &terminated, &[]), JobStatus::Ended(JobEnd::Removed));
         let lost = job(json!({"status": {"conditions": [
             {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"},
         ]}}));
-        assert_eq!(look(Some(&lost), &[], &[]), Look::Ended(JobEnd::Removed));
+        assert_eq!(job_status(Some(&lost), &[], &[]), JobStatus::Ended(JobEnd::Removed));
     }
 
     #[test]
     fn a_run_works_until_its_container_has_ended() {
         let running = json!({"phase": "Running", "containerStatuses": container(&json!({"running": {}}))});
-        assert_eq!(seen(running), Look::Working);
-        assert_eq!(seen(json!({"phase": "Unknown"})), Look::Working);
+        assert_eq!(seen(running), JobStatus::Working);
+        assert_eq!(seen(json!({"phase": "Unknown"})), JobStatus::Working);
     }
 
     proptest! {
@@ -383,9 +383,9 @@ mod tests {
                 "containerStatuses": container(&json!({"waiting": {"reason": reason, "message": message}})),
             });
             match seen(status) {
-                Look::Ended(end) => prop_assert!(false, "{end:?}"),
-                Look::Waiting(waiting) => prop_assert!(!waiting.why.contains('\n') && waiting.why.len() < 3000),
-                Look::Working => {}
+                JobStatus::Ended(end) => prop_assert!(false, "{end:?}"),
+                JobStatus::Waiting(waiting) => prop_assert!(!waiting.why.contains('\n') && waiting.why.len() < 3000),
+                JobStatus::Working => {}
             }
         }
     }

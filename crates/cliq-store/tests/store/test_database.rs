@@ -7,12 +7,12 @@ use cliq_gateway::NewSignal;
 use cliq_store::{Location, Options, SqlStore};
 use cliq_testkit::PostgresServer;
 
-pub(crate) struct Place {
+pub(crate) struct TestDatabase {
     dir: tempfile::TempDir,
     url: Option<String>,
 }
 
-impl Place {
+impl TestDatabase {
     pub(crate) fn sqlite() -> Self {
         Self { dir: tempfile::tempdir().expect("a directory"), url: None }
     }

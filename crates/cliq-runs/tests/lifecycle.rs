@@ -1,9 +1,9 @@
 //! The life cycle of a run, for every order of events.
 
-use cliq_runs::{Death, Life, LifeEffect, LifeEvent, MAX_RECOVERIES, Recovery, RunState};
+use cliq_runs::{Death, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, Recovery, RunState};
 use proptest::prelude::*;
 
-fn event() -> impl Strategy<Value = LifeEvent> {
+fn event() -> impl Strategy<Value = LifecycleEvent> {
     let end = prop_oneof![
         Just(RunState::Completed),
         Just(RunState::Escalated),
@@ -14,13 +14,13 @@ fn event() -> impl Strategy<Value = LifeEvent> {
     let death = prop_oneof![Just(Death::NeverBegan), Just(Death::ProjectBusy), Just(Death::Died)];
     let recovery = prop_oneof![Just(Recovery::Fail), Just(Recovery::Resume)];
     prop_oneof![
-        3 => Just(LifeEvent::Dispatched),
-        3 => Just(LifeEvent::Began),
-        2 => end.prop_map(LifeEvent::Ended),
-        2 => (death, recovery).prop_map(|(death, recovery)| LifeEvent::Lost(death, recovery)),
-        1 => Just(LifeEvent::CancelRequested),
-        1 => Just(LifeEvent::Resumed),
-        1 => Just(LifeEvent::TakenUp),
+        3 => Just(LifecycleEvent::Dispatched),
+        3 => Just(LifecycleEvent::Began),
+        2 => end.prop_map(LifecycleEvent::Ended),
+        2 => (death, recovery).prop_map(|(death, recovery)| LifecycleEvent::Lost(death, recovery)),
+        1 => Just(LifecycleEvent::CancelRequested),
+        1 => Just(LifecycleEvent::Resumed),
+        1 => Just(LifecycleEvent::TakenUp),
     ]
 }
 
@@ -29,7 +29,7 @@ proptest! {
 
     #[test]
     fn every_order_of_events_keeps_the_rules(events in prop::collection::vec(event(), 0..60)) {
-        let mut life = Life::default();
+        let mut life = Lifecycle::default();
         let mut starts_since_queued = 0;
         for event in events {
             let before = life.clone();
@@ -41,24 +41,24 @@ proptest! {
                 Ok(effects) => {
                     if before.state.is_final() {
                         let left = match event {
-                            LifeEvent::Resumed => RunState::Queued,
-                            LifeEvent::TakenUp => RunState::Running,
+                            LifecycleEvent::Resumed => RunState::Queued,
+                            LifecycleEvent::TakenUp => RunState::Running,
                             _ => panic!("an end is left only by a resume"),
                         };
                         prop_assert_eq!(life.state, left);
                     }
-                    if life.state == RunState::Queued || event == LifeEvent::TakenUp {
+                    if life.state == RunState::Queued || event == LifecycleEvent::TakenUp {
                         starts_since_queued = 0;
                     }
-                    let starts = effects.iter().filter(|effect| **effect == LifeEffect::Start).count();
+                    let starts = effects.iter().filter(|effect| **effect == LifecycleEffect::Start).count();
                     starts_since_queued += starts;
                     prop_assert!(starts <= 1);
                     prop_assert!(starts == 0 || life.state == RunState::Starting, "what is started is active");
                     prop_assert!(starts_since_queued <= 1 + MAX_RECOVERIES as usize, "recoveries are bounded");
                     // What began is never begun a second time: it is resumed.
                     prop_assert!(starts == 0 || life.resume || !before.began);
-                    prop_assert!(!effects.contains(&LifeEffect::RemoveWorkspace) || life.state == RunState::Failed);
-                    prop_assert!(!effects.contains(&LifeEffect::SendCancel) || life.state == RunState::Running);
+                    prop_assert!(!effects.contains(&LifecycleEffect::RemoveWorkspace) || life.state == RunState::Failed);
+                    prop_assert!(!effects.contains(&LifecycleEffect::SendCancel) || life.state == RunState::Running);
                 }
             }
         }
@@ -67,12 +67,12 @@ proptest! {
     /// After a request to cancel no orchestrator is started any more, and each way to lose the run ends it.
     #[test]
     fn a_cancelled_run_is_not_started_again(events in prop::collection::vec(event(), 0..40)) {
-        let mut life = Life::default();
-        let _ = life.step(LifeEvent::Dispatched);
-        let _ = life.step(LifeEvent::CancelRequested);
-        for event in events.into_iter().filter(|event| !matches!(event, LifeEvent::Resumed | LifeEvent::TakenUp)) {
+        let mut life = Lifecycle::default();
+        let _ = life.step(LifecycleEvent::Dispatched);
+        let _ = life.step(LifecycleEvent::CancelRequested);
+        for event in events.into_iter().filter(|event| !matches!(event, LifecycleEvent::Resumed | LifecycleEvent::TakenUp)) {
             let effects = life.step(event).unwrap_or_default();
-            prop_assert!(!effects.contains(&LifeEffect::Start));
+            prop_assert!(!effects.contains(&LifecycleEffect::Start));
             prop_assert!(life.state != RunState::Queued);
         }
     }
@@ -80,10 +80,13 @@ proptest! {
 
 #[test]
 fn a_run_that_began_is_resumed_and_not_begun_again() {
-    let mut life = Life::default();
-    for event in
-        [LifeEvent::Dispatched, LifeEvent::Began, LifeEvent::Ended(RunState::Escalated), LifeEvent::Resumed]
-    {
+    let mut life = Lifecycle::default();
+    for event in [
+        LifecycleEvent::Dispatched,
+        LifecycleEvent::Began,
+        LifecycleEvent::Ended(RunState::Escalated),
+        LifecycleEvent::Resumed,
+    ] {
         life.step(event).expect("it fits");
     }
     assert!(life.resume && life.state == RunState::Queued);
