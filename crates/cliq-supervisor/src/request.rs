@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     fn workflow() -> ValidatedWorkflow {
-        let text = "name: '@t/t'\ninputs:\n  - name: a\n    required: true\n  - name: b\n    required: true\n    description: The b.\n  - name: c\n  - name: d\n    required: true\n    default: x\nphases:\n  - name: p\n    type: exec\n    commands:\n      - name: c\n        run: echo $(inputs.a) $(inputs.b) $(inputs.c) $(inputs.d)\n";
+        let text = "name: '@t/t'\ninputs:\n  - name: a\n    required: true\n  - name: b\n    required: true\n    description: The b.\n  - name: c\n    required: false\n  - name: d\n    required: true\n    default: x\nphases:\n  - name: p\n    type: exec\n    commands:\n      - name: c\n        run: echo $(inputs.a) $(inputs.b) $(inputs.c) $(inputs.d)\n";
         let checked = cliq_workflow::check(text, &cliq_workflow::NoFiles);
         checked.workflow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
     }
