@@ -255,7 +255,7 @@ impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Plan(plan) => {
-                Self::usage(format!("the run cannot begin:\n  {}", plan.problems.join("\n  ")))
+                Self::usage(format!("cannot start the run:\n  {}", plan.problems.join("\n  ")))
             }
             StartError::Lock(lock) => lock.into(),
             StartError::File(file) => file.into(),

@@ -1,4 +1,4 @@
-//! Why a program ended, from its log.
+//! Last error of a program, from its log.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -6,7 +6,7 @@ use camino::Utf8Path;
 
 use crate::open_regular;
 
-/// As much of the end of a log as is read.
+/// Number of trailing bytes of a log that are read.
 const TAIL: u64 = 4096;
 
 /// Returns the last message of a `cliq` process: its last error with the hints below it, else its last lines. Empty if it printed
@@ -23,8 +23,9 @@ pub fn last_error(log: &Utf8Path) -> String {
     let text = read().unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let begin = lines.iter().rposition(|line| line.starts_with("error:"));
-    let words = lines[begin.unwrap_or(lines.len().saturating_sub(5))..].join("; ");
-    words.trim_start_matches("error: ").to_owned()
+    // The lines below a heading are its sentences.
+    let joined = lines[begin.unwrap_or(lines.len().saturating_sub(5))..].join("; ").replace(":; ", ": ");
+    joined.trim_start_matches("error: ").to_owned()
 }
 
 #[cfg(test)]
@@ -32,12 +33,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_error_counts() {
+    fn last_error_is_found_with_its_hints() {
         let dir = tempfile::tempdir().expect("a directory");
         let log = Utf8Path::from_path(dir.path()).expect("UTF-8").join("log");
         assert_eq!(last_error(&log), "");
         for (text, words) in [
             ("error: old\nstarting\nerror: no image\n  hint: build it\n", "no image; hint: build it"),
+            (
+                "error: cannot start the run:\n  a is missing\n  b is missing\n",
+                "cannot start the run: a is missing; b is missing",
+            ),
             ("1\n2\n3\n\n4\n5\n6\n", "2; 3; 4; 5; 6"),
         ] {
             std::fs::write(&log, text).expect("written");

@@ -209,11 +209,14 @@ impl Driver {
                 cancelled = true;
                 self.happened(RunEvent::CancelRequested { by: "cliq cancel".to_owned() });
             }
-            if look && !self.broken && self.journal.is_deleted() {
+            if look
+                && !self.broken
+                && let Some(loss) = self.journal.loss()
+            {
                 // Without it nobody could see, cancel or resume the run, however long its agents work or wait.
                 self.broken = true;
                 let journal = self.shared.dir().journal();
-                let reason = format!("its journal was deleted: {journal}; start it again with `cliq run`");
+                let reason = format!("its journal was {loss}: {journal}; start it again with `cliq run`");
                 self.happened(RunEvent::OrchestratorFailed { reason });
             }
         }

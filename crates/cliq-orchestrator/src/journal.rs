@@ -48,13 +48,19 @@ impl JournalWriter {
         Ok(Self { path: path.to_owned(), file, len: journal.len })
     }
 
-    /// Whether the file was deleted: what is written to it from now on is lost.
-    pub(crate) fn is_deleted(&self) -> bool {
-        let identity = |meta: Metadata| (meta.dev(), meta.ino());
-        // Some file systems do not count the names of a file, and say 0 for one that is there.
-        self.file.metadata().is_ok_and(|own| {
-            own.nlink() == 0 && self.path.symlink_metadata().map(identity).ok() != Some(identity(own))
-        })
+    /// Returns whether the file was deleted or moved, as a participle. Nobody finds what is written to it from now on.
+    pub(crate) fn loss(&self) -> Option<&'static str> {
+        let identity = |meta: &Metadata| (meta.dev(), meta.ino());
+        let own = self.file.metadata().ok()?;
+        // Some file systems do not count the names of a file, and report 0 for one that exists.
+        match self.path.symlink_metadata() {
+            Ok(found) if identity(&found) == identity(&own) => None,
+            Ok(_) => (own.nlink() == 0).then_some("deleted"),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Some(if own.nlink() == 0 { "deleted" } else { "moved" })
+            }
+            Err(_) => None,
+        }
     }
 
     /// Waits until all of it is on the disk.

@@ -35,7 +35,7 @@ pub use journal::{Journal, JournalError, JournalFollower, JournalUpdate};
 pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
 pub use orphans::adopt_orphans;
 pub use plan::{Durability, Parent, PlanError, Recipient, RunPlan, Timing};
-pub use process::ProcessLauncher;
+pub use process::{ProcessLauncher, raise_descriptor_limit};
 pub use run::{ResumeError, Run, StartError};
 pub use tmux::{TmuxError, TmuxLauncher, TmuxServer, run_pane};
 pub use usage::UsageSummary;

@@ -194,7 +194,7 @@ impl RunPlan {
     /// Names every phase that this version cannot run, every agent and environment variable that is missing, every
     /// input that is missing or unknown.
     pub fn check(&self, has_env: &dyn Fn(&str) -> bool) -> Result<(), PlanError> {
-        let mut problems = Vec::new();
+        let mut problems: Vec<String> = self.missing_agents().into_iter().collect();
         for (_, phase) in self.workflow.phases() {
             self.check_phase(phase, has_env, &mut problems);
         }
@@ -208,12 +208,8 @@ impl RunPlan {
         if phase.kind == PhaseKind::Exec {
             return;
         }
-        let Some(agent) = self.agent_of(phase) else {
-            problems.push(format!(
-                "phase `{name}` names no agent and there is no default: write `agent:` in team.yml, pass `--agent NAME`, set `default_agent`, or make a model agent usable (`cliq doctor` says how)"
-            ));
-            return;
-        };
+        // Reported for all such phases together.
+        let Some(agent) = self.agent_of(phase) else { return };
         let Some(command) = self.agents.get(agent) else {
             let built_in = cliq_workflow::BUILT_IN.contains(&agent);
             let what = if is_connector(agent) { "connector" } else { "agent" };
@@ -231,6 +227,23 @@ impl RunPlan {
                 "agent `{agent}` of phase `{name}` needs the environment variable {variable}: set it and run again"
             ));
         }
+    }
+
+    /// Returns one problem for all phases without an agent, with the remedy once.
+    fn missing_agents(&self) -> Option<String> {
+        let phases = self.workflow.phases().map(|(_, phase)| phase);
+        let names: Vec<String> = phases
+            .filter(|phase| phase.kind != PhaseKind::Exec && self.agent_of(phase).is_none())
+            .map(|phase| format!("`{}`", phase.name))
+            .collect();
+        let (phases, verb) = match names.as_slice() {
+            [] => return None,
+            [only] => (format!("phase {only}"), "names"),
+            several => (format!("phases {}", several.join(", ")), "name"),
+        };
+        Some(format!(
+            "{phases} {verb} no agent and there is no default: write `agent:` in team.yml, pass `--agent NAME`, set `default_agent`, or make a model agent usable (`cliq doctor` says how)"
+        ))
     }
 
     fn known_agents(&self, name: &str) -> String {

@@ -4,6 +4,7 @@
 //! the way out the handle kills the group, so that no panic or dropped future leaves a process behind.
 
 mod capture;
+mod descriptors;
 mod group;
 
 use std::fs::File;
@@ -17,11 +18,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cliq_fs::open_regular;
 use rustix::process::{Pid, Signal};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
 use crate::launcher::{Exit, Job, LaunchError, Launcher, Running};
 use capture::Reader;
 pub(crate) use capture::{Capture, TAIL_BYTES, last_lines};
+pub use descriptors::raise_descriptor_limit;
 pub(crate) use group::ExitWatch;
 
 /// Time in which output is still read after the process has exited while others hold its output open.
@@ -43,12 +46,15 @@ struct Process {
     pump: JoinHandle<Option<Reader>>,
     /// The end of the pipe, once nothing more comes.
     drained: Option<Reader>,
+    /// Reservation of descriptors, released with the process.
+    _descriptors: Option<OwnedSemaphorePermit>,
 }
 
 #[async_trait]
 impl Launcher for ProcessLauncher {
     async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
-        start(job)
+        let descriptors = descriptors::reserve().await;
+        start(job, descriptors)
             .map(|process| Box::new(process) as Box<dyn Running>)
             .map_err(|source| LaunchError { program: job.program.clone(), source })
     }
@@ -87,13 +93,23 @@ fn nothing() -> io::Result<Stdio> {
     Ok(file.try_clone()?.into())
 }
 
-fn start(job: &Job) -> io::Result<Process> {
+fn start(job: &Job, descriptors: Option<OwnedSemaphorePermit>) -> io::Result<Process> {
     let (child, reader) = spawn_job(job)?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     let exited = ExitWatch::new(pid)?;
     let capture = Arc::new(Mutex::new(Capture::new(job.log.clone())));
     let pump = tokio::spawn(capture::pump(OwnedFd::from(reader), Arc::clone(&capture)));
-    Ok(Process { child, pid, exited, exit: None, gone: false, capture, pump, drained: None })
+    Ok(Process {
+        child,
+        pid,
+        exited,
+        exit: None,
+        gone: false,
+        capture,
+        pump,
+        drained: None,
+        _descriptors: descriptors,
+    })
 }
 
 /// A program that was written a moment ago may still be open for writing in a child that another thread is just

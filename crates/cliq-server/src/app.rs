@@ -29,6 +29,8 @@ pub(crate) struct App {
     /// Most recent agent card.
     pub(crate) card: CardCache,
     pub(crate) meshes: Meshes,
+    /// Time of the last successful readiness check.
+    pub(crate) readiness: tokio::sync::Mutex<Option<Instant>>,
 }
 
 impl App {

@@ -1,4 +1,6 @@
-//! Connections: how many, how slow, how large their headers may be.
+//! Connections with their limits: number, speed, size of headers. Connections without a complete request give way to new ones.
+
+mod pending;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,13 +10,14 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::Request;
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +25,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::metrics::Metrics;
+use pending::{Pending, PendingConnection};
 
 /// Deadline for the headers of a request, including the time before the first of them, and for the TLS handshake.
 const HEADERS: Duration = Duration::from_secs(15);
@@ -31,6 +35,9 @@ const WRITE: Duration = Duration::from_secs(30);
 const MAX_HEADER_BYTES: usize = 32 * 1024;
 /// Grace period of connections when the server stops.
 const DRAIN: Duration = Duration::from_secs(10);
+
+/// Time for an evicted connection to free its slot.
+const EVICTION: Duration = Duration::from_millis(200);
 
 pub(crate) struct Limits {
     pub(crate) max_connections: usize,
@@ -45,7 +52,8 @@ pub(crate) async fn serve(
     metrics: Arc<Metrics>,
     stopping: CancellationToken,
 ) {
-    let places = Arc::new(Semaphore::new(limits.max_connections));
+    let slots = Arc::new(Semaphore::new(limits.max_connections));
+    let pending = Arc::new(Pending::new(limits.max_connections));
     let connections = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
@@ -61,16 +69,21 @@ pub(crate) async fn serve(
                 continue;
             }
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        let Some(slot) = take_slot(&slots, &pending).await else {
             metrics.connection_refused();
             continue;
         };
+        let waiting = pending.enter(peer.ip());
         let (router, tls, metrics, stopping) =
             (router.clone(), limits.tls.clone(), Arc::clone(&metrics), stopping.clone());
         connections.spawn(async move {
-            let _place = place;
+            let _slot = slot;
             metrics.connection_opened();
-            handle(stream, peer, router, tls, stopping).await;
+            let evicted = waiting.evicted();
+            tokio::select! {
+                () = handle(stream, peer, router, tls, waiting, stopping) => {}
+                () = evicted.cancelled() => metrics.connection_refused(),
+            }
             metrics.connection_closed();
         });
     }
@@ -79,11 +92,23 @@ pub(crate) async fn serve(
     let _ = tokio::time::timeout(DRAIN, connections.wait()).await;
 }
 
+/// Takes a slot for a connection. If there is none, the oldest connection without a complete request gives way.
+async fn take_slot(slots: &Arc<Semaphore>, pending: &Pending) -> Option<OwnedSemaphorePermit> {
+    if let Ok(slot) = Arc::clone(slots).try_acquire_owned() {
+        return Some(slot);
+    }
+    if !pending.evict_oldest() {
+        return None;
+    }
+    tokio::time::timeout(EVICTION, Arc::clone(slots).acquire_owned()).await.ok()?.ok()
+}
+
 async fn handle(
     stream: TcpStream,
     peer: SocketAddr,
     router: Router,
     tls: Option<TlsAcceptor>,
+    waiting: PendingConnection,
     stopping: CancellationToken,
 ) {
     // Events are small and wanted at once.
@@ -92,10 +117,10 @@ async fn handle(
     stream.set_write_timeout(Some(WRITE));
     let stream = Box::pin(stream);
     match tls {
-        None => connection(stream, peer, router, stopping).await,
+        None => connection(stream, peer, router, waiting, stopping).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = tokio::time::timeout(HEADERS, tls.accept(stream)).await {
-                connection(stream, peer, router, stopping).await;
+                connection(stream, peer, router, waiting, stopping).await;
             }
         }
     }
@@ -105,12 +130,22 @@ async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
     router: Router,
+    waiting: PendingConnection,
     stopping: CancellationToken,
 ) {
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        router.clone().oneshot(request)
+        let active = waiting.activate();
+        let response = router.clone().oneshot(request);
+        async move {
+            // The connection waits again once the whole response is sent.
+            let hold = move |error| {
+                let _ = &active;
+                error
+            };
+            response.await.map(|response| response.map(|body| Body::new(body.map_err(hold))))
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

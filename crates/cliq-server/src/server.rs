@@ -135,6 +135,7 @@ impl Server {
             base_url: public.unwrap_or(own),
             card: CardCache::default(),
             meshes: Meshes::default(),
+            readiness: tokio::sync::Mutex::default(),
             options,
             tasks: store,
             gatekeeper,

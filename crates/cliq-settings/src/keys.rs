@@ -258,11 +258,19 @@ fn unknown(key: &str, near: Option<String>) -> SettingsError {
     SettingsError::Unknown { key: key.to_owned(), hint }
 }
 
-/// The nearest key, with the names that the user chose left as they are.
+/// Returns the nearest key, with user-defined names left unchanged. A key qualifies if each of its parts is near, or if only its groups
+/// differ: the last part of a long path must not carry a group that was never meant.
 fn nearest_path(path: &str) -> Option<String> {
     let parts = parts(path);
+    let last = parts.last().copied().unwrap_or_default();
     let candidates: Vec<String> = KEYS
         .iter()
+        .filter(|key| {
+            let own: Vec<&str> = key.path.split('.').collect();
+            let is_near = |(own, part): (&&str, &&str)| *own == "*" || nearest(part, [*own]).is_some();
+            let same_shape = own.len() == parts.len() && own.iter().zip(&parts).all(is_near);
+            same_shape || (own.last() == Some(&last) && !key.path.contains('*'))
+        })
         .map(|key| {
             let own = key.path.split('.').enumerate();
             own.map(|(n, part)| if part == "*" { parts.get(n).copied().unwrap_or("NAME") } else { part })
@@ -270,7 +278,9 @@ fn nearest_path(path: &str) -> Option<String> {
                 .join(".")
         })
         .collect();
-    nearest(path, candidates.iter().map(String::as_str)).map(str::to_owned)
+    let nearest_of_all = || candidates.iter().min_by_key(|key| key.len()).filter(|_| candidates.len() == 1);
+    let near = nearest(path, candidates.iter().map(String::as_str)).map(str::to_owned);
+    near.or_else(|| nearest_of_all().cloned())
 }
 
 #[cfg(test)]

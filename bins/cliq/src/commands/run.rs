@@ -95,6 +95,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         let job = RunJob::new(&project, workflow, &settings, start, choices, run_id, None)?;
         return backends::run(kind, &job, args.json, args.headless);
     }
+    cliq_orchestrator::raise_descriptor_limit();
     let requested = match args.launcher {
         Some(name) => Some(name.into()),
         None => (args.headless || args.json).then_some(LauncherKind::Process),

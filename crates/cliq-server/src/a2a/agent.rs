@@ -209,6 +209,9 @@ async fn cancel(app: &Arc<App>, caller: &A2aCaller, id: &str) -> Result<TaskView
 }
 
 /// A page of the caller's tasks, last changed first.
+/// Maximum number of an owner's active tasks that are divided into working and waiting ones.
+const MAX_ACTIVE: u32 = 100_000;
+
 async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> Result<Value, A2aError> {
     let cursor = listing.page_token.as_deref().map(|token| {
         let parts = token.split_once('~').and_then(|(time, id)| Some((time.to_owned(), RunId::parse(id)?)));
@@ -223,9 +226,28 @@ async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> 
         cursor: cursor.transpose()?,
         limit: listing.page_size + 1,
     };
-    // A state that no run has.
+    let waiting = PendingReviews::all(app).await.map_err(|error| internal(&error))?;
+    // The row of a run does not contain whether it waits for its caller: active tasks are divided here.
+    let has_state = |stored: &StoredTask| match listing.state {
+        Some(TaskState::InputRequired) => waiting.includes(stored),
+        Some(TaskState::Working) => !waiting.includes(stored),
+        _ => true,
+    };
+    let is_divided = matches!(listing.state, Some(TaskState::InputRequired | TaskState::Working));
     let (mut found, total) = if states.is_some_and(|states| states.is_none()) {
+        // A state that no run has.
         (Vec::new(), 0)
+    } else if is_divided {
+        let cursor = filter.cursor.take();
+        filter.limit = MAX_ACTIVE;
+        let mut active = app.tasks.tasks(&filter).await.map_err(|error| internal(&error))?;
+        active.retain(has_state);
+        let total = active.len() as u64;
+        if let Some((time, id)) = cursor {
+            // Newest first, as the store orders them.
+            active.retain(|stored| (&stored.task.updated_at, &stored.run.id) < (&time, &id));
+        }
+        (active, total)
     } else {
         let total = app.tasks.count_tasks(&filter).await.map_err(|error| internal(&error))?;
         (app.tasks.tasks(&filter).await.map_err(|error| internal(&error))?, total)
@@ -235,17 +257,8 @@ async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> 
     found.truncate(filter.limit as usize);
     let next = found.last().filter(|_| more).map(|last| format!("{}~{}", last.task.updated_at, last.run.id));
     let mut tasks = Vec::new();
-    let waiting = PendingReviews::all(app).await.map_err(|error| internal(&error))?;
     for stored in &found {
-        // What a run waits for is not in its row.
         let is_waiting = waiting.includes(stored);
-        if listing.state.is_some_and(|state| match state {
-            TaskState::InputRequired => !is_waiting,
-            TaskState::Working => is_waiting,
-            _ => false,
-        }) {
-            continue;
-        }
         // A message may be large: a list has them only where they are asked for.
         let history_length = Some(listing.history_length.unwrap_or(0));
         let mut task = if listing.include_artifacts {

@@ -18,10 +18,12 @@ use cliq_supervisor::clock;
 
 /// Polling interval of the receivers: the time of a retry may have come.
 const POLL: Duration = Duration::from_secs(1);
-/// Maximum number of concurrent deliveries.
-const AT_ONCE: usize = 32;
+/// Maximum number of concurrent deliveries to receivers whose last delivery succeeded, or that are new.
+const AT_ONCE: usize = 128;
+/// Maximum number of concurrent deliveries to receivers whose last delivery failed. Receivers that hang do not delay others.
+const FAILING_AT_ONCE: usize = 16;
 /// Number of receivers read at once.
-const BATCH: u32 = 256;
+const BATCH: u32 = 1024;
 /// Number of events read at once.
 const PAGE: u32 = 100;
 /// Deadlines of a delivery. Retries happen later, not at once.
@@ -44,7 +46,8 @@ type ActiveDeliveries = Arc<Mutex<HashSet<(RunId, String)>>>;
 pub(crate) async fn deliver(app: Arc<App>) {
     let Some(options) = &app.options.a2a else { return };
     let guard = options.push_guard.clone();
-    let (busy, slots) = (ActiveDeliveries::default(), Arc::new(Semaphore::new(AT_ONCE)));
+    let busy = ActiveDeliveries::default();
+    let [slots, failing_slots] = [AT_ONCE, FAILING_AT_ONCE].map(|n| Arc::new(Semaphore::new(n)));
     let mut changes = app.core.supervisor.hub().changes();
     let mut duty = Duty::new("pushes");
     loop {
@@ -64,10 +67,12 @@ pub(crate) async fn deliver(app: Arc<App>) {
             Ok(due) => {
                 for push in due {
                     let key = (push.task_id.clone(), push.id.clone());
+                    let lane = if push.attempts > 0 { &failing_slots } else { &slots };
+                    // Without a free slot, the receiver is read again with the next poll.
+                    let Ok(slot) = Arc::clone(lane).try_acquire_owned() else { continue };
                     if !busy.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
                         continue;
                     }
-                    let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
                     let (app, busy, guard) = (Arc::clone(&app), Arc::clone(&busy), guard.clone());
                     tokio::spawn(async move {
                         if let Err(error) = deliver_to(&app, &guard, push).await {
