@@ -103,7 +103,7 @@ pub async fn graph_of_run(core: &Arc<Core>, id: &str) -> Result<String, Problem>
     let (run, document) = find_run(core, id).await?;
     let drawn = of_run(core, &run, &document.phases).await;
     drawn.ok_or_else(|| {
-        Problem::gone("there is no team to draw: the run has not begun, or its workspace is gone")
+        Problem::not_found("there is no team to draw: the run has not started, or its workspace is gone")
     })
 }
 

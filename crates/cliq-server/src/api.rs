@@ -10,6 +10,7 @@ mod logs;
 mod meshes;
 mod plans;
 mod pushes;
+mod review_schemas;
 mod reviews;
 mod runs;
 mod signals;
@@ -23,7 +24,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{OpenApi, Ref, RefOr};
+use utoipa::openapi::{OpenApi, Ref, RefOr, Schema};
 use utoipa::{Modify, OpenApi as _, PartialSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -118,6 +119,7 @@ pub fn openapi() -> OpenApi {
 fn complete(mut openapi: OpenApi) -> OpenApi {
     let components = openapi.components.get_or_insert_default();
     components.schemas.insert("Problem".to_owned(), <Problem as PartialSchema>::schema());
+    constrain(&mut components.schemas);
     let items = openapi.paths.paths.values_mut();
     let operations =
         items.flat_map(|item| [&mut item.get, &mut item.post, &mut item.put, &mut item.delete]).flatten();
@@ -137,6 +139,36 @@ fn complete(mut openapi: OpenApi) -> OpenApi {
         }
     }
     openapi
+}
+
+/// Adds constraints that span several fields, or that the derived schemas do not express.
+fn constrain(schemas: &mut std::collections::BTreeMap<String, RefOr<Schema>>) {
+    let mut edit = |name: &str, change: &dyn Fn(&mut serde_json::Value)| {
+        let Some(schema) = schemas.get_mut(name) else { return };
+        let mut value = serde_json::to_value(&*schema).unwrap_or_default();
+        change(&mut value);
+        if let Ok(changed) = serde_json::from_value(value) {
+            *schema = changed;
+        }
+    };
+    edit("NewRun", &|schema| {
+        let repository = "^(https|ssh)://[a-z0-9]+(\\.[a-z0-9]+)*/[A-Za-z0-9]+(/[A-Za-z0-9]+)*$";
+        schema["properties"]["repos"]["items"]["pattern"] = repository.into();
+        let text = "^[^\\x00]*$";
+        schema["properties"]["inputs"]["propertyNames"] =
+            serde_json::json!({"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_-]*$"});
+        schema["properties"]["inputs"]["additionalProperties"]["pattern"] = text.into();
+        for field in ["requirement", "agent"] {
+            schema["properties"][field]["pattern"] = text.into();
+        }
+        schema["required"] = serde_json::json!(["team"]);
+        schema["properties"]["team"]["type"] = "string".into();
+    });
+    edit("PlanCommand", &|schema| {
+        for command in schema["oneOf"].as_array_mut().into_iter().flatten() {
+            command["additionalProperties"] = false.into();
+        }
+    });
 }
 
 /// The routes of the API.

@@ -263,6 +263,9 @@ pub(crate) async fn check(
             Some(found.ok_or_else(|| RequestError::UnknownProject(id.clone()))?)
         }
     };
+    if instance.is_some() && !new.repos.is_empty() {
+        return Err(RequestError::Values(vec![ValueError::RepositoriesInProject]));
+    }
     let (host, teams) = (options.host.clone(), rules.teams.clone());
     let (name, path) = (new.team.clone(), instance.as_ref().map(|instance| instance.path.clone()));
     let found = tokio::task::spawn_blocking(move || find_workflow(&host, &teams, name, path)).await?;
@@ -304,9 +307,6 @@ fn run_of(
 
 fn value_errors(new: &NewRun, repo_hosts: &[String]) -> Vec<ValueError> {
     let mut errors = repository_errors(&new.repos, repo_hosts);
-    if new.instance.is_some() && !new.repos.is_empty() {
-        errors.push(ValueError::RepositoriesInProject);
-    }
     if new.max_parallel.is_some_and(|n| !(1..=MAX_PARALLEL).contains(&n)) {
         errors.push(ValueError::MaxParallel);
     }
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn repositories_obey_number_host_and_place() {
+    fn repositories_obey_number_and_host() {
         let url = |n: usize| format!("https://a.example/{n}");
         let repos = |n: usize| (0..n).map(url).collect::<Vec<_>>();
         assert_eq!(repository_errors(&repos(MAX_REPOS), &[]), []);
@@ -481,7 +481,5 @@ mod tests {
             [ValueError::RepositoryHost("a.example".to_owned())]
         );
         assert_eq!(repository_errors(&["https://b.example/x".to_owned()], &hosts), []);
-        let in_project = NewRun { repos: repos(1), instance: Some("p".to_owned()), ..NewRun::default() };
-        assert_eq!(value_errors(&in_project, &[]), [ValueError::RepositoriesInProject]);
     }
 }

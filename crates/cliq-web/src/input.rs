@@ -8,7 +8,8 @@ use axum::http::header;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 
 use crate::problem::Problem;
 
@@ -72,6 +73,23 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         serde_json::from_slice(bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
     serde_json::from_value(value)
         .map_err(|error| Problem::unprocessable("a field is wrong", vec![error.to_string()]))
+}
+
+/// Deserializes an optional whole number. JSON writes one in several ways: `3`, `3.0` and `3e0` are the same integer.
+///
+/// # Errors
+/// Returns an error if the value is not a whole number in the range of `T`.
+pub fn whole_number<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<u64>,
+{
+    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else { return Ok(None) };
+    // 2^53: the largest range in which every whole number has a value of its own as a fraction.
+    let is_whole = |n: &f64| n.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(n);
+    let whole = number.as_u64().or_else(|| number.as_f64().filter(is_whole).map(|n| n as u64));
+    let value = whole.and_then(|whole| T::try_from(whole).ok());
+    value.map(Some).ok_or_else(|| D::Error::custom(format!("{number} is not a whole number in range")))
 }
 
 /// JSON body of a review with its content: files and changes.

@@ -21,7 +21,7 @@ pub use caller::{Admin, Caller, Reader, Runner, Via};
 pub use core::Core;
 pub use files::{FileEntry, FileKind, list_directory};
 pub use handoffs::{HandoffSummary, list_handoffs, read_handoff};
-pub use input::{Form, Json, LargeJson, MAX_BODY, Path, Query, read_body};
+pub use input::{Form, Json, LargeJson, MAX_BODY, Path, Query, read_body, whole_number};
 pub use logs::{LogFile, list_logs, read_log};
 pub use plans::list_plans;
 pub use problem::{PROBLEM_JSON, Problem};

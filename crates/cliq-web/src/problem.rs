@@ -212,12 +212,19 @@ impl From<RequestError> for Problem {
             RequestError::Values(errors) => {
                 Self::unprocessable(detail, errors.iter().map(ToString::to_string).collect())
             }
-            RequestError::Inputs(errors) => Self::unprocessable(detail, errors.lines()),
+            RequestError::Inputs(errors) => {
+                let title = "The inputs do not fit the team";
+                let detail = format!("team {} is called with other inputs than it declares", errors.team);
+                Self { errors: errors.lines(), ..Self::new(StatusCode::CONFLICT, "inputs", title, detail) }
+            }
             RequestError::TeamInvalid { diagnostics, .. } => {
                 let line = |d: &Diagnostic| format!("line {}: {} ({})", d.span.line, d.message, d.help);
                 Self::unprocessable(detail, diagnostics.iter().map(line).collect())
             }
-            RequestError::ProjectGone => Self::conflict(detail),
+            // The request is right, and the state of the server does not allow it now.
+            RequestError::ProjectGone | RequestError::UnknownProject(_) | RequestError::NoAssembledTeam => {
+                Self::conflict(detail)
+            }
             RequestError::Project(error) => error.into(),
             RequestError::Store(error) => error.into(),
             RequestError::Interrupted(_) => Self::unavailable(detail),
@@ -230,7 +237,7 @@ impl From<PhaseError> for Problem {
     fn from(error: PhaseError) -> Self {
         match error {
             PhaseError::Project(error) => error.into(),
-            PhaseError::NotResumable { .. } => Self::unprocessable(error.to_string(), Vec::new()),
+            PhaseError::NotResumable { .. } => Self::conflict(error.to_string()),
         }
     }
 }
@@ -263,7 +270,7 @@ impl From<ProjectError> for Problem {
         match &error {
             P::UnknownTeam { nearest, .. } => {
                 let hint = nearest.as_ref().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-                Self::unprocessable(format!("{error}{hint}"), Vec::new())
+                Self::conflict(format!("{error}{hint}"))
             }
             P::TeamInvalid { team, .. } | P::AssembledTeamInvalid(team) => {
                 let line = |d: &Diagnostic| {
@@ -271,7 +278,7 @@ impl From<ProjectError> for Problem {
                 };
                 Self::unprocessable(error.to_string(), team.diagnostics.iter().map(line).collect())
             }
-            P::Lock(_) => Self::conflict(error.to_string()),
+            P::Lock(_) | P::NoTeam => Self::conflict(error.to_string()),
             P::Io(_) | P::File(_) => {
                 tracing::error!(%error, "cannot use a file");
                 Self::unavailable("a file cannot be used at the moment; the server's log says why")

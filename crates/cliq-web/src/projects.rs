@@ -13,8 +13,7 @@ use crate::problem::Problem;
 /// # Errors
 /// Returns a problem if the directory is not a project, or the store fails.
 pub async fn register_project(core: &Core, path: &str) -> Result<Instance, Problem> {
-    let no_project =
-        || Problem::unprocessable("it is no directory of a project: `cliq init` makes it one", Vec::new());
+    let no_project = || Problem::conflict("the directory is not a project: `cliq init` makes it one");
     let path = Utf8Path::new(path);
     if !path.is_absolute() || path.as_str().contains('\0') {
         return Err(Problem::unprocessable("`path` is an absolute path", Vec::new()));

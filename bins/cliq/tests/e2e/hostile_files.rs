@@ -168,6 +168,13 @@ fn the_directory_of_the_run_is_deleted() {
     );
 }
 
+/// Everything is still written, where nobody looks for it.
+#[test]
+fn moved_project_ends_its_run() {
+    let env = env("ok\nmv \"$CLIQ_DIR\" \"$CLIQ_DIR.moved\"\nsleep 1000\n");
+    ended(env.spawn(["run", "--headless"])).expect(1).says("its journal was moved: ").says("start it again");
+}
+
 #[test]
 fn a_role_that_is_a_fifo() {
     let deed = format!("{HANDOFF}rm $CLIQ_DIR/roles/third.md; mkfifo $CLIQ_DIR/roles/third.md");

@@ -490,3 +490,20 @@ fn the_documented_embedding_programs_run_a_team() {
     let output = example("run_team").arg(env.path("../team")).output().unwrap();
     done(&output).expect(0).says("work: completed");
 }
+
+/// Forty phases at once, with descriptors for a few processes: the others wait.
+#[test]
+fn phases_wait_for_file_descriptors() {
+    let phases: String = (0..40)
+        .map(|n| format!("    - {{name: p{n}, type: exec, commands: [{{name: c, run: 'sleep 0.2'}}]}}\n"))
+        .collect();
+    let env = Env::new(&format!("workflow:\n  phases:\n{phases}"), &[]);
+    let command = format!("ulimit -Hn 70; exec '{}' run --headless", env!("CARGO_BIN_EXE_cliq"));
+    let output = std::process::Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(env.work())
+        .env("CLIQ_HOME", env.home())
+        .output()
+        .unwrap();
+    done(&output).expect(0).says("p39: completed");
+}

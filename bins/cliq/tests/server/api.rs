@@ -26,7 +26,7 @@ workflow:
     );
     let server = machine.serve();
     let wrong =
-        server.post("/api/v1/runs", &json!({"team": "@local/greet", "inputs": {"whom": "x"}})).expect(422);
+        server.post("/api/v1/runs", &json!({"team": "@local/greet", "inputs": {"whom": "x"}})).expect(409);
     assert_eq!(wrong.header("content-type"), "application/problem+json");
     let errors = wrong.json()["errors"].to_string();
     assert!(
@@ -129,7 +129,7 @@ fn cancel_resume_and_run_from_a_phase() {
     assert_eq!(server.ended(&id)["state"], "completed");
     assert_eq!(ran(), "0\n1\n1\n2\n", "what was complete is not run again");
     server.post(&format!("/api/v1/runs/{id}/resume"), &json!({})).expect(409);
-    let wrong = server.post(&format!("/api/v1/runs/{id}/resume"), &json!({"from": "p9"})).expect(422);
+    let wrong = server.post(&format!("/api/v1/runs/{id}/resume"), &json!({"from": "p9"})).expect(409);
     assert!(wrong.body.contains("p0, p1, p2"), "{}", wrong.body);
     server.post(&format!("/api/v1/runs/{id}/resume"), &json!({"from": "p2"})).expect(202);
     wait_for("it runs again", || (ran() == "0\n1\n1\n2\n2\n").then_some(()));
@@ -169,7 +169,7 @@ fn a_registered_project_is_run_in_and_followed() {
     machine.ok(&["-C", path, "assemble", "@local/work"]);
     machine.ok(&["-C", path, "req", "-m", "first"]);
     let server = machine.serve();
-    server.post("/api/v1/instances", &json!({"path": "/nowhere"})).expect(422);
+    server.post("/api/v1/instances", &json!({"path": "/nowhere"})).expect(409);
     let instance = server.post("/api/v1/instances", &json!({"path": path})).expect(201).json();
     assert_eq!(server.post("/api/v1/instances", &json!({"path": path})).expect(201).json(), instance);
     let id = instance["id"].as_str().unwrap();

@@ -58,10 +58,10 @@ pub(crate) struct EventsQuery {
 }
 
 /// The events of a run. With `Accept: text/event-stream` a stream that goes on until the run ends: each event once, in order,
-/// with its number as `id`; the last frame is the event `end`. A client that lost the connection goes on with `Last-Event-ID`.
+/// with its number as `id`; the last frame is the event `end`. A client that lost the connection sends the number of its last event in
+/// the header `Last-Event-ID`.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/events", operation_id = "list_events", tag = "runs",
-    params(("id" = String, Path, description = "The run."), EventsQuery,
-        ("last-event-id" = Option<i64>, Header, description = "For streams: the number of the last event that the client has.")),
+    params(("id" = String, Path, description = "The run."), EventsQuery),
     responses((status = 200, content((EventPage = "application/json"), (String = "text/event-stream"))),
         (status = 204, description = "A stream of a run that ended, whose client has all events."), Reading))]
 pub(crate) async fn events(

@@ -24,6 +24,7 @@ pub(crate) struct Instances {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewInstance {
     /// Directory on the server's machine in which `cliq init` was run.
+    #[schema(pattern = "^/[^\\x00]*$", example = "/work/project")]
     path: String,
 }
 

@@ -61,8 +61,11 @@ pub(crate) enum PlanCommand {
     /// Answer a question that an agent asks.
     Answer {
         /// Number of the question. Required if there are several.
+        #[serde(default, deserialize_with = "cliq_web::whole_number")]
+        #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
         question: Option<u64>,
         /// The answer.
+        #[schema(pattern = "[A-Za-z0-9]")]
         text: String,
     },
 }
@@ -112,6 +115,9 @@ pub(crate) async fn events(
     Path((id, plan)): Path<(String, String)>,
     Query(query): Query<AfterQuery>,
 ) -> Result<axum::Json<PlanEvents>, Problem> {
+    if query.after < 0 {
+        return Err(Problem::bad_request("`after` is a number from 0 on"));
+    }
     let (project, name) = locate(&app, &id, &plan).await?;
     let workspace = project.dir().workspace().as_str();
     app.core.plans().load(workspace, name.as_str()).await?;

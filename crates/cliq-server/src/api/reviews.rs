@@ -76,7 +76,7 @@ pub(crate) struct Decision {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewReviewBody {
     /// The review, as the `hug` agent makes it.
-    #[schema(value_type = Object)]
+    #[schema(value_type = super::review_schemas::ReviewInput)]
     review: Value,
     /// Content for the reviewers.
     #[serde(default)]
@@ -174,6 +174,18 @@ pub(crate) async fn decide(
     Ok(axum::Json(document(&review)))
 }
 
+/// Returns the value with whole numbers in place of fractions without a fractional part, at its top level.
+fn with_whole_numbers(mut review: Value) -> Value {
+    let fields = review.as_object_mut().into_iter().flat_map(|fields| fields.values_mut());
+    for value in fields {
+        let number = value.as_f64().filter(|n| n.fract() == 0.0 && (0.0..1e15).contains(n));
+        if let Some(number) = number {
+            *value = (number as u64).into();
+        }
+    }
+    review
+}
+
 /// Makes a review, for a run on another machine. Gives the review that there is then: the same one, where it was made before.
 #[utoipa::path(put, path = "/api/v1/reviews/{id}", operation_id = "create_review", tag = "reviews", request_body = NewReviewBody,
     params(("id" = String, Path, description = "The review: 32 hexadecimal digits, chosen by the caller.")), responses((status = 200, body = Object), Reading, Changing))]
@@ -184,13 +196,14 @@ pub(crate) async fn create(
     LargeJson(body): LargeJson<NewReviewBody>,
 ) -> Result<axum::Json<Value>, Problem> {
     let wrong = |why: String| Problem::unprocessable("it is no review", vec![why]);
-    let review: Review = serde_json::from_value(body.review).map_err(|error| wrong(error.to_string()))?;
+    let review: Review =
+        serde_json::from_value(with_whole_numbers(body.review)).map_err(|error| wrong(error.to_string()))?;
     let content: Content = match body.content {
         Value::Null => Content::default(),
         content => serde_json::from_value(content).map_err(|error| wrong(error.to_string()))?,
     };
     if review.id.as_str() != id {
-        return Err(wrong("its id is not that of the address".to_owned()));
+        return Err(Problem::conflict("the id of the review is not that of the address"));
     }
     let is_new = review.is_pending() && review.answers.is_empty() && review.audit.is_none();
     if !is_new
@@ -203,15 +216,21 @@ pub(crate) async fn create(
 }
 
 /// Records what happened to a review, for the run that made it: its deadline, its notices, its end, its record.
-#[utoipa::path(post, path = "/api/v1/reviews/{id}/events", operation_id = "update_review", tag = "reviews", request_body = Object,
+#[utoipa::path(post, path = "/api/v1/reviews/{id}/events", operation_id = "update_review", tag = "reviews", request_body = super::review_schemas::ReviewEventInput,
     params(("id" = String, Path, description = "The review.")), responses((status = 200, body = Object), Reading, Changing))]
 pub(crate) async fn update(
     _: Runner,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    Json(event): Json<Event>,
+    Json(event): Json<Value>,
 ) -> Result<axum::Json<Value>, Problem> {
     let review = find_review(app.core.reviews.as_ref(), &id).await?;
+    let wrong = |why: String| Problem::unprocessable("a field is wrong", vec![why]);
+    // serde accepts the number of a variant in place of its name.
+    if ["event", "state"].iter().any(|field| event.get(field).is_some_and(|value| !value.is_string())) {
+        return Err(wrong("`event` and `state` are texts".to_owned()));
+    }
+    let event: Event = serde_json::from_value(event).map_err(|error| wrong(error.to_string()))?;
     if matches!(event, Event::Answer(_)) {
         return Err(Problem::unprocessable("an answer is sent to `decision`", Vec::new()));
     }

@@ -28,7 +28,7 @@ const MAX_PAGE: u32 = 200;
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewRun {
     /// The team, `@scope/name`. Needed unless `instance` has an assembled team.
-    #[schema(example = "@cliq/hello-world")]
+    #[schema(example = "@cliq/hello-world", pattern = "^@[a-z][a-z0-9-]*/[a-z][a-z0-9-]*$")]
     pub(crate) team: Option<String>,
     /// The registered project to run in. Without it, a fresh workspace is made.
     pub(crate) instance: Option<String>,
@@ -45,9 +45,11 @@ pub(crate) struct NewRun {
     /// The agent for phases that name none.
     pub(crate) agent: Option<String>,
     /// The most phases that work at the same time.
+    #[serde(default, deserialize_with = "cliq_web::whole_number")]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub(crate) max_parallel: Option<u32>,
     /// The most tokens that the run's language models may use.
+    #[serde(default, deserialize_with = "cliq_web::whole_number")]
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     pub(crate) budget_tokens: Option<u64>,
     /// The most US dollars that the run's language models may cost.
@@ -76,9 +78,11 @@ impl NewRun {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Resumption {
-    /// The phase that runs again, with all that depend on it. Without it, the run goes on where it stopped.
+    /// Phase that runs again, with all phases that depend on it. Without it, the run continues where it stopped.
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]*$")]
     from: Option<String>,
     /// As for a new run, in its place.
+    #[serde(default, deserialize_with = "cliq_web::whole_number")]
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     budget_tokens: Option<u64>,
     /// As for a new run, in its place.
@@ -100,13 +104,17 @@ pub(crate) struct RunPage {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
     /// In one of these states, separated by commas.
-    #[param(example = "queued,running")]
+    #[param(
+        example = "queued,running",
+        pattern = "^((queued|starting|running|completed|escalated|failed|cancelled)?,)*(queued|starting|running|completed|escalated|failed|cancelled)?$"
+    )]
     state: Option<String>,
     /// Of this team.
     team: Option<String>,
     /// In this registered project.
     instance: Option<String>,
     /// The cursor of a page: `next` of the page before.
+    #[param(pattern = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
     cursor: Option<String>,
     /// The most runs of a page. 50 unless said otherwise.
     #[param(minimum = 1, maximum = 200)]

@@ -49,6 +49,7 @@ pub(crate) struct SignalQuery {
     /// About this plan.
     plan: Option<String>,
     /// `pending`, `processing`, `done` or `failed`.
+    #[param(pattern = "^(pending|processing|done|failed)$")]
     status: Option<String>,
     /// The newest so many. 100 unless said otherwise.
     #[param(minimum = 1, maximum = 1000)]

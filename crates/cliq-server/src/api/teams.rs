@@ -84,7 +84,8 @@ pub(crate) async fn list(_: Reader, State(app): State<Arc<App>>) -> Result<axum:
 
 /// A team with its inputs, phases and problems.
 #[utoipa::path(get, path = "/api/v1/teams/{scope}/{name}", operation_id = "get_team", tag = "teams",
-    params(("scope" = String, Path, description = "The scope, such as `@cliq`."), ("name" = String, Path, description = "The name in the scope.")),
+    params(("scope" = String, Path, description = "The scope, such as `@cliq`.", pattern = "^@[a-z][a-z0-9-]*$"),
+        ("name" = String, Path, description = "The name in the scope.", pattern = "^[a-z][a-z0-9-]*$")),
     responses((status = 200, body = TeamDocument), Reading))]
 pub(crate) async fn get(
     _: Reader,
@@ -99,7 +100,8 @@ pub(crate) async fn get(
 
 /// The phases of a team as a picture.
 #[utoipa::path(get, path = "/api/v1/teams/{scope}/{name}/graph", operation_id = "get_team_graph", tag = "teams",
-    params(("scope" = String, Path, description = "The scope, such as `@cliq`."), ("name" = String, Path, description = "The name in the scope."), GraphQuery),
+    params(("scope" = String, Path, description = "The scope, such as `@cliq`.", pattern = "^@[a-z][a-z0-9-]*$"),
+        ("name" = String, Path, description = "The name in the scope.", pattern = "^[a-z][a-z0-9-]*$"), GraphQuery),
     responses((status = 200, content((String = "image/svg+xml"), (String = "text/plain; charset=utf-8"))), Reading, Changing))]
 pub(crate) async fn graph(
     _: Reader,

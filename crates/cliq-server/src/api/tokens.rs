@@ -29,11 +29,15 @@ pub(crate) struct Tokens {
 pub(crate) struct TokenWish {
     /// Label of the token.
     #[schema(min_length = 1, max_length = 100)]
+    #[schema(
+        pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]{0,98}[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
+    )]
     label: String,
     /// Scope of the token. Default: `read`.
     #[serde(default = "read_only")]
     scope: Scope,
     /// In how many days it expires. Without it, never.
+    #[serde(default, deserialize_with = "cliq_web::whole_number")]
     #[schema(minimum = 1, maximum = 3650)]
     expires_days: Option<u32>,
 }
