@@ -61,9 +61,11 @@ pub use plan_agents::{PlanAgent, SettingsPlanAgents, plan_config};
 pub use plan_commands::PlanCommandError;
 pub use project::Project;
 pub use rerun_rules::{Rerun, rerun_rule};
+#[cfg(feature = "remote-reviews")]
+pub use reviews::ServerReviews;
 pub use reviews::{
-    KeptReview, PageAddress, REVIEW_SOCKET, RecordCheck, ReviewBackend, ReviewSocket, ServerReviews,
-    SocketReviews, check_record, kept_review, kept_reviews, review_agent, settle, settled_notices,
+    KeptReview, PageAddress, REVIEW_SOCKET, RecordCheck, ReviewBackend, ReviewSocket, SocketReviews,
+    check_record, kept_review, kept_reviews, review_agent, settle, settled_notices,
 };
 pub use run_plan::{RunOptions, timing};
 pub use status::{PhaseRow, RunState, RunStatus};

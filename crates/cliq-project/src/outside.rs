@@ -127,6 +127,20 @@ impl Project {
                 std::fs::metadata(self.dir().workspace().join(&entry.file)).ok().map(|meta| meta.len());
             return entry;
         }
+        self.preview(phase, target, settings, &mut entry);
+        entry
+    }
+
+    /// Adds what is known of a publication before it happens.
+    #[cfg(not(feature = "connectors"))]
+    fn preview(&self, _: &Phase, _: &Value, _: &Settings, entry: &mut OutsideEntry) {
+        entry.problem =
+            Some("this program was built without connectors: the publication has no preview".to_owned());
+    }
+
+    /// Adds what is known of a publication before it happens.
+    #[cfg(feature = "connectors")]
+    fn preview(&self, phase: &Phase, target: &Value, settings: &Settings, entry: &mut OutsideEntry) {
         let (workspace, cliq_dir) = (self.dir().workspace(), self.dir().root());
         let one = std::slice::from_ref(target);
         let preview = cliq_agents::preview(
@@ -148,7 +162,6 @@ impl Project {
             Ok(None) => {}
             Err(error) => entry.problem = Some(error.to_string()),
         }
-        entry
     }
 }
 

@@ -5,8 +5,11 @@ mod artifacts;
 mod content;
 mod diff;
 mod links;
+#[cfg(not(feature = "remote-reviews"))]
+mod no_server;
 mod notices;
 mod records;
+#[cfg(feature = "remote-reviews")]
 mod server;
 mod socket;
 
@@ -14,5 +17,6 @@ pub use agent::{PageAddress, ReviewBackend, review_agent};
 pub use links::{KeptReview, kept_review, kept_reviews};
 pub use notices::{settle, settled_notices};
 pub use records::{RecordCheck, check_record};
+#[cfg(feature = "remote-reviews")]
 pub use server::ServerReviews;
 pub use socket::{REVIEW_SOCKET, ReviewSocket, SocketReviews};

@@ -21,7 +21,10 @@ use cliq_settings::Settings;
 use serde_json::{Value, json};
 
 use super::links::KeptReview;
+#[cfg(not(feature = "remote-reviews"))]
+use super::no_server::ServerReviews;
 use super::notices::{Delivery, delivery};
+#[cfg(feature = "remote-reviews")]
 use super::server::ServerReviews;
 use super::{content, records};
 use crate::{Host, Project};
