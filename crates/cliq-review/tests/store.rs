@@ -115,11 +115,13 @@ async fn the_first_answer_wins_and_the_second_is_told_of_it() {
 #[tokio::test]
 async fn an_answer_after_the_deadline_finds_an_expired_review() {
     let store = Arc::new(Memory::default());
-    let reviews = StoredReviews::new(store, || Time::from_millis(2 * DAY));
+    let reviews = StoredReviews::new(store.clone(), || Time::from_millis(2 * DAY));
     let first = review(1, 1);
     reviews.create(&first, &Content::default()).await.unwrap();
     let said = reviews.apply(&first.id, answer("ann", Choice::Approve, "")).await.unwrap_err();
     assert!(said.to_string().contains("has expired"), "{said}");
+    let row = store.rows.lock().unwrap()[&first.id].clone();
+    assert_eq!((row.0.state.as_str(), row.1), ("expired", 2), "the refusal stores the end");
     assert_eq!(reviews.get(&first.id).await.unwrap().unwrap().state.as_str(), "expired");
 }
 
