@@ -7,7 +7,6 @@ use maud::html;
 use crate::layout;
 
 /// Returns the page that asks for a token, with the reason why the last attempt failed.
-#[must_use]
 pub fn sign_in_page(failure: Option<&str>) -> Html<String> {
     let content = html! {
         h1 { "Sign in" }
@@ -27,7 +26,6 @@ pub fn sign_in_page(failure: Option<&str>) -> Html<String> {
 
 /// Returns the page after a successful sign-in, which leads to the runs. A redirect would not do: a browser that came from another
 /// site sends a strict cookie from the next page on.
-#[must_use]
 pub fn signed_in_page() -> Html<String> {
     let content = html! {
         meta http-equiv="refresh" content="0; url=/";

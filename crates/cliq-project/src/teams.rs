@@ -40,7 +40,7 @@ pub enum TeamSource {
     /// A folder at or below the current directory.
     Here,
     /// The cliq home.
-    InstalledTeam,
+    Installed,
     /// The program.
     Bundled,
 }
@@ -51,7 +51,7 @@ impl TeamSource {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Here => "here",
-            Self::InstalledTeam => "installed",
+            Self::Installed => "installed",
             Self::Bundled => "bundled",
         }
     }
@@ -148,7 +148,7 @@ impl Host {
         }
         if let Some(home) = &self.home {
             for scope in sub_directories(&home.join("teams")) {
-                sub_directories(&scope).iter().for_each(|dir| add(dir, TeamSource::InstalledTeam));
+                sub_directories(&scope).iter().for_each(|dir| add(dir, TeamSource::Installed));
             }
         }
         for bundled in BUNDLED {

@@ -1,5 +1,4 @@
 //! Properties of the machine: one decision at most, nothing changes after it, every schedule ends, `all` needs each member.
-#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 use std::collections::BTreeSet;
 

@@ -217,13 +217,13 @@ fn channels_have_an_agent_and_a_target() {
     }
 }
 
-fn directory(value: Value) -> Result<Directory, String> {
-    Directory::from_value(&value).map_err(|error| error.to_string())
+fn directory(value: &Value) -> Result<Directory, String> {
+    Directory::from_value(value).map_err(|error| error.to_string())
 }
 
 #[test]
 fn directory_knows_people_and_groups() {
-    let directory = directory(json!([
+    let directory = directory(&json!([
         {"name": "ann", "channels": ["slack:ann", "email:ann@example.com"]},
         {"name": "bob"},
         {"name": "team", "members": ["ann", "bob"], "policy": "all"},
@@ -254,7 +254,7 @@ fn directory_reports_wrong_entries() {
         (json!([{"name": "ann", "channels": "slack"}]), "entry 1: `channels` is a list"),
         (json!([{"name": "g", "members": "x y", "policy": "most"}]), "entry 1: "),
     ] {
-        let error = directory(value.clone()).expect_err(&value.to_string());
+        let error = directory(&value).expect_err(&value.to_string());
         assert!(error.contains(part), "{value}: {error}");
     }
 }
@@ -268,9 +268,9 @@ fn groups_nest_sixteen_deep_and_never_contain_themselves() {
         items.push(json!({"name": format!("g{depth}"), "channels": []}));
         Value::Array(items)
     };
-    let deepest = directory(chain(16)).unwrap();
+    let deepest = directory(&chain(16)).unwrap();
     assert_eq!(deepest.expand(&Reviewers::Name("g0".into())).unwrap().names(), ["g16"]);
-    assert!(directory(chain(17)).unwrap_err().contains("contains itself"));
+    assert!(directory(&chain(17)).unwrap_err().contains("contains itself"));
     let circle = json!([{"name": "a", "members": ["b", "x"]}, {"name": "b", "members": ["a"]}]);
     assert!(matches!(Directory::from_value(&circle), Err(DirectoryError::Circle(_))));
 }

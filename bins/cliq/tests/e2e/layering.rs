@@ -222,7 +222,7 @@ fn libraries_do_not_read_the_environment() {
 pub(crate) fn sources_below(dirs: &[std::path::PathBuf]) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in dirs.iter().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten()) {
-        let path = entry.unwrap().path();
+        let path = entry.expect("an entry").path();
         if path.is_dir() {
             found.extend(sources_below(&[path]));
         } else if path.extension().is_some_and(|extension| extension == "rs") {

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -29,6 +29,9 @@ pub const REVIEW_SOCKET: &str = "CLIQ_REVIEW_SOCKET";
 const LIMIT: u64 = 128 << 20;
 /// Deadline for a reply.
 const REPLY: Duration = Duration::from_secs(60);
+/// Deadline for a listener. A follower listens shortly after its container has started, and the follower of a killed one later still.
+const LISTENER: Duration = Duration::from_secs(60);
+const RETRY: Duration = Duration::from_millis(50);
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
@@ -168,13 +171,14 @@ fn is_of(review: &Review, workspace: &Utf8Path) -> bool {
 #[derive(Debug, Clone)]
 pub struct SocketReviews {
     path: Utf8PathBuf,
+    patience: Duration,
 }
 
 impl SocketReviews {
     /// The reviews behind a socket.
     #[must_use]
     pub fn new(path: impl Into<Utf8PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), patience: LISTENER }
     }
 
     /// Returns the address of the pages of a review.
@@ -191,9 +195,9 @@ impl SocketReviews {
     }
 
     async fn ask(&self, request: Request) -> Result<Reply, ReviewsError> {
-        let path = self.path.clone();
+        let (path, patience) = (self.path.clone(), self.patience);
         // A socket of the system blocks: on a thread of its own.
-        let asked = tokio::task::spawn_blocking(move || ask(&path, &request)).await;
+        let asked = tokio::task::spawn_blocking(move || ask(&path, &request, patience)).await;
         let reply = asked.map_err(|error| StoreError::new(error.to_string()))?;
         let reply = reply.map_err(|error| {
             StoreError::new(format!("what started this container does not answer about reviews: {error}"))
@@ -216,8 +220,8 @@ impl SocketReviews {
     }
 }
 
-fn ask(path: &Utf8Path, request: &Request) -> io::Result<Reply> {
-    let mut stream = through_its_directory(path, |short| UnixStream::connect(short))?;
+fn ask(path: &Utf8Path, request: &Request, patience: Duration) -> io::Result<Reply> {
+    let mut stream = connect(path, patience)?;
     stream.set_read_timeout(Some(REPLY))?;
     stream.set_write_timeout(Some(REPLY))?;
     let mut line = serde_json::to_vec(request)?;
@@ -226,6 +230,22 @@ fn ask(path: &Utf8Path, request: &Request) -> io::Result<Reply> {
     let mut reply = Vec::new();
     BufReader::new(stream.take(LIMIT)).read_until(b'\n', &mut reply)?;
     Ok(serde_json::from_slice(&reply)?)
+}
+
+/// Connects, and waits for a listener.
+fn connect(path: &Utf8Path, patience: Duration) -> io::Result<UnixStream> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match through_its_directory(path, |short| UnixStream::connect(short)) {
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+                    && Instant::now() < deadline =>
+            {
+                std::thread::sleep(RETRY);
+            }
+            connected => return connected,
+        }
+    }
 }
 
 fn misunderstood() -> ReviewsError {
@@ -345,6 +365,17 @@ mod tests {
         }
         drop(socket);
         assert!(!path.exists());
-        assert!(reviews.get(&id).await.is_err(), "nobody listens");
+        let impatient = SocketReviews { path: path.clone(), patience: Duration::ZERO };
+        assert!(impatient.get(&id).await.is_err(), "nobody listens");
+        // The next follower listens after the question was asked.
+        let late = async {
+            tokio::time::sleep(RETRY * 2).await;
+            let socket = ReviewSocket::listen(&path).expect("listening");
+            socket.serve(Utf8Path::new("/home/ada/shop"), Arc::new(Machine)).await;
+        };
+        tokio::select! {
+            found = reviews.get(&id) => assert!(found.expect("answered").is_none()),
+            () = late => panic!("it ended"),
+        }
     }
 }
