@@ -40,24 +40,9 @@ mod tool;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use cliq_project::{Project, Settings};
 
 use crate::args::{Cli, Command, Lazy};
 use crate::failure::Failure;
-
-/// The address of the server that runs on this machine, where one does.
-pub(crate) fn server_url() -> Result<Option<String>, Failure> {
-    server::url()
-}
-
-/// The settings of the project of this directory, or without one, a person's.
-fn settings_here() -> Result<Settings, Failure> {
-    let host = crate::project::host();
-    Ok(match Project::discover(&crate::project::here()?, host.clone()) {
-        Ok(project) => project.settings()?,
-        Err(_) => Settings::load(host.home.as_deref(), None)?,
-    })
-}
 
 /// Carries out a command.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {

@@ -7,6 +7,7 @@ mod gateway;
 mod project;
 mod render;
 mod reviews;
+mod server_record;
 mod ui;
 
 use std::process::ExitCode;

@@ -3,7 +3,7 @@
 use std::io;
 
 use camino::Utf8PathBuf;
-use cliq_project::{Environment, Host, Project};
+use cliq_project::{Environment, Host, Project, Settings};
 
 use crate::failure::Failure;
 
@@ -32,4 +32,13 @@ pub(crate) fn here() -> Result<Utf8PathBuf, Failure> {
 /// The project of this directory or of the nearest directory above it.
 pub(crate) fn open() -> Result<Project, Failure> {
     Ok(Project::discover(&here()?, host())?)
+}
+
+/// The settings of the project of this directory; without a project, those of the user.
+pub(crate) fn settings() -> Result<Settings, Failure> {
+    let host = host();
+    Ok(match Project::discover(&here()?, host.clone()) {
+        Ok(project) => project.settings()?,
+        Err(_) => Settings::load(host.home.as_deref(), None)?,
+    })
 }

@@ -11,9 +11,9 @@ use cliq_server::ReviewPages;
 use cliq_settings::Settings;
 use tokio::sync::Mutex;
 
-use crate::commands::server_url;
 use crate::failure::Failure;
 use crate::gateway;
+use crate::server_record::server_url;
 
 /// Time for which pages are served after the decision, and time without a request after which they count as unused. Agents have 5 s
 /// to end.

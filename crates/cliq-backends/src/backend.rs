@@ -4,11 +4,10 @@ use std::any::Any;
 
 use async_trait::async_trait;
 use cliq_fs::clear_status;
-use cliq_orchestrator::{PipelineStatus, RunView};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::BackendError;
-use crate::monitor::{RunMonitor, RunObserver};
+use crate::monitor::{RunEnd, RunMonitor, RunObserver};
 use crate::run_job::RunJob;
 
 /// Place where a run works.
@@ -75,18 +74,6 @@ impl RunHandle {
         self.guards.push(Box::new(guard));
         self
     }
-}
-
-/// End of a run.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct RunEnd {
-    /// Exit code of the run's `cliq` (SPEC section 7).
-    pub exit_code: u8,
-    /// Recorded end, or `None` if the run ended before it recorded anything.
-    pub status: Option<PipelineStatus>,
-    /// State of the phases at the end.
-    pub view: RunView,
 }
 
 /// Runs a job to its end: adopts the run if it is active, starts it otherwise. Returns `None` if the run was cancelled before it

@@ -15,9 +15,9 @@ use cliq_project::{Host, RunStart};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::{Backend, RunEnd, RunHandle};
+use crate::backend::{Backend, RunHandle};
 use crate::error::BackendError;
-use crate::monitor::{RunMonitor, RunObserver, exit_code};
+use crate::monitor::{RunEnd, RunMonitor, RunObserver, exit_code};
 use crate::run_arguments::RunArguments;
 use crate::run_job::RunJob;
 

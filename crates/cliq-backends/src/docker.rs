@@ -15,10 +15,10 @@ use cliq_project::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::{Backend, RunEnd, RunHandle};
+use crate::backend::{Backend, RunHandle};
 use crate::error::BackendError;
 use crate::follower_lock;
-use crate::monitor::{RunMonitor, RunObserver};
+use crate::monitor::{RunEnd, RunMonitor, RunObserver};
 use crate::run_job::{RunJob, last_run_id};
 
 /// Time that a cancelled run has to end, in addition to the time of its agents.

@@ -5,10 +5,10 @@ use cliq_fs::ProjectLock;
 use cliq_project::RunOptions;
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::{Backend, RunEnd, RunHandle};
+use crate::backend::{Backend, RunHandle};
 use crate::child_process::request_cancel;
 use crate::error::BackendError;
-use crate::monitor::{RunMonitor, RunObserver, exit_code};
+use crate::monitor::{RunEnd, RunMonitor, RunObserver, exit_code};
 use crate::run_job::{RunJob, last_run_id};
 
 /// Backend of runs that work in the calling process. They end with it; `RunStart::Resume` continues them.

@@ -12,11 +12,11 @@ use cliq_kubernetes::{
 use cliq_project::{Check, CheckStatus, Handover, Project, Settings, timing};
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::{Backend, RunEnd, RunHandle};
+use crate::backend::{Backend, RunHandle};
 use crate::child_process::request_cancel;
 use crate::error::BackendError;
 use crate::follower_lock;
-use crate::monitor::{RunMonitor, RunObserver, exit_code};
+use crate::monitor::{RunEnd, RunMonitor, RunObserver, exit_code};
 use crate::run_job::{RunJob, last_run_id};
 use follow::JobFollower;
 

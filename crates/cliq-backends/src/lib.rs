@@ -26,7 +26,7 @@ mod monitor;
 mod run_arguments;
 mod run_job;
 
-pub use backend::{Backend, RunEnd, RunHandle, run};
+pub use backend::{Backend, RunHandle, run};
 pub use child_process::{ChildProcess, is_alive, is_followed, is_project_busy, request_cancel};
 #[cfg(any(feature = "docker", feature = "kubernetes"))]
 pub use container_entry::enter;
@@ -37,7 +37,7 @@ pub use in_process::InProcess;
 pub use kind::BackendKind;
 #[cfg(feature = "kubernetes")]
 pub use kubernetes::Kubernetes;
-pub use monitor::{RunMonitor, RunObserver};
+pub use monitor::{RunEnd, RunMonitor, RunObserver};
 pub use run_arguments::RunArguments;
 pub use run_job::{RunJob, last_run_id};
 

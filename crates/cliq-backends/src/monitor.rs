@@ -4,7 +4,6 @@ use cliq_orchestrator::{PipelineStatus, Record, RunView};
 use cliq_project::ProjectError;
 use cliq_protocol::Timestamp;
 
-use crate::backend::RunEnd;
 use crate::run_job::RunJob;
 
 /// Receiver of a run's events, output and notices.
@@ -20,6 +19,18 @@ pub trait RunObserver: Send {
 
     /// Receives a warning of the backend.
     fn warning(&mut self, text: &str);
+}
+
+/// End of a run.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RunEnd {
+    /// Exit code of the run's `cliq` (SPEC section 7).
+    pub exit_code: u8,
+    /// Recorded end, or `None` if the run ended before it recorded anything.
+    pub status: Option<PipelineStatus>,
+    /// State of the phases at the end.
+    pub view: RunView,
 }
 
 /// State of a followed run. Passes each event to the observer once, also if a backend delivers it again.

@@ -13,7 +13,7 @@ pub use auth::{DevicePrompt, sign_in};
 
 use crate::entry::Format;
 use crate::files::write;
-use crate::pull::{PullDestination, PullResult, Validators};
+use crate::pulled::{PullDestination, PullResult, Validators};
 use crate::service::{Intent, Service};
 use crate::web::{self, FetchRequest};
 use crate::{ConnectorError, Context, Entry, LocalFile, Source, Target};

@@ -24,6 +24,7 @@ mod jira;
 mod ledger;
 mod progress;
 mod pull;
+mod pulled;
 mod push;
 mod s3;
 mod service;
@@ -36,7 +37,8 @@ pub use entry::{Entry, Format, Mode, Source, Target};
 pub use error::ConnectorError;
 pub use files::{LocalFile, Publishable, inside};
 pub use google::{DevicePrompt, sign_in};
-pub use pull::{Activation, Location, PullRecord, S3Location, Validators, pull};
+pub use pull::{Activation, Location, S3Location, pull};
+pub use pulled::{PullRecord, Validators};
 pub use push::{Destination, Preview, Publisher, PushRecord, State, preview, push};
 
 /// Runs the example of the README as a documentation test.

@@ -1,28 +1,19 @@
 //! Pull: outside content as files of `.cliq/pull/` (seed 003, SPEC section 18).
 
 mod location;
-mod manifest;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use serde_json::{Map, Value};
 
 pub(crate) use location::is_sharepoint;
 pub use location::{Location, S3Location};
-pub use manifest::{PullRecord, Validators};
 
 use crate::files::{digest, remove_parts};
 use crate::ledger::Ledger;
+use crate::pulled::{self, PullDestination, PullRecord, PullResult, Validators};
 use crate::service::in_parallel;
 use crate::web::{self, FetchRequest, extension_of_url, is_document, pull_dir};
-use crate::{ConnectorError, Context, Entry, Source, google, s3, sharepoint};
-
-/// Result of a source.
-pub(crate) struct PullResult {
-    pub(crate) entry: Entry,
-    pub(crate) validators: Validators,
-    /// The SHA-256 of the file; `None` for directories.
-    pub(crate) sha256: Option<String>,
-}
+use crate::{ConnectorError, Context, Source, google, s3, sharepoint};
 
 /// The activation that a pull works for.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +39,7 @@ pub fn pull(
     let dir = pull_dir(cx.cliq_dir);
     std::fs::create_dir_all(&dir).map_err(|error| crate::error::file_error("make", &dir, &error))?;
     remove_parts(&dir);
-    let manifest = manifest::open(&dir, activation.phase)?;
+    let manifest = pulled::open(&dir, activation.phase)?;
     let results = in_parallel(sources, cx.bounds.parallel, |source| {
         one(cx, activation, &manifest, source, &dir)
             .map_err(|error| error.within(&format!("source `{}`", source.name)))
@@ -129,14 +120,6 @@ fn one(
     Ok(data)
 }
 
-/// Destination of a source, and the copy that exists there.
-pub(crate) struct PullDestination<'a> {
-    pub(crate) dir: &'a Utf8Path,
-    pub(crate) source: &'a Source,
-    pub(crate) validators: Validators,
-    pub(crate) before: Option<&'a PullRecord>,
-}
-
 fn fetch(
     cx: &Context<'_>,
     location: &Location,
@@ -206,9 +189,4 @@ fn remove(path: &Utf8Path, dir: &Utf8Path) {
     if path.strip_prefix(dir).is_ok_and(|rest| !rest.as_str().is_empty()) {
         let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     }
-}
-
-/// The directory of a source that is a folder.
-pub(crate) fn folder_of(place: &PullDestination<'_>) -> Utf8PathBuf {
-    place.dir.join(&place.source.name)
 }

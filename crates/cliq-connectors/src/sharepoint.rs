@@ -13,7 +13,7 @@ use crate::append::{append, fetch_before};
 use crate::entry::Mode;
 use crate::error::file_error;
 use crate::files::inside;
-use crate::pull::{PullDestination, PullResult, Validators, folder_of};
+use crate::pulled::{PullDestination, PullResult, Validators, folder_of};
 use crate::service::{Intent, Service, in_parallel};
 use crate::web::{self, FetchRequest};
 use crate::{ConnectorError, Context, Entry, LocalFile, Source, Target};

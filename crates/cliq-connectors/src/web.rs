@@ -8,7 +8,7 @@ use crate::convert::{Document, to_markdown};
 use crate::entry::Format;
 use crate::error::file_error;
 use crate::files::{content_type, extension_of, sha256, write};
-use crate::pull::{PullResult, Validators};
+use crate::pulled::{PullResult, Validators};
 use crate::{ConnectorError, Context, Entry};
 
 /// Hosts that people sign in at.

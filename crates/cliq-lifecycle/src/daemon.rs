@@ -3,6 +3,7 @@
 //! Stateless between iterations: agents to run come from the plans, signals from the queue. So the daemon can be killed at any
 //! moment, and the next one continues.
 
+mod job_outcome;
 mod jobs;
 mod projects;
 mod reaper;
@@ -122,7 +123,7 @@ impl Assignment {
     #[must_use]
     pub fn is_over(&self) -> bool {
         let dir = CliqDir::at(&self.dir, &self.workspace);
-        dir.is_ok_and(|dir| jobs::finished(&dir, self.role.as_str()).is_some())
+        dir.is_ok_and(|dir| job_outcome::finished(&dir, self.role.as_str()).is_some())
     }
 }
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
-use crate::view::PhaseStatus;
+use crate::phase_status::PhaseStatus;
 
 /// Something to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,7 +24,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 
 use crate::launcher::{Job, LaunchError, Launcher, Running};
-use crate::view::PhaseStatus;
+use crate::phase_status::PhaseStatus;
 use pane::Pane;
 use pane_pool::PanePool;
 pub use server::{TmuxError, TmuxServer};

@@ -11,6 +11,7 @@ mod id;
 mod machine;
 mod notice;
 mod people;
+mod refusal;
 mod review;
 mod store;
 mod time;
@@ -18,9 +19,10 @@ mod time;
 pub use audit::{AuditFile, AuditRecord, ChainProblem, next_record, read_record, verify_chain};
 pub use content::{Artifact, ArtifactView, Content, Diff, FileDiff, PriorHandoff, TimelineEntry};
 pub use id::{LinkToken, ReviewId, hash};
-pub use machine::{Event, Refusal};
+pub use machine::Event;
 pub use notice::{Notice, NoticeKind, NoticeState};
 pub use people::{Channel, Directory, DirectoryError, Person};
+pub use refusal::Refusal;
 pub use review::{
     AcceptedAnswer, Answer, AuditReference, Choice, Link, NewReview, Outcome, Review, ReviewState, Via,
 };

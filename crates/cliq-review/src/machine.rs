@@ -6,11 +6,9 @@ use cliq_protocol::{Object, PhaseName};
 use serde::{Deserialize, Serialize};
 
 use crate::notice::{NoticeKind, NoticeState};
+use crate::refusal::{MAX_WORDS, Refusal};
 use crate::review::{AcceptedAnswer, Answer, AuditReference, Choice, Link, Outcome, Review, ReviewState};
 use crate::time::Time;
-
-/// The most bytes of a reviewer's words.
-const MAX_WORDS: usize = 64 * 1024;
 
 /// Something that happens to a review.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,58 +38,6 @@ pub enum Event {
     },
     /// The record was written.
     Audited(AuditReference),
-}
-
-/// Why an event is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// The review is decided.
-    #[error("the review is decided already: {0}")]
-    Decided(String),
-    /// The deadline passed.
-    #[error("this review has expired (its deadline was {0})")]
-    Expired(Time),
-    /// The review is no longer needed.
-    #[error("the review was cancelled: {0}")]
-    Cancelled(String),
-    /// The name is none of a reviewer.
-    #[error("{name} is no reviewer of this review; its reviewers are {known}")]
-    NotAReviewer {
-        /// The name.
-        name: String,
-        /// The reviewers.
-        known: String,
-    },
-    /// Several people have to answer, and it is not said who this is.
-    #[error("several people have to answer; say who you are: {names}")]
-    WhichReviewer {
-        /// Reviewers who have not answered.
-        names: String,
-    },
-    /// The reviewer has answered.
-    #[error("{0} has answered already; the review waits for others")]
-    Answered(String),
-    /// A request for changes names no phase, or one that cannot be asked.
-    #[error("changes cannot be requested of {to}; the phases are: {known}")]
-    Target {
-        /// Requested phase.
-        to: String,
-        /// The phases.
-        known: String,
-    },
-    /// A request for changes says nothing.
-    #[error("a request for changes needs words: say what is to be changed")]
-    NoWords,
-    /// The words are too long.
-    #[error("the words are longer than {} KiB", MAX_WORDS / 1024)]
-    TooLong,
-    /// The form is not filled in right.
-    #[error("{}", .0.join("; "))]
-    Inputs(Vec<String>),
-    /// The server that has the review refuses, for this reason.
-    #[error("{0}")]
-    Server(String),
 }
 
 impl Review {

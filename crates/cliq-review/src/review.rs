@@ -9,9 +9,9 @@ use cliq_protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::id::{LinkToken, ReviewId};
-use crate::machine::Refusal;
 use crate::notice::{Notice, NoticeKind, NoticeState};
 use crate::people::{Channel, first_sufficient, is_all};
+use crate::refusal::Refusal;
 use crate::time::Time;
 
 /// Choice of a reviewer.

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
 use crate::id::ReviewId;
-use crate::machine::{Event, Refusal};
+use crate::machine::Event;
+use crate::refusal::Refusal;
 use crate::review::Review;
 use crate::time::Time;
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::SettingsError;
 use crate::keys::{KEYS, Key, parts};
 use crate::mesh::Mesh;
+use crate::secret::Secret;
 
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,30 +29,6 @@ impl fmt::Display for Source {
             Self::Default => f.write_str("default"),
             Self::File(file) => f.write_str(file.as_str()),
         }
-    }
-}
-
-/// A text that no log and no debug output shows.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps a text to itself.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself. Do not log it.
-    #[must_use]
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
     }
 }
 
@@ -177,7 +154,7 @@ impl Settings {
     /// A text that is never shown.
     #[must_use]
     pub fn secret(&self, path: &str) -> Option<Secret> {
-        self.text(path).map(Secret)
+        self.text(path).map(Secret::new)
     }
 
     /// A whole number.

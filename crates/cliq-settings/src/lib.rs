@@ -9,12 +9,14 @@ mod environment;
 mod keys;
 mod layers;
 mod mesh;
+mod secret;
 
 pub use edit::{set, unset};
 pub use environment::{Environment, is_executable};
 pub use keys::{KEYS, Key, Kind};
-pub use layers::{Entry, Secret, Settings, Source};
+pub use layers::{Entry, Settings, Source};
 pub use mesh::Mesh;
+pub use secret::Secret;
 
 use camino::Utf8PathBuf;
 

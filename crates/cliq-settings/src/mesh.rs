@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::layers::Secret;
+use crate::secret::Secret;
 
 /// A mesh: a service that routes tasks to agents.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -120,7 +120,7 @@ fn show(name: &str, json: bool) -> Result<ExitCode, Failure> {
         let hint = format!("connectors are {}; `cliq agent list` lists all agents", known.join(", "));
         return Err(Failure::usage(format!("`{name}` is no connector")).hint(hint));
     };
-    let settings = crate::commands::settings_here()?;
+    let settings = project::settings()?;
     let environment = project::host().environment;
     let is_set = |setting: &Setting| {
         setting.variables.iter().any(|variable| environment.get(variable).is_some())

@@ -3,13 +3,12 @@
 use std::process::ExitCode;
 
 use crate::args::AuthService;
-use crate::commands;
 use crate::failure::Failure;
 use crate::project;
 use crate::ui::{self, BOLD, GREEN, paint};
 
 pub(super) fn run(service: AuthService) -> Result<ExitCode, Failure> {
-    let settings = commands::settings_here()?;
+    let settings = project::settings()?;
     match service {
         AuthService::Gdrive => {
             let show = |url: &str, code: &str| {

@@ -16,7 +16,7 @@ pub(super) fn run(json: bool, command: Option<&DoctorCommand>) -> Result<ExitCod
     }
     let mut checks = project::host().checks(&project::here()?, env!("CARGO_PKG_VERSION"));
     checks.extend(super::server::checks());
-    checks.extend(super::backends::checks(&super::settings_here()?)?);
+    checks.extend(super::backends::checks(&project::settings()?)?);
     let healthy = checks.iter().all(|check| check.status != CheckStatus::Missing);
     if json {
         ui::json(&serde_json::json!({"healthy": healthy, "checks": checks}))?;
@@ -38,7 +38,7 @@ const OTHERS: &[&str] = &["sharepoint", "github", "gitlab", "bitbucket"];
 
 /// Makes one call that changes nothing.
 fn test(name: &str, json: bool) -> Result<ExitCode, Failure> {
-    let settings = super::settings_here()?;
+    let settings = project::settings()?;
     let environment = project::host().environment;
     let known: Vec<&str> =
         CONNECTORS.iter().map(|connector| connector.name).chain(OTHERS.iter().copied()).collect();

@@ -8,8 +8,8 @@ use cliq_project::Settings;
 
 use crate::args::{PullRequestArgs, ToolCommand, ToolName};
 use crate::failure::Failure;
+use crate::project;
 use crate::ui::{self, GREEN, YELLOW, paint};
-use crate::{commands, project};
 
 /// The most bytes of a description.
 const BODY_LIMIT: u64 = 1 << 20;
@@ -26,7 +26,7 @@ pub(super) fn run(command: &ToolCommand) -> Result<ExitCode, Failure> {
 }
 
 fn pull_request(tool: ToolName, args: &PullRequestArgs) -> Result<ExitCode, Failure> {
-    let settings: Settings = commands::settings_here()?;
+    let settings: Settings = project::settings()?;
     let dir = match &args.repo {
         Some(dir) => dir.clone(),
         None => project::here()?,

@@ -9,7 +9,7 @@ use super::{FOLDER, File, SHORTCUT, children, content, explain, export_of, local
 use crate::entry::Format;
 use crate::error::file_error;
 use crate::files::inside;
-use crate::pull::{PullDestination, PullResult, Validators, folder_of};
+use crate::pulled::{PullDestination, PullResult, Validators, folder_of};
 use crate::service::in_parallel;
 use crate::{ConnectorError, Context, Entry};
 

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio_util::sync::CancellationToken;
 
 use super::Assignment;
-use super::jobs::{JobOutcome, end_of, outcome_of, output, used};
+use super::job_outcome::{JobOutcome, end_of, outcome_of, output, used};
 use crate::layout::assignment_file;
 
 /// Output of an agent's follower, in the job's directory.

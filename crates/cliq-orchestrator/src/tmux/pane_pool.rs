@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use super::layout::{PanePlacement, place};
 use super::server::{PaneRow, Script, TmuxError, TmuxServer};
 use super::spare::{Feed, MOST_SPARES, Spare, WAIT};
-use crate::view::PhaseStatus;
+use crate::phase_status::PhaseStatus;
 
 /// Time for which titles are collected before tmux is asked to show them: tmux is busiest with panes at that moment.
 const GATHER: Duration = Duration::from_millis(30);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cliq_fs::CliqDir;
 
-use crate::view::PhaseStatus;
+use crate::phase_status::PhaseStatus;
 
 /// The size of the session while no client is attached.
 const SIZE: [&str; 4] = ["-x", "200", "-y", "50"];

@@ -7,10 +7,10 @@ use cliq_fs::{IoContext, write_atomic};
 use cliq_server::{A2aOptions, ServerOptions, agent_card};
 use cliq_settings::Settings;
 
-use super::background;
 use crate::args::A2aCommand;
 use crate::failure::Failure;
 use crate::gateway::home;
+use crate::server_record::server_url;
 use crate::{project, ui};
 
 /// The most bytes of the file with the name of this cliq.
@@ -21,7 +21,7 @@ pub(super) fn run(command: &A2aCommand) -> Result<ExitCode, Failure> {
     let home = home()?;
     let settings = Settings::load(Some(&home), None)?;
     let options = options(&settings, &home, &home.join("workspaces"), &[])?;
-    let running = background::running()?.map(|record| record.url);
+    let running = server_url()?;
     let configured = || {
         let port = settings.count("server.port").unwrap_or(4100);
         format!("http://{}:{port}", settings.text("server.host").unwrap_or_default())

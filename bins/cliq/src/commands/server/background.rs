@@ -12,11 +12,14 @@ use cliq_runs::{RunState, RunStore};
 use serde_json::{Value, json};
 
 use super::super::background::{log_since, stop_holder};
-use super::record::ServerRecord;
-use super::{a2a, held, options_of, place, sign_in_link};
+use super::a2a;
+use super::foreground::held;
+use super::options::options_of;
+use super::token::sign_in_link;
 use crate::args::ServerRunArgs;
 use crate::failure::Failure;
 use crate::gateway::{self, block_on, home};
+use crate::server_record::{ServerRecord, running, server_dir};
 use crate::ui::{self, paint};
 
 /// Deadline for the start of a server, and for its end.
@@ -25,23 +28,12 @@ const ENDS: Duration = Duration::from_secs(20);
 /// Deadline for a response of the server.
 const ANSWER: Duration = Duration::from_secs(3);
 
-/// The server that runs, where one does: it holds the lock, and its record is of its process.
-pub(super) fn running() -> Result<Option<ServerRecord>, Failure> {
-    let holder = ProjectLock::holder(&place()?)?.flatten();
-    Ok(ServerRecord::read(&home()?).filter(|record| Some(record.pid) == holder))
-}
-
-/// The address of the server that runs, where one does.
-pub(crate) fn url() -> Result<Option<String>, Failure> {
-    Ok(running()?.map(|record| record.url))
-}
-
 fn none_runs() -> Failure {
     Failure::failed("no server is running").hint("`cliq server start` starts one")
 }
 
 pub(super) fn start(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
-    let dir = place()?;
+    let dir = server_dir()?;
     drop(ProjectLock::acquire(&dir).map_err(held)?);
     // What is wrong with the arguments is said here, and not in a log.
     let summary = a2a::summary(&options_of(args)?)?;
@@ -106,7 +98,7 @@ pub(super) fn open() -> Result<ExitCode, Failure> {
 }
 
 pub(super) fn stop() -> Result<ExitCode, Failure> {
-    if !stop_holder(&place()?, "server", ENDS)? {
+    if !stop_holder(&server_dir()?, "server", ENDS)? {
         ui::line("no server is running")?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -125,7 +117,7 @@ fn meshes(record: &ServerRecord) -> Vec<Value> {
 }
 
 pub(super) fn status(as_json: bool) -> Result<ExitCode, Failure> {
-    let (record, log) = (running()?, place()?.root().join("server.log"));
+    let (record, log) = (running()?, server_dir()?.root().join("server.log"));
     let counts = block_on(async { Ok(gateway::open().await?.counts().await?) })?;
     let count = |state: RunState| counts.iter().find(|(s, _)| *s == state).map_or(0, |(_, n)| *n);
     if as_json {
@@ -170,7 +162,7 @@ pub(super) fn status(as_json: bool) -> Result<ExitCode, Failure> {
 
 /// Prints the log of the server, or of requests.
 pub(super) fn logs(access: bool, follow: bool) -> Result<ExitCode, Failure> {
-    let path = place()?.root().join(if access { "access.log" } else { "server.log" });
+    let path = server_dir()?.root().join(if access { "access.log" } else { "server.log" });
     let mut at = 0;
     loop {
         let alive = running()?.is_some();

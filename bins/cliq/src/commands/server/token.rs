@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cliq_protocol::Timestamp;
 use cliq_runs::{NewToken, RunStore, Scope, TokenKind};
+use cliq_server::SIGN_IN_PATH;
 use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::args::{ScopeName, TokenCommand};
@@ -83,4 +84,14 @@ fn scope_of(name: ScopeName) -> Scope {
 pub(super) fn in_future(time: Duration) -> String {
     let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     Timestamp::from_unix_millis(cliq_fs::now_millis().saturating_add(millis)).as_str().to_owned()
+}
+
+/// Makes a link that signs a browser in, once, within 15 minutes.
+pub(super) async fn sign_in_link(store: &impl RunStore, url: &str) -> Result<String, Failure> {
+    let now = in_future(std::time::Duration::ZERO);
+    let expires = in_future(std::time::Duration::from_secs(15 * 60));
+    let made = NewToken::generate(TokenKind::SignIn, "this machine", Scope::Admin, &now, Some(expires));
+    let (secret, token) = made.ok_or_else(|| Failure::failed("the system has no random numbers"))?;
+    store.add_token(&token).await?;
+    Ok(format!("{url}{SIGN_IN_PATH}?code={}", secret.reveal()))
 }

@@ -1,10 +1,9 @@
 //! Record of fetched sources: `.cliq/pull/.manifest/<phase>.jsonl`.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::PullResult;
 use crate::entry::Format;
 use crate::files::sha256;
 use crate::ledger::{Ledger, Record};
@@ -96,4 +95,25 @@ impl Record for PullRecord {
 /// The manifest of a phase.
 pub(crate) fn open(dir: &Utf8Path, phase: &str) -> Result<Ledger<PullRecord>, ConnectorError> {
     Ledger::open(&dir.join(".manifest").join(format!("{phase}.jsonl")))
+}
+
+/// Result of a source.
+pub(crate) struct PullResult {
+    pub(crate) entry: Entry,
+    pub(crate) validators: Validators,
+    /// The SHA-256 of the file; `None` for directories.
+    pub(crate) sha256: Option<String>,
+}
+
+/// Destination of a source, and the copy that exists there.
+pub(crate) struct PullDestination<'a> {
+    pub(crate) dir: &'a Utf8Path,
+    pub(crate) source: &'a Source,
+    pub(crate) validators: Validators,
+    pub(crate) before: Option<&'a PullRecord>,
+}
+
+/// The directory of a source that is a folder.
+pub(crate) fn folder_of(place: &PullDestination<'_>) -> Utf8PathBuf {
+    place.dir.join(&place.source.name)
 }

@@ -1,0 +1,95 @@
+//! The server in this process.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use cliq_fs::{LockError, ProjectLock};
+use cliq_runs::{NewToken, Scope, TokenKind};
+use cliq_server::Server;
+use cliq_store::{Options, SqlStore};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::a2a;
+use super::options::options_of;
+use super::token::sign_in_link;
+use crate::args::ServerRunArgs;
+use crate::failure::Failure;
+use crate::gateway::{self, home};
+use crate::server_record::{ServerRecord, server_dir};
+use crate::ui::{self, paint};
+
+/// Returns the failure of a server that cannot take the lock.
+pub(super) fn held(error: LockError) -> Failure {
+    match error {
+        LockError::Held { holder, project } => {
+            let who = holder.map_or(String::new(), |pid| format!(" (process {pid})"));
+            Failure::refused(format!("another server{who} works for {project}"))
+                .hint("`cliq server status` says more, `cliq server stop` stops it")
+        }
+        other => other.into(),
+    }
+}
+
+/// A random text that gives all rights on this machine until the server stops.
+fn session_token() -> Result<String, Failure> {
+    let made = NewToken::generate(TokenKind::Api, "this machine", Scope::Admin, "", None);
+    let (secret, _) = made.ok_or_else(|| Failure::failed("the system has no random numbers"))?;
+    Ok(secret.reveal().to_owned())
+}
+
+/// Serves until a signal.
+pub(super) fn run(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
+    if args.detached {
+        // The terminal that started it may be closed.
+        let _ = rustix::process::setsid();
+    }
+    let dir = server_dir()?;
+    let _lock = ProjectLock::acquire(&dir).map_err(held)?;
+    let options = options_of(args)?;
+    let a2a = a2a::summary(&options)?;
+    let location = gateway::location()?;
+    #[cfg(feature = "kubernetes")]
+    if options.supervisor.runs_in_cluster {
+        cliq_backends::Kubernetes::require_shared_database(gateway::location()?.is_shared())?;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut store = Options::default();
+        store.separate_reader = true;
+        let store = Arc::new(SqlStore::open_with(&location, store).await?);
+        let stop = CancellationToken::new();
+        for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+            let (mut asked, stop) = (signal(kind)?, stop.clone());
+            tokio::spawn(async move {
+                while asked.recv().await.is_some() {
+                    stop.cancel();
+                }
+            });
+        }
+        let token = session_token()?;
+        let server = Server::bind(options, Arc::clone(&store), &token, stop).await?;
+        let record =
+            ServerRecord { pid: std::process::id(), port: server.address().port(), url: server.url(), token };
+        let file = record.write(&home()?)?;
+        print(&format!("serving {} on {}, process {}", store.location(), record.url, record.pid));
+        if let Some(text) = a2a {
+            print(&text);
+        }
+        if !args.detached {
+            ui::line(format!("dashboard: {}", sign_in_link(store.as_ref(), &record.url).await?))?;
+        }
+        server.run().await;
+        drop(file);
+        print("stopped; runs go on, and the next server follows them");
+        Ok::<_, Failure>(())
+    })?;
+    // What still runs in the background is of no use any more.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a line of the log. A log without a reader is no reason to stop.
+fn print(text: &str) {
+    let _ = ui::line(format!("{} {}", paint(ui::DIM, cliq_fs::now()), ui::plain(text)));
+}

@@ -1,0 +1,57 @@
+//! The options of the server, of arguments and settings.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use cliq_server::{ServerError, ServerOptions, TlsFiles};
+use cliq_settings::Settings;
+
+use super::a2a;
+use crate::args::ServerRunArgs;
+use crate::failure::Failure;
+use crate::gateway::home;
+use crate::project;
+
+impl From<ServerError> for Failure {
+    fn from(error: ServerError) -> Self {
+        match error {
+            ServerError::Insecure(_) | ServerError::WeakAdminToken | ServerError::Tls { .. } => {
+                Self::usage(error.to_string())
+            }
+            other => Self::failed(other.to_string()),
+        }
+    }
+}
+
+/// Returns the options that arguments and settings give.
+pub(super) fn options_of(args: &ServerRunArgs) -> Result<ServerOptions, Failure> {
+    let home = home()?;
+    let settings = Settings::load(Some(&home), None)?;
+    let port = match args.port {
+        Some(port) => port,
+        None => settings.count("server.port").and_then(|port| u16::try_from(port).ok()).ok_or_else(|| {
+            Failure::usage("the setting `server.port` is no port").hint("ports are numbers from 1 to 65535")
+        })?,
+    };
+    let name = args.host.clone().or_else(|| settings.text("server.host")).unwrap_or_default();
+    let address: SocketAddr = (name.as_str(), port)
+        .to_socket_addrs()
+        .map_err(|error| Failure::usage(format!("cannot listen on {name}: {error}")))?
+        .next()
+        .ok_or_else(|| Failure::usage(format!("{name} has no address")))?;
+    let mut options = ServerOptions::new(project::host(), home, address, &settings);
+    options.allowed_hosts.push(name);
+    options.supervisor.replica = a2a::instance_id(&options.home)?;
+    options.insecure_http = args.insecure_http;
+    options.tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => {
+            Some(TlsFiles { certificate: certificate.clone(), key: key.clone() })
+        }
+        _ => None,
+    };
+    if args.a2a || !args.mesh.is_empty() {
+        options.a2a =
+            Some(a2a::options(&settings, &options.home, &options.supervisor.workspace_root, &args.mesh)?);
+    }
+    options.check()?;
+    Ok(options)
+}
