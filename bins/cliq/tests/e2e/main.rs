@@ -7,6 +7,7 @@ mod crashes;
 mod daemon;
 mod demo;
 mod diagnostics;
+mod docs;
 mod env;
 mod explain;
 mod foreign_agents;
