@@ -155,7 +155,7 @@ impl Docker {
             }
             ContainerEnd::Exited { code, out_of_memory } => {
                 if out_of_memory {
-                    monitor.observer().warning(&memory_warning(&limit(), MEMORY));
+                    monitor.warn_out_of_memory(&limit(), MEMORY);
                 }
                 Ok(Some(monitor.end(code)))
             }
@@ -172,11 +172,6 @@ impl Docker {
             _ => Err(BackendError::Ended("the container of the run was removed while it worked".to_owned())),
         }
     }
-}
-
-/// Returns the warning about a process of a run that exceeded the memory limit, while the run itself continued.
-pub(crate) fn memory_warning(limit: &str, setting: &str) -> String {
-    format!("a process of the run was ended for want of memory: it has {limit} (`{setting}`)")
 }
 
 #[async_trait]

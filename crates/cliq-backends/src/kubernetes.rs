@@ -158,10 +158,7 @@ impl Kubernetes {
         match end {
             JobEnd::Exited { code, out_of_memory, last_words } => {
                 if out_of_memory {
-                    let limit = limit();
-                    monitor.observer().warning(&format!(
-                        "a process of the run was ended for want of memory: it has {limit} (`{MEMORY}`)"
-                    ));
+                    monitor.warn_out_of_memory(&limit(), MEMORY);
                 }
                 if monitor.status().is_none() {
                     last_words.lines().for_each(|line| monitor.line(false, line));

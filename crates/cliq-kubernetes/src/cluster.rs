@@ -265,8 +265,8 @@ impl Cluster {
         begun
     }
 
-    /// Checks that this user may list and watch what shows how a run stands. A run that cannot be followed must not begin: nobody
-    /// would learn how it ends.
+    /// Checks the rights to list and watch the objects of a run. A run that cannot be followed must not begin: its end would stay
+    /// unknown.
     async fn check_rights_to_follow(&self, run_id: &str) -> Result<(), KubernetesError> {
         const ACTION: &str = "watch the run";
         let of_run = format!("{RUN}={run_id}");

@@ -48,7 +48,7 @@ impl JournalWriter {
         Ok(Self { path: path.to_owned(), file, len: journal.len })
     }
 
-    /// Returns whether the file was deleted or moved, as a participle. Nobody finds what is written to it from now on.
+    /// Returns `deleted` or `moved` if the file is no longer at its path. Later records would be lost to readers.
     pub(crate) fn loss(&self) -> Option<&'static str> {
         let identity = |meta: &Metadata| (meta.dev(), meta.ino());
         let own = self.file.metadata().ok()?;

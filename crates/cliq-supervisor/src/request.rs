@@ -95,7 +95,7 @@ impl CheckedRun {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Values break a rule, whatever the team is.
+    /// Values break a rule that applies to all teams.
     #[error("the run cannot be started")]
     Values(Vec<ValueError>),
     /// No registered project has this id.

@@ -17,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 use super::signals::interrupted;
 use crate::args::RunArgs;
 use crate::failure::Failure;
-use crate::gateway::{self, block_on};
+#[cfg(feature = "kubernetes")]
+use crate::gateway;
+use crate::gateway::block_on;
 use crate::render::{progress::Progress, summary};
 use crate::ui;
 
@@ -94,16 +96,21 @@ pub(super) fn find_active(
     }
 }
 
+#[cfg_attr(not(any(feature = "docker", feature = "kubernetes")), expect(unused_variables))]
+fn backend(kind: BackendKind, job: &RunJob) -> Result<Box<dyn Backend>, Failure> {
+    match kind {
+        #[cfg(feature = "docker")]
+        BackendKind::Docker => Ok(Box::new(docker(&job.project, &job.settings)?)),
+        #[cfg(feature = "kubernetes")]
+        BackendKind::Kubernetes => Ok(Box::new(kubernetes(&job.project, &job.settings)?)),
+        #[cfg(not(all(feature = "docker", feature = "kubernetes")))]
+        kind => Err(missing(kind)),
+    }
+}
+
 /// Runs a job in a backend, or follows it if it is active, and shows it.
 pub(super) fn run(kind: BackendKind, job: &RunJob, json: bool, headless: bool) -> Result<ExitCode, Failure> {
-    let backend: Box<dyn Backend> = match kind {
-        #[cfg(feature = "docker")]
-        BackendKind::Docker => Box::new(docker(&job.project, &job.settings)?),
-        #[cfg(feature = "kubernetes")]
-        BackendKind::Kubernetes => Box::new(kubernetes(&job.project, &job.settings)?),
-        #[cfg(not(all(feature = "docker", feature = "kubernetes")))]
-        kind => return Err(missing(kind)),
-    };
+    let backend = backend(kind, job)?;
     let mut display = Display { progress: Progress::new(json, headless), is_closed: false };
     let end = block_on(async {
         let cancel = CancellationToken::new();
@@ -135,7 +142,7 @@ fn kubernetes(project: &Project, settings: &Settings) -> Result<Kubernetes, Fail
 }
 
 /// Returns the checks of `cliq doctor` for the backends that the settings enable.
-#[cfg_attr(not(any(feature = "docker", feature = "kubernetes")), allow(unused_variables))]
+#[cfg_attr(not(any(feature = "docker", feature = "kubernetes")), expect(unused_variables, unused_mut))]
 pub(super) fn checks(settings: &Settings) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     #[cfg(feature = "kubernetes")]

@@ -168,7 +168,7 @@ fn the_directory_of_the_run_is_deleted() {
     );
 }
 
-/// Everything is still written, where nobody looks for it.
+/// Everything is still written, to a place that no reader of the project looks at.
 #[test]
 fn moved_project_ends_its_run() {
     let env = env("ok\nmv \"$CLIQ_DIR\" \"$CLIQ_DIR.moved\"\nsleep 1000\n");

@@ -366,7 +366,7 @@ mod tests {
         drop(socket);
         assert!(!path.exists());
         let impatient = SocketReviews { path: path.clone(), patience: Duration::ZERO };
-        assert!(impatient.get(&id).await.is_err(), "nobody listens");
+        assert!(impatient.get(&id).await.is_err(), "there is no listener");
         // The next follower listens after the question was asked.
         let late = async {
             tokio::time::sleep(RETRY * 2).await;

@@ -14,7 +14,7 @@ const REQUIREMENT: &str =
 const RESULTS: [(&str, &str); 6] = [
     ("report.md", "what was wrong and what was done"),
     ("pages/", "the pages, repaired"),
-    (".cliq/channels/quality--fixer/handoff.md", "what the gate told the fixer"),
+    (".cliq/channels/quality--fixer/handoff.md", "verdict and feedback of the gate for the fixer"),
     (".cliq/channels/fixer--quality/handoff.md", "what the fixer answered"),
     (".cliq/signals/", "what each agent reported"),
     (".cliq/orchestrator.log", "the whole run, line by line"),
