@@ -44,11 +44,11 @@ fn the_role_grants_what_is_needed_and_nothing_else() {
 
 /// Helm: what is named, else that of `./test`.
 fn helm() -> Option<String> {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/helm/helm");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/helm");
     let named = std::env::var("CLIQ_TEST_HELM").ok();
     let found = named.or_else(|| own.exists().then(|| own.display().to_string()));
     if found.is_none() {
-        crate::env::skipped("there is no helm here: `./test` builds it where it finds Go");
+        crate::env::skipped("there is no helm here: `./test` installs it with pip");
     }
     found
 }
@@ -64,7 +64,7 @@ fn template(helm: &str, sets: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn what_a_release_is_made_of_is_valid() {
+fn chart_manifests_are_valid() {
     let (Some(helm), Some(python)) = (helm(), crate::env::python_with("kubernetes_validate")) else { return };
     let token = format!("adminToken.value={TOKEN}");
     let least = ["database.url=postgresql://a@b/c", &token];
