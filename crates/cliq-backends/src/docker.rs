@@ -5,9 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_docker::{
-    ContainerEnd, ContainerState, DockerOptions, Engine, Job, Mount, Slot, Stream, engine_address,
-};
+use cliq_docker::{ContainerEnd, ContainerState, DockerOptions, Engine, Job, Slot, Stream, engine_address};
 use cliq_fs::ProjectLock;
 use cliq_project::{
     Check, CheckStatus, Environment, Handover, Project, REVIEW_SOCKET, ReviewBackend, ReviewSocket, Settings,
@@ -120,7 +118,7 @@ impl Docker {
             run_id: job.run_id.clone(),
             workspace: job.dir().workspace().to_owned(),
             home: self.home.clone(),
-            mounts: mounts.map(|shared| Mount { path: shared.path, writable: shared.writable }).collect(),
+            mounts: mounts.collect(),
             arguments: contained.chain(job.contained_arguments()).collect(),
             user: (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
             keeps_user,
@@ -230,7 +228,10 @@ impl Backend for Docker {
             end = follow_container(&engine, run_id, monitor, grace, cancel) => end?,
             error = self.serve_reviews(&socket, job.dir().workspace()) => return Err(error),
         };
-        engine.remove(run_id).await?;
+        // The end of the run is known. A container that stays behind is removed with the next run.
+        if let Err(error) = engine.remove_ended(run_id, |text| monitor.observer().notice(text)).await {
+            monitor.observer().notice(&format!("{error}; the next run removes the container"));
+        }
         drop(handle);
         self.end(end, monitor)
     }

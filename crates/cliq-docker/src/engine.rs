@@ -254,19 +254,15 @@ impl Engine {
         name: &str,
         notice: &mut impl FnMut(&str),
     ) -> Result<Option<ContainerFacts>, DockerError> {
-        let deadline = Instant::now() + AWAY;
-        let mut was_told = false;
-        loop {
-            match self.facts(name).await {
-                Err(error @ DockerError::NoEngine { .. }) if Instant::now() < deadline => {
-                    if !std::mem::replace(&mut was_told, true) {
-                        notice(&format!("{error}; waiting for it"));
-                    }
-                    sleep(LOOK * 5).await;
-                }
-                other => return other,
-            }
-        }
+        when_back(notice, || self.facts(name)).await
+    }
+
+    /// Removes the container of a run that has ended. Waits for an engine that is away for up to a minute, and `notice` is told.
+    ///
+    /// # Errors
+    /// The engine stays away.
+    pub async fn remove_ended(&self, run_id: &str, mut notice: impl FnMut(&str)) -> Result<(), DockerError> {
+        when_back(&mut notice, || self.remove(run_id)).await
     }
 
     /// Asks a run's container to end, as SIGTERM asks a process.
@@ -391,6 +387,26 @@ impl Engine {
 
     fn refused(&self, action: &'static str, error: &bollard::errors::Error) -> DockerError {
         DockerError::of(action, &self.address, error)
+    }
+}
+
+/// Repeats a call while the engine is away, for at most a minute.
+async fn when_back<T, F: Future<Output = Result<T, DockerError>>>(
+    notice: &mut impl FnMut(&str),
+    call: impl Fn() -> F,
+) -> Result<T, DockerError> {
+    let deadline = Instant::now() + AWAY;
+    let mut was_told = false;
+    loop {
+        match call().await {
+            Err(error @ DockerError::NoEngine { .. }) if Instant::now() < deadline => {
+                if !std::mem::replace(&mut was_told, true) {
+                    notice(&format!("{error}; waiting for it"));
+                }
+                sleep(LOOK * 5).await;
+            }
+            other => return other,
+        }
     }
 }
 
