@@ -24,7 +24,7 @@ pub(crate) struct Cli {
     /// Work as if started in DIR.
     #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
     pub(crate) directory: Option<Utf8PathBuf>,
-    /// Show what the program does, on standard error: -v information, -vv debugging, -vvv everything. CLIQ_LOG is finer.
+    /// Log to standard error: -v information, -vv debugging, -vvv everything. CLIQ_LOG is finer.
     #[arg(short = 'v', long = "verbose", action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
     #[command(subcommand)]
@@ -35,16 +35,16 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Make this directory a project: create .cliq/.
     Init,
-    /// Choose the team: copy it into .cliq/.
+    /// Choose the team and copy it into .cliq/.
     Assemble {
         /// A folder with a team.yml, or `@scope/name`.
         team: String,
     },
-    /// Say what the team is to do. Puts the last run aside.
+    /// Set the requirement, the task of the team. Archives the last run.
     Req(ReqArgs),
     /// Run the team.
     Run(RunArgs),
-    /// Show how the run stands.
+    /// Show the state of the run.
     Status {
         /// Print JSON.
         #[arg(long)]
@@ -53,7 +53,7 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with = "json")]
         watch: bool,
     },
-    /// Tell what happened in a run, why it ended, and what to look at.
+    /// Explain a run: events, cause of the end, what to look at next.
     Explain {
         /// The run: its id, or the beginning of it. Default: the last one.
         run: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print what the orchestrator, or a phase's agent and commands, wrote.
+    /// Print the log of the orchestrator, or of a phase: output of its agent and commands.
     Logs {
         /// The phase; without it, the orchestrator's own log.
         phase: Option<String>,
@@ -76,9 +76,9 @@ pub(crate) enum Command {
     },
     /// Stop the run of this project.
     Cancel,
-    /// Remove everything that runs left in .cliq/; team, roles, requirement and settings stay.
+    /// Remove all files of runs from .cliq/. Keeps team, roles, requirement and settings.
     Clean,
-    /// Check that everything needed is there.
+    /// Check programs, credentials and services that cliq uses.
     Doctor {
         /// Print JSON.
         #[arg(long, global = true)]
@@ -102,41 +102,41 @@ pub(crate) enum Command {
         /// Show a plan that outlives its daemon, instead of a run.
         #[arg(long)]
         plan: bool,
-        /// Show a run that asks you: on a page, or in another terminal.
+        /// Show a run with a review: answer it on a page, or in another terminal.
         #[arg(long, conflicts_with = "plan")]
         review: bool,
         /// Show a run that fetches pages from a site on this machine, and publishes what it makes of them to it.
         #[arg(long, conflicts_with_all = ["plan", "review"])]
         pull: bool,
     },
-    /// Work with teams.
+    /// Manage teams.
     #[command(subcommand)]
     Team(Lazy<TeamCommand>),
-    /// Work with agents.
+    /// Inspect and test agents.
     #[command(subcommand)]
     Agent(Lazy<AgentCommand>),
     /// Read and change settings.
     #[command(subcommand)]
     Settings(Lazy<SettingsCommand>),
-    /// Emit signals, and see what became of them.
+    /// Emit and inspect signals.
     #[command(subcommand)]
     Signal(Lazy<SignalCommand>),
-    /// Work with plans, which outlive a run.
+    /// Manage plans, which outlive a run.
     #[command(subcommand)]
     Plan(Lazy<PlanCommand>),
-    /// The daemon that drives plans.
+    /// Control the daemon that drives plans.
     #[command(subcommand)]
     Daemon(Lazy<DaemonCommand>),
-    /// The server: runs over HTTP, a dashboard.
+    /// Control the server: API, dashboard, A2A agent.
     #[command(subcommand)]
     Server(Lazy<ServerCommand>),
-    /// Answer reviews: what waits for a person.
+    /// List and answer reviews.
     #[command(subcommand)]
     Review(Lazy<ReviewCommand>),
     /// Serve signals, plans and runs to agents, as an MCP server on standard input and output.
     #[cfg(feature = "mcp")]
     Mcp,
-    /// Find the markers in an agent's text, and say which one decides.
+    /// Find the markers in an agent's text and report the decisive one.
     Markers(MarkersArgs),
     /// The cliq in a container: reads what is handed over, and becomes `cliq` with the arguments that follow.
     #[cfg(any(feature = "docker", feature = "kubernetes"))]
@@ -153,7 +153,7 @@ pub(crate) enum Command {
         /// The directory, such as /usr/local/share/man/man1. It is created where it is missing.
         dir: Utf8PathBuf,
     },
-    /// Print a completion script for a shell.
+    /// Print the completion script of a shell.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -167,7 +167,7 @@ pub(crate) enum SignalCommand {
         /// Such as `implement_finished`; a wrong one shows all.
         #[arg(value_name = "TYPE")]
         kind: String,
-        /// The plan that it is about.
+        /// Plan that the signal concerns.
         plan: String,
         /// A JSON object, or free text. `-` reads standard input.
         #[arg(long, value_name = "JSON", default_value = "", allow_hyphen_values = true)]
@@ -177,13 +177,13 @@ pub(crate) enum SignalCommand {
     },
     /// List signals, the oldest first.
     List {
-        /// Only those that are pending, processing, done or failed.
+        /// Only signals of this state.
         #[arg(long)]
         status: Option<SignalStatusName>,
-        /// Only those about this plan.
+        /// Only signals about this plan.
         #[arg(long)]
         plan: Option<String>,
-        /// Of all projects.
+        /// Include all projects.
         #[arg(long, conflicts_with = "project")]
         all: bool,
         /// Print JSON.
@@ -205,9 +205,9 @@ pub(crate) enum SignalCommand {
         /// Number of the signal.
         id: i64,
     },
-    /// Tell what became of the latest signals.
+    /// Show the outcome of the latest signals.
     History {
-        /// Only those about this plan.
+        /// Only signals about this plan.
         plan: Option<String>,
         /// Maximum number of signals.
         #[arg(long, default_value_t = 50)]
@@ -255,18 +255,18 @@ pub(crate) enum PlanCommand {
         /// The plan.
         plan: String,
     },
-    /// Show how a plan stands; without a name, all plans of the project.
+    /// Show the state of a plan; without a name, of all plans of the project.
     Status {
         /// The plan.
         plan: Option<String>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
-        /// Follow it until it is done or cancelled.
+        /// Follow the plan to its end.
         #[arg(long, conflicts_with = "json", requires = "plan")]
         watch: bool,
     },
-    /// Print a plan's file, with how far each task is.
+    /// Print a plan's file with the state of each task.
     Show {
         /// The plan.
         plan: String,
@@ -274,7 +274,7 @@ pub(crate) enum PlanCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Tell what happened to a plan.
+    /// Show the events of a plan.
     Events {
         /// The plan.
         plan: String,
@@ -282,7 +282,7 @@ pub(crate) enum PlanCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Bring the pane of an agent at work to this terminal, where agents run in tmux. Leave with Ctrl-b d.
+    /// Attach to the tmux pane of a working agent. Leave with Ctrl-b d.
     Attach {
         /// The plan.
         plan: String,
@@ -299,34 +299,34 @@ pub(crate) enum PlanCommand {
         #[arg(long, value_name = "N")]
         question: Option<u64>,
     },
-    /// Give a plan up. Its agents are ended.
+    /// Cancel a plan and end its agents.
     Cancel {
         /// The plan.
         plan: String,
     },
-    /// Do a plan that is done again, from the planning on.
+    /// Repeat a plan that is done, planning included.
     StartOver {
         /// The plan.
         plan: String,
     },
-    /// Do the waves of a plan that is done again.
+    /// Repeat the waves of a plan that is done.
     Reimplement {
         /// The plan.
         plan: String,
     },
-    /// Review a plan that is done again.
+    /// Repeat the review of a plan that is done.
     RequestReview {
         /// The plan.
         plan: String,
     },
-    /// Take up a plan that was cancelled: it is ready again.
+    /// Reopen a cancelled plan: it is ready again.
     Reopen {
         /// The plan.
         plan: String,
     },
     /// List plans.
     List {
-        /// Of all projects.
+        /// Include all projects.
         #[arg(long)]
         all: bool,
         /// Print JSON.
@@ -337,17 +337,17 @@ pub(crate) enum PlanCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DaemonCommand {
-    /// Run in the foreground, and print what it does.
+    /// Run in the foreground and print each action.
     Run {
         /// Leave the terminal: for `cliq daemon start`.
         #[arg(long, hide = true)]
         detached: bool,
     },
-    /// Start it in the background.
+    /// Start in the background.
     Start,
-    /// Stop it. Its agents are ended; the next daemon starts them anew.
+    /// Stop, and end the agents. The next daemon starts them anew.
     Stop,
-    /// Say whether it runs.
+    /// Show whether the daemon is running.
     Status {
         /// Print JSON.
         #[arg(long)]
@@ -357,7 +357,7 @@ pub(crate) enum DaemonCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct MarkersArgs {
-    /// A file with what an agent printed. Default, or `-`: standard input.
+    /// File with the output of an agent. Default, or `-`: standard input.
     pub(crate) file: Option<Utf8PathBuf>,
     /// Print JSON.
     #[arg(long)]
@@ -369,7 +369,7 @@ pub(crate) struct MarkersArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SettingsCommand {
-    /// Show every setting, what it is and where it comes from.
+    /// List all settings with values and sources.
     List {
         /// Print JSON.
         #[arg(long)]
@@ -407,10 +407,10 @@ pub(crate) enum SettingsCommand {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct ReqArgs {
-    /// The requirement itself.
+    /// Text of the requirement.
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
-    /// A file that holds it; `-` for standard input.
+    /// File with the requirement; `-` for standard input.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<Utf8PathBuf>,
 }
@@ -435,7 +435,7 @@ pub(crate) enum TeamCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Draw a team's phases.
+    /// Draw the phases of a team.
     Graph {
         /// As for `validate`.
         path: Option<String>,
@@ -456,7 +456,7 @@ pub(crate) enum TeamCommand {
         /// A folder with a team.yml, or the URL of a git repository, with `#BRANCH` or `#TAG` where it is not the usual one.
         source: String,
     },
-    /// Create a team to begin with, in a folder of its name.
+    /// Create an example team in a folder of its name.
     Create {
         /// `name` or `@scope/name`.
         name: String,
@@ -481,7 +481,7 @@ pub(crate) enum CheckRole {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
-    /// Play the orchestrator to an agent and name each rule that it breaks.
+    /// Test an agent against the protocol and report each violation.
     Check {
         /// Role of the agent.
         #[arg(long = "as", value_enum, default_value = "standard")]
@@ -501,7 +501,7 @@ pub(crate) enum AgentCommand {
     /// Convert the document on standard input to markdown.
     #[command(hide = true)]
     Convert,
-    /// Show what a connector takes, gives and needs.
+    /// Show inputs, outputs and settings of a connector.
     Show {
         /// The connector.
         name: String,
@@ -530,6 +530,6 @@ pub(crate) enum AgentCommand {
         #[arg(long, value_name = "RUN")]
         run_id: Option<String>,
     },
-    /// List the agents that can work here.
+    /// List the available agents.
     List,
 }

@@ -32,7 +32,7 @@ pub(crate) enum Kind {
     Usage,
     /// The rules forbid it now: 4.
     Refused,
-    /// The reader of the output has closed it. That is no failure of the command: 0.
+    /// The reader of the output has closed it. That is not a failure of the command: 0.
     BrokenPipe,
 }
 

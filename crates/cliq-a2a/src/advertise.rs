@@ -11,7 +11,7 @@ impl Advertise {
     /// Reads patterns: `@` (all teams), `@scope`, `@scope/name`, each with `!` before it to leave out.
     ///
     /// # Errors
-    /// Names the first that is no pattern.
+    /// Names the first that is not a pattern.
     pub fn parse(patterns: &[String]) -> Result<Self, String> {
         let mut rules = Self { includes: Vec::new(), excludes: Vec::new() };
         for pattern in patterns {
@@ -31,7 +31,7 @@ impl Advertise {
             };
             if !right {
                 return Err(format!(
-                    "{pattern:?} is no pattern: write \"@\", \"@scope\" or \"@scope/name\", with \"!\" before it to leave out"
+                    "{pattern:?} is not a pattern: write \"@\", \"@scope\" or \"@scope/name\", with \"!\" before it to leave out"
                 ));
             }
             list.push(name.to_owned());

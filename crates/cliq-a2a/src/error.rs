@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::version::Version;
+use crate::version::{UnsupportedVersion, Version};
 
 /// The kinds of errors (section 5.4 of A2A 1.0, section 8 of 0.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The body is no JSON.
+    /// The body is not JSON.
     ParseError,
-    /// The body is no request.
+    /// The body is not a request.
     InvalidRequest,
     /// There is no such method.
     MethodNotFound,
@@ -141,6 +141,12 @@ pub struct A2aError {
     pub violations: Vec<Violation>,
     /// Details for programs.
     pub details: BTreeMap<String, String>,
+}
+
+impl From<UnsupportedVersion> for A2aError {
+    fn from(error: UnsupportedVersion) -> Self {
+        Self::new(ErrorKind::VersionNotSupported, error.to_string()).with("supportedVersions", "1.0, 0.3")
+    }
 }
 
 impl A2aError {

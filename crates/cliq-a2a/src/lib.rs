@@ -28,7 +28,7 @@ pub use request::PipelineRequest;
 pub use signature::{SignatureError, SigningKey};
 pub use skill::Skill;
 pub use updates::{EventNumber, TaskContext, Update, updates_of};
-pub use version::Version;
+pub use version::{UnsupportedVersion, Version};
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

@@ -28,7 +28,7 @@ impl PipelineRequest {
     /// All data parts of a message in one object.
     ///
     /// # Errors
-    /// One of them is no object.
+    /// One of them is not an object.
     pub fn data_of(message: &Message) -> Result<Map<String, Value>, A2aError> {
         let mut data = Map::new();
         for (n, part) in message.parts.iter().enumerate() {

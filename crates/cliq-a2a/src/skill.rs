@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_left_out() {
+    fn skill_description_omits_absent_parts() {
         let not_for = ["One-line answers.".to_owned(), "Images".to_owned()];
         let skill =
             Skill::of_team("@a/b", None, &[], &not_for, &[], &[("x", None, false), ("y", None, true)]);

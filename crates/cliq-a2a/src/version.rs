@@ -1,7 +1,5 @@
 //! The versions of the protocol that are spoken.
 
-use crate::error::{A2aError, ErrorKind};
-
 /// A version of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Version {
@@ -10,6 +8,11 @@ pub enum Version {
     /// 1.0: methods such as `SendMessage`, the JSON form of Protocol Buffers.
     V1_0,
 }
+
+/// A version that is not supported; the beginning of its text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("version {0:?} of A2A is not supported: this agent supports 1.0 and 0.3")]
+pub struct UnsupportedVersion(String);
 
 impl Version {
     /// The version as `Major.Minor`.
@@ -25,18 +28,12 @@ impl Version {
     ///
     /// # Errors
     /// Returns an error for another version.
-    pub fn parse(text: &str) -> Result<Self, A2aError> {
+    pub fn parse(text: &str) -> Result<Self, UnsupportedVersion> {
         let mut parts = text.trim().split('.');
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
             (Some(""), None, _, _) | (Some("0"), Some("3"), _, None) => Ok(Self::V0_3),
             (Some("1"), Some("0"), _, None) => Ok(Self::V1_0),
-            _ => {
-                let shown: String = text.chars().take(40).collect();
-                let message =
-                    format!("version {shown:?} of A2A is not supported: this agent speaks 1.0 and 0.3");
-                Err(A2aError::new(ErrorKind::VersionNotSupported, message)
-                    .with("supportedVersions", "1.0, 0.3"))
-            }
+            _ => Err(UnsupportedVersion(text.chars().take(40).collect())),
         }
     }
 
@@ -44,7 +41,7 @@ impl Version {
     ///
     /// # Errors
     /// The header names another version.
-    pub fn of_request(header: Option<&str>, method: &str) -> Result<Self, A2aError> {
+    pub fn of_request(header: Option<&str>, method: &str) -> Result<Self, UnsupportedVersion> {
         match header {
             Some(text) => Self::parse(text),
             None if method.starts_with(|c: char| c.is_ascii_uppercase()) => Ok(Self::V1_0),
@@ -69,7 +66,7 @@ mod tests {
             assert_eq!(Version::parse(text).unwrap(), version, "{text}");
         }
         for text in ["1", "2.0", "0.5", "1.1", "1.0.0.0", "x", "-1.0"] {
-            assert_eq!(Version::parse(text).unwrap_err().kind, ErrorKind::VersionNotSupported, "{text}");
+            assert!(Version::parse(text).is_err(), "{text}");
         }
         assert_eq!(Version::of_request(None, "SendMessage").unwrap(), Version::V1_0);
         assert_eq!(Version::of_request(None, "message/send").unwrap(), Version::V0_3);

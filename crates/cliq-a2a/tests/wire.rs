@@ -185,7 +185,7 @@ const METHODS: [&str; 23] = [
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(item in item(), task in task(), push in push(), id in id()) {
+    fn wire_types_round_trip(item in item(), task in task(), push in push(), id in id()) {
         for version in VERSIONS {
             prop_assert_eq!(&wire::read_stream_item(version, &wire::write_stream_item(version, &item)).unwrap(), &item);
             prop_assert_eq!(&wire::read_task(version, &wire::write_task(version, &task)).unwrap(), &task);

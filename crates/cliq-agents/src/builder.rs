@@ -49,7 +49,7 @@ struct ValidateTeam {
 pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
     let text = ctx.requirement()?.unwrap_or_default();
     let parameters: Value =
-        serde_json::from_str(&text).map_err(|error| format!("the parameters are no JSON: {error}"))?;
+        serde_json::from_str(&text).map_err(|error| format!("the parameters are not JSON: {error}"))?;
     let result = match ctx.phase().name.as_str() {
         "build_team" => build_team(ctx, environment, &read(parameters)?)?,
         "improve_role" => improve_role(ctx, environment, &read(parameters)?)?,
@@ -142,7 +142,7 @@ fn improve_role(
 fn validate_team(team: &Value) -> Result<Value, AnyError> {
     let team = match team {
         Value::String(text) => {
-            serde_json::from_str(text).map_err(|error| format!("`team_json` is no JSON: {error}"))?
+            serde_json::from_str(text).map_err(|error| format!("`team_json` is not JSON: {error}"))?
         }
         other => other.clone(),
     };

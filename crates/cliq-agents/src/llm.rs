@@ -81,7 +81,7 @@ pub(crate) trait Model {
 
 fn model(ctx: &PhaseContext, environment: &Environment) -> Result<Box<dyn Model>, AnyError> {
     let name = ctx.phase().agent.as_str();
-    let agent = ModelAgent::find(name).ok_or_else(|| format!("`{name}` is no model agent"))?;
+    let agent = ModelAgent::find(name).ok_or_else(|| format!("`{name}` is not a model agent"))?;
     let settings = crate::settings_of(ctx.cliq_dir(), environment)?;
     open::open(agent, &settings, environment, ctx)
 }

@@ -70,8 +70,7 @@ fn webhook(ctx: &NotifyContext, settings: &Settings, secret: &str) -> Result<(Va
     if let Some(secret) = settings.secret(secret) {
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret.reveal().as_bytes());
         let tag = hmac::sign(&key, &serde_json::to_vec(&body)?);
-        let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        headers.push(("x-cliq-signature-256", format!("sha256={hex}")));
+        headers.push(("x-cliq-signature-256", format!("sha256={}", hex::encode(tag))));
     }
     Ok((body, headers))
 }

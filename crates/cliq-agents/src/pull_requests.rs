@@ -52,7 +52,7 @@ impl PullRequests {
             |kind: HostKind| Url::parse(&settings.text(&format!("integrations.{}.url", kind.as_str()))?).ok();
         let kind = HostKind::of(&remote, set_url).ok_or_else(|| {
             format!(
-                "{} is no code host that is known: `cliq settings set -g integrations.gitlab.url https://{0}` says that it is GitLab; so for github and bitbucket",
+                "{} is not a known code host: `cliq settings set -g integrations.gitlab.url https://{0}` says that it is GitLab; so for github and bitbucket",
                 remote.host()
             )
         })?;
@@ -68,12 +68,13 @@ impl PullRequests {
         })?;
         // A server that stands for the host, such as a proxy: the address of its API.
         let api = environment.get(kind.api_variable()).map(|url| {
-            Url::parse(url).map_err(|error| format!("{} is no address: {error}", kind.api_variable()))
+            Url::parse(url)
+                .map_err(|error| format!("{} is not a valid address: {error}", kind.api_variable()))
         });
         let host = match api.transpose()? {
-            Some(api) => CodeHost::at(Client::new(Limits::default()), kind, &remote, api, &token),
+            Some(api) => CodeHost::at(Client::new(Limits::default()), kind, &remote, &api, &token),
             None => CodeHost::new(Client::new(Limits::default()), kind, &remote, set_url(kind), &token)
-                .ok_or_else(|| format!("{} is no host", remote.host()))?,
+                .ok_or_else(|| format!("{} is not a host", remote.host()))?,
         };
         let branch = match branch {
             Some(branch) => branch.to_owned(),
@@ -170,7 +171,7 @@ pub fn test(kind: &str, settings: &Settings, environment: &Environment) -> Resul
     let remote = Remote::parse(&format!("https://{host}/a/b"))?;
     let client = Client::new(Limits::default());
     let code_host = match environment.get(kind.api_variable()) {
-        Some(api) => CodeHost::at(client, kind, &remote, Url::parse(api)?, &token),
+        Some(api) => CodeHost::at(client, kind, &remote, &Url::parse(api)?, &token),
         None => CodeHost::new(client, kind, &remote, url, &token).ok_or("the address has no host")?,
     };
     Ok(format!("signed in as {}", code_host.who()?))

@@ -131,7 +131,7 @@ impl Attempt {
         let file = ctx.files_dir().join(".remote-task");
         // A message that says something else begins another task.
         let hash = ring::digest::digest(&ring::digest::SHA256, message.to_string().as_bytes());
-        let hash: String = hash.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex::encode(&hash.as_ref()[..8]);
         let own = format!("{}.{}.{hash}.", ctx.run_id(), ctx.phase().name);
         let known = std::fs::read_to_string(&file).ok().filter(|id| id.starts_with(&own) && id.len() < 300);
         if let Some(message_id) = known {

@@ -27,7 +27,7 @@ pub enum BackendError {
     #[error(transparent)]
     Kubernetes(#[from] cliq_kubernetes::KubernetesError),
     /// No cliq home is known.
-    #[error("there is no cliq home: neither CLIQ_HOME nor HOME is set")]
+    #[error("cannot find the cliq home: neither CLIQ_HOME nor HOME is set")]
     NoHome,
     /// The process cannot be started.
     #[error("cannot start {program}: {source}")]
@@ -52,7 +52,7 @@ pub enum BackendError {
         image: String,
     },
     /// The run exceeded its memory limit.
-    #[error("the run was ended for want of memory: it has {limit} (`{setting}`)")]
+    #[error("the run was killed: out of memory, limit {limit} (`{setting}`)")]
     OutOfMemory {
         /// Memory limit, for people.
         limit: String,

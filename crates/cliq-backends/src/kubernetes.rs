@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_kubernetes::{
-    Cluster, HANDOVER_FILE, JobEnd, JobState, KubernetesError, KubernetesOptions, Mount, Work, on_claim,
+    Cluster, HANDOVER_FILE, JobEnd, JobState, KubernetesError, KubernetesOptions, Work, on_claim,
 };
 use cliq_project::{Check, CheckStatus, Handover, Project, Settings, timing};
 use tokio_util::sync::CancellationToken;
@@ -115,7 +115,7 @@ impl Kubernetes {
         let mut mounts = Vec::new();
         for shared in job.paths() {
             match on_claim(&shared.path, mount_path) {
-                Ok(_) => mounts.push(Mount { path: shared.path, writable: shared.writable }),
+                Ok(_) => mounts.push(shared),
                 Err(_) if is_empty(&shared.path) => {}
                 Err(error) => observer.warning(&format!("the run will not see {}: {error}", shared.path)),
             }
@@ -181,7 +181,7 @@ impl Kubernetes {
             JobEnd::NotBegun(waiting) => {
                 let why = if waiting.why.is_empty() { "the cluster does not say why" } else { &waiting.why };
                 Err(BackendError::NotStarted {
-                    message: format!("the run did not begin, for want of {}: {why}", waiting.cause),
+                    message: format!("the run did not start: it waited for {}: {why}", waiting.cause),
                     hint: Some(
                         "docs/kubernetes.md explains these; `kubernetes.start_timeout` is how long a run waits",
                     ),

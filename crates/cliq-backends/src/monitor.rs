@@ -105,9 +105,8 @@ impl<'a> RunMonitor<'a> {
     /// Warns that a process of the run exceeded the memory limit, while the run itself went on.
     #[cfg(any(feature = "docker", feature = "kubernetes"))]
     pub(crate) fn warn_out_of_memory(&mut self, limit: &str, setting: &str) {
-        self.observer.warning(&format!(
-            "a process of the run was ended for want of memory: it has {limit} (`{setting}`)"
-        ));
+        self.observer
+            .warning(&format!("a process of the run was killed: out of memory, limit {limit} (`{setting}`)"));
     }
 
     /// Returns the end of the run.

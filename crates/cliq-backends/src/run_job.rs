@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cliq_fs::CliqDir;
+use cliq_fs::{CliqDir, SharedPath};
 use cliq_orchestrator::Journal;
-use cliq_project::{Project, ProjectError, RunStart, Settings, SharedPath};
+use cliq_project::{Project, ProjectError, RunStart, Settings};
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::run_arguments::{RunArguments, words};

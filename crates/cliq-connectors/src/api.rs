@@ -1,90 +1,64 @@
 //! Calls of services that speak JSON.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use camino::Utf8Path;
-use cliq_http::{Client, Page, Request};
+use cliq_http::{Page, Request};
 use serde_json::Value;
 
+use crate::endpoint::Endpoint;
 use crate::files::write;
 use crate::{ConnectorError, Context, Entry, LocalFile, Source, Target};
 
 /// Default maximum number of search results.
 pub(crate) const RESULTS: usize = 100;
-/// The most items of a list that belongs to one thing, such as comments.
+/// Maximum number of items of a list that belongs to one record, such as comments.
 pub(crate) const ITEMS: usize = 10_000;
 
 /// A service with its address and credentials.
-pub(crate) struct Api<'a> {
+pub(crate) struct Api {
     /// Name of the service in messages.
     pub(crate) name: &'static str,
     /// Possible cause if the service refuses a call.
     pub(crate) hint: &'static str,
-    client: &'a Client,
-    base: String,
-    headers: Vec<(&'static str, String)>,
+    endpoint: Endpoint,
 }
 
-impl<'a> Api<'a> {
-    pub(crate) fn new(cx: &'a Context<'_>, name: &'static str, base: &str, hint: &'static str) -> Self {
-        Self {
-            name,
-            hint,
-            client: &cx.client,
-            base: base.trim_end_matches('/').to_owned(),
-            headers: Vec::new(),
-        }
+impl Api {
+    pub(crate) fn new(cx: &Context<'_>, name: &'static str, base: &str, hint: &'static str) -> Self {
+        Self { name, hint, endpoint: Endpoint::new(cx.client.clone(), base) }
     }
 
     /// Adds a header with a secret to all requests.
-    pub(crate) fn with(mut self, name: &'static str, value: String) -> Self {
-        self.headers.push((name, value));
-        self
+    pub(crate) fn with(self, name: &'static str, value: String) -> Self {
+        Self { endpoint: self.endpoint.with(name, value), ..self }
     }
 
     /// Adds a user's name and key.
     pub(crate) fn with_basic(self, user: &str, key: &str) -> Self {
-        let text = STANDARD.encode(format!("{user}:{key}"));
-        self.with("authorization", format!("Basic {text}"))
+        Self { endpoint: self.endpoint.with_basic(&format!("{user}:{key}")), ..self }
     }
 
     /// The address of the service.
     pub(crate) fn base(&self) -> &str {
-        &self.base
+        self.endpoint.base()
     }
 
     /// An address: parts of a path, each encoded, and a query.
     pub(crate) fn at(&self, parts: &[&str], query: &[(&str, &str)]) -> String {
-        let mut url = self.base.clone();
-        for part in parts {
-            url.push('/');
-            // These would lead up. Encoded twice, they are a name that nothing has.
-            if matches!(*part, "." | "..") {
-                url.push_str(&"%252E".repeat(part.len()));
-                continue;
-            }
-            url.extend(
-                url::form_urlencoded::byte_serialize(part.as_bytes()).map(|text| text.replace('+', "%20")),
-            );
-        }
-        if !query.is_empty() {
-            url.push('?');
-            url.push_str(&url::form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish());
-        }
-        url
+        self.endpoint.at(parts, query)
     }
 
-    fn authorized(&self, request: Request) -> Request {
-        let request =
-            self.headers.iter().fold(request, |request, (name, value)| request.secret_header(*name, value));
+    /// Adds credentials to a request, and the name of the service to its errors.
+    fn prepared(&self, request: Request) -> Request {
+        let request = self.endpoint.authorized(request);
         let host = request.host();
-        request.header("accept", "application/json").called(format!("{} ({host})", self.name))
+        request.called(format!("{} ({host})", self.name))
     }
 
-    /// Sends a request, and gives the answer as JSON.
+    /// Sends a request and returns the response body.
     pub(crate) fn call(&self, request: Request) -> Result<Value, ConnectorError> {
-        self.client
-            .json(&self.authorized(request))
+        self.endpoint
+            .client
+            .json(&self.prepared(request))
             .map_err(|error| ConnectorError::from(error).hint_on_refusal(self.hint))
     }
 
@@ -99,9 +73,9 @@ impl<'a> Api<'a> {
         limit: usize,
         mut read: impl FnMut(&Value) -> (Vec<Value>, Option<Request>),
     ) -> Result<(Vec<Value>, bool), ConnectorError> {
-        let items = self.client.pages(self.authorized(first), limit, |value, _| {
+        let items = self.endpoint.client.pages(self.prepared(first), limit, |value, _| {
             let (items, next) = read(&value);
-            Ok(Page { items, next: next.map(|next| self.authorized(next)) })
+            Ok(Page { items, next: next.map(|next| self.prepared(next)) })
         });
         let items = items.map_err(|error| ConnectorError::from(error).hint_on_refusal(self.hint))?;
         Ok((items.items, items.more))

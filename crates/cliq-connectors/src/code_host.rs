@@ -1,18 +1,18 @@
 //! Pull requests of GitHub, GitLab and Bitbucket, and of their servers of one's own (seed 003, SPEC section 18).
 
 mod bitbucket;
-mod calls;
 mod git;
 mod github;
 mod gitlab;
+mod host_api;
 mod pull_request;
 mod remote;
 
 use cliq_http::Client;
 use url::Url;
 
-use calls::{Calls, TokenHeader};
 pub use git::{GitError, Repository};
+use host_api::{HostApi, TokenHeader};
 pub use pull_request::{CodeHostError, NewPullRequest, PullRequest};
 pub use remote::{Remote, RemoteError};
 
@@ -93,11 +93,11 @@ impl HostKind {
 pub struct CodeHost {
     kind: HostKind,
     is_cloud: bool,
-    calls: Calls,
+    api: HostApi,
 }
 
 impl CodeHost {
-    /// The host of a repository. `url` is the address of a host of one's own, or of its API. `None` where the repository's host is no name.
+    /// The host of a repository. `url` is the address of a host of one's own, or of its API. `None` where the repository's host is not a name.
     #[must_use]
     pub fn new(
         client: Client,
@@ -124,17 +124,17 @@ impl CodeHost {
             }
             base
         };
-        Some(Self::at(client, kind, remote, base, token))
+        Some(Self::at(client, kind, remote, &base, token))
     }
 
     /// The host of a repository, by the address of its API.
     #[must_use]
-    pub fn at(client: Client, kind: HostKind, remote: &Remote, api: Url, token: &str) -> Self {
+    pub fn at(client: Client, kind: HostKind, remote: &Remote, api: &Url, token: &str) -> Self {
         let header =
             if kind == HostKind::GitLab { TokenHeader::PrivateToken } else { TokenHeader::Authorization };
         let is_cloud =
             remote.host() == kind.public_host() || api.path().trim_end_matches('/').ends_with("/2.0");
-        Self { kind, is_cloud, calls: Calls::new(client, api, token, header) }
+        Self { kind, is_cloud, api: HostApi::new(client, api, token, header) }
     }
 
     /// The name of the holder of the token.
@@ -148,11 +148,11 @@ impl CodeHost {
             (HostKind::Bitbucket, true) => (&["user"], "/display_name"),
             // It does not say whose token it is. A list of projects shows that it takes it.
             (HostKind::Bitbucket, false) => {
-                self.calls.get(&self.calls.at(&["projects"], &[("limit", "1")]))?;
+                self.api.get(self.api.at(&["projects"], &[("limit", "1")]))?;
                 return Ok("the holder of the token".to_owned());
             }
         };
-        self.calls.text(&self.calls.get(&self.calls.at(path, &[]))?, field)
+        self.api.text(&self.api.get(self.api.at(path, &[]))?, field)
     }
 
     /// The open pull request of a branch.
@@ -161,10 +161,10 @@ impl CodeHost {
     /// The host cannot be reached, refuses, or answers something else.
     pub fn find(&self, remote: &Remote, branch: &str) -> Result<Option<PullRequest>, CodeHostError> {
         match (self.kind, self.is_cloud) {
-            (HostKind::GitHub, _) => github::find(&self.calls, remote, branch),
-            (HostKind::GitLab, _) => gitlab::find(&self.calls, remote, branch),
-            (HostKind::Bitbucket, true) => bitbucket::cloud::find(&self.calls, remote, branch),
-            (HostKind::Bitbucket, false) => bitbucket::server::find(&self.calls, remote, branch),
+            (HostKind::GitHub, _) => github::find(&self.api, remote, branch),
+            (HostKind::GitLab, _) => gitlab::find(&self.api, remote, branch),
+            (HostKind::Bitbucket, true) => bitbucket::cloud::find(&self.api, remote, branch),
+            (HostKind::Bitbucket, false) => bitbucket::server::find(&self.api, remote, branch),
         }
     }
 
@@ -182,10 +182,10 @@ impl CodeHost {
             return Ok((found, false));
         }
         let made = match (self.kind, self.is_cloud) {
-            (HostKind::GitHub, _) => github::create(&self.calls, remote, new),
-            (HostKind::GitLab, _) => gitlab::create(&self.calls, remote, new),
-            (HostKind::Bitbucket, true) => bitbucket::cloud::create(&self.calls, remote, new),
-            (HostKind::Bitbucket, false) => bitbucket::server::create(&self.calls, remote, new),
+            (HostKind::GitHub, _) => github::create(&self.api, remote, new),
+            (HostKind::GitLab, _) => gitlab::create(&self.api, remote, new),
+            (HostKind::Bitbucket, true) => bitbucket::cloud::create(&self.api, remote, new),
+            (HostKind::Bitbucket, false) => bitbucket::server::create(&self.api, remote, new),
         };
         match made {
             Ok(made) => Ok((made, true)),

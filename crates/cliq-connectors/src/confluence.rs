@@ -24,7 +24,7 @@ fn site(cx: &Context<'_>) -> Result<String, ConnectorError> {
 }
 
 /// The API: the address may name the site, its wiki, or the API itself.
-fn api<'a>(cx: &'a Context<'_>) -> Result<Api<'a>, ConnectorError> {
+fn api(cx: &Context<'_>) -> Result<Api, ConnectorError> {
     let base = cx.required("confluence.base_url", "CONFLUENCE_BASE_URL")?;
     let base = base.trim_end_matches('/');
     let base = if base.ends_with("/api/v2") { base.to_owned() } else { format!("{}/wiki/api/v2", site(cx)?) };

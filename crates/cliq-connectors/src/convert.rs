@@ -102,13 +102,13 @@ pub(crate) fn to_markdown(
             if text.len() as u64 > RESULT {
                 return Err(refused("its text is too long"));
             }
-            String::from_utf8(text).map_err(|_| refused("its text is no UTF-8"))
+            String::from_utf8(text).map_err(|_| refused("its text is not UTF-8"))
         }
         Some(status) if status.code() == Some(1) => {
             let said = String::from_utf8_lossy(&said);
             Err(refused(said.trim().trim_start_matches("error: ")))
         }
-        // A signal, or an abort for want of memory.
+        // A signal, or an abort due to a lack of memory.
         Some(_) => Err(refused("it needs more memory or time than it may, or is broken")),
     }
 }

@@ -25,8 +25,8 @@ pub(crate) fn request_of(
     url: &str,
     headers: &std::collections::BTreeMap<String, String>,
 ) -> Result<Request, ConnectorError> {
-    let parsed =
-        url::Url::parse(url).map_err(|error| ConnectorError::new(format!("`url` is no address: {error}")))?;
+    let parsed = url::Url::parse(url)
+        .map_err(|error| ConnectorError::new(format!("`url` is not a valid address: {error}")))?;
     if !matches!(parsed.scheme(), "http" | "https") {
         return Err(ConnectorError::new(format!(
             "`url` begins with {}://: only http and https are fetched",
@@ -117,7 +117,7 @@ impl Service for Curl {
     }
 }
 
-/// Gives JSON indentation. What is no JSON stays as it is.
+/// Gives JSON indentation. What is not JSON stays as it is.
 fn indent(download: &mut cliq_http::Download) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     download.file.reopen()?.read_to_end(&mut bytes)?;

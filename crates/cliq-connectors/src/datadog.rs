@@ -15,7 +15,7 @@ pub(crate) struct Datadog<'a>(pub(crate) &'a str);
 /// The tag by which an event is found again.
 const MARK: &str = "cliq";
 
-fn api<'a>(cx: &'a Context<'_>) -> Result<Api<'a>, ConnectorError> {
+fn api(cx: &Context<'_>) -> Result<Api, ConnectorError> {
     let site = cx.setting("datadog.site").unwrap_or_else(|| "datadoghq.com".to_owned());
     let base = cx.setting("datadog.base_url").unwrap_or_else(|| format!("https://api.{site}"));
     let key = cx.required("datadog.api_key", "DD_API_KEY")?;
@@ -151,9 +151,9 @@ impl Service for Datadog<'_> {
             return Err(no_action("datadog", self.0));
         }
         let api = api(cx)?;
-        let wrong = |why: &str| ConnectorError::new(format!("{} is no event of Datadog: {why}", file.name()));
+        let wrong = |why: &str| ConnectorError::new(format!("{} is not a Datadog event: {why}", file.name()));
         let mut event: Value = serde_json::from_str(&file.text()?).map_err(|error| {
-            wrong(&format!("line {}, column {}: it is no JSON", error.line(), error.column()))
+            wrong(&format!("line {}, column {}: it is not JSON", error.line(), error.column()))
         })?;
         for field in ["title", "text"] {
             if !event[field].is_string() {

@@ -197,7 +197,7 @@ fn check_name(name: &str) -> Result<(), ConnectorError> {
         Ok(())
     } else {
         Err(ConnectorError::new(format!(
-            "{name:?} is no name for a source: use letters, digits, `-`, `_` and `.`"
+            "{name:?} is not a valid source name: use letters, digits, `-`, `_` and `.`"
         )))
     }
 }

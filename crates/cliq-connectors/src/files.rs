@@ -99,20 +99,12 @@ pub(crate) fn digest(path: &Utf8Path) -> Result<(String, u64), ConnectorError> {
         digest.update(&chunk[..count]);
         size += count as u64;
     }
-    Ok((hex(&digest.finalize()), size))
+    Ok((hex::encode(digest.finalize()), size))
 }
 
 /// The SHA-256 of bytes, in hexadecimal digits.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex::encode(Sha256::digest(bytes))
 }
 
 /// Writes a file whole, with its directory.
@@ -194,7 +186,7 @@ impl Publishable {
         for glob in &globs {
             let built = globset::GlobBuilder::new(glob).literal_separator(false).build();
             set.add(built.map_err(|error| {
-                ConnectorError::new(format!("`push.deny` has {glob:?}, which is no glob: {error}"))
+                ConnectorError::new(format!("`push.deny` has {glob:?}, which is not a valid glob: {error}"))
             })?);
         }
         let deny = set.build().map_err(|error| ConnectorError::new(format!("`push.deny`: {error}")))?;
@@ -232,7 +224,7 @@ impl Publishable {
             .and_then(|file| file.metadata())
             .map_err(|error| file_error("read", file, &error))?;
         if !meta.is_file() {
-            return Err(ConnectorError::new(format!("{file} is not published: it is no regular file")));
+            return Err(ConnectorError::new(format!("{file} is not published: it is not a regular file")));
         }
         let (sha256, size) = digest(&real)?;
         Ok(LocalFile { path: real, size, sha256 })

@@ -51,14 +51,14 @@ fn object(name: &str) -> Result<&'static Object, ConnectorError> {
     })
 }
 
-fn api<'a>(cx: &'a Context<'_>) -> Result<Api<'a>, ConnectorError> {
+fn api(cx: &Context<'_>) -> Result<Api, ConnectorError> {
     let base = cx.setting("hubspot.base_url").unwrap_or_else(|| "https://api.hubapi.com".to_owned());
     let token = cx.required("hubspot.access_token", "HUBSPOT_ACCESS_TOKEN")?;
     let hint = "is `agents.hubspot.access_token` right, and does the private app have the scopes for this?";
     Ok(Api::new(cx, "HubSpot", &base, hint).with("authorization", format!("Bearer {token}")))
 }
 
-fn at(api: &Api<'_>, object: &Object, below: &[&str], query: &[(&str, &str)]) -> String {
+fn at(api: &Api, object: &Object, below: &[&str], query: &[(&str, &str)]) -> String {
     let mut parts = vec!["crm", "v3", "objects", object.path];
     parts.extend(below);
     api.at(&parts, query)

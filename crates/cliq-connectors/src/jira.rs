@@ -14,7 +14,7 @@ pub(crate) struct Jira<'a>(pub(crate) &'a str);
 
 const FIELDS: &str = "summary,status,issuetype,priority,assignee,updated";
 
-fn api<'a>(cx: &'a Context<'_>) -> Result<Api<'a>, ConnectorError> {
+fn api(cx: &Context<'_>) -> Result<Api, ConnectorError> {
     let base = cx.required("jira.base_url", "JIRA_BASE_URL")?;
     let email = cx.required("jira.email", "JIRA_EMAIL")?;
     let token = cx.required("jira.api_token", "JIRA_API_TOKEN")?;
@@ -22,11 +22,11 @@ fn api<'a>(cx: &'a Context<'_>) -> Result<Api<'a>, ConnectorError> {
     Ok(Api::new(cx, "Jira", &base, hint).with_basic(&email, &token))
 }
 
-fn browse(api: &Api<'_>, key: &str) -> String {
+fn browse(api: &Api, key: &str) -> String {
     format!("{}/browse/{key}", api.base())
 }
 
-fn issue_at(api: &Api<'_>, key: &str, below: &[&str], query: &[(&str, &str)]) -> String {
+fn issue_at(api: &Api, key: &str, below: &[&str], query: &[(&str, &str)]) -> String {
     let mut parts = vec!["rest", "api", "3", "issue", key];
     parts.extend(below);
     api.at(&parts, query)
@@ -187,7 +187,7 @@ impl Service for Jira<'_> {
     }
 }
 
-fn comments(api: &Api<'_>, key: &str) -> Result<Vec<Value>, ConnectorError> {
+fn comments(api: &Api, key: &str) -> Result<Vec<Value>, ConnectorError> {
     let request = |start: usize| {
         Request::get(issue_at(
             api,

@@ -14,6 +14,7 @@ pub mod convert;
 mod curl;
 mod datadog;
 mod document;
+mod endpoint;
 mod entry;
 mod error;
 mod files;

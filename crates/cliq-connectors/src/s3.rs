@@ -48,7 +48,9 @@ impl Location {
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         let right = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
         if bucket.is_empty() || !bucket.chars().all(right) {
-            return Err(ConnectorError::new(format!("{text:?} is no place in S3: write s3://BUCKET/KEY")));
+            return Err(ConnectorError::new(format!(
+                "{text:?} is not a location in S3: write s3://BUCKET/KEY"
+            )));
         }
         Ok(Self { bucket: bucket.to_owned(), key: key.to_owned() })
     }
@@ -84,9 +86,9 @@ impl<'a> Access<'a> {
             None if name.contains('.') => (format!("https://s3.{region}.amazonaws.com"), UrlStyle::Path),
             None => (format!("https://s3.{region}.amazonaws.com"), UrlStyle::VirtualHost),
         };
-        let endpoint = endpoint
-            .parse()
-            .map_err(|error| ConnectorError::new(format!("`agents.s3.base_url` is no address: {error}")))?;
+        let endpoint = endpoint.parse().map_err(|error| {
+            ConnectorError::new(format!("`agents.s3.base_url` is not a valid address: {error}"))
+        })?;
         let bucket = Bucket::new(endpoint, style, name.to_owned(), region)
             .map_err(|error| ConnectorError::new(format!("`agents.s3.base_url`: {error}")))?;
         Ok(Self { client: &cx.client, bucket, credentials })

@@ -120,7 +120,7 @@ pub(crate) fn pull(
         |name: &str| name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     if !has_credentials(cx) {
         let mut link = url::Url::parse(&url.replacen("sharepoint://", "https://", 1))
-            .map_err(|error| ConnectorError::new(format!("{url:?} is no address: {error}")))?;
+            .map_err(|error| ConnectorError::new(format!("{url:?} is not a valid address: {error}")))?;
         link.query_pairs_mut().append_pair("download", "1");
         let wanted = FetchRequest {
             called: &web::without_secrets(url),
@@ -273,7 +273,7 @@ impl Service for SharePoint {
         let folder = item(cx, wanted)?;
         if folder.get("folder").is_none() {
             return Err(ConnectorError::new(
-                "`to` is no folder of SharePoint: name the folder, and the file in `name`",
+                "`to` is not a folder of SharePoint: name the folder, and the file in `name`",
             ));
         }
         let (drive, id) = place_of(&folder)?;

@@ -28,7 +28,7 @@ pub(crate) struct FetchRequest<'a> {
     pub(crate) format: Format,
     /// Whether only the main content of a page is wanted.
     pub(crate) main: bool,
-    /// The extension of what is expected, where a page in its place is no answer.
+    /// The extension of what is expected, where a page in its place is not an answer.
     pub(crate) expected: Option<&'a str>,
     /// Remedy if the service refuses the request.
     pub(crate) hint: &'a str,
@@ -209,12 +209,12 @@ pub(crate) fn extension_of_url(url: &str) -> Option<String> {
         && extension.chars().all(|c| c.is_ascii_alphanumeric());
     let is_program =
         matches!(extension.to_ascii_lowercase().as_str(), "php" | "asp" | "aspx" | "jsp" | "cgi");
-    // `v1.2` is no file of type `2`.
+    // `v1.2` is not a file of type `2`.
     let is_number = extension.chars().all(|c| c.is_ascii_digit());
     (right && !is_program && !is_number).then(|| extension.to_ascii_lowercase())
 }
 
-/// Extensions of documents: a page in their place is no document.
+/// Extensions of documents: a page in their place is not a document.
 pub(crate) fn is_document(extension: &str) -> bool {
     const DOCUMENTS: &[&str] = &[
         "pdf", "docx", "doc", "xlsx", "xls", "pptx", "ppt", "odt", "ods", "csv", "json", "zip", "png", "jpg",

@@ -13,7 +13,7 @@ pub(crate) struct Zendesk<'a>(pub(crate) &'a str);
 
 const STATUSES: &[&str] = &["new", "open", "pending", "hold", "solved", "closed"];
 
-fn api<'a>(cx: &'a Context<'_>) -> Result<Api<'a>, ConnectorError> {
+fn api(cx: &Context<'_>) -> Result<Api, ConnectorError> {
     let base = match cx.setting("zendesk.base_url") {
         Some(base) => base,
         None => {
@@ -32,11 +32,11 @@ fn api<'a>(cx: &'a Context<'_>) -> Result<Api<'a>, ConnectorError> {
     Ok(Api::new(cx, "Zendesk", &base, hint).with_basic(&format!("{email}/token"), &token))
 }
 
-fn page_of(api: &Api<'_>, id: &str) -> String {
+fn page_of(api: &Api, id: &str) -> String {
     format!("{}/agent/tickets/{id}", api.base())
 }
 
-fn ticket_at(api: &Api<'_>, id: &str) -> String {
+fn ticket_at(api: &Api, id: &str) -> String {
     api.at(&["api", "v2", "tickets", &format!("{id}.json")], &[])
 }
 
@@ -47,7 +47,7 @@ fn explain(error: ConnectorError, id: &str) -> ConnectorError {
     error
 }
 
-fn described(api: &Api<'_>, entry: Entry, ticket: &Value) -> Entry {
+fn described(api: &Api, entry: Entry, ticket: &Value) -> Entry {
     let id = text(ticket, "/id").unwrap_or_default();
     let entry = Entry { url: Some(page_of(api, &id)), ..entry };
     entry
@@ -58,7 +58,7 @@ fn described(api: &Api<'_>, entry: Entry, ticket: &Value) -> Entry {
         .with("updated", text(ticket, "/updated_at"))
 }
 
-fn comments(api: &Api<'_>, id: &str) -> Result<Vec<Value>, ConnectorError> {
+fn comments(api: &Api, id: &str) -> Result<Vec<Value>, ConnectorError> {
     let first =
         Request::get(api.at(&["api", "v2", "tickets", id, "comments.json"], &[("page[size]", "100")]));
     let (comments, _) = api

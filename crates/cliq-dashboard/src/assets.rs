@@ -23,8 +23,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     ]
     .into_iter()
     .map(|(name, content_type, text)| {
-        let hash: String =
-            digest(&SHA256, text.as_bytes()).as_ref()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex::encode(&digest(&SHA256, text.as_bytes()).as_ref()[..6]);
         Asset { name, content_type, text, url: format!("/assets/{hash}-{name}") }
     })
     .collect()

@@ -87,7 +87,7 @@ fn file(id: &str, path: &str, bytes: &[u8]) -> Markup {
     let part = &bytes[..bytes.len().min(MAX_TEXT)];
     html! {
         p { a href=(format!("/api/v1/runs/{id}/files/content?{query}")) { "Save" } " · " (size(bytes.len() as u64)) }
-        @if !is_text { p.empty { "It is no text." } }
+        @if !is_text { p.empty { "It is not text." } }
         @if is_text { pre.log tabindex="0" role="region" aria-label="File" { (shown(part)) } }
         @if is_text && part.len() < bytes.len() { p.quiet { "The rest is in the file." } }
     }

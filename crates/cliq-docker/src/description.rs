@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount as EngineMount, MountType,
-};
+use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType};
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::SharedPath;
 
 use crate::DockerOptions;
 
@@ -14,15 +13,6 @@ pub(crate) const RUN: &str = "dev.cliq.run";
 /// The label that has the cliq home: what another home's cliq started is not touched.
 pub(crate) const HOME: &str = "dev.cliq.home";
 const WORKSPACE: &str = "dev.cliq.workspace";
-
-/// A directory that the container sees at the same path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    /// The directory.
-    pub path: Utf8PathBuf,
-    /// Whether the container may write to it.
-    pub writable: bool,
-}
 
 /// A run that works in a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +24,7 @@ pub struct Job {
     /// The cliq home. In the container it is a directory of its own in memory.
     pub home: Utf8PathBuf,
     /// Directories beside the workspace.
-    pub mounts: Vec<Mount>,
+    pub mounts: Vec<SharedPath>,
     /// The arguments of the cliq in the container.
     pub arguments: Vec<String>,
     /// The user and the group who work.
@@ -59,12 +49,12 @@ pub fn description(job: &Job, options: &DockerOptions) -> ContainerCreateBody {
         // For whoever works there: only Docker could be told whose it is.
         (job.home.to_string(), "rw,nosuid,nodev,mode=1777".to_owned()),
     ];
-    let bind = |path: &Utf8Path, writable: bool| EngineMount {
+    let bind = |path: &Utf8Path, writable: bool| Mount {
         typ: Some(MountType::BIND),
         source: Some(path.to_string()),
         target: Some(path.to_string()),
         read_only: Some(!writable),
-        ..EngineMount::default()
+        ..Mount::default()
     };
     let workspace = std::iter::once(bind(&job.workspace, true));
     let mounts = workspace.chain(job.mounts.iter().map(|mount| bind(&mount.path, mount.writable))).collect();
@@ -136,7 +126,7 @@ mod tests {
             run_id: "0190".to_owned(),
             workspace: "/home/ada/shop".into(),
             home: "/home/ada/.cliqrc".into(),
-            mounts: vec![Mount { path: "/home/ada/.cliqrc/teams".into(), writable: false }],
+            mounts: vec![SharedPath { path: "/home/ada/.cliqrc/teams".into(), writable: false }],
             arguments: vec!["contained".to_owned(), "--".to_owned(), "run".to_owned()],
             user: (1000, 1001),
             keeps_user: false,

@@ -15,7 +15,7 @@ mod options;
 mod outcome;
 mod slot;
 
-pub use description::{Job, Mount, container_name, description};
+pub use description::{Job, container_name, description};
 pub use engine::{ContainerState, Engine, Stream};
 pub use error::DockerError;
 pub use options::{DockerOptions, engine_address};

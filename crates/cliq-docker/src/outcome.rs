@@ -7,7 +7,7 @@ pub struct ContainerFacts {
     pub is_running: bool,
     /// Whether it has begun.
     pub has_begun: bool,
-    /// Whether the system ended a process of it for want of memory.
+    /// Whether the system ended a process of it due to a lack of memory.
     pub out_of_memory: bool,
     /// The exit status of its first process.
     pub exit_code: i64,
@@ -23,10 +23,10 @@ pub enum ContainerEnd {
     Exited {
         /// Exit status.
         code: u8,
-        /// Whether another process was ended for want of memory.
+        /// Whether another process was killed: out of memory.
         out_of_memory: bool,
     },
-    /// The run was ended for want of memory.
+    /// The run was killed: out of memory.
     OutOfMemory,
     /// The run was ended by a signal: by a person, by the engine as it stopped, or by the system.
     Killed {

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_first_is_first_and_the_dead_do_not_count() {
+    fn slots_are_first_come_first_served_and_skip_dead_holders() {
         let dir = tempfile::tempdir().expect("a directory");
         let dir = Utf8Path::from_path(dir.path()).expect("UTF-8").join("places");
         let place = |run: &str, now| Slot::take(&dir, run, now).expect("a place");

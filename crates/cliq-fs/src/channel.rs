@@ -18,8 +18,8 @@ pub enum HandoffError {
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] FsError),
-    /// The file is no handoff.
-    #[error("{path} is no handoff: {source}")]
+    /// The file is not a handoff.
+    #[error("{path} is not a valid handoff: {source}")]
     Decode {
         /// The file.
         path: Utf8PathBuf,
@@ -146,7 +146,7 @@ impl Write for Spool<'_> {
 /// If only a `handoff.md` exists (placed there by a person), its content becomes the `text`.
 ///
 /// # Errors
-/// The file cannot be read, is no regular file, is too large, or is no envelope: the error names file, field and what was expected.
+/// The file cannot be read, is not a regular file, is too large, or is not an envelope: the error names file, field and what was expected.
 pub fn read_handoff(
     channel: &Utf8Path,
     from: &PhaseName,

@@ -18,6 +18,7 @@ mod lock;
 mod markdown;
 mod proc;
 mod read;
+mod shared_path;
 mod signal_tail;
 mod signal_writer;
 mod state;
@@ -39,6 +40,7 @@ pub use read::{
     DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, describe_kind, open_regular, read_if_exists, read_limited,
     read_text, read_within,
 };
+pub use shared_path::SharedPath;
 pub use signal_tail::SignalTail;
 pub use signal_writer::{SignalWriteError, SignalWriter};
 pub use state::{

@@ -88,7 +88,7 @@ fn a_persons_markdown_is_a_handoff_and_json_wins() {
     assert_eq!(read_handoff(&path, &from, u64::MAX).unwrap().unwrap().text.as_deref(), Some("Done."));
     fs::write(path.join("handoff.json"), "{\"version\": 1}").unwrap();
     let error = read_handoff(&path, &from, u64::MAX).unwrap_err().to_string();
-    assert!(error.contains("handoff.json is no handoff: field `phase_type`"), "{error}");
+    assert!(error.contains("handoff.json is not a valid handoff: field `phase_type`"), "{error}");
 }
 
 #[test]

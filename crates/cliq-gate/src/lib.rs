@@ -2,7 +2,7 @@
 //!
 //! A gate evaluates: its commands run, then its agent (or a person) renders a verdict. PASS ends it, ROUTE sends the
 //! work back to another phase and evaluates again afterwards, ESCALATE calls a person. It has a budget of
-//! evaluations; a ROUTE on the last one escalates. An answer that is no valid verdict is given back once per
+//! evaluations; a ROUTE on the last one escalates. An answer that is not a valid verdict is given back once per
 //! evaluation, with the reason, and costs no evaluation; a second one escalates.
 //!
 //! [`Gate::step`] takes what happened and returns what to do. There is no IO here, no clock and no process: the same

@@ -45,7 +45,7 @@ fn event() -> impl Strategy<Value = GateEvent> {
 proptest! {
     /// A driver that performs all effects ends within `max_iterations`, for any answers.
     #[test]
-    fn it_ends_within_the_budget(spec in spec(), answers in vec(answer(), 40), checks in vec(any::<bool>(), 10)) {
+    fn gate_ends_within_max_iterations(spec in spec(), answers in vec(answer(), 40), checks in vec(any::<bool>(), 10)) {
         let budget = spec.max_iterations.max(1);
         let mut gate = Gate::new(spec);
         let mut answers = answers.into_iter();
@@ -78,7 +78,7 @@ proptest! {
     /// Any events in any order: no pass without a PASS, the history only grows, ends stay ends, and the same events
     /// give the same state.
     #[test]
-    fn it_holds_under_any_events(spec in spec(), events in vec(event(), 0..60)) {
+    fn gate_invariants_under_any_events(spec in spec(), events in vec(event(), 0..60)) {
         let mut gate = Gate::new(spec.clone());
         for event in &events {
             let before = gate.clone();

@@ -212,7 +212,7 @@ impl Inbox {
     }
 }
 
-/// The names of all that is no directory in a directory; none where it is not there. Hidden files are temporary ones of
+/// The names of all that is not a directory in a directory; none where it is not there. Hidden files are temporary ones of
 /// their writers.
 fn files(dir: &Utf8Path) -> Result<Vec<String>, GatewayError> {
     let entries = match fs::read_dir(dir) {

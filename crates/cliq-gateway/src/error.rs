@@ -28,7 +28,7 @@ pub enum GatewayError {
     },
     /// The file is damaged or not a database.
     #[error(
-        "{database} is damaged, or is no database ({message}); nothing was changed. Put a copy in its place, or move it away to begin with an empty queue"
+        "{database} is damaged, or is not a database ({message}); nothing was changed. Put a copy in its place, or move it away to begin with an empty queue"
     )]
     Corrupt {
         /// The database.
@@ -49,7 +49,7 @@ pub enum GatewayError {
         known: i64,
     },
     /// The disk is full.
-    #[error("there is no room left for {database}; what was not written is not in the queue")]
+    #[error("disk full: cannot write to {database}; the signal was not queued")]
     Full {
         /// The database.
         database: String,

@@ -98,7 +98,7 @@ impl SignalType {
         }
         if let Some((_, command)) = COMMANDS.iter().find(|(other, _)| *other == plain) {
             return Err(format!(
-                "`{name}` is no signal: only a person may do that, with `cliq plan {command} PLAN`"
+                "`{name}` is not a signal: only a person may do that, with `cliq plan {command} PLAN`"
             ));
         }
         let nearest = NAMES
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_type_is_refused_with_a_way_on() {
+    fn unknown_type_is_refused_with_a_suggestion() {
         let error = SignalType::parse("implement_finish").expect_err("a typo");
         assert!(
             error.contains("did you mean `implement_finished`?") && error.contains("verify_failed"),

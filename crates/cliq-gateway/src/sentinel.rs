@@ -55,7 +55,7 @@ pub(crate) fn read(name: &str, contents: &str) -> Result<NewSignal, RejectedSign
         }
     }
     Err(refused(format!(
-        "{name:?} is no name of a signal file. They are: planner-finished-PLAN, implement-finished-PLAN, review-approved-PLAN, review-changes-PLAN, verify-approved-PLAN, verify-failed-PLAN, elaborator-finished-PLAN, implement-wave-N-PLAN, implement-task-finished-wN-tN-PLAN, signal-TYPE-ID-PLAN"
+        "{name:?} is not the name of a signal file. They are: planner-finished-PLAN, implement-finished-PLAN, review-approved-PLAN, review-changes-PLAN, verify-approved-PLAN, verify-failed-PLAN, elaborator-finished-PLAN, implement-wave-N-PLAN, implement-task-finished-wN-tN-PLAN, signal-TYPE-ID-PLAN"
     )))
 }
 

@@ -31,7 +31,7 @@ impl PlanName {
             return Ok(Self(name.to_owned()));
         }
         Err(format!(
-            "{text:?} is no name of a plan: a letter or digit, then letters, digits, `.`, `_`, `-`, at most {MAX_PLAN} in all"
+            "{text:?} is not a valid plan name: a letter or digit, then letters, digits, `.`, `_`, `-`, at most {MAX_PLAN} in all"
         ))
     }
 

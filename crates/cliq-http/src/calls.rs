@@ -142,7 +142,7 @@ impl Client {
     /// Sends a request, and reads the answer into memory.
     ///
     /// # Errors
-    /// No answer, a status that is no success, or a body that is longer than the limit. Never shows a secret.
+    /// No answer, a status that is not a success, or a body that is longer than the limit. Never shows a secret.
     pub fn send(&self, request: &Request) -> Result<Answer, CallError> {
         self.tries(request, || {
             let response = self.open(request)?;
@@ -153,7 +153,7 @@ impl Client {
     /// Sends a request, and reads the answer as JSON. An empty answer is `null`.
     ///
     /// # Errors
-    /// As for [`Self::send`], and the answer is no JSON.
+    /// As for [`Self::send`], and the answer is not JSON.
     pub fn json(&self, request: &Request) -> Result<Value, CallError> {
         json_of(request, &self.send(request)?)
     }

@@ -105,7 +105,7 @@ impl Client {
         let Some(Head { status, headers, url }) = head else { return Ok(None) };
         let content_type =
             headers.get("content-type").and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let sha256 = hex(&received.digest.finalize());
+        let sha256 = hex::encode(received.digest.finalize());
         Ok(Some(Download {
             file: received.file,
             size: received.size,
@@ -214,13 +214,4 @@ fn plain(error: &io::Error) -> String {
 
 fn unwritable(dir: &Path, error: &io::Error) -> CallError {
     CallError::permanent(format!("cannot write in {}: {error}", dir.display()))
-}
-
-/// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

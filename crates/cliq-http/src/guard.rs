@@ -34,7 +34,7 @@ pub struct CallerUrl {
 #[non_exhaustive]
 pub enum GuardError {
     /// The text is not a URL.
-    #[error("it is no valid http or https address: {0}")]
+    #[error("it is not a valid http or https address: {0}")]
     Malformed(String),
     /// The scheme is not allowed.
     #[error("its scheme is `{0}`: only http and https are allowed")]
@@ -97,7 +97,7 @@ impl Guard {
         match url.host() {
             None => Err(GuardError::Malformed("it has no host".into())),
             Some(Host::Domain(name)) if name.is_empty() || name.len() > 253 => {
-                Err(GuardError::Malformed("its host is no name".into()))
+                Err(GuardError::Malformed("its host is not a name".into()))
             }
             Some(_) => Ok(CallerUrl { url }),
         }

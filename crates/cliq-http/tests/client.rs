@@ -72,7 +72,7 @@ fn a_thing_is_made_once() {
 }
 
 #[test]
-fn what_may_be_repeated_is() {
+fn retry_of_idempotent_requests() {
     for (status, expected) in [("500 x", 2), ("429 x", 2), ("409 x", 1), ("404 x", 1)] {
         let (base, heads) = serve(move |number, stream| {
             let status = if number == 0 { status } else { "200 ok" };

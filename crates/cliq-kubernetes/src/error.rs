@@ -21,7 +21,7 @@ pub enum KubernetesError {
         why: String,
     },
     /// The cluster does not know who asks.
-    #[error("the cluster does not take the credentials of this user: {0}")]
+    #[error("the cluster rejected the credentials: {0}")]
     Unauthorized(String),
     /// The user lacks a right.
     #[error("the cluster forbids to {action}: {why}")]

@@ -116,7 +116,7 @@ impl std::fmt::Display for Cause {
             Self::Suspended => "its Job, which is suspended",
             Self::Node => "a node",
             Self::Image | Self::ImageForEver => "its image",
-            Self::Start => "its start",
+            Self::Start => "its container",
         })
     }
 }

@@ -51,7 +51,7 @@ pub enum JobEnd {
     Exited {
         /// Exit status.
         code: u8,
-        /// Whether another process was ended for want of memory.
+        /// Whether another process was killed: out of memory.
         out_of_memory: bool,
         /// Last lines of output, if the process failed.
         last_words: String,
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_waits_for() {
+    fn causes_of_a_pending_job() {
         let no_pod = job_status(Some(&job(json!({}))), &[], &["exceeded quota: q".to_owned()]);
         assert_eq!(cause_of(no_pod), (Cause::Pod, "exceeded quota: q".to_owned()));
         let suspended = job(json!({"spec": {"suspend": true, "template": {}}}));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_run_ends() {
+    fn ends_of_a_job() {
         let exited = |code| {
             JobStatus::Ended(JobEnd::Exited { code, out_of_memory: false, last_words: "error: x".to_owned() })
         };

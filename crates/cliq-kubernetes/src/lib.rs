@@ -16,7 +16,7 @@ mod options;
 pub use cluster::{Claim, Cluster, JobState, RIGHTS, Right};
 pub use error::KubernetesError;
 pub use job_status::{Cause, JobEnd, JobStatus, Waiting, job_status};
-pub use manifest::{HANDOVER_FILE, Mount, NotOnClaim, Work, job, job_name, on_claim, owner, secret};
+pub use manifest::{HANDOVER_FILE, NotOnClaim, Work, job, job_name, on_claim, owner, secret};
 pub use options::{KubernetesOptions, Taint};
 
 /// Runs the example of the README as a documentation test.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::SharedPath;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
@@ -35,15 +36,6 @@ pub(crate) const SECRET_LIMIT: usize = 1 << 20;
 /// The file in the container that has the handover of a run.
 pub const HANDOVER_FILE: &str = "/run/cliq/handover";
 
-/// A directory or file of the claim that the run sees at the same path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    /// Path below the mount path of the claim.
-    pub path: Utf8PathBuf,
-    /// Whether the run may write to it.
-    pub writable: bool,
-}
-
 /// A run that works in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
@@ -54,7 +46,7 @@ pub struct Work {
     /// The cliq home. In the container it is a directory of its own in memory.
     pub home: Utf8PathBuf,
     /// Directories besides the workspace.
-    pub mounts: Vec<Mount>,
+    pub mounts: Vec<SharedPath>,
     /// The arguments of the cliq in the container.
     pub arguments: Vec<String>,
     /// The user and the group who work.
@@ -342,7 +334,7 @@ pub(crate) mod tests {
             run_id: "01930000-0000-7000-8000-000000000001".to_owned(),
             workspace: "/data/workspaces/shop".into(),
             home: "/home/cliq/.cliqrc".into(),
-            mounts: vec![Mount { path: "/data/home/teams".into(), writable: false }],
+            mounts: vec![SharedPath { path: "/data/home/teams".into(), writable: false }],
             arguments: vec!["contained".to_owned(), "--".to_owned(), "run".to_owned()],
             user: (1000, 1001),
             grace: Duration::from_secs(30),

@@ -112,7 +112,7 @@ impl FromStr for WorkId {
         let numbers = text.strip_prefix('w').and_then(|rest| rest.split_once("-t"));
         let id = numbers
             .and_then(|(wave, task)| Some(Self::Task { wave: wave.parse().ok()?, task: task.parse().ok()? }));
-        id.ok_or_else(|| format!("`{text}` is no task: they are named w1-t2"))
+        id.ok_or_else(|| format!("`{text}` is not a task id: tasks are named like w1-t2"))
     }
 }
 

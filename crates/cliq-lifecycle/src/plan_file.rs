@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn all_problems_at_once_with_their_lines() {
         let text = "### Task 1: early\n\n## Wave 2\n\n### Task 2: late\n### Task:\n\n## Wave 2\n";
-        let problems = PlanFile::parse(text).expect_err("it is no plan");
+        let problems = PlanFile::parse(text).expect_err("it is not a plan");
         let lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
         assert_eq!(lines, [1, 1, 3, 5, 6, 6, 8], "{problems:#?}");
     }

@@ -50,7 +50,7 @@ pub enum StepError {
     #[error("the signal was taken over by another worker")]
     Overtaken,
     /// The stored document cannot be read.
-    #[error("what is stored of plan `{plan}` cannot be read: {why}")]
+    #[error("cannot read the stored state of plan `{plan}`: {why}")]
     Document {
         /// The plan.
         plan: String,
@@ -63,7 +63,7 @@ pub enum StepError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddError {
-    /// The text is no plan.
+    /// The text is not a plan.
     #[error("{}", .0.iter().map(|problem| format!("line {}: {}", problem.line, problem.message)).collect::<Vec<_>>().join("; "))]
     Text(Vec<PlanProblem>),
     /// The plan file cannot be written.
@@ -126,7 +126,7 @@ impl Plans {
     /// after the other, so that the file is that of the plan.
     ///
     /// # Errors
-    /// The text is no plan, there is one of that name, or the file or the store cannot be written.
+    /// The text is not a plan, there is one of that name, or the file or the store cannot be written.
     pub async fn add_text(
         &self,
         project: &Utf8Path,

@@ -78,7 +78,7 @@ impl Worktrees {
         let common = git(&self.project, &["rev-parse", "--path-format=absolute", "--git-common-dir"])
             .map_err(|why| {
                 format!(
-                    "the plan asks for branches, and {} is no git repository with a commit: {why}",
+                    "the plan asks for branches, and {} is not a git repository with a commit: {why}",
                     self.project
                 )
             })?;

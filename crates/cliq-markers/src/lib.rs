@@ -4,7 +4,7 @@
 //! all markers of a text, in order, each with its body; [`Scan::decisive`] is the one that the coordinator acts upon, and
 //! [`Marker::handler`] says how. [`MarkerKind::format`] is what a prompt quotes, and [`Writer`] writes one.
 //!
-//! Nothing here can fail: in any input, what is no marker is text. What a marker lacks is a warning
+//! Nothing here can fail: in any input, what is not a marker is text. What a marker lacks is a warning
 //! ([`Marker::warnings`]).
 //!
 //! ```

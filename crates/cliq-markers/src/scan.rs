@@ -252,7 +252,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A prompt without an end is no prompt: nothing of what follows is to be lost by it.
+    /// A prompt without an end is not a prompt: nothing of what follows is to be lost by it.
     fn prompt(&mut self, end: usize) {
         let mut from = end;
         while !self.no_prompts {

@@ -37,7 +37,7 @@ fn every_format_is_read_as_its_marker_and_lacks_nothing() {
         assert_eq!(found.markers.len(), 1, "{text}");
         let marker = &found.markers[0];
         assert_eq!((marker.kind, marker.line), (kind, 1));
-        // Its words in brackets are no choice yet.
+        // Its words in brackets are not a choice yet.
         let warnings = marker.warnings();
         assert!(warnings.iter().all(|w| w.contains("not one of")), "{kind}: {warnings:?}");
     }
@@ -72,7 +72,7 @@ fn positions_and_separators() {
 }
 
 #[test]
-fn those_that_fill_their_line() {
+fn markers_without_subject() {
     for (text, expected) in [
         ("REMEDIATION_COMPLETE", Some(M::RemediationComplete)),
         ("REMEDIATION_COMPLETE  \t\r\n", Some(M::RemediationComplete)),
@@ -114,7 +114,7 @@ fn fences() {
         assert_eq!(kinds(&text).len(), 2, "both are inside: {text}");
     }
     assert_eq!(kinds("    ```\nAUDIT_PASSED: t1\n    ```\n").len(), 1);
-    assert!(!scan("    ```\nAUDIT_PASSED: t1\n").markers[0].fenced, "indented by four it is no fence");
+    assert!(!scan("    ```\nAUDIT_PASSED: t1\n").markers[0].fenced, "indented by four it is not a fence");
     // The body of a marker in a fence ends with the fence.
     let found = scan("```\nTASK_INCOMPLETE: t\nBlocker: no key\n```\nNeeded: not of it\n");
     assert_eq!(found.markers[0].body().lines(), ["Blocker: no key"]);
@@ -209,7 +209,7 @@ fn bodies() {
 }
 
 #[test]
-fn what_is_missing_is_a_warning() {
+fn missing_field_is_a_warning() {
     let found = scan("REVIEW_FAILED: t\n\nIssues Found:\n\nPriority: URGENT\n");
     assert_eq!(
         found.markers[0].warnings(),
@@ -264,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_as_it_was(text in nearly()) {
+    fn markers_round_trip(text in nearly()) {
         for marker in scan(&text).markers {
             let written = marker.to_string();
             let again = scan(&written);

@@ -305,7 +305,7 @@ mod status_text {
     ) -> Result<PipelineStatus, D::Error> {
         let text = String::deserialize(deserializer)?;
         PipelineStatus::parse(&text)
-            .ok_or_else(|| D::Error::custom(format!("{text:?} is no status of a run")))
+            .ok_or_else(|| D::Error::custom(format!("{text:?} is not a status of a run")))
     }
 }
 

@@ -285,7 +285,7 @@ workflow:
 
     /// Wherever the orchestrator dies, the replay gives the events of its last input that were not yet recorded.
     #[test]
-    fn what_was_not_reported_is_known() {
+    fn unreported_events_after_a_crash() {
         let workflow = cliq_workflow::check(TEAM, &cliq_workflow::NoFiles).workflow.expect("a team");
         let workflow = Arc::new(workflow);
         let mut pipeline = Pipeline::new(Arc::clone(&workflow));

@@ -33,8 +33,8 @@ pub enum StartError {
     /// The run cannot be resumed.
     #[error(transparent)]
     Resume(#[from] ResumeError),
-    /// A run of the id that the caller chose has begun before. It can only be resumed.
-    #[error("run {0} has begun before")]
+    /// A run of the id that the caller chose has already been started. It can only be resumed.
+    #[error("run {0} has already been started")]
     HasBegun(String),
 }
 

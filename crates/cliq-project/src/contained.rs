@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::read_limited;
+use cliq_fs::{SharedPath, read_limited};
 use cliq_protocol::PhaseKind;
 use cliq_settings::Settings;
 
@@ -32,15 +32,6 @@ const ALWAYS: &[&str] = &[
 const STAYS: &[&str] = &["database", "server", "docker", "kubernetes"];
 /// The most bytes of a settings file.
 const SETTINGS_LIMIT: u64 = 16 << 20;
-
-/// A file or directory that a container sees at the same path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SharedPath {
-    /// Path on the host and in the container.
-    pub path: Utf8PathBuf,
-    /// Whether the container may write to it.
-    pub writable: bool,
-}
 
 impl Project {
     /// The variables of this host's environment that a run of the assembled team may need: those that its agents declare, those that

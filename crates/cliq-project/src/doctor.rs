@@ -59,7 +59,7 @@ impl Host {
         if on_path("sh") {
             add("sh", Good, "commands can run".to_owned());
         } else {
-            add("sh", Missing, "there is no sh: commands of phases cannot run".to_owned());
+            add("sh", Missing, "sh is not installed: commands of phases cannot run".to_owned());
         }
         if on_path("git") {
             add("git", Good, "found".to_owned());

@@ -26,7 +26,7 @@ pub struct InvalidTeam {
 #[non_exhaustive]
 pub enum ProjectError {
     /// There is no `.cliq` directory here or above.
-    #[error("{0} is no cliq project, nor is any directory above it")]
+    #[error("{0} is not inside a cliq project")]
     NoProject(Utf8PathBuf),
     /// No team is assembled.
     #[error("no team is assembled in this project")]
@@ -83,7 +83,7 @@ pub enum ProjectError {
         kind: &'static str,
     },
     /// A team name that cannot be one.
-    #[error("{name:?} is no team name: {why}")]
+    #[error("{name:?} is not a valid team name: {why}")]
     BadTeamName {
         /// The name.
         name: String,
@@ -108,7 +108,7 @@ pub enum ProjectError {
     #[error("{0} is not UTF-8")]
     NotUtf8(String),
     /// git is needed and not there.
-    #[error("there is no git, which installing from a repository needs")]
+    #[error("git is not installed, and installation from a repository requires it")]
     NoGit,
     /// git could not fetch a repository.
     #[error("git cannot fetch {url}: {message}")]
@@ -119,7 +119,7 @@ pub enum ProjectError {
         message: String,
     },
     /// tmux is needed and not there.
-    #[error("there is no tmux, or one older than 3.2")]
+    #[error("tmux is not installed, or is older than 3.2")]
     NoTmux,
     /// Programs that the team needs are missing.
     #[error("{team} needs programs that are not on the PATH: {}", programs.join(", "))]

@@ -38,7 +38,8 @@ impl Handover {
     /// # Errors
     /// Returns an error if the line is not a handover. The message quotes nothing of it.
     pub fn decode(line: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(line).map_err(|error| format!("it is no handover (column {})", error.column()))
+        serde_json::from_slice(line)
+            .map_err(|error| format!("it is not a handover (column {})", error.column()))
     }
 }
 

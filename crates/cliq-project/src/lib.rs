@@ -44,7 +44,6 @@ pub use bundled::{
     BundledTeam, DEMO_FILES, DEMO_TEAM, PULL_DEMO_FILES, PULL_DEMO_TEAM, REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM,
     write_files,
 };
-pub use contained::SharedPath;
 pub use doctor::{Check, CheckStatus};
 pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{CliqDir, read_limited, read_within, write_atomic};
+use cliq_fs::{CliqDir, SharedPath, read_limited, read_within, write_atomic};
 use cliq_lifecycle::{AgentRun, Assignment, Config, PlanAgents, Role, Slots, TaskLoop};
 use cliq_orchestrator::RunPlan;
 use cliq_settings::Settings;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::agents::needs_default;
 use crate::launcher::LauncherKind;
-use crate::{Host, Project, ProjectError, SharedPath};
+use crate::{Host, Project, ProjectError};
 
 /// The most bytes of a role file.
 const ROLE_LIMIT: u64 = 16 << 20;

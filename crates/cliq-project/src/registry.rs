@@ -11,7 +11,7 @@ use crate::Host;
 const LIMIT: u64 = 64 * 1024;
 
 impl Host {
-    /// Registers a project in the cliq home. A home that cannot be written is no error: the project works without it.
+    /// Registers a project in the cliq home. A home that cannot be written is not an error: the project works without it.
     pub(crate) fn register(&self, workspace: &Utf8Path) {
         let Some(dir) = self.registry() else { return };
         let name = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, workspace.as_str().as_bytes());

@@ -14,7 +14,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => 3600,
         "d" => 86_400,
         "" => return Err("it has no unit".to_owned()),
-        other => return Err(format!("{other:?} is no unit")),
+        other => return Err(format!("{other:?} is not a unit")),
     };
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err("it has no whole number".to_owned());
@@ -25,7 +25,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         .filter(|s| *s <= 3650 * 86_400)
         .ok_or_else(|| "it is longer than ten years".to_owned())?;
     if seconds == 0 {
-        return Err("it is no time at all".to_owned());
+        return Err("it must be longer than zero".to_owned());
     }
     Ok(Duration::from_secs(seconds))
 }

@@ -51,7 +51,7 @@ pub struct GateData {
 }
 
 impl Envelope {
-    /// An envelope from a phase that is no gate.
+    /// An envelope from a phase that is not a gate.
     #[must_use]
     pub fn standard(
         phase: PhaseName,

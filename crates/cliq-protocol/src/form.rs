@@ -117,7 +117,7 @@ impl Form {
         self.fields.is_empty()
     }
 
-    /// Checks answers and gives them with their types and with defaults. Texts stand for numbers and booleans. An empty text is no answer.
+    /// Checks answers and gives them with their types and with defaults. Texts stand for numbers and booleans. An empty text is not an answer.
     /// `complete` demands required fields.
     ///
     /// # Errors

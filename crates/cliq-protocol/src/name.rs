@@ -17,7 +17,7 @@ pub const MAX_PHASE_NAME_LEN: usize = 64;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhaseName(Arc<str>);
 
-/// Why a text is no phase name.
+/// Why a text is not a valid phase name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
@@ -122,6 +122,6 @@ impl<'de> Deserialize<'de> for PhaseName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text)
-            .map_err(|error| serde::de::Error::custom(format!("{text:?} is no phase name: {error}")))
+            .map_err(|error| serde::de::Error::custom(format!("{text:?} is not a valid phase name: {error}")))
     }
 }

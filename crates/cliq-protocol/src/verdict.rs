@@ -34,9 +34,9 @@ pub struct Verdict {
     pub extra: Object,
 }
 
-/// Why a text is no verdict.
+/// Why a text is not a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no verdict: write PASS, ROUTE:<phase> or ESCALATE{detail}")]
+#[error("{text:?} is not a valid verdict: write PASS, ROUTE:<phase> or ESCALATE{detail}")]
 pub struct VerdictError {
     text: String,
     detail: String,

@@ -243,7 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_accepted_has_the_order_of_the_seed(bodies in vec(body(), 0..20)) {
+    fn accepted_messages_are_in_protocol_order(bodies in vec(body(), 0..20)) {
         let mut order = ChannelOrder::new();
         let accepted: Vec<&ChannelBody> = bodies.iter().filter(|body| order.accept(body).is_ok()).collect();
         let oks = accepted.iter().filter(|b| ***b == ChannelBody::Ok).count();

@@ -125,7 +125,7 @@ pub struct FileDiff {
     pub added: u64,
     /// Lines that were removed.
     pub removed: u64,
-    /// Whether it is no text.
+    /// Whether it is not text.
     #[serde(default)]
     pub binary: bool,
     /// The hunks, as `git diff` prints them.

@@ -1,6 +1,6 @@
 //! Ids of reviews, and the tokens in the links of reviewers.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::str::FromStr;
 
 use ring::digest::{SHA256, digest};
@@ -11,21 +11,14 @@ use subtle::ConstantTimeEq;
 /// The SHA-256 of bytes, in hexadecimal.
 #[must_use]
 pub fn hash(bytes: &[u8]) -> String {
-    hex(digest(&SHA256, bytes).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex::encode(digest(&SHA256, bytes).as_ref())
 }
 
 /// 128 random bits, in hexadecimal. `None` where the system has no random numbers.
 fn random() -> Option<String> {
     let mut bytes = [0_u8; 16];
     SystemRandom::new().fill(&mut bytes).ok()?;
-    Some(hex(&bytes))
+    Some(hex::encode(bytes))
 }
 
 fn is_hex(text: &str) -> bool {
@@ -37,7 +30,7 @@ fn is_hex(text: &str) -> bool {
 #[serde(transparent)]
 pub struct ReviewId(String);
 
-/// A text is no id of a review.
+/// A text is not an id of a review.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an id of a review has 32 hexadecimal digits")]
 pub struct NoReviewId;

@@ -45,7 +45,7 @@ impl<'de> Deserialize<'de> for Channel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text)
-            .ok_or_else(|| D::Error::custom(format!("{text:?} is no channel: write agent:target")))
+            .ok_or_else(|| D::Error::custom(format!("{text:?} is not a channel: write agent:target")))
     }
 }
 

@@ -19,7 +19,7 @@ pub enum Refusal {
     #[error("the review was cancelled: {0}")]
     Cancelled(String),
     /// The name is none of a reviewer.
-    #[error("{name} is no reviewer of this review; its reviewers are {known}")]
+    #[error("{name} is not a reviewer of this review; its reviewers are {known}")]
     NotAReviewer {
         /// The name.
         name: String,
@@ -27,7 +27,7 @@ pub enum Refusal {
         known: String,
     },
     /// Several people have to answer, and it is not said who this is.
-    #[error("several people have to answer; say who you are: {names}")]
+    #[error("several reviewers must answer; name yourself: {names}")]
     WhichReviewer {
         /// Reviewers who have not answered.
         names: String,
@@ -44,7 +44,7 @@ pub enum Refusal {
         known: String,
     },
     /// A request for changes says nothing.
-    #[error("a request for changes needs words: say what is to be changed")]
+    #[error("a request for changes requires a message: describe the change")]
     NoWords,
     /// The words are too long.
     #[error("the words are longer than {} KiB", MAX_WORDS / 1024)]

@@ -367,7 +367,7 @@ impl Review {
     /// is enough.
     ///
     /// # Errors
-    /// `named` is no reviewer; or several have to answer, and it is not clear which of them this is.
+    /// `named` is not a reviewer; or several have to answer, and it is not clear which of them this is.
     pub fn reviewer_for(&self, named: Option<&str>, actor: &str) -> Result<String, Refusal> {
         let names = self.reviewers.names();
         if let Some(named) = named {

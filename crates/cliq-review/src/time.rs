@@ -52,6 +52,6 @@ impl<'de> Deserialize<'de> for Time {
         let text = Timestamp::deserialize(deserializer)?;
         text.unix_millis()
             .map(Self)
-            .ok_or_else(|| D::Error::custom(format!("{:?} is no time", text.as_str())))
+            .ok_or_else(|| D::Error::custom(format!("{:?} is not a time", text.as_str())))
     }
 }

@@ -251,7 +251,7 @@ fn inputs_have_the_types_of_the_form() {
 }
 
 #[test]
-fn who_answers_is_clear_or_asked_for() {
+fn reviewer_must_be_named_if_ambiguous() {
     let any = review(json!({"reviewer": ["ann", "bob"]}));
     assert_eq!(any.reviewer_for(None, "root").unwrap(), "ann");
     assert_eq!(any.reviewer_for(None, "bob").unwrap(), "bob");

@@ -1,6 +1,6 @@
 //! Access tokens: random, shown once, kept as SHA-256, compared in constant time (SPEC section 15).
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -106,7 +106,7 @@ impl Secret {
     }
 
     fn hash(&self) -> String {
-        hex(digest(&SHA256, self.text.as_bytes()).as_ref())
+        hex::encode(digest(&SHA256, self.text.as_bytes()).as_ref())
     }
 }
 
@@ -143,7 +143,7 @@ impl NewToken {
     ) -> Option<(Secret, Self)> {
         let mut bytes = [0_u8; 38];
         SystemRandom::new().fill(&mut bytes).ok()?;
-        let (id, secret) = (hex(&bytes[..6]), hex(&bytes[6..]));
+        let (id, secret) = (hex::encode(&bytes[..6]), hex::encode(&bytes[6..]));
         let secret = Secret { text: format!("{PREFIX}{id}_{secret}"), id: id.clone() };
         let token = Self {
             hash: secret.hash(),
@@ -187,13 +187,6 @@ impl Token {
         let same = bool::from(self.hash.as_bytes().ct_eq(secret.hash().as_bytes()));
         same && self.expires_at.as_deref().is_none_or(|expires| now < expires)
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

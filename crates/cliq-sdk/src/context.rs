@@ -136,7 +136,7 @@ impl PhaseContext {
     /// The text of a file that the message names, such as the instructions of a channel; `None` where there is none.
     ///
     /// # Errors
-    /// The file is there and cannot be read: it is no regular file, leads out of the project, is too large or is not UTF-8.
+    /// The file is there and cannot be read: it is not a regular file, leads out of the project, is too large or is not UTF-8.
     pub fn read_file(&self, file: Option<&Utf8Path>) -> Result<Option<String>, SdkError> {
         let Some(file) = file else { return Ok(None) };
         let Some(bytes) = read_if_exists(file, self.file_limit)? else { return Ok(None) };
@@ -211,7 +211,7 @@ impl PhaseContext {
         let data = handoff.data.clone();
         let body = match phase.kind.envelope_type() {
             EnvelopeType::Team => Body::Team(data),
-            // A gate's own words to those behind it are no verdict.
+            // A gate's own words to those behind it are not a verdict.
             EnvelopeType::Standard | EnvelopeType::Gate => Body::Standard(data),
         };
         Envelope {

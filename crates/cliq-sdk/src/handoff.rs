@@ -16,7 +16,7 @@ impl Handoff {
         Self { text: Some(text.into()), data: None }
     }
 
-    /// Data. A value that is no object is wrapped as `{"value": …}`, because `data` is an object on the wire.
+    /// Data. A value that is not an object is wrapped as `{"value": …}`, because `data` is an object on the wire.
     #[must_use]
     pub fn data(value: Value) -> Self {
         Self::default().with_data(value)

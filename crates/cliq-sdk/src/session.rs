@@ -29,7 +29,7 @@ pub enum SdkError {
     #[error(transparent)]
     Handoff(#[from] HandoffError),
     /// There is no channel to that phase.
-    #[error("there is no channel from this phase to `{to}`; there are: {known}")]
+    #[error("this phase has no channel to `{to}`; channels: {known}")]
     NoChannel {
         /// Requested recipient.
         to: String,

@@ -97,7 +97,7 @@ fn errors_panics_and_missing_handlers_are_reported() {
             Agent::new().standard(|ctx| {
                 Ok(ctx.send_to("nobody", &Handoff::text("x")).map(|()| ctx.complete(json!(1)))?)
             }),
-            "there is no channel from this phase to `nobody`; there are: qa, ops",
+            "this phase has no channel to `nobody`; channels: qa, ops",
         ),
         (Agent::new().standard(|_| panic!("index {} is wrong", 3)), "the agent panicked: index 3 is wrong"),
         (Agent::new(), "this agent does not work in phases of type `standard`"),
@@ -119,7 +119,7 @@ fn a_broken_handoff_is_named() {
         Agent::new().standard(|ctx| ctx.incoming().map(|_| ctx.complete(json!(1))).map_err(Into::into));
     assert!(!agent.answer(stage.message(PhaseKind::Standard)).unwrap());
     let ChannelBody::Error { error, .. } = stage.end() else { panic!("an error") };
-    assert!(error.contains("handoff.json is no handoff: field `phase_type`: expected"), "{error}");
+    assert!(error.contains("handoff.json is not a valid handoff: field `phase_type`: expected"), "{error}");
 }
 
 #[test]

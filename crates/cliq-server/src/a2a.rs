@@ -10,13 +10,14 @@
 mod agent;
 mod builder;
 mod card;
+pub(crate) mod card_document;
 mod events_file;
 mod follow_up;
 mod http_json;
 mod json_rpc;
-mod mesh;
+pub(crate) mod mesh;
 mod new_task;
-mod options;
+pub(crate) mod options;
 mod push;
 mod stream;
 pub(crate) mod view;
@@ -33,10 +34,9 @@ use crate::app::App;
 use cliq_web::Problem;
 use cliq_web::{Caller, Via};
 
-pub(crate) use card::CardCache;
 pub use card::agent_card;
 pub use events_file::TaskEventsFile;
-pub(crate) use mesh::{MeshStatus, Meshes, join};
+pub(crate) use mesh::join;
 pub use options::A2aOptions;
 pub(crate) use push::deliver;
 
@@ -59,7 +59,7 @@ impl FromRequestParts<Arc<App>> for A2aCaller {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         if app.options.a2a.is_none() {
             return Err(Problem::not_found(
-                "this server is no A2A agent: `cliq server start --a2a` makes it one",
+                "this server is not an A2A agent: `cliq server start --a2a` makes it one",
             ));
         }
         let caller = parts.extensions.get::<Caller>().filter(|caller| caller.via == Via::Token);

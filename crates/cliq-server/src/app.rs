@@ -7,7 +7,8 @@ use cliq_project::Project;
 use cliq_runs::{Run, TaskStore};
 use cliq_web::{Core, Problem};
 
-use crate::a2a::{CardCache, Meshes};
+use crate::a2a::card_document::CardCache;
+use crate::a2a::mesh::status::Meshes;
 use crate::access::Gatekeeper;
 use crate::access_log::AccessLog;
 use crate::metrics::Metrics;

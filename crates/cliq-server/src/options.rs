@@ -7,7 +7,7 @@ use cliq_project::Host;
 use cliq_settings::{Secret, Settings};
 use cliq_supervisor::{SupervisorOptions, TaskOptions};
 
-use crate::a2a::A2aOptions;
+use crate::a2a::options::A2aOptions;
 
 /// Files of a TLS certificate, in PEM.
 #[derive(Debug, Clone)]

@@ -21,7 +21,8 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::a2a::{CardCache, Meshes};
+use crate::a2a::card_document::CardCache;
+use crate::a2a::mesh::status::Meshes;
 use crate::access::{AllowedHosts, Gatekeeper, guard, session_router};
 use crate::access_log::AccessLog;
 use crate::app::App;
@@ -63,7 +64,7 @@ pub enum ServerError {
         message: String,
     },
     /// `CLIQ_ADMIN_TOKEN` is easy to guess.
-    #[error("CLIQ_ADMIN_TOKEN has fewer than {MIN_ADMIN_TOKEN} characters: take a long random one")]
+    #[error("CLIQ_ADMIN_TOKEN has fewer than {MIN_ADMIN_TOKEN} characters: use a long random token")]
     WeakAdminToken,
     /// The database cannot be used.
     #[error(transparent)]

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(environment(&[("PATH", "/bin")]).find_program("no-such-program"), None);
         assert_eq!(environment(&[]).find_program("sh"), None);
         assert_eq!(environment(&[]).find_program("/bin/sh"), Some("/bin/sh".into()));
-        assert_eq!(environment(&[]).find_program("/bin"), None, "a directory is no program");
+        assert_eq!(environment(&[]).find_program("/bin"), None, "a directory is not a program");
     }
 
     #[test]

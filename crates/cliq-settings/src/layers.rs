@@ -298,7 +298,7 @@ mod tests {
         let settings = loaded(r#"{"docker": {"enabled": true}}"#, evil);
         assert!(settings.flag("docker.enabled") && !settings.flag("kubernetes.enabled"));
         assert_ne!(settings.text("docker.image").as_deref(), Some("evil"));
-        assert_eq!(settings.text("launcher").as_deref(), Some("tmux"), "what is no wall is the project's");
+        assert_eq!(settings.text("launcher").as_deref(), Some("tmux"), "what is not a wall is the project's");
         // Where a person has chosen no place, the project may.
         let settings = loaded("{}", evil);
         assert!(settings.flag("kubernetes.enabled"));

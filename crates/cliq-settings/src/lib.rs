@@ -58,7 +58,7 @@ pub enum SettingsError {
         /// Error with line and column.
         message: String,
     },
-    /// A file cannot be read, or is no regular file.
+    /// A file cannot be read, or is not a regular file.
     #[error(transparent)]
     Unreadable(cliq_fs::FsError),
     /// A file cannot be written.

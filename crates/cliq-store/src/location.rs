@@ -24,7 +24,7 @@ impl fmt::Display for BadDatabaseUrl {
         let Self(why) = self;
         write!(
             f,
-            "`database.url` is no address of a PostgreSQL database ({why}): write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+            "`database.url` is not an address of a PostgreSQL database ({why}): write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         )
     }
 }

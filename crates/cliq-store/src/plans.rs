@@ -4,8 +4,8 @@ use cliq_gateway::{Outcome, PlanEvent, PlanRow, Step};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
-use crate::queue::{finish, insert};
 use crate::rows::{plan, plan_event};
+use crate::signals::{finish, insert};
 use crate::statement::arguments;
 use crate::time::now;
 

@@ -11,6 +11,7 @@ use cliq_gateway::{
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
 use crate::rows::signal;
+use crate::signals::{finish, insert};
 use crate::statement::arguments;
 use crate::store::{SqlStore, on};
 use crate::time::{ago, now};
@@ -22,39 +23,6 @@ const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
 const CLAIM_SQLITE: &str = "UPDATE signals SET status = 'processing', claimed_by = $1, claimed_at = $2 WHERE id = (SELECT id FROM signals WHERE project = $3 AND status = 'pending' ORDER BY created_at, id LIMIT 1) RETURNING *";
 /// Others claim at the same moment: each takes the oldest that no other is about to take.
 const CLAIM_POSTGRES: &str = "UPDATE signals SET status = 'processing', claimed_by = $1, claimed_at = $2 WHERE id = (SELECT id FROM signals WHERE project = $3 AND status = 'pending' ORDER BY created_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *";
-
-const INSERT_SQLITE: &str = "INSERT INTO signals (project, plan_file, signal_type, payload, status, created_at) VALUES ($1, $2, $3, $4, 'pending', $5)";
-const INSERT_POSTGRES: &str = "INSERT INTO signals (project, plan_file, signal_type, payload, status, created_at) VALUES ($1, $2, $3, $4, 'pending', $5) RETURNING id";
-
-pub(crate) async fn insert(
-    target: &mut impl Target,
-    is_postgres: bool,
-    project: &str,
-    signal: &NewSignal,
-) -> Result<i64, DatabaseError> {
-    let (kind, payload, now) = (signal.kind().as_str(), signal.payload_text(), now());
-    let arguments = arguments![project, signal.plan().as_str(), kind, &payload, &now];
-    let answer = target.run(if is_postgres { INSERT_POSTGRES } else { INSERT_SQLITE }, arguments).await?;
-    answer.rows.first().map_or(Ok(answer.inserted), |row| row.integer("id"))
-}
-
-pub(crate) async fn finish(
-    target: &mut impl Target,
-    claim: &Claim,
-    finish: &Finish,
-) -> Result<Outcome, DatabaseError> {
-    let (status, result) = match finish {
-        Finish::Done(result) => (SignalStatus::Done, result),
-        Finish::Failed(why) => (SignalStatus::Failed, why),
-    };
-    let answer = target
-        .run(
-            "UPDATE signals SET status = $1, processed_at = $2, result = $3 WHERE id = $4 AND status = 'processing' AND claimed_by = $5",
-            arguments![status.as_str(), &now(), result, claim.signal(), claim.holder()],
-        )
-        .await?;
-    Ok(if answer.changed == 1 { Outcome::Applied } else { Outcome::Stale })
-}
 
 async fn insert_from_file(
     connection: &mut Connection,

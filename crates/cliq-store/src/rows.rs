@@ -10,7 +10,7 @@ use crate::error::DatabaseError;
 use crate::statement::Row;
 
 fn unknown(column: &str, found: &str) -> DatabaseError {
-    DatabaseError::column(column, format!("`{found}` is no value of this column"))
+    DatabaseError::column(column, format!("`{found}` is not a value of this column"))
 }
 
 /// The value of a column that a word stands for.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use rusqlite::types::{FromSql, FromSqlError, ToSqlOutput, Value, ValueRef};
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{OpenFlags, ToSql};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::error::{DatabaseError, is_locked};
+use crate::sqlite_row::SqliteRow;
 use crate::statement::{Answer, Argument, Row};
 
 /// Delay before another attempt to open a database that another process opens.
@@ -117,10 +118,9 @@ fn run(connection: &rusqlite::Connection, sql: &str, arguments: &[Argument<'_>])
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
         let values = (0..columns.len()).map(|place| row.get::<_, Value>(place));
-        answer.rows.push(Row::Sqlite(SqliteRow {
-            columns: Arc::clone(&columns),
-            values: values.collect::<Result<_, _>>()?,
-        }));
+        answer
+            .rows
+            .push(Row::Sqlite(SqliteRow::new(Arc::clone(&columns), values.collect::<Result<_, _>>()?)));
     }
     drop(rows);
     answer.changed = connection.changes();
@@ -139,23 +139,5 @@ impl ToSql for Argument<'_> {
             }
         };
         Ok(ToSqlOutput::Borrowed(value))
-    }
-}
-
-/// A row of an answer.
-#[derive(Debug)]
-pub(crate) struct SqliteRow {
-    columns: Arc<[String]>,
-    values: Vec<Value>,
-}
-
-impl SqliteRow {
-    /// The value of a column.
-    pub(crate) fn get<T: FromSql>(&self, column: &str) -> Result<T, DatabaseError> {
-        let place = self.columns.iter().position(|name| name == column);
-        let value = place.and_then(|place| self.values.get(place)).ok_or(FromSqlError::InvalidType);
-        value
-            .and_then(|value| T::column_result(ValueRef::from(value)))
-            .map_err(|error| DatabaseError::column(column, error))
     }
 }

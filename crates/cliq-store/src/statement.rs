@@ -6,7 +6,7 @@ use sqlx::query::Query;
 use sqlx::{Either, Executor, Row as _};
 
 use crate::error::DatabaseError;
-use crate::sqlite::SqliteRow;
+use crate::sqlite_row::SqliteRow;
 
 /// An argument of a statement.
 #[derive(Debug, Clone, Copy)]

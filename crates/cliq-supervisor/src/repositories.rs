@@ -42,10 +42,10 @@ fn parse(url: &str) -> Result<Repository<'_>, String> {
     }
     let (host, port) =
         host.split_once(':').unwrap_or((host, if url.starts_with("ssh://") { "22" } else { "443" }));
-    let port = port.parse().map_err(|_| "the port of the address is no number")?;
+    let port = port.parse().map_err(|_| "the port of the address is not a number")?;
     let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./~+".contains(&b));
     if host.is_empty() || host.starts_with('-') || !plain(host) || !plain(path) || path.contains("..") {
-        return Err(format!("{host:?} and its path are no address of a repository"));
+        return Err(format!("{host:?} and its path are not an address of a repository"));
     }
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let name = name.strip_suffix(".git").unwrap_or(name);

@@ -111,10 +111,10 @@ pub enum RequestError {
     #[error("name a `team` or an `instance`")]
     TeamMissing,
     /// The name is not the name of a team.
-    #[error("`{0}` is no team: write @scope/name")]
+    #[error("`{0}` is not a team: write @scope/name")]
     NotATeamName(String),
     /// The caller may not name this team, or no such team exists. Both look the same.
-    #[error("`{name}` is no team that is offered")]
+    #[error("`{name}` is not offered here")]
     NotOffered {
         /// Name as requested.
         name: String,

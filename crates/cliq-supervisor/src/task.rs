@@ -44,7 +44,7 @@ pub(crate) fn prepared(host: &Host, run: &Run) -> NewRunEvent {
         .collect();
     let requirement = run.request.requirement.as_deref().unwrap_or_default();
     let hash = digest(&SHA256, requirement.as_bytes());
-    let key: String = hash.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let key = hex::encode(&hash.as_ref()[..6]);
     event("workspace_prepared", &json!({"req_key": key, "tools": tools}))
 }
 

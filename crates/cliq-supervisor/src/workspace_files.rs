@@ -16,7 +16,7 @@ pub enum FileError {
     #[error("there is no such file in the workspace")]
     NotFound,
     /// The path is not a regular file, or the file exceeds the limit.
-    #[error("it is no regular file, or too large to be sent")]
+    #[error("it is not a regular file, or too large to be sent")]
     NotReadable,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The libraries of cliq describe what they do with `tracing`. Without a subscriber that costs next to nothing. [`init`]
 //! sets one up where the caller asks for it: log lines on standard error, and traces over OTLP (feature `otlp`). What a user
-//! is told is no part of this: that is a `RunEvent`.
+//! is told is not part of this: that is a `RunEvent`.
 
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -85,7 +85,7 @@ impl Options {
 pub enum TelemetryError {
     /// The filter is none.
     #[error(
-        "CLIQ_LOG: {filter:?} is no filter: {message}; write a level such as `debug`, or `cliq_orchestrator=trace`"
+        "CLIQ_LOG: {filter:?} is not a filter: {message}; write a level such as `debug`, or `cliq_orchestrator=trace`"
     )]
     Filter {
         /// The filter.

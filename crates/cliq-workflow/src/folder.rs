@@ -87,13 +87,13 @@ pub enum LoadError {
     #[error(transparent)]
     Read(FsError),
     /// A file is a link that leads out of the team folder (SPEC section 10).
-    #[error("{path} links to what is no file of the team: put the file itself there")]
+    #[error("{path} links to a file outside of the team: put the file itself there")]
     LinkLeavesTeam {
         /// The link.
         path: Utf8PathBuf,
     },
     /// The file is not UTF-8.
-    #[error("{path} is not UTF-8: byte {at} (line {line}) is no part of a character")]
+    #[error("{path} is not UTF-8: byte {at} (line {line}) is not part of a character")]
     NotUtf8 {
         /// The file.
         path: Utf8PathBuf,

@@ -81,7 +81,7 @@ fn value_of(template: &Template, values: &dyn Values) -> Result<String, ResolveE
     })
 }
 
-/// Replaces every template of a text that is no script by its value.
+/// Replaces every template of a text that is not a script by its value.
 ///
 /// # Errors
 /// A template has no value.

@@ -72,7 +72,8 @@ fn handoff(rest: &str) -> Result<Template, String> {
     const FORM: &str =
         "it is `$(handoff.PHASE.PATH)`, the path of keys with dots between and `[n]` for list items";
     let (phase, path) = rest.split_once(['.', '[']).ok_or(FORM)?;
-    let phase_name = PhaseName::parse(phase).map_err(|why| format!("{phase:?} is no phase name: {why}"))?;
+    let phase_name =
+        PhaseName::parse(phase).map_err(|why| format!("{phase:?} is not a valid phase name: {why}"))?;
     let mut path = if rest.as_bytes()[phase.len()] == b'[' { &rest[phase.len()..] } else { path };
     let mut steps = Vec::new();
     let mut first = !path.starts_with('[');
@@ -112,7 +113,7 @@ pub(crate) fn at_start(text: &str) -> Option<TemplateMatch> {
     Some(TemplateMatch { range: 0..end + 3, template: recognise(&inner[..end])? })
 }
 
-/// Every template of a text that is no script.
+/// Every template of a text that is not a script.
 pub(crate) fn find(text: &str) -> Vec<TemplateMatch> {
     let mut found = Vec::new();
     let mut at = 0;

@@ -53,7 +53,7 @@ fn texts_resolve_and_the_shells_own_is_left_alone() {
 }
 
 #[test]
-fn what_has_no_value_is_an_error_that_says_why() {
+fn template_without_value_is_an_error() {
     let facts = facts("x");
     let why = |text: &str| resolve_text(text, &facts).unwrap_err().to_string();
     assert_eq!(why("$(inputs.w)"), "`$(inputs.w)` has no value: no input `w` was given");

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DoctorCommand {
-    /// Make one call to a service that changes nothing: are its settings right?
+    /// Test the settings of a service with one call that changes nothing
     Test {
         /// A connector, `sharepoint`, `github`, `gitlab` or `bitbucket`.
         name: String,
@@ -42,13 +42,13 @@ pub(crate) struct PullRequestArgs {
     /// The directory of the repository. Default: this one.
     #[arg(long, value_name = "DIR")]
     pub(crate) repo: Option<Utf8PathBuf>,
-    /// The remote that the code host is.
+    /// Remote of the code host.
     #[arg(long, default_value = "origin")]
     pub(crate) remote: String,
     /// The branch. Default: the one that is checked out.
     #[arg(long)]
     pub(crate) branch: Option<String>,
-    /// create-pr: the branch to merge into. Default: the one that the remote begins with.
+    /// create-pr: branch to merge into. Default: the remote's default branch.
     #[arg(long, value_name = "BRANCH")]
     pub(crate) base: Option<String>,
     /// create-pr: the title. Default: the subject of the last commit.
@@ -63,10 +63,10 @@ pub(crate) struct PullRequestArgs {
     /// create-pr: make it a draft.
     #[arg(long)]
     pub(crate) draft: bool,
-    /// create-pr: a label (GitHub, GitLab). Can be given more than once.
+    /// create-pr: a label (GitHub, GitLab). Repeatable.
     #[arg(long = "label", value_name = "LABEL")]
     pub(crate) labels: Vec<String>,
-    /// create-pr: who is asked to review (GitHub). Can be given more than once.
+    /// create-pr: a reviewer (GitHub). Repeatable.
     #[arg(long = "reviewer", value_name = "NAME")]
     pub(crate) reviewers: Vec<String>,
 }

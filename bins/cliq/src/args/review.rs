@@ -6,20 +6,20 @@ use super::run::key_value;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReviewCommand {
-    /// List the reviews that wait in this project; outside of a project, all of this machine.
+    /// List the open reviews of this project; outside of a project, of this machine.
     List {
-        /// Those that are over too.
+        /// Include closed reviews.
         #[arg(short, long)]
         all: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show a review: what it is about, who was asked, what was answered, its record.
+    /// Show a review: subject, reviewers, answers, record.
     Show {
         #[command(flatten)]
         id: ReviewIdArg,
-        /// With the text of files and changes.
+        /// Include the text of files and changes.
         #[arg(long)]
         full: bool,
         /// Print JSON.
@@ -31,9 +31,9 @@ pub(crate) enum ReviewCommand {
         #[command(flatten)]
         answer: AnswerArgs,
     },
-    /// Request changes: a phase works again with your words, and you are asked again.
+    /// Request changes: a phase works again with your message, then the review opens again.
     RequestChanges {
-        /// The phase that makes the changes. May be left out where there is only one.
+        /// Phase that makes the changes. Required where there are several.
         #[arg(long, value_name = "PHASE")]
         to: Option<String>,
         #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) enum ReviewCommand {
     Open {
         #[command(flatten)]
         id: ReviewIdArg,
-        /// Whose link. May be left out where that is clear.
+        /// Reviewer whose link to print, where there are several.
         #[arg(long = "as", value_name = "NAME")]
         reviewer: Option<String>,
     },
@@ -65,13 +65,13 @@ pub(crate) struct ReviewIdArg {
 pub(crate) struct AnswerArgs {
     #[command(flatten)]
     pub(crate) id: ReviewIdArg,
-    /// Words for the team. Required for a request for changes.
+    /// Message to the team. Required for a request for changes.
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) message: Option<String>,
     /// The answer to a field of the review's form.
     #[arg(long = "input", value_name = "K=V", value_parser = key_value)]
     pub(crate) inputs: Vec<(String, String)>,
-    /// In whose name, where several people are asked.
+    /// Reviewer in whose name to answer, where there are several.
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) reviewer: Option<String>,
     /// Print JSON.

@@ -25,10 +25,10 @@ impl From<LauncherName> for LauncherKind {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Run again without asking, in any state of the last run.
+    /// Run again without confirmation, in any state of the last run.
     #[arg(short, long)]
     pub(crate) force: bool,
-    /// Go on with the last run: what completed is not run again, what was under way, failed or was stopped starts anew.
+    /// Continue the last run. Completed phases are not run again; unfinished, failed and stopped ones start anew.
     #[arg(long, conflicts_with_all = ["force", "inputs"])]
     pub(crate) resume: bool,
     /// Publish without asking.
@@ -43,37 +43,37 @@ pub(crate) struct RunArgs {
     /// Launcher of phases. Default: tmux if it is installed and standard output is a terminal, else process.
     #[arg(long, value_enum, conflicts_with = "headless")]
     pub(crate) launcher: Option<LauncherName>,
-    /// Work in a container (`docker.*` in the settings).
+    /// Run in a container (settings: `docker.*`).
     #[arg(long, conflicts_with_all = ["no_docker", "launcher"])]
     pub(crate) docker: bool,
-    /// Work as a Job of a Kubernetes cluster (`kubernetes.*` in the settings).
+    /// Run as a Job of a Kubernetes cluster (settings: `kubernetes.*`).
     #[arg(long, conflicts_with_all = ["docker", "no_docker", "launcher"])]
     pub(crate) kubernetes: bool,
-    /// Work on this machine, also where the settings say otherwise.
+    /// Run on this machine, whatever the settings name.
     #[arg(long)]
     pub(crate) no_docker: bool,
-    /// Leave the run to a tmux session and give the shell back.
+    /// Run in a tmux session in the background.
     #[arg(short, long, conflicts_with_all = ["headless", "json", "launcher"])]
     pub(crate) detach: bool,
-    /// The agent for phases that name none, for this run.
+    /// Agent of phases that name none, for this run.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// A value for an input of the team. May be given several times.
+    /// Value of an input of the team. Repeatable.
     #[arg(long = "input", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) inputs: Vec<(String, String)>,
     /// Maximum number of phases at the same time. Default: no limit.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_parallel: Option<u32>,
-    /// The most tokens that the run's language models may use, in place of the team's `budget`.
+    /// Token limit of the run's language models, instead of the team's `budget`.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) budget_tokens: Option<u64>,
-    /// The most US dollars that the run's language models may cost, in place of the team's `budget`.
+    /// Cost limit of the run's language models in US dollars, instead of the team's `budget`.
     #[arg(long, value_name = "X", value_parser = amount)]
     pub(crate) budget_usd: Option<f64>,
     /// Print events as JSON, one per line.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Start nothing: show what would be fetched, and what would be published where.
+    /// Start nothing. Print what would be fetched, and what would be published where.
     #[arg(long, conflicts_with_all = ["resume", "from", "detach"])]
     pub(crate) dry_run: bool,
     /// The id of the run, a UUID: for `cliq server`.

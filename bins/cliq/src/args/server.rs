@@ -10,14 +10,14 @@ pub(crate) enum ServerCommand {
         #[command(flatten)]
         options: ServerRunArgs,
     },
-    /// Start it in the background, and print a link to the dashboard that signs in once.
+    /// Start in the background and print a link to the dashboard that signs in once.
     Start {
         #[command(flatten)]
         options: ServerRunArgs,
     },
-    /// Stop it. Runs go on; the next server follows them.
+    /// Stop. Runs continue, and the next server follows them.
     Stop,
-    /// Say whether it runs, and how many runs there are.
+    /// Show whether the server is running, and the number of runs.
     Status {
         /// Print JSON.
         #[arg(long)]
@@ -34,10 +34,10 @@ pub(crate) enum ServerCommand {
         #[arg(short, long)]
         follow: bool,
     },
-    /// Show what A2A callers see.
+    /// Inspect the A2A agent.
     #[command(subcommand)]
     A2a(A2aCommand),
-    /// Make, list and revoke tokens of callers.
+    /// Create, list and revoke access tokens.
     #[command(subcommand)]
     Token(TokenCommand),
 }
@@ -59,7 +59,7 @@ pub(crate) struct ServerRunArgs {
     /// Allow plain HTTP beyond this machine: behind a reverse proxy, or in a private network.
     #[arg(long)]
     pub(crate) insecure_http: bool,
-    /// Be an A2A agent: callers with a token may run the teams that `server.a2a.advertise` names.
+    /// Serve an A2A agent: callers with a token may run the teams of `server.a2a.advertise`.
     #[arg(long)]
     pub(crate) a2a: bool,
     /// Join this mesh of `server.a2a.meshes`; may be repeated. Implies --a2a. Without it, those that are `active` are joined.
@@ -72,9 +72,9 @@ pub(crate) struct ServerRunArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum A2aCommand {
-    /// Print the agent card, made of the settings and the teams as they are now.
+    /// Print the agent card of the present settings and teams.
     Card {
-        /// The address of the server that the card names. Default: that of the server that runs, else of the settings.
+        /// Address of the server in the card. Default: that of the running server, else of the settings.
         #[arg(long)]
         url: Option<String>,
     },
@@ -82,7 +82,7 @@ pub(crate) enum A2aCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token. It is shown once.
+    /// Create a token and print its secret, once.
     Create {
         /// Label of the token.
         #[arg(long)]
@@ -90,7 +90,7 @@ pub(crate) enum TokenCommand {
         /// Scope of the token. Each scope includes the scopes before it.
         #[arg(long, value_enum, default_value_t = ScopeName::Read)]
         scope: ScopeName,
-        /// In what time it expires, such as `90d`. Default: never.
+        /// Time to expiry, such as `90d`. Default: never.
         #[arg(long, value_name = "TIME", value_parser = cliq_workflow::parse_duration)]
         expires: Option<std::time::Duration>,
         /// Print JSON.

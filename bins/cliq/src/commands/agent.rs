@@ -118,7 +118,7 @@ fn show(name: &str, json: bool) -> Result<ExitCode, Failure> {
     let Some(connector) = Connector::find(name) else {
         let known: Vec<&str> = CONNECTORS.iter().map(|connector| connector.name).collect();
         let hint = format!("connectors are {}; `cliq agent list` lists all agents", known.join(", "));
-        return Err(Failure::usage(format!("`{name}` is no connector")).hint(hint));
+        return Err(Failure::usage(format!("`{name}` is not a connector")).hint(hint));
     };
     let settings = project::settings()?;
     let environment = project::host().environment;

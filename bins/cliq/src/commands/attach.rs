@@ -28,7 +28,7 @@ pub(super) fn run(phase: Option<&str>) -> Result<ExitCode, Failure> {
                 "`cliq plan attach PLAN` shows the agents of a plan, `cliq status` how the last run ended",
             )
         } else if running {
-            Failure::failed("the run of this project has no panes: it works in a container or without tmux, or has just begun")
+            Failure::failed("the run of this project has no panes: it works in a container or without tmux, or has just started")
                 .hint("`cliq status --watch` follows it, `cliq logs PHASE -f` shows what a phase prints")
         } else {
             Failure::failed("nothing is running in this project")

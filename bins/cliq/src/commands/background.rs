@@ -26,7 +26,7 @@ pub(super) fn stop_holder(dir: &CliqDir, what: &str, patience: Duration) -> Resu
         Some(Some(pid)) => pid,
     };
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let process = process.ok_or_else(|| Failure::failed(format!("{pid} is no process")))?;
+    let process = process.ok_or_else(|| Failure::failed(format!("{pid} is not a process")))?;
     rustix::process::kill_process(process, Signal::TERM)
         .map_err(|error| Failure::failed(format!("cannot stop process {pid}: {error}")))?;
     let deadline = Instant::now() + patience;

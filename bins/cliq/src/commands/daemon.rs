@@ -109,7 +109,7 @@ fn start() -> Result<ExitCode, Failure> {
         }
         if child.try_wait()?.is_some() || Instant::now() > deadline {
             let text = log_since(&log, begins_at);
-            return Err(Failure::failed(format!("the daemon has not begun:\n{}", ui::plain(text.trim()))));
+            return Err(Failure::failed(format!("the daemon did not start:\n{}", ui::plain(text.trim()))));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -120,7 +120,7 @@ fn stop() -> Result<ExitCode, Failure> {
         ui::line("no daemon is running")?;
         return Ok(ExitCode::SUCCESS);
     }
-    ui::line("the daemon has stopped; what its agents had not finished is begun anew by the next one")?;
+    ui::line("the daemon has stopped; the next daemon restarts unfinished agents")?;
     Ok(ExitCode::SUCCESS)
 }
 

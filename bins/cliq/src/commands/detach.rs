@@ -54,10 +54,14 @@ pub(super) fn run(
                 server.discard()?;
             }
             ui::raw(format!("{}\n", shown.trim()).as_bytes())?;
-            return if begun { Ok(ExitCode::SUCCESS) } else { Err(Failure::failed("the run has not begun")) };
+            return if begun {
+                Ok(ExitCode::SUCCESS)
+            } else {
+                Err(Failure::failed("the run has not started"))
+            };
         }
         if Instant::now() > deadline {
-            return Err(Failure::failed("the run has not begun").hint("`cliq attach` shows what it does"));
+            return Err(Failure::failed("the run has not started").hint("`cliq attach` shows what it does"));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

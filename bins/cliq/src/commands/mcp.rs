@@ -49,7 +49,7 @@ impl ProjectBackend {
             None => None,
             Some(word) => Some(SignalStatus::parse(word).ok_or_else(|| {
                 let words = SignalStatus::ALL.map(SignalStatus::as_str).join(", ");
-                Failure::usage(format!("`{word}` is no status; they are: {words}"))
+                Failure::usage(format!("`{word}` is not a status; they are: {words}"))
             })?),
         };
         let project = Some(gateway::project_name(None)?);

@@ -61,7 +61,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         phase.kind == PhaseKind::Standard && !phase.agent.as_deref().is_some_and(cliq_workflow::is_connector)
     };
     if !dir.requirement().exists() && workflow.phases().any(|(_, phase)| has_reader(phase)) {
-        ui::warning("there is no requirement: `cliq req -m TEXT` says what the team is to do");
+        ui::warning("no requirement is set: `cliq req -m TEXT` sets it");
     }
     let mut options = RunOptions::default();
     options.agent.clone_from(&args.agent);

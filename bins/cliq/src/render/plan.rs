@@ -115,7 +115,7 @@ pub(crate) fn status(plan: &Plan, name: &str) -> String {
     if plan.is_stuck() {
         let _ = writeln!(
             text,
-            "  all tasks of the wave have ended, some in vain: `cliq signal emit retry_wave {name}` does those again, `advance_wave` leaves them behind"
+            "  all tasks of the wave have ended, some failed: `cliq signal emit retry_wave {name}` does those again, `advance_wave` leaves them behind"
         );
     }
     text

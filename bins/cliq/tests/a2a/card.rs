@@ -107,7 +107,7 @@ print("ok")
 
 /// The signature is checked by the official Python SDK, which must also refuse a changed card.
 #[test]
-fn its_signature_holds() {
+fn card_signature_is_verified_by_the_python_sdk() {
     let python = target("venv/bin/python");
     let has = Command::new(&python).args(["-c", "import a2a.utils.signing"]).output();
     if !has.is_ok_and(|output| output.status.success()) {

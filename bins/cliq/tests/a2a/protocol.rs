@@ -92,10 +92,10 @@ fn messages_that_ask_for_nothing_that_can_be_done() {
     };
     for (data, text) in [
         (json!({}), "@local/steps"),
-        (json!({"team": "@local/none"}), "no team that this agent offers"),
-        (json!({"team": "@local/slow"}), "no team that this agent offers"),
-        (json!({"team": "../../etc"}), "no team that this agent offers"),
-        (json!({"team": "/etc"}), "no team that this agent offers"),
+        (json!({"team": "@local/none"}), "is not offered by this agent"),
+        (json!({"team": "@local/slow"}), "is not offered by this agent"),
+        (json!({"team": "../../etc"}), "is not offered by this agent"),
+        (json!({"team": "/etc"}), "is not offered by this agent"),
         (json!({"team": 5}), "data.team"),
         (json!({"team": "@local/typed"}), "data.inputs.branch: is missing"),
         (json!({"team": "@local/typed", "inputs": {"branch": "b"}}), "data.inputs.count: is missing"),

@@ -97,7 +97,7 @@ fn failures_of_the_remote_agent_are_reported() {
     let good = token(&machine, "remote", "run");
     for (token, skill, path, text) in [
         (good.as_str(), "@local/fails", "", "exit status 9"),
-        (good.as_str(), "@local/nosuch", "", "no team that this agent offers"),
+        (good.as_str(), "@local/nosuch", "", "is not offered by this agent"),
         ("wrong", "@local/steps", "", "401"),
         (good.as_str(), "@local/steps", "/nosuch", "404"),
     ] {
@@ -139,7 +139,7 @@ fn a_cancellation_is_passed_on() {
 }
 
 #[test]
-fn it_goes_on_after_the_remote_server_and_its_own_run_were_killed() {
+fn remote_task_survives_kills_of_both_sides() {
     let machine = machine();
     machine.team(
         "steps",

@@ -115,7 +115,7 @@ fn updates_are_pushed_by_one_of_them() {
 }
 
 #[test]
-fn what_is_old_is_removed_by_one_of_them() {
+fn retention_runs_on_one_server() {
     let Some(database) = PostgresServer::start() else { return };
     let shared = tempfile::tempdir().unwrap();
     let workspaces = shared.path().join("workspaces");

@@ -246,7 +246,7 @@ fn a_cancellation_at_any_moment() {
 }
 
 #[test]
-fn what_agents_print_comes_with_offsets() {
+fn agent_output_is_streamed_with_offsets() {
     let machine = machine();
     let mut settings: Value =
         serde_json::from_slice(&fs::read(machine.home.join("settings.json")).unwrap()).unwrap();

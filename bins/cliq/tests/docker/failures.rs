@@ -14,7 +14,7 @@ fn want_of_memory_is_told() {
     else {
         return;
     };
-    env.cliq(["run"]).expect(3).says("for want of memory").says("64 MiB").says("docker.memory");
+    env.cliq(["run"]).expect(3).says("out of memory").says("64 MiB").says("docker.memory");
 }
 
 #[test]

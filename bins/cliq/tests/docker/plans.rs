@@ -59,7 +59,7 @@ fn agents_in_containers_have_branches() {
 
 /// Whatever keeps an agent from beginning is a question for a person, who can mend it and answer.
 #[test]
-fn what_keeps_an_agent_from_beginning_is_asked() {
+fn container_start_failure_becomes_a_question() {
     let Some(env) = project(&[("image", "nobody/nothing:1")]) else { return };
     start(&env, WAITS);
     env.write("go", "");

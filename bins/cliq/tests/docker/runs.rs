@@ -79,7 +79,7 @@ fn a_run_outlives_what_started_it_and_is_followed_again() {
 }
 
 #[test]
-fn what_a_killed_follower_left_is_removed_by_the_next() {
+fn next_follower_cleans_up_after_a_killed_one() {
     let Some(env) = project(&steps(), &[]) else { return };
     let mut run = begun(&env, &["run", "--headless"]);
     run.kill().unwrap();

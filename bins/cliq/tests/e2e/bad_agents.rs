@@ -25,13 +25,13 @@ fn garbage_in_the_signal_file() {
         "",
     );
     ends(&env, 3, "agent bad ended without a terminal message (exit status 0)")
-        .says("is no message and is skipped");
+        .says("is not a message and is skipped");
 }
 
 #[test]
 fn garbage_among_good_messages_does_no_harm() {
     let env = one("ok\necho garbage >> \"$CLIQ_SIGNAL_FILE\"\nok\ncomplete\n", "");
-    ends(&env, 0, "a second `ok`").says("is no message and is skipped");
+    ends(&env, 0, "a second `ok`").says("is not a message and is skipped");
 }
 
 #[test]

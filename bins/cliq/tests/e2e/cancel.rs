@@ -68,7 +68,7 @@ fn by_signal() {
 }
 
 #[test]
-fn what_a_killed_orchestrator_left_is_ended_by_the_next_run() {
+fn next_run_kills_orphans_of_a_killed_orchestrator() {
     let (env, mut run) = started();
     run.kill().unwrap();
     run.wait().unwrap();

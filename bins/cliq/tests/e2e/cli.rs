@@ -8,7 +8,7 @@ use crate::env::Env;
 #[test]
 fn the_four_steps_say_what_comes_next() {
     let env = Env::bare();
-    env.cliq(["run"]).expect(2).says("is no cliq project").says("cliq init");
+    env.cliq(["run"]).expect(2).says("is not inside a cliq project").says("cliq init");
     env.cliq(["init"]).expect(0).says("next: `cliq assemble TEAM`");
     env.cliq(["init"]).expect(0).says("is a cliq project already");
     env.cliq(["run"]).expect(2).says("no team is assembled");
@@ -89,7 +89,7 @@ fn teams_can_be_made_listed_shown_and_drawn() {
     env.cliq(["run"]).expect(0).says("PASS: 1 of 1 commands pass.");
     assert!(env.read("work.md").contains("Add a search page"));
     env.cliq(["team", "create", "my-team"]).expect(4).says("is not empty");
-    env.cliq(["team", "create", "My Team"]).expect(2).says("is no team name");
+    env.cliq(["team", "create", "My Team"]).expect(2).says("is not a valid team name");
     env.cliq(["team", "list"]).expect(0).says("@local/my-team").says("@cliq/demo");
     let list = env.cliq(["team", "list", "--json"]).expect(0).json();
     assert!(

@@ -3,7 +3,7 @@
 use crate::env::Env;
 
 #[test]
-fn it_repairs_what_is_broken_and_passes_the_second_time() {
+fn demo_repairs_the_pages_and_passes() {
     let env = Env::bare();
     env.cliq(["demo"]).expect(0).says("ROUTE to fixer").says("PASS: 3 of 3 commands pass").says("COMPLETED");
     // The pages pass now, whoever asks; and they did not before.
@@ -21,7 +21,7 @@ fn it_repairs_what_is_broken_and_passes_the_second_time() {
     assert!(env.read("cliq-demo/pages/guide/install.md").starts_with("---\ntitle: Install Tidewater\n---\n"));
     let report = env.read("cliq-demo/report.md");
     assert!(report.contains("leads nowhere") && report.contains("- pass: links"), "{report}");
-    // A shell comment in a code block is no heading.
+    // A shell comment in a code block is not a heading.
     assert!(env.read("cliq-demo/pages/guide/install.md").contains("\n# this is a comment, not a heading\n"));
 
     let status = env.command(["status", "--json"]).current_dir(env.path("cliq-demo")).output().unwrap();
@@ -31,7 +31,7 @@ fn it_repairs_what_is_broken_and_passes_the_second_time() {
 }
 
 #[test]
-fn its_agents_keep_every_rule() {
+fn demo_agents_follow_the_protocol() {
     let env = Env::bare();
     env.cliq(["demo", "d"]).expect(0);
     // Two of them need the demo's own files to work; answering a test message needs nothing.

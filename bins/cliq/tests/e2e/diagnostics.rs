@@ -45,7 +45,7 @@ fn log_lines_by_filter_and_as_json() {
     assert_eq!(ended["span"]["phase"], "work");
     assert!(!run(&[("CLIQ_LOG", "error")]).expect(0).stderr.contains("INFO"));
     assert!(run(&[("CLIQ_LOG", "cliq_orchestrator=trace")]).expect(0).stderr.contains("effect"));
-    run(&[("CLIQ_LOG", "cliq=loud")]).expect(2).says("CLIQ_LOG").says("no filter");
+    run(&[("CLIQ_LOG", "cliq=loud")]).expect(2).says("CLIQ_LOG").says("is not a filter");
 }
 
 /// A collector, and the spans that it has decoded.

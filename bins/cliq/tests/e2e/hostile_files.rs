@@ -120,7 +120,7 @@ fn a_handoff_larger_than_the_setting() {
 #[test]
 fn a_handoff_that_is_too_deep() {
     let deed = format!("(printf '%0100000d' 0 | tr 0 '[') > {CHANNEL}/handoff.json");
-    case(&deed, 3, &["handoff.json is no handoff", "recursion limit"]);
+    case(&deed, 3, &["handoff.json is not a valid handoff", "recursion limit"]);
 }
 
 #[test]

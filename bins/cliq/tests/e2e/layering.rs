@@ -39,8 +39,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-dashboard", DASHBOARD),
     ("cliq-server", SERVER),
     ("cliq-mcp", &[]),
-    ("cliq-docker", &["cliq-settings"]),
-    ("cliq-kubernetes", &["cliq-settings"]),
+    ("cliq-docker", &["cliq-fs", "cliq-settings"]),
+    ("cliq-kubernetes", &["cliq-fs", "cliq-settings"]),
     ("cliq-telemetry", &[]),
     ("cliq-lifecycle", &["cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs"]),
     (

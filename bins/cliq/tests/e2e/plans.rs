@@ -197,7 +197,7 @@ fn one_daemon_per_home() {
 }
 
 #[test]
-fn what_was_running_when_it_stopped_is_begun_anew() {
+fn daemon_restart_restarts_running_agents() {
     let env = project();
     crew(
         &env,
@@ -363,7 +363,7 @@ fn branches_need_a_repository() {
     start(&env, &PLAN.replace("Goal.", "Goal.\n\nBranches: yes"));
     let _daemon = daemon(&env);
     env.wait_for("a question", || status(&env)["questions"].as_array().is_some_and(|q| !q.is_empty()));
-    assert!(status(&env)["questions"][0]["text"].as_str().unwrap().contains("is no git repository"));
+    assert!(status(&env)["questions"][0]["text"].as_str().unwrap().contains("is not a git repository"));
 }
 
 /// Models have no shell: what they say by markers is as good as a signal.
@@ -428,7 +428,7 @@ fn projects_do_not_meet() {
     std::fs::write(other.join("ship.md"), PLAN).unwrap();
     there(&["plan", "add", "ship.md"]).expect(0);
     there(&["plan", "start", "ship"]).expect(0);
-    // An inbox that is no directory.
+    // An inbox that is not a directory.
     let broken = env.path("../aaa");
     std::fs::create_dir_all(broken.join(".cliq/signals")).unwrap();
     std::fs::write(broken.join(".cliq/signals/inbox"), "a file").unwrap();
@@ -446,7 +446,7 @@ fn projects_do_not_meet() {
 
 /// Agents whose daemon was killed, of a plan that was cancelled meanwhile: they are ended.
 #[test]
-fn what_a_dead_daemon_left_is_ended() {
+fn orphans_of_a_dead_daemon_are_killed() {
     let env = project();
     crew(&env, "signals", r#"echo x >> "$CLIQ_PROJECT/begun"; sleep 100"#);
     start(&env, PLAN);

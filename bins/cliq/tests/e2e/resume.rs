@@ -67,7 +67,7 @@ workflow:
 }
 
 #[test]
-fn what_was_complete_but_not_processed_is_not_run_again() {
+fn completed_but_unprocessed_phase_is_not_rerun() {
     let env = Env::new(
         "workflow:\n  phases:\n    - {name: a, type: standard, agent: x}\n    - {name: b, type: standard, agent: x, depends_on: [a]}\n",
         &[(

@@ -106,7 +106,7 @@ fn a_failing_exec_command_ends_the_phase_and_the_run() {
 }
 
 #[test]
-fn what_runs_beside_an_escalation_may_finish() {
+fn parallel_phases_finish_after_an_escalation() {
     let workflow = "workflow:
   phases:
     - name: breaks
@@ -373,7 +373,7 @@ workflow:
 }
 
 #[test]
-fn what_cannot_run_yet_is_refused_by_name_before_anything_starts() {
+fn unsupported_features_are_refused_before_the_start() {
     let yml = "workflow:
   phases:
     - name: first

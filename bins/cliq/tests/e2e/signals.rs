@@ -13,7 +13,7 @@ fn list(env: &Env, args: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn what_comes_in_is_checked_and_canonical() {
+fn emitted_signals_are_validated_and_normalized() {
     let env = project();
     for (kind, payload, stored, expected) in [
         ("implement-finished", "", "implement_finished", Value::Null),
@@ -49,7 +49,7 @@ fn what_comes_in_is_checked_and_canonical() {
         ("implement_task_finished", "p", r#"{"wave_number":1}"#, "`task_number`"),
         ("elaborator_finished", "p", "text", "takes no payload"),
         ("planner_draft_finished", "p", "", "`planner_id`"),
-        ("plan_start", "../p", "", "no name of a plan"),
+        ("plan_start", "../p", "", "is not a valid plan name"),
         ("nothing", "a b", "", "a letter or digit"),
     ] {
         env.cliq(["signal", "emit", kind, plan, "--payload", payload]).expect(2).says(says);
@@ -86,12 +86,14 @@ fn files_of_the_project_and_of_its_worktrees_come_in() {
     assert_eq!(
         results,
         [
-            row("implement_wave", "wave 9 cannot begin: no wave has begun yet, so the next one is 1"),
+            row("implement_wave", "wave 9 cannot start: no wave has started yet, so the next one is 1"),
             row("review_changes_requested", "review_changes_requested does not fit a plan that is ready"),
             row("verify_failed", "verify_failed does not fit a plan that is ready"),
         ]
     );
-    assert!(env.read(&format!("{inbox}/failed/notes.txt.reason")).contains("is no name of a signal file"));
+    assert!(
+        env.read(&format!("{inbox}/failed/notes.txt.reason")).contains("is not the name of a signal file")
+    );
     for dir in [inbox.to_owned(), format!("{inbox}/processing"), format!(".worktrees/w/{inbox}")] {
         let left = fs::read_dir(env.path(&dir))
             .unwrap()
@@ -126,7 +128,7 @@ fn troubles_of_the_database() {
     fs::write(&database, "not a database, however long this text may be, it is none. ".repeat(20)).unwrap();
     env.cliq(["signal", "list"])
         .expect(1)
-        .says("cliq.db is damaged, or is no database")
+        .says("cliq.db is damaged, or is not a database")
         .says("nothing was changed");
     env.cliq(["daemon", "run"]).expect(1).says("cliq.db is damaged");
     env.cliq(["daemon", "start"]).expect(1).says("cliq.db is damaged");
@@ -149,7 +151,7 @@ fn troubles_of_the_disk() {
     std::fs::create_dir_all(env.home()).unwrap();
     let Some(mut command) = crate::resume::in_own_mounts(&env, script) else { return };
     let done = done(&command.output().unwrap()).expect(0);
-    let done = done.says("cannot be written; nothing was changed").says("there is no room left");
+    let done = done.says("cannot be written; nothing was changed").says("disk full");
     let (codes, list) = done.stdout.split_once("{\n").expect("a list");
     let codes: Vec<&str> = codes.lines().filter_map(|line| line.strip_prefix("code ")).collect();
     assert_eq!(codes, ["0", "1", "1", "0"], "{done:?}");

@@ -48,7 +48,7 @@ fn ran(env: &Env) -> String {
 }
 
 #[test]
-fn its_result_is_the_phases_handoff() {
+fn result_of_a_sub_team_is_the_handoff() {
     let env = env();
     let events = env.cliq(["run", "--json", "--input", "who=moon"]).expect(0).events();
     assert_eq!((env.read("said").trim(), &*ran(&env)), ("hello moon", "prepared inner-prepared say "));
@@ -78,7 +78,7 @@ fn its_result_is_the_phases_handoff() {
 }
 
 #[test]
-fn what_goes_wrong_within_goes_wrong_outside() {
+fn failure_of_a_sub_team_fails_the_phase() {
     let env = env();
     env.write_executable(
         "../team/inner/agents/x",

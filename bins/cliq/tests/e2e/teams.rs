@@ -111,14 +111,14 @@ fn a_team_is_installed_from_a_repository() {
 }
 
 #[test]
-fn what_cannot_be_installed_changes_nothing() {
+fn failed_installation_changes_nothing() {
     let env = Env::bare();
     env.cliq(["team", "install", "nowhere"]).expect(2).says("nowhere");
     env.cliq(["team", "create", "mine"]).expect(0);
     std::os::unix::fs::symlink("/etc/passwd", env.path("mine/roles/secret.md")).unwrap();
     env.cliq(["team", "install", "mine"])
         .expect(2)
-        .says("roles/secret.md links to what is no file of the team");
+        .says("roles/secret.md links to a file outside of the team");
     std::fs::remove_file(env.path("mine/roles/secret.md")).unwrap();
     std::os::unix::fs::symlink(".", env.path("mine/loop")).unwrap();
     env.cliq(["team", "install", "mine"]).expect(2);

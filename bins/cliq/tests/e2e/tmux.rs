@@ -142,7 +142,7 @@ fn exit_statuses_and_signals_are_reported() {
 }
 
 #[test]
-fn what_a_command_leaves_running_lasts_as_long_as_its_phase() {
+fn background_processes_end_with_their_phase() {
     if no_tmux() {
         return;
     }
@@ -469,5 +469,5 @@ fn the_launcher_is_a_setting() {
     assert_eq!(env.read(".cliq/logs/a.1.1-t.log"), "none\n");
     env.cliq(["run", "--headless", "--launcher", "tmux"]).expect(2);
     let no_tmux = env.command(["run", "-f"]).env("PATH", "/nowhere").output().unwrap();
-    done(&no_tmux).expect(2).says("there is no tmux").says("--launcher process");
+    done(&no_tmux).expect(2).says("tmux is not installed").says("--launcher process");
 }

@@ -125,7 +125,7 @@ fn budgets_of_team_and_phase() {
         .expect(3)
         .says("its budget of 50 tokens is spent, 60 were used")
         .says("team.yml");
-    // The journal still fits the team: a budget is no part of its shape.
+    // The journal still fits the team: a budget is not part of its shape.
     let team = env.read("../team/team.yml").replace("tokens: 50", "usd: 0.5, tokens: 500");
     env.write("../team/team.yml", &team);
     let script = format!("{PRELUDE}{}", agent("spend 100 0 ',\"cost_usd\":0.75'; sleep 1000"));

@@ -48,7 +48,7 @@ esac
 "#;
 
 #[test]
-fn it_leaves_what_the_seed_shows() {
+fn files_of_the_worked_example() {
     let env =
         Env::new(WORKFLOW, &[("architect", ARCHITECT), ("developer", DEVELOPER), ("reviewer", REVIEWER)]);
     env.cliq(["req", "-m", "Build the items API."]).expect(0);

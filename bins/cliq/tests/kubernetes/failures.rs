@@ -19,14 +19,14 @@ fn nothing_is_left(env: &Env) {
 
 #[test]
 #[ignore = "needs a cluster: scripts/kubernetes"]
-fn what_keeps_a_run_from_beginning() {
+fn start_failures_are_reported() {
     let cases: &[(&[(&str, &str)], &str)] = &[
-        (&[("image", "nowhere.invalid/x:1")], "for want of its image: "),
+        (&[("image", "nowhere.invalid/x:1")], "waited for its image: "),
         (&[("image", "not there")], "InvalidImageName"),
         (&[("image", "nothing:1"), ("image_pull_policy", "Never")], "ErrImageNeverPull"),
         (
             &[("cpus", "900"), ("cpu_request", "900"), ("start_timeout", "3s")],
-            "for want of a node: Unschedulable",
+            "waited for a node: Unschedulable",
         ),
         (
             &[("node_selector", "[\"no/such=label\"]"), ("start_timeout", "3s")],
@@ -103,7 +103,7 @@ fn a_quota_is_told() {
     claim["metadata"] = serde_json::json!({"name": claim["metadata"]["name"], "namespace": namespace});
     env.write("../claim.json", &claim.to_string());
     said(&["apply", "-f", env.path("../claim.json").to_str().unwrap()]);
-    env.cliq(["run", "--headless"]).expect(1).says("for want of its pod: ").says("exceeded quota");
+    env.cliq(["run", "--headless"]).expect(1).says("waited for its pod: ").says("exceeded quota");
     said(&["delete", "namespace", &namespace, "--wait=false"]);
 }
 

@@ -96,7 +96,7 @@ fn a_run_asks_for_what_it_may_and_leaves_no_secret() {
     for asked in mock.ask("requests").as_array().unwrap() {
         let (verb, resource) = asked.as_str().unwrap().split_once(' ').unwrap();
         let right = RIGHTS.iter().find(|right| right.resource == resource);
-        assert!(right.is_some_and(|right| right.verbs.contains(&verb)), "{asked} is no right");
+        assert!(right.is_some_and(|right| right.verbs.contains(&verb)), "{asked} is not a right");
     }
 }
 
@@ -132,7 +132,7 @@ fn a_run_of_another_is_not_removed() {
 }
 
 #[test]
-fn what_the_cluster_says_is_told() {
+fn cluster_conditions_are_reported() {
     let waiting = |reason: &str| {
         json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}], "containerStatuses": [
             {"name": "run", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": reason, "message": "because"}}},
@@ -144,16 +144,16 @@ fn what_the_cluster_says_is_told() {
         ]})
     };
     let cases = [
-        (json!({"status": waiting("ImagePullBackOff")}), "for want of its image: ImagePullBackOff: because"),
-        (json!({"status": waiting("InvalidImageName")}), "for want of its image: InvalidImageName"),
+        (json!({"status": waiting("ImagePullBackOff")}), "waited for its image: ImagePullBackOff: because"),
+        (json!({"status": waiting("InvalidImageName")}), "waited for its image: InvalidImageName"),
         (
             json!({"status": waiting("CreateContainerConfigError")}),
-            "for want of its start: CreateContainerConfigError",
+            "waited for its container: CreateContainerConfigError",
         ),
         (
             json!({"status": {"phase": "Pending", "conditions": [
                 {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]}}),
-            "for want of a node: Unschedulable: 0/3 nodes",
+            "waited for a node: Unschedulable: 0/3 nodes",
         ),
         (
             json!({"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}}),
@@ -164,11 +164,11 @@ fn what_the_cluster_says_is_told() {
                 {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": "silent"}]}}),
             "took the run's node from it: DeletionByTaintManager: silent",
         ),
-        (json!({"status": ended("OOMKilled", 137)}), "want of memory: it has 4 GiB (`kubernetes.memory`)"),
+        (json!({"status": ended("OOMKilled", 137)}), "out of memory, limit 4 GiB (`kubernetes.memory`)"),
         (json!({"status": ended("Error", 143)}), "ended by signal 15"),
-        (json!({"status": ended("StartError", 128)}), "for want of its start: error: it broke"),
+        (json!({"status": ended("StartError", 128)}), "waited for its container: error: it broke"),
         (json!({"status": ended("Error", 1)}), "error: it broke"),
-        (json!({"no_pod": true}), "for want of its pod"),
+        (json!({"no_pod": true}), "waited for its pod"),
         (json!({"no_claim": true}), "there is no PersistentVolumeClaim `cliq-data`"),
         (json!({"forbid": ["create jobs"]}), "the cluster forbids to make a Job"),
         (json!({"forbid": ["create secrets"]}), "the cluster forbids to make a Secret"),
@@ -192,7 +192,7 @@ fn tells(scenario: &Value, says: &str) {
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
     assert!(!mock.env.exists("begun"), "{scenario}");
     let is_over = says.contains("it broke");
-    if says.contains("for want of") && !is_over || says.contains("make a Secret") || says.contains("watch") {
+    if says.contains("waited for") && !is_over || says.contains("make a Secret") || says.contains("watch") {
         assert_eq!(mock.ask("objects jobs"), json!([]), "{scenario}: one that did not begin is removed");
     }
 }

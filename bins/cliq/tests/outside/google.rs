@@ -55,8 +55,7 @@ fn described(file: &File) -> Value {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(ring::digest::digest(&ring::digest::SHA256, bytes))
 }
 
 fn query(asked: &ReceivedRequest, key: &str) -> Option<String> {

@@ -118,7 +118,7 @@ fn a_killed_pull_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn what_breaks_off_goes_on_where_it_stopped() {
+fn interrupted_download_is_continued() {
     static TRIES: AtomicUsize = AtomicUsize::new(0);
     let body: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
     let whole = body.clone();

@@ -63,7 +63,7 @@ fn modes() {
 }
 
 #[test]
-fn what_is_there_is_not_published_again() {
+fn unchanged_file_is_not_published_again() {
     let (site, _) = store();
     let env = Env::new(&team(&target("report.md", &format!("{}/a.md", site.base), ", mode: replace")), &[]);
     env.write("report.md", "one");
@@ -93,7 +93,7 @@ fn create_does_not_overwrite() {
 }
 
 #[test]
-fn what_may_not_go_does_not_go() {
+fn denied_files_are_not_published() {
     let (site, _) = store();
     for (file, setting, expected) in [
         (".cliq/settings.json", None, "denies it"),
@@ -243,7 +243,7 @@ fn a_person_is_asked_before_a_team_that_publishes() {
     assert_eq!(site.count("PUT"), 0);
     run("y", "").expect(0);
     assert_eq!(site.count("PUT"), 1);
-    // What is there already is no question; nor is one that was turned off.
+    // What is there already is not a question; nor is one that was turned off.
     assert!(!run("n", "-f").expect(0).stdout.contains("Start it?"));
     env.write("report.md", "more");
     env.cliq(["settings", "set", "push.confirm", "false"]).expect(0);

@@ -133,7 +133,7 @@ fn one_other_verdict_decides_where_all_have_to_approve() {
 }
 
 #[test]
-fn what_is_filled_in_is_checked_and_handed_on() {
+fn form_answers_are_validated_and_handed_over() {
     let waiting = Waiting::new(
         "reviewer: ann
 inputs:

@@ -60,7 +60,7 @@ const plain = await browser.newContext({ javaScriptEnabled: false, viewport: { w
 const bob = await plain.newPage();
 await bob.goto(firstBob);
 await bob.getByRole("button", { name: "Request changes" }).click();
-await bob.getByRole("alert").getByText("needs words").waitFor();
+await bob.getByRole("alert").getByText("requires a message").waitFor();
 await bob.getByLabel("What you want to say").fill("More detail,\nplease.");
 await bob.getByLabel("Who makes the changes").selectOption("writer");
 

@@ -180,7 +180,9 @@ artifacts: ['**/*', ../secret, /etc/passwd, .cliq/settings.json, '[', '.cliq/**'
     }
     assert!(!content.to_string().contains("TOPSECRET"));
     let remarks = content["remarks"].to_string();
-    for said in ["`../secret`: artifacts lie in the workspace", "`/etc/passwd`", "`[`: it is no glob"] {
+    for said in
+        ["`../secret`: artifacts lie in the workspace", "`/etc/passwd`", "`[`: it is not a valid glob"]
+    {
         assert!(remarks.contains(said), "{said}: {remarks}");
     }
     // The terminal is not steered either.

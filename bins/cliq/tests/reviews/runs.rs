@@ -46,7 +46,7 @@ fn a_headless_run_prints_no_link() {
 #[test]
 fn in_a_pane() {
     if !Command::new("tmux").arg("-V").output().is_ok_and(|output| output.status.success()) {
-        return cliq_testkit::not_run("there is no tmux");
+        return cliq_testkit::not_run("tmux is not installed");
     }
     let waiting = Waiting::new("reviewer: ann");
     waiting.start(&["--launcher", "tmux"]);
@@ -181,7 +181,7 @@ fn going_on_from_an_earlier_phase_asks_about_the_new_work() {
 }
 
 #[test]
-fn which_review_is_clear_or_asked_for() {
+fn review_must_be_named_if_ambiguous() {
     let gate = |name: &str| {
         format!(
             "    - {{name: {name}, type: hug, depends_on: [writer], commands: [{{name: c, run: 'true'}}], review: {{reviewer: ann}}}}\n"

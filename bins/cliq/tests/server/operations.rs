@@ -87,7 +87,7 @@ fn a_clean_stop_leaves_runs_alone() {
 }
 
 #[test]
-fn what_is_old_is_removed() {
+fn retention_removes_old_runs() {
     let machine = Machine::new().settings(&json!({"server": {"retention": "2s"}}));
     machine.chain("quick", &["true"]);
     let server = machine.serve();

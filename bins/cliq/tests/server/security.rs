@@ -102,7 +102,7 @@ fn tokens_expire_and_are_revoked_at_once() {
     assert_eq!(browser(), 401, "the session ends with its token");
     wait_for("the token expires", || (with(&server, &expired, "GET", "/api/v1/runs") == 401).then_some(()));
     assert_eq!(with(&server, &kept, "GET", "/api/v1/runs"), 200);
-    // A session's cookie is no token, and a token is no session.
+    // A session's cookie is not a token, and a token is not a session.
     let cookie = sign_in(&machine, &server);
     let value = cookie.split_once('=').unwrap().1;
     assert_eq!(with(&server, value, "GET", "/api/v1/runs"), 401);
@@ -149,7 +149,7 @@ fn other_sites_can_do_nothing() {
     for origin in [Some("http://evil.example"), Some("null"), Some("http://127.0.0.1:1"), None] {
         assert_eq!(post(origin), 403, "{origin:?}");
     }
-    // A form of another site: simple content types are no JSON, and its origin is refused in any case.
+    // A form of another site: simple content types are not JSON, and its origin is refused in any case.
     let form = server.send(
         "POST",
         "/runs/new",
@@ -274,7 +274,7 @@ fn files_and_logs_of_a_run_and_of_nothing_else() {
 }
 
 #[test]
-fn what_agents_print_is_shown_harmlessly() {
+fn agent_output_is_escaped_on_pages() {
     let machine = Machine::new();
     let evil = r#"printf '<script>alert(1)</script>\033[31mred\033]0;title\007<img src=x onerror=alert(2)>\n'; head -c 300000 /dev/zero | tr '\0' 'A'; exit 3"#;
     machine.chain("evil", &["printf '# <script>alert(3)</script>' > x.md", evil]);

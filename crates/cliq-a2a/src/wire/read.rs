@@ -30,7 +30,7 @@ pub fn read_artifact(version: Version, value: &Value) -> Result<Artifact, A2aErr
     fields.finish(artifact)
 }
 
-/// Reads a list of messages. What is no message is left out.
+/// Reads a list of messages. What is not a message is left out.
 #[must_use]
 pub fn read_messages(version: Version, list: &Value) -> Vec<Message> {
     let values = list.as_array().into_iter().flatten();

@@ -88,7 +88,7 @@ impl Api {
         let Ok(value) = serde_json::from_str::<Value>(data) else {
             let shown: String = data.chars().take(200).collect();
             return Piece {
-                error: Some((format!("a piece of the answer is no JSON: {shown}"), true)),
+                error: Some((format!("a piece of the answer is not JSON: {shown}"), true)),
                 ..Piece::default()
             };
         };

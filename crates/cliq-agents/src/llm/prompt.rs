@@ -73,7 +73,7 @@ pub(crate) fn gate(ctx: &GateContext) -> Result<String, AnyError> {
         ".\n\n"
     });
     text.push_str("Say first what you found, so that the phase that fixes it knows what to do. ");
-    text.push_str(&how_to_decide(ctx.route_targets()));
+    text.push_str(&verdict_instructions(ctx.route_targets()));
     if let Some(why) = ctx.rejected() {
         let _ = write!(text, "\nYour last answer to this was no valid verdict: {why}\n");
     }
@@ -82,10 +82,10 @@ pub(crate) fn gate(ctx: &GateContext) -> Result<String, AnyError> {
 
 /// Returns the prompt after a reply without a usable verdict.
 pub(crate) fn again(why: &str, targets: &[PhaseName]) -> String {
-    format!("Your answer has no usable verdict: {why}. {}", how_to_decide(targets))
+    format!("Your answer has no usable verdict: {why}. {}", verdict_instructions(targets))
 }
 
-fn how_to_decide(targets: &[PhaseName]) -> String {
+fn verdict_instructions(targets: &[PhaseName]) -> String {
     let mut text =
         "End your answer with your verdict, on a line of its own and exactly in one of these forms:\n\n\
         PASS: why the work is good\n"

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_verdict_is_said() {
+    fn reply_without_verdict_is_explained() {
         for (reply, why) in [
             ("", "no line"),
             ("Looks fine to me!", "no line"),

@@ -39,12 +39,12 @@ pub(super) fn deliver(ctx: &NotifyContext, settings: &Settings) -> Result<Comple
 /// The mail. What comes from a run can end no header: the library encodes it.
 fn message(settings: &Settings, to: &str, event: &str, payload: &Value) -> Result<Message, AnyError> {
     let address: Address =
-        to.parse().map_err(|_| format!("`{to}` is no address of mail: write email:NAME@HOST"))?;
+        to.parse().map_err(|_| format!("`{to}` is not a mail address: write email:NAME@HOST"))?;
     let from = settings
         .text("agents.email.from")
         .ok_or("there is no sender: `cliq settings set -g agents.email.from \"cliq <cliq@example.com>\"`")?;
     let from: Mailbox =
-        from.parse().map_err(|_| format!("`agents.email.from` is no address of mail: {from}"))?;
+        from.parse().map_err(|_| format!("`agents.email.from` is not a mail address: {from}"))?;
     let text = |key: &str| payload.get(key).and_then(Value::as_str).unwrap_or_default();
     let subject = match event {
         "hug_review" => format!("Review needed: {} of {}", text("phase"), text("team")),
@@ -131,7 +131,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_mail_says() {
+    fn mail_of_a_review() {
         let payload = json!({"team": "@a/b", "phase": "approval", "reviewer": "ann\r\nBcc: x@y.z", "message": "@a/b: look\r\n.\r\nQUIT",
             "link": "http://h/review/1/2", "checks": {"passed": 2, "total": 2}, "deadline": "2026"});
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -60,7 +60,7 @@ impl Collector {
                 Content::Bytes(text) => {
                     let bytes = STANDARD.decode(text.as_bytes());
                     let bytes = bytes
-                        .map_err(|error| format!("artifact {title}: its bytes are no base64: {error}"))?;
+                        .map_err(|error| format!("artifact {title}: its bytes are not base64: {error}"))?;
                     (bytes, title.to_owned())
                 }
                 // Not fetched: the remote agent would choose what this machine connects to.

@@ -15,7 +15,7 @@ const FIRST_BYTE: Duration = Duration::from_secs(60);
 const CANCEL: Duration = Duration::from_millis(1500);
 /// Maximum number of attempts of a call.
 const TRIES: usize = 4;
-/// The most bytes of a response that is no stream.
+/// The most bytes of a response that is not a stream.
 const MAX_RESPONSE: u64 = 64 << 20;
 
 /// A stream goes on for as long as its task.

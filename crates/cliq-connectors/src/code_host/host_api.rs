@@ -1,12 +1,11 @@
-//! Calls of the APIs of code hosts: JSON in, JSON out.
+//! API of a code host.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use cliq_http::{Client, Request};
 use serde_json::Value;
 use url::Url;
 
 use super::pull_request::CodeHostError;
+use crate::endpoint::Endpoint;
 
 /// Header that carries a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,61 +18,51 @@ pub(super) enum TokenHeader {
 
 /// The API of a host.
 #[derive(Clone)]
-pub(super) struct Calls {
-    client: Client,
-    base: Url,
-    header: (&'static str, String),
+pub(super) struct HostApi {
+    endpoint: Endpoint,
+    host: String,
     token: String,
 }
 
-impl std::fmt::Debug for Calls {
+impl std::fmt::Debug for HostApi {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Calls").field("base", &self.base.as_str()).finish_non_exhaustive()
+        f.debug_struct("HostApi").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 
-impl Calls {
-    pub(super) fn new(client: Client, base: Url, token: &str, header: TokenHeader) -> Self {
-        let header = match header {
-            TokenHeader::PrivateToken => ("private-token", token.to_owned()),
-            TokenHeader::Authorization if token.contains(':') => {
-                ("authorization", format!("Basic {}", STANDARD.encode(token)))
-            }
-            TokenHeader::Authorization => ("authorization", format!("Bearer {token}")),
+impl HostApi {
+    pub(super) fn new(client: Client, base: &Url, token: &str, header: TokenHeader) -> Self {
+        let endpoint = Endpoint::new(client, base.as_str());
+        let endpoint = match header {
+            TokenHeader::PrivateToken => endpoint.with("private-token", token.to_owned()),
+            TokenHeader::Authorization if token.contains(':') => endpoint.with_basic(token),
+            TokenHeader::Authorization => endpoint.with("authorization", format!("Bearer {token}")),
         };
-        Self { client, base, header, token: token.to_owned() }
+        let host = base.host_str().unwrap_or("the code host").to_owned();
+        Self { endpoint, host, token: token.to_owned() }
     }
 
-    /// An address below the base: each part is encoded.
-    pub(super) fn at(&self, parts: &[&str], query: &[(&str, &str)]) -> Url {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(parts);
-        }
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        url
+    /// An address: parts of a path, each encoded, and a query.
+    pub(super) fn at(&self, parts: &[&str], query: &[(&str, &str)]) -> String {
+        self.endpoint.at(parts, query)
     }
 
-    pub(super) fn get(&self, url: &Url) -> Result<Value, CodeHostError> {
-        self.call(Request::get(url.as_str()))
+    pub(super) fn get(&self, url: String) -> Result<Value, CodeHostError> {
+        self.call(Request::get(url))
     }
 
-    /// Sends something that makes something: a second one would make a second.
-    pub(super) fn post(&self, url: &Url, body: &Value) -> Result<Value, CodeHostError> {
-        self.call(Request::post(url.as_str()).json(body))
+    /// Creates something: not repeated, because a second request would create a second one.
+    pub(super) fn post(&self, url: String, body: &Value) -> Result<Value, CodeHostError> {
+        self.call(Request::post(url).json(body))
     }
 
     fn call(&self, request: Request) -> Result<Value, CodeHostError> {
-        let (name, value) = &self.header;
-        let request =
-            request.secret_header(*name, value).secret(&self.token).header("accept", "application/json");
-        Ok(self.client.json(&request)?)
+        // The token by itself too: `Basic` encodes it.
+        Ok(self.endpoint.json(request.secret(&self.token))?)
     }
 
     fn missing(&self, field: &'static str) -> CodeHostError {
-        CodeHostError::Answer { host: self.base.host_str().unwrap_or("the code host").to_owned(), field }
+        CodeHostError::Answer { host: self.host.clone(), field }
     }
 
     /// A field of an answer.

@@ -11,7 +11,7 @@ pub struct Remote {
 
 /// An address that is not one of a code host. It is not quoted: it may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the remote is no address of a code host: {0}")]
+#[error("the remote is not the address of a code host: {0}")]
 pub struct RemoteError(&'static str);
 
 impl Remote {

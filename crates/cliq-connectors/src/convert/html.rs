@@ -57,7 +57,7 @@ fn decode(bytes: &[u8], content_type: Option<&str>) -> String {
     let said = content_type.and_then(|value| charset(value.as_bytes()));
     let head = &bytes[..bytes.len().min(1024)];
     let encoding = said.or_else(|| charset(head)).unwrap_or(encoding_rs::UTF_8);
-    // A page that says nothing and is no UTF-8 is what browsers take it for.
+    // A page that says nothing and is not UTF-8 is what browsers take it for.
     let encoding = if encoding == encoding_rs::UTF_8 && said.is_none() && std::str::from_utf8(bytes).is_err()
     {
         charset(head).unwrap_or(encoding_rs::WINDOWS_1252)

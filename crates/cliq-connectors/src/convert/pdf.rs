@@ -5,7 +5,7 @@ use pdf_extract::{Document, MediaBox, OutputDev, OutputError, Transform, output_
 /// The text of a PDF, page after page.
 pub(super) fn to_markdown(bytes: &[u8]) -> Result<String, String> {
     if !bytes[..bytes.len().min(1024)].windows(5).any(|window| window == b"%PDF-") {
-        return Err("it is no PDF".to_owned());
+        return Err("it is not a PDF".to_owned());
     }
     let mut document = Document::load_mem(bytes).map_err(|error| format!("it is broken: {error}"))?;
     // Many are encrypted with no password, only so that programs ask what is allowed.
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pdf_is_refused() {
+    fn invalid_pdf_is_refused() {
         for bytes in [&b""[..], b"hello", b"%PDF-1.7\n%%EOF", b"%PDF-"] {
             assert!(to_markdown(bytes).is_err());
         }

@@ -79,21 +79,22 @@ fn read(path: &Utf8Path) -> Result<KeyFile, ConnectorError> {
     let text = cliq_fs::read_text(path, 1 << 20)?;
     // The error of the reader would quote the file.
     serde_json::from_str(&text).map_err(|error| {
-        ConnectorError::new(format!("{path}, line {}: it is no key file of Google (JSON)", error.line()))
+        ConnectorError::new(format!("{path}, line {}: it is not a Google key file (JSON)", error.line()))
     })
 }
 
 fn assertion(file: &KeyFile, path: &Utf8Path) -> Result<Request, ConnectorError> {
     let wrong =
-        |what: &str| ConnectorError::new(format!("{path} is no key file of a service account: {what}"));
+        |what: &str| ConnectorError::new(format!("{path} is not the key file of a service account: {what}"));
     let email = file.client_email.as_deref().ok_or_else(|| {
         wrong("it has no `client_email`; for an OAuth client, set `agents.gdrive.auth_mode` to oauth")
     })?;
     let pem = file.private_key.as_deref().ok_or_else(|| wrong("it has no `private_key`"))?;
     let token_uri = file.token_uri.as_deref().unwrap_or(TOKEN_URI);
     let lines: String = pem.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
-    let der = STANDARD.decode(lines).map_err(|_| wrong("its `private_key` is no PEM"))?;
-    let key = RsaKeyPair::from_pkcs8(&der).map_err(|_| wrong("its `private_key` is no RSA key (PKCS#8)"))?;
+    let der = STANDARD.decode(lines).map_err(|_| wrong("its `private_key` is not PEM"))?;
+    let key =
+        RsaKeyPair::from_pkcs8(&der).map_err(|_| wrong("its `private_key` is not an RSA key (PKCS#8)"))?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let claims = json!({"iss": email, "scope": SCOPE, "aud": token_uri, "iat": now, "exp": now + 3600});
     let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
@@ -128,7 +129,7 @@ fn refresh(cx: &Context<'_>, file: &KeyFile, path: &Utf8Path) -> Result<Request,
 fn oauth_client<'a>(file: &'a KeyFile, path: &Utf8Path) -> Result<&'a OauthClient, ConnectorError> {
     file.installed.as_ref().ok_or_else(|| {
         ConnectorError::new(format!(
-            "{path} is no file of an OAuth client: download one of the type \"TVs and limited input devices\""
+            "{path} is not the file of an OAuth client: download one of the type \"TVs and limited input devices\""
         ))
     })
 }

@@ -154,7 +154,7 @@ fn to_document(
     let there = metadata(cx, id)?;
     if there.mime_type != DOCUMENT {
         return Err(ConnectorError::new(format!(
-            "`{}` is no document of Google Docs: use gdrive:// for files",
+            "`{}` is not a Google Docs document: use gdrive:// for files",
             there.name
         )));
     }

@@ -43,7 +43,7 @@ impl Location {
             return google::id(rest, text).map(Self::GoogleDoc);
         }
         let url = Url::parse(text)
-            .map_err(|error| ConnectorError::new(format!("{text:?} is no address: {error}")))?;
+            .map_err(|error| ConnectorError::new(format!("{text:?} is not a valid address: {error}")))?;
         if url.scheme() == "sharepoint" {
             return Ok(Self::SharePoint(text.to_owned()));
         }

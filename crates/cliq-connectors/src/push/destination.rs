@@ -39,7 +39,7 @@ impl Destination {
                 .map(|_| Self::Doc(id.trim_matches('/').to_owned()));
         }
         let url = Url::parse(text)
-            .map_err(|error| ConnectorError::new(format!("{text:?} is no address: {error}")))?;
+            .map_err(|error| ConnectorError::new(format!("{text:?} is not a valid address: {error}")))?;
         match url.scheme() {
             "sharepoint" => Ok(Self::SharePoint(text.to_owned())),
             "http" | "https" if url.host_str().is_some_and(crate::pull::is_sharepoint) => {

@@ -103,7 +103,7 @@ fn file(artifact: &Artifact, open: bool) -> Markup {
                 ArtifactView::Image { media_type, base64 } => {
                     @if matches!(media_type.as_str(), "image/png" | "image/jpeg" | "image/gif" | "image/webp") && is_base64(base64) {
                         img.artifact src=(format!("data:{media_type};base64,{base64}")) alt=(format!("The image {path}"));
-                    } @else { p.empty { "It is no image that can be shown." } }
+                    } @else { p.empty { "It is not an image that can be shown." } }
                 }
                 ArtifactView::Binary => p.empty { "It is neither text nor an image, and not shown." },
                 ArtifactView::TooLarge => p.empty { "It is too large to be shown here." },

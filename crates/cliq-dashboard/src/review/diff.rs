@@ -69,7 +69,7 @@ fn one(file: &FileDiff, split: bool, may_open: bool) -> Markup {
                 " " span.plus { "+" (file.added) } " " span.minus { "−" (file.removed) }
             }
             @if file.binary {
-                p.empty { "It is no text." }
+                p.empty { "It is not text." }
             } @else if lines.is_empty() && file.lines_left_out == 0 {
                 p.empty { "Its content did not change." }
             } @else if !lines.is_empty() {

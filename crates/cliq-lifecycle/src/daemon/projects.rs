@@ -57,7 +57,7 @@ impl Daemon {
     async fn serve(&mut self, project: &str) -> Result<(), StepError> {
         let path = Utf8Path::new(project);
         if !path.is_absolute() || !path.join(CliqDir::NAME).is_dir() {
-            self.report_error(format!("{project} is no cliq project: what is meant for it waits"));
+            self.report_error(format!("{project} is not a cliq project: what is meant for it waits"));
             return Ok(());
         }
         let config = match self.agents.config(path) {

@@ -68,7 +68,7 @@ async fn to_its_end(
     let log = dir.root().join(LOG);
     let file = File::create(&log).map_err(|error| format!("cannot write {log}: {error}"))?;
     let mut command = tokio::process::Command::from(command);
-    // A signal that a terminal sends to the daemon is no wish to end the agent at once.
+    // A signal that a terminal sends to the daemon is not a wish to end the agent at once.
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(file);
     let mut follower = command.spawn().map_err(|error| format!("cannot start cliq: {error}"))?;
     // It ends when this is closed: with the daemon, however that ends.
@@ -124,7 +124,7 @@ mod tests {
         };
         let line = assignment.encode();
         insta::assert_snapshot!(String::from_utf8_lossy(&line), @r#"{"project":"/home/ada/shop","plan":"ship","role":"business-analyst","dir":"/home/ada/shop/.cliq/plans/ship/jobs/2","workspace":"/home/ada/shop/.worktrees/ship-w1-t1","env":{"CLIQ_TASK":"w1-t1"}}"#);
-        // What follows is no part of it.
+        // What follows is not part of it.
         assert_eq!(Assignment::receive(&[&line[..], b"more"].concat()[..]), Ok(assignment));
         for wrong in ["", "\n", "{}\n", "[1]"] {
             let error = Assignment::receive(wrong.as_bytes()).expect_err(wrong);

@@ -46,7 +46,7 @@ impl Plan {
                 self.read_file(context)?;
                 if wave != 1 {
                     return Err(format!(
-                        "wave {wave} cannot begin: no wave has begun yet, so the next one is 1"
+                        "wave {wave} cannot start: no wave has started yet, so the next one is 1"
                     ));
                 }
                 self.state = P::Implementing;

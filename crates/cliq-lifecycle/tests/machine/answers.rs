@@ -77,7 +77,7 @@ fn an_agent_that_is_asked_for_its_state_may_answer_with_checkpoint() {
 }
 
 #[test]
-fn what_cannot_be_completed_waits_until_others_have_gone_first() {
+fn incomplete_task_waits_for_the_rest_of_the_wave() {
     let mut world = World::markers(Config::default());
     world.says(Role::Developer, "w1-t1", "TASK_INCOMPLETE: w1-t1\n\nNeeded: a key\n");
     assert!(world.plan.questions.is_empty());

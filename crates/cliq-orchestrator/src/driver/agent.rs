@@ -69,7 +69,9 @@ impl Follower {
             let message = match message {
                 Ok(message) => message,
                 Err(fault) => {
-                    return odd(format!("the line at byte {offset} is no message and is skipped: {fault}"));
+                    return odd(format!(
+                        "the line at byte {offset} is not a message and is skipped: {fault}"
+                    ));
                 }
             };
             if let Err(violation) = order.accept(&message.body) {

@@ -58,7 +58,7 @@ impl Claim {
     fn take(dir: &CliqDir, id: &str) -> Result<Option<Self>, String> {
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
         if id.is_empty() || id.len() > 100 || !id.bytes().all(is_plain) {
-            return Err(format!("{id:?} is no id of a notification: use letters, digits and `-`"));
+            return Err(format!("{id:?} is not a valid notification id: use letters, digits and `-`"));
         }
         let file = dir.notice_file(id);
         match OpenOptions::new().write(true).create_new(true).open(&file) {

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_makes_room_when_there_are_many() {
+    fn finished_panes_are_reused_at_the_limit() {
         let mut panes: Vec<PaneRow> = (0..MANY).map(|n| pane(n, &format!("@{}", n / 15), n == 7)).collect();
         assert_eq!(place(&panes, None, None), PanePlacement::Respawn("%7".into()));
         panes[7].dead = false;

@@ -58,7 +58,7 @@ fn close_own_pane() -> io::Result<u8> {
 /// Checks for failures that are known before a pane is opened.
 pub(super) fn check(job: &Job) -> io::Result<()> {
     if !job.dir.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, format!("{} is no directory", job.dir)));
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("{} is not a directory", job.dir)));
     }
     if !job.program.contains('/') {
         return Ok(());

@@ -108,7 +108,7 @@ struct ExistingReview {
 impl<'a> Gate<'a> {
     fn new(ctx: &'a GateContext, host: &Host, backend: Arc<dyn ReviewBackend>) -> Result<Self, AnyError> {
         let (spec, evaluation) = ctx.review()?;
-        let home = host.home.clone().ok_or("there is no cliq home: set HOME or CLIQ_HOME")?;
+        let home = host.home.clone().ok_or("cannot find the cliq home: set HOME or CLIQ_HOME")?;
         let dir = CliqDir::at(ctx.cliq_dir(), ctx.workspace())?;
         let project = Project::of(dir.clone(), host.clone());
         let settings = Project::of(outermost(ctx)?, host.clone()).settings()?;

@@ -51,8 +51,9 @@ fn find(workspace: &Utf8Path, pattern: &str) -> Result<Vec<Utf8PathBuf>, String>
     }
     let is_glob = pattern.contains(['*', '?', '[', '{']);
     let matcher = is_glob.then(|| GlobBuilder::new(pattern).literal_separator(true).build()).transpose();
-    let matcher =
-        matcher.map_err(|error| format!("it is no glob: {error}"))?.map(|glob| glob.compile_matcher());
+    let matcher = matcher
+        .map_err(|error| format!("it is not a valid glob: {error}"))?
+        .map(|glob| glob.compile_matcher());
     // The part without wildcards: no other directory is looked into.
     let fixed: Utf8PathBuf = path
         .components()
@@ -142,8 +143,7 @@ fn read(mut file: File) -> std::io::Result<(String, Vec<u8>)> {
         let room = MAX_IMAGE.saturating_sub(head.len()).min(bytes.len());
         head.extend_from_slice(bytes.get(..room).unwrap_or_default());
     }
-    let hex = digest.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((hex, head))
+    Ok((hex::encode(digest.finish()), head))
 }
 
 fn show(path: &Utf8Path, size: u64, head: &[u8], budget: &mut usize) -> ArtifactView {
@@ -156,7 +156,7 @@ fn show(path: &Utf8Path, size: u64, head: &[u8], budget: &mut usize) -> Artifact
         let start = head.get(..MAX_TEXT).unwrap_or(head);
         let text = match std::str::from_utf8(start) {
             Ok(text) => text,
-            // A character that is cut at the end is no fault.
+            // A character that is cut at the end is not a fault.
             Err(error) if error.error_len().is_none() => {
                 std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
             }

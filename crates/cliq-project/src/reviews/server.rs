@@ -115,7 +115,7 @@ impl ServerReviews {
 }
 
 fn read(answer: &Answer) -> Result<Value, String> {
-    serde_json::from_slice(&answer.body).map_err(|error| format!("its answer is no JSON: {error}"))
+    serde_json::from_slice(&answer.body).map_err(|error| format!("its answer is not JSON: {error}"))
 }
 
 /// Returns the message of a problem document.
@@ -134,7 +134,7 @@ impl Reviews for ServerReviews {
         match self.call("PUT", format!("/{}", review.id), Some(body)).await? {
             Reply::Ok(value) => self.decode(value),
             Reply::NotFound => {
-                Err(StoreError::new(format!("{} is no cliq server with reviews", self.url)).into())
+                Err(StoreError::new(format!("{} is not a cliq server with reviews", self.url)).into())
             }
             Reply::Refused(said) => Err(ReviewsError::Refused {
                 refusal: Refusal::Server(said),
@@ -172,7 +172,7 @@ impl Reviews for ServerReviews {
         match self.call("GET", path, None).await? {
             Reply::Ok(mut value) => self.decode(value["reviews"].take()),
             Reply::NotFound => {
-                Err(StoreError::new(format!("{} is no cliq server with reviews", self.url)).into())
+                Err(StoreError::new(format!("{} is not a cliq server with reviews", self.url)).into())
             }
             Reply::Refused(said) => Err(StoreError::new(said).into()),
         }

@@ -93,7 +93,7 @@ impl ReviewSocket {
                 let read = tokio::io::BufReader::new(read.take(LIMIT)).read_until(b'\n', &mut line).await;
                 let reply = match read.map(|_| serde_json::from_slice::<Request>(&line)) {
                     Ok(Ok(request)) => answer(request, &workspace, &backend).await,
-                    _ => Reply::Failed { why: "it is no question about reviews".to_owned() },
+                    _ => Reply::Failed { why: "it is not a question about reviews".to_owned() },
                 };
                 let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
                 bytes.push(b'\n');

@@ -256,7 +256,7 @@ fn follow(
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let exited = matches!(status, Exit::Status(_) | Exit::Signal);
     if let Some(group) = group {
-        // A helper that is just leaving is no leftover.
+        // A helper that is just leaving is not a leftover.
         let patience = Instant::now() + Duration::from_millis(500);
         let alive = || {
             rustix::process::test_kill_process_group(group).is_ok()

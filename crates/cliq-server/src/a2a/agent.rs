@@ -55,7 +55,7 @@ pub(super) async fn find(app: &App, owner: &str, id: &str) -> Result<StoredTask,
 /// Carries out a call.
 pub(super) async fn execute(app: &Arc<App>, caller: &A2aCaller, request: Request) -> Result<Reply, A2aError> {
     let Some(options) = &app.options.a2a else {
-        return Err(A2aError::new(ErrorKind::UnsupportedOperation, "this server is no A2A agent"));
+        return Err(A2aError::new(ErrorKind::UnsupportedOperation, "this server is not an A2A agent"));
     };
     let (version, owner) = (request.version, caller.owner());
     let result = match request.call {
@@ -147,7 +147,7 @@ async fn stream_new(
 ) -> Result<Reply, A2aError> {
     let options = app.options.a2a.as_ref();
     let options = options
-        .ok_or_else(|| A2aError::new(ErrorKind::UnsupportedOperation, "this server is no A2A agent"))?;
+        .ok_or_else(|| A2aError::new(ErrorKind::UnsupportedOperation, "this server is not an A2A agent"))?;
     let (stored, origin) = new_task::start(app, options, caller, version, send).await?;
     if origin == Origin::FollowUp {
         let first = seen(app, &stored, send.history_length).await?;
@@ -215,7 +215,7 @@ const MAX_ACTIVE: u32 = 100_000;
 async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> Result<Value, A2aError> {
     let cursor = listing.page_token.as_deref().map(|token| {
         let parts = token.split_once('~').and_then(|(time, id)| Some((time.to_owned(), RunId::parse(id)?)));
-        parts.ok_or_else(|| A2aError::wrong("pageToken", "is no token of a page"))
+        parts.ok_or_else(|| A2aError::wrong("pageToken", "is not a page token"))
     });
     let states = listing.state.map(states_of);
     let mut filter = TaskFilter {

@@ -1,6 +1,6 @@
 //! The agent card: made of the teams that are installed now, with an ETag, signed where there is a key.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::extract::State;
@@ -14,6 +14,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 use super::builder;
+use super::card_document::CardDocument;
 use super::options::A2aOptions;
 use crate::app::App;
 use cliq_web::Problem;
@@ -22,20 +23,6 @@ use cliq_web::Problem;
 const FRESH: Duration = Duration::from_secs(2);
 /// Time for which clients may cache the card, in seconds.
 const MAX_AGE: u32 = 60;
-
-/// A card as it is sent.
-#[derive(Debug, Clone)]
-pub(crate) struct CardDocument {
-    pub(crate) value: Value,
-    /// Names of the offered teams.
-    pub(crate) teams: Vec<String>,
-    text: Bytes,
-    etag: String,
-}
-
-/// The card that was made last.
-#[derive(Debug, Default)]
-pub(crate) struct CardCache(Mutex<Option<(Instant, Arc<CardDocument>)>>);
 
 /// The agent card of this host, signed where there is a key. Reads the teams from the disk. `base_url` is the address of the server.
 #[must_use]
@@ -111,8 +98,7 @@ impl App {
                 None => {
                     let text = Bytes::from(value.to_string());
                     let hash = digest(&SHA256, unsigned(&value).to_string().as_bytes());
-                    let etag: String =
-                        hash.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+                    let etag = hex::encode(&hash.as_ref()[..12]);
                     Arc::new(CardDocument { value, teams, text, etag: format!("\"{etag}\"") })
                 }
             };
@@ -121,7 +107,7 @@ impl App {
         });
         let made = made.await.map_err(|error| Problem::unavailable(error.to_string()))?;
         made.ok_or_else(|| {
-            Problem::not_found("this server is no A2A agent: `cliq server start --a2a` makes it one")
+            Problem::not_found("this server is not an A2A agent: `cliq server start --a2a` makes it one")
         })
     }
 }

@@ -152,7 +152,7 @@ fn body_of(bytes: &[u8]) -> Result<Map<String, Value>, A2aError> {
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(A2aError::new(ErrorKind::InvalidRequest, "the body must be an object")),
-        Err(error) => Err(A2aError::new(ErrorKind::ParseError, format!("the body is no JSON: {error}"))),
+        Err(error) => Err(A2aError::new(ErrorKind::ParseError, format!("the body is not JSON: {error}"))),
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn call(State(app): State<Arc<App>>, request: Request) -> Resul
     let (mut version, parsed) = (Version::V0_3, parse(&bytes));
     let (id, result) = match parsed {
         Ok((id, method, params)) => {
-            let spoken = Version::of_request(header.as_deref(), &method);
+            let spoken = Version::of_request(header.as_deref(), &method).map_err(A2aError::from);
             // An error about a version that is not spoken is written in the newest.
             version = spoken.as_ref().copied().unwrap_or(Version::V1_0);
             match spoken.and_then(|version| prepare(version, &method, &params, last_event_id)) {
@@ -82,7 +82,7 @@ pub(super) fn not_allowed(caller: &A2aCaller) -> Problem {
 /// The id, the method and the parameters of a request.
 fn parse(bytes: &[u8]) -> Result<(Value, String, Value), (Value, A2aError)> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        (Value::Null, A2aError::new(ErrorKind::ParseError, format!("the body is no JSON: {error}")))
+        (Value::Null, A2aError::new(ErrorKind::ParseError, format!("the body is not JSON: {error}")))
     })?;
     let invalid = |id: &Value, message: &str| (id.clone(), A2aError::new(ErrorKind::InvalidRequest, message));
     let Value::Object(mut object) = value else {
@@ -114,7 +114,7 @@ pub(super) fn version_of(headers: &HeaderMap, query: Option<&str>) -> Option<Str
 pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventNumber>, A2aError> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let number = value.to_str().ok().and_then(EventNumber::parse);
-    number.map(Some).ok_or_else(|| A2aError::wrong("Last-Event-ID", "is no id of an update of a task"))
+    number.map(Some).ok_or_else(|| A2aError::wrong("Last-Event-ID", "is not the id of a task update"))
 }
 
 fn json_response(value: &Value) -> Response {

@@ -2,20 +2,19 @@
 //! clean stop. A mesh that fails never stops the server.
 
 mod client;
+pub(crate) mod status;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_settings::Mesh;
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use utoipa::ToSchema;
 
 use crate::app::App;
 use client::{MeshClient, Token};
 use cliq_supervisor::Duty;
-use cliq_supervisor::clock;
+use status::MeshState;
 
 /// The pauses after failures: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
@@ -25,59 +24,6 @@ const HEARTBEAT: Duration = Duration::from_secs(300);
 const SHORTEST: Duration = Duration::from_millis(200);
 /// Deadline for the deregistration.
 const LEAVE: Duration = Duration::from_secs(5);
-
-/// Whether a mesh was joined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum MeshState {
-    /// The first registration is under way.
-    Joining,
-    /// The mesh knows this server.
-    Joined,
-    /// The last attempt failed; another follows.
-    Failing,
-}
-
-/// A mesh as it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct MeshStatus {
-    /// Name in the settings.
-    pub(crate) name: String,
-    /// Whether it was joined.
-    pub(crate) state: MeshState,
-    /// Since when, UTC.
-    pub(crate) since: String,
-    /// When the server registers again, UTC.
-    pub(crate) next: Option<String>,
-    /// Why the last attempt failed.
-    pub(crate) reason: Option<String>,
-}
-
-/// The meshes of this server.
-#[derive(Debug, Default)]
-pub(crate) struct Meshes(Mutex<Vec<MeshStatus>>);
-
-impl Meshes {
-    /// All of them, in the order of the settings.
-    pub(crate) fn list(&self) -> Vec<MeshStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set(&self, name: &str, state: MeshState, next: Option<Duration>, reason: Option<String>) {
-        let mut meshes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = clock::now();
-        let next = next.map(clock::after);
-        match meshes.iter_mut().find(|mesh| mesh.name == name) {
-            Some(mesh) => {
-                if mesh.state != state {
-                    (mesh.state, mesh.since) = (state, now);
-                }
-                (mesh.next, mesh.reason) = (next, reason);
-            }
-            None => meshes.push(MeshStatus { name: name.to_owned(), state, since: now, next, reason }),
-        }
-    }
-}
 
 /// Keeps the server registered with its meshes until it stops, and leaves them then.
 pub(crate) async fn join(app: Arc<App>) {

@@ -112,7 +112,7 @@ fn refusal(error: RequestError, offered: &[String]) -> A2aError {
         ),
         RequestError::NotOffered { name } => {
             let name: String = name.chars().take(100).collect();
-            A2aError::wrong("data.team", format!("{name:?} is no team that this agent offers; {offer}"))
+            A2aError::wrong("data.team", format!("{name:?} is not offered by this agent; {offer}"))
         }
         RequestError::Values(errors) => A2aError::invalid(errors.iter().map(violation).collect()),
         RequestError::Inputs(errors) => input_refusal(&errors),
@@ -150,7 +150,7 @@ fn input_refusal(errors: &InputErrors) -> A2aError {
     };
     let unknown = errors.unknown.iter().map(|name| Violation {
         field: format!("data.inputs.{name}"),
-        description: format!("is no input of {team}: {declared}"),
+        description: format!("is not an input of {team}: {declared}"),
     });
     let error = A2aError::invalid(missing.chain(unknown).collect());
     if errors.missing.is_empty() {

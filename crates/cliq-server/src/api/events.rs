@@ -78,14 +78,17 @@ pub(crate) async fn events(
         return Err(Problem::bad_request("`after` is a number from 0 on"));
     }
     if accepts_stream {
-        let last = match headers.get("last-event-id") {
-            None => None,
-            Some(value) => {
-                let number =
-                    value.to_str().ok().and_then(|text| text.parse::<i64>().ok()).filter(|n| *n >= 0);
-                Some(number.ok_or_else(|| Problem::bad_request("`Last-Event-ID` is no number of an event"))?)
-            }
-        };
+        let last =
+            match headers.get("last-event-id") {
+                None => None,
+                Some(value) => {
+                    let number =
+                        value.to_str().ok().and_then(|text| text.parse::<i64>().ok()).filter(|n| *n >= 0);
+                    Some(number.ok_or_else(|| {
+                        Problem::bad_request("`Last-Event-ID` is not the number of an event")
+                    })?)
+                }
+            };
         let run = app.run(&id).await?;
         let after = last.unwrap_or(after);
         if run.life.state.is_final() && after >= run.last_event {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::errors::Reading;
-use crate::a2a::MeshStatus;
+use crate::a2a::mesh::status::MeshStatus;
 use crate::app::App;
 use cliq_web::Reader;
 

@@ -195,7 +195,7 @@ pub(crate) async fn create(
     Path(id): Path<String>,
     LargeJson(body): LargeJson<NewReviewBody>,
 ) -> Result<axum::Json<Value>, Problem> {
-    let wrong = |why: String| Problem::unprocessable("it is no review", vec![why]);
+    let wrong = |why: String| Problem::unprocessable("it is not a review", vec![why]);
     let review: Review =
         serde_json::from_value(with_whole_numbers(body.review)).map_err(|error| wrong(error.to_string()))?;
     let content: Content = match body.content {

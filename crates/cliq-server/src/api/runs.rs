@@ -136,7 +136,7 @@ pub(crate) async fn list(
         })
     });
     let after = query.cursor.as_deref().map(|cursor| {
-        RunId::parse(cursor).map(RunCursor).ok_or_else(|| Problem::bad_request("`cursor` is no cursor"))
+        RunId::parse(cursor).map(RunCursor).ok_or_else(|| Problem::bad_request("`cursor` is not a cursor"))
     });
     let limit = query.limit.unwrap_or(50);
     if !(1..=MAX_PAGE).contains(&limit) {
@@ -231,7 +231,7 @@ pub(crate) async fn timeline(
             .map(|record| json!(record.timeline(cliq_fs::now_millis())))
     });
     let made = made.await.map_err(|error| Problem::unavailable(error.to_string()))?;
-    made.map(axum::Json).map_err(|_| Problem::not_found("the run has not begun, or its record is gone"))
+    made.map(axum::Json).map_err(|_| Problem::not_found("the run has not started, or its record is gone"))
 }
 
 /// The phases of a run as a picture.

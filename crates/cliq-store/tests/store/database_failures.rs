@@ -41,7 +41,7 @@ async fn a_newer_format_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_left_alone() {
+async fn foreign_file_is_refused_unchanged() {
     let place = TestDatabase::sqlite();
     fs::create_dir_all(place.path("home")).unwrap();
     let text = "this is somebody's diary, of more than a hundred bytes. ".repeat(20);

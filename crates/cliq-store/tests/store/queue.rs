@@ -151,7 +151,7 @@ pub(crate) async fn files_come_in_whole_and_in_order(place: &TestDatabase) {
     fs::write(inbox.root().join("notes"), "what is this").unwrap();
     fs::write(inbox.root().join("implement-wave-0-a"), "").unwrap();
     fs::write(inbox.root().join("review-changes-a"), [0xff, 0xfe]).unwrap();
-    // The longest name that a file can have, and two that are no text.
+    // The longest name that a file can have, and two that are not text.
     fs::write(inbox.root().join("é".repeat(127)), "long").unwrap();
     for name in [b"verify-\xff", b"verify-\xfe"] {
         fs::write(inbox.root().as_std_path().join(OsStr::from_bytes(name)), name).unwrap();
@@ -165,7 +165,7 @@ pub(crate) async fn files_come_in_whole_and_in_order(place: &TestDatabase) {
     let failed = |name: &str| inbox.root().join("failed").join(name);
     assert_eq!(fs::read_to_string(failed("notes")).unwrap(), "what is this");
     let reason = fs::read_to_string(failed("notes.reason")).unwrap();
-    assert!(reason.contains("Z \"notes\" is no name of a signal file"), "{reason}");
+    assert!(reason.contains("Z \"notes\" is not the name of a signal file"), "{reason}");
     assert!(fs::read_to_string(failed("implement-wave-0-a.reason")).unwrap().contains("whole number"));
     assert!(fs::read_to_string(failed("review-changes-a.reason")).unwrap().contains("not UTF-8"));
     assert_eq!(fs::read_to_string(failed(&"é".repeat(100))).unwrap(), "long");

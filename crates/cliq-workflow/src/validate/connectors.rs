@@ -29,7 +29,7 @@ fn check_phase(phase: &RawPhase<'_>, connector: &Connector, problems: &mut Vec<D
         let known: Vec<&str> =
             connector.actions.iter().map(|action| action.name).filter(|name| !name.is_empty()).collect();
         if !known.contains(&at.value.as_str()) {
-            let message = format!("`{}` is no action of `{}`", at.value, connector.name);
+            let message = format!("`{}` is not an action of `{}`", at.value, connector.name);
             let help = if known.is_empty() {
                 "it has none: what it does follows from `sources` and `target_entries`".to_owned()
             } else {

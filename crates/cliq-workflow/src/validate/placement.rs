@@ -194,7 +194,7 @@ fn check_sources(phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) {
                     || phase.is_connector() && (matches!(c, '.' | '_') || c.is_ascii_uppercase())
             };
             if name.value.is_empty() || !name.value.chars().all(allowed) || name.value.starts_with('.') {
-                let message = format!("{:?} is no name for a source", name.value);
+                let message = format!("{:?} is not a valid source name", name.value);
                 problems.push(Diagnostic::error(
                     "invalid-name",
                     name.span,

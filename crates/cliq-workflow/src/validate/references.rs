@@ -22,7 +22,7 @@ fn check_names(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     for phase in cx.phases().iter().filter(|phase| phase.record.has("name")) {
         let name = &phase.name;
         if let Err(why) = PhaseName::parse(&name.value) {
-            let message = format!("{:?} is no phase name: {why}", name.value);
+            let message = format!("{:?} is not a valid phase name: {why}", name.value);
             problems.push(Diagnostic::error("invalid-name", name.span, message, rename(&name.value)));
         }
         if let Some(first) = lines.insert(name.value.as_str(), name.span.line) {
@@ -193,8 +193,9 @@ fn check_roles(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
         };
         if PhaseName::parse(file).is_err() {
             if role.is_some() {
-                let message =
-                    format!("{file:?} is no role: a role is the name of a file in `roles/`, without `.md`");
+                let message = format!(
+                    "{file:?} is not a role: a role is the name of a file in `roles/`, without `.md`"
+                );
                 problems.push(Diagnostic::error("invalid-name", span, message, rename(file)));
             }
             continue;

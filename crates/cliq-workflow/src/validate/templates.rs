@@ -83,7 +83,7 @@ impl Rules<'_, '_> {
     ) {
         match template {
             Err(why) => {
-                let message = format!("`{written}` is no template: {why}");
+                let message = format!("`{written}` is not a template: {why}");
                 problems.push(Diagnostic::error("invalid-template", span, message, "correct it; a command substitution of the shell must not begin with `inputs.` or `handoff.`"));
             }
             Ok(Template::Input(key)) => {

@@ -54,14 +54,14 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Option<
     if let Some(name) = &name
         && !is_team_name(&name.value)
     {
-        let message = format!("{:?} is no team name", name.value);
+        let message = format!("{:?} is not a valid team name", name.value);
         let help = "write `\"@scope/name\"`, both of lower-case letters, digits, `-` and `_`";
         problems.push(Diagnostic::error("invalid-team-name", name.span, message, help));
     }
     let version = top.text("version").and_then(|at| match semver::Version::parse(&at.value) {
         Ok(version) => Some(version),
         Err(why) => {
-            let message = format!("{:?} is no version: {why}", at.value);
+            let message = format!("{:?} is not a valid version: {why}", at.value);
             problems.push(Diagnostic::error(
                 "invalid-version",
                 at.span,
@@ -123,7 +123,7 @@ fn is_team_name(text: &str) -> bool {
 fn check_cliq_version(range: &Located<String>, problems: &mut Vec<Diagnostic>) {
     match semver::VersionReq::parse(&range.value) {
         Err(why) => {
-            let message = format!("{:?} is no range of versions: {why}", range.value);
+            let message = format!("{:?} is not a valid version range: {why}", range.value);
             problems.push(Diagnostic::error(
                 "invalid-version",
                 range.span,
@@ -153,7 +153,7 @@ fn check_inputs(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
         if name.value.is_empty()
             || !name.value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
         {
-            let message = format!("{:?} is no name for an input", name.value);
+            let message = format!("{:?} is not a valid input name", name.value);
             problems.push(Diagnostic::error(
                 "invalid-name",
                 name.span,
@@ -177,7 +177,7 @@ fn check_agents(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     for agent in &cx.team.agents {
         let Located { value: entry, span } = &agent.entry;
         if PhaseName::parse(&agent.name.value).is_err() {
-            let message = format!("{:?} is no name for an agent", agent.name.value);
+            let message = format!("{:?} is not a valid agent name", agent.name.value);
             problems.push(Diagnostic::error(
                 "invalid-name",
                 agent.name.span,
@@ -209,7 +209,7 @@ fn check_agents(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
                 EntryFile::LinkLeavesTeam(link) => {
                     let name = &agent.name.value;
                     let message =
-                        format!("agent `{name}` needs {link}, which links to what is no file of the team");
+                        format!("agent `{name}` needs {link}, which links to a file outside of the team");
                     Some(("agent-entry", message, "put the file itself there".to_owned()))
                 }
                 EntryFile::NotExecutable => {

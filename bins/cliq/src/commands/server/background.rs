@@ -72,7 +72,7 @@ pub(super) fn start(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
         }
         if child.try_wait()?.is_some() || Instant::now() > deadline {
             let text = log_since(&log, begins_at);
-            return Err(Failure::failed(format!("the server has not begun:\n{}", ui::plain(text.trim()))));
+            return Err(Failure::failed(format!("the server did not start:\n{}", ui::plain(text.trim()))));
         }
         std::thread::sleep(Duration::from_millis(10));
     };
@@ -195,7 +195,7 @@ pub(crate) fn checks() -> Vec<Check> {
         return vec![Check::new(
             "database",
             CheckStatus::Missing,
-            "the setting `database.url` is no address of a PostgreSQL database".into(),
+            "the setting `database.url` is not an address of a PostgreSQL database".into(),
         )];
     };
     let mut checks = Vec::new();

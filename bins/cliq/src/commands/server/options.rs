@@ -29,7 +29,8 @@ pub(super) fn options_of(args: &ServerRunArgs) -> Result<ServerOptions, Failure>
     let port = match args.port {
         Some(port) => port,
         None => settings.count("server.port").and_then(|port| u16::try_from(port).ok()).ok_or_else(|| {
-            Failure::usage("the setting `server.port` is no port").hint("ports are numbers from 1 to 65535")
+            Failure::usage("the setting `server.port` is not a port")
+                .hint("ports are numbers from 1 to 65535")
         })?,
     };
     let name = args.host.clone().or_else(|| settings.text("server.host")).unwrap_or_default();

@@ -102,7 +102,7 @@ mod tests {
     proptest! {
         /// A receiver moves on by one update for each success, and never otherwise; it stops only at the end, by 410 or after a day.
         #[test]
-        fn it_moves_on_by_successes_only(attempts in proptest::collection::vec((0..3_u8, 0..90_000_u64), 1..60)) {
+        fn receiver_advances_only_by_successes(attempts in proptest::collection::vec((0..3_u8, 0..90_000_u64), 1..60)) {
             let mut push = push();
             for (kind, failing) in attempts {
                 let before = push.clone();
