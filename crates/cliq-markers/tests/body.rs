@@ -218,3 +218,46 @@ fn the_writer_keeps_values_apart() {
         "REMEDIATION_COMPLETE\n"
     );
 }
+
+#[test]
+fn lines_that_resemble_markers_are_reported_with_the_cause() {
+    for (line, name, why) in [
+        ("AUDIT_PASSED:", "AUDIT_PASSED", "the task's id is missing after it"),
+        ("FILE CONFLICT:", "FILE CONFLICT", "the file's path is missing after it"),
+        ("EXPERT_CREATED:", "EXPERT_CREATED", "the expert's name is missing after it"),
+        ("EXPERT_ADVICE:", "EXPERT_ADVICE", "the request's id is missing after it"),
+        ("REMEDIATION_COMPLETE now", "REMEDIATION_COMPLETE", "it must be alone on its line"),
+        ("REMEDIATION_COMPLETE: now", "REMEDIATION_COMPLETE", "it must be alone on its line"),
+    ] {
+        let found = scan(line).malformed;
+        assert_eq!(found.len(), 1, "{line}");
+        assert_eq!((found[0].line, found[0].name, found[0].why), (1, name, why), "{line}");
+    }
+    // Another word that begins with a name is text.
+    assert!(scan("REMEDIATION_COMPLETED\n").malformed.is_empty());
+    assert_eq!(format!("{:>14}|", MarkerKind::AuditPassed), "  AUDIT_PASSED|");
+}
+
+#[test]
+fn fences_and_prompts_begin_with_their_exact_lines() {
+    // Of a fence of backticks the rest of the line has none; of one of tildes it may.
+    assert!(!scan("``` a`b\nAUDIT_PASSED: t\n").markers[0].fenced);
+    assert!(scan("~~~ a`b\nAUDIT_PASSED: t\n").markers[0].fenced);
+    assert!(scan("``` rust\nAUDIT_PASSED: t\n").markers[0].fenced);
+    // A line that only begins like the start of a prompt is text.
+    let text = "---DELEGATION PROMPT START--- x\nAUDIT_PASSED: t\n---DELEGATION PROMPT END---\n";
+    assert_eq!(scan(text).markers.len(), 1);
+    // The end of a prompt is looked for behind one that is not at the start of a line.
+    let text = "---DELEGATION PROMPT START---\nx ---DELEGATION PROMPT END---\nAUDIT_PASSED: t\n---DELEGATION PROMPT END---\n";
+    assert!(scan(text).markers.is_empty());
+    // The first of two fences ends its own marker only.
+    let text = "```\nTASK_INCOMPLETE: a\nBlocker: x\n```\nBlocker: y\n```\nTASK_INCOMPLETE: b\nBlocker: z\n```\nNeeded: n\n";
+    let bodies: Vec<String> = scan(text).markers.iter().map(|marker| marker.body().text()).collect();
+    assert_eq!(bodies, ["Blocker: x", "Blocker: z"]);
+    // A marker on the last line, without a line end, has an empty body.
+    assert_eq!(scan("AUDIT_PASSED: t").markers[0].body().text(), "");
+    // Malformed lines in a fence count where the markers are in one.
+    let inside = "```\nAUDIT_PASSED: t\nAUDIT_FAILED:\n```\n";
+    assert_eq!(scan(inside).malformed.len(), 1);
+    assert_eq!(scan(&format!("{inside}AUDIT_PASSED: u\n")).malformed.len(), 0);
+}

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A point in time as text: UTC, ISO-8601 with milliseconds and `Z` (SPEC section 2).
 ///
-/// Text of others is kept verbatim, even if it must be longer than zero: a timestamp informs people and decides nothing, so a malformed
+/// Text of others is kept verbatim, even if it is not a time: a timestamp informs people and decides nothing, so a malformed
 /// one must not cost a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
