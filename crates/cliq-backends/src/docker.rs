@@ -221,7 +221,8 @@ impl Backend for Docker {
             handle = handle.with(lock).with(self.take_slot(run_id)?);
             monitor.observer().notice("the run works in its container already: following it");
         }
-        let engine = Engine::connect(&self.address).await?;
+        // The container may work already, and the engine may go at any moment.
+        let engine = Engine::reconnect(&self.address, |text| monitor.observer().notice(text)).await?;
         let socket = self.socket(run_id);
         let grace = timing(&job.settings).kill_grace * 2 + GRACE;
         let end = tokio::select! {

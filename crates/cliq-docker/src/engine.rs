@@ -80,6 +80,14 @@ impl Engine {
         Ok(Self { docker, address: address.to_owned(), is_podman })
     }
 
+    /// As [`Self::connect`], to an engine that answered a moment ago. Waits for one that is away for up to a minute, and `notice` is told.
+    ///
+    /// # Errors
+    /// The engine stays away.
+    pub async fn reconnect(address: &str, mut notice: impl FnMut(&str)) -> Result<Self, DockerError> {
+        when_back(&mut notice, || Self::connect(address)).await
+    }
+
     /// Address of the engine.
     #[must_use]
     pub fn address(&self) -> &str {
