@@ -69,6 +69,15 @@ pub(crate) fn lines(home: Option<&Utf8Path>, review: &cliq_protocol::WaitingRevi
     lines
 }
 
+/// As [`lines`], for a parked run: its process served the pages and has ended.
+pub(crate) fn parked_line(review: &cliq_protocol::WaitingReview) -> String {
+    let (who, short) = (review.reviewers.join(", "), review.id.get(..8).unwrap_or(&review.id));
+    format!(
+        "waits for {who} since {}, until {}: cliq review show {short}, cliq review approve {short}",
+        review.since, review.until
+    )
+}
+
 /// Reviews of this machine for the `hug` agent: store and pages.
 #[derive(Default)]
 pub(crate) struct MachineReviews {

@@ -42,6 +42,9 @@ pub enum GateEvent {
     /// The run goes on after an interruption: an evaluation that was under way begins anew and costs nothing extra; a
     /// gate that had called a person has its whole budget again, because a person has looked at it.
     Resume,
+    /// The run continues after it was parked while a person judged: the agent is asked again, and the commands do not run again
+    /// (SPEC section 21).
+    Wake,
     /// The commands ran.
     CommandsFinished(Vec<CommandResult>),
     /// The agent completed, with this `result`.
@@ -163,6 +166,9 @@ impl Gate {
                 self.rejected_once = false;
                 self.state = GateState::Checking;
                 GateEffect::RunCommands { iteration: 1 }
+            }
+            (GateState::Judging, GateEvent::Wake) => {
+                GateEffect::AskAgent { iteration: self.iteration, rejected: None }
             }
             (GateState::Checking, GateEvent::CommandsFinished(checks)) => self.judge(checks),
             (GateState::Judging, GateEvent::AgentAnswered(result)) => self.answered(result),

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::{
-    AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signals, clear_status, clear_temporaries,
-    create_channel, read_status, sync_file_system, write_status,
+    AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signal, clear_signals, clear_status,
+    clear_temporaries, create_channel, read_status, sync_file_system, write_status,
 };
 use cliq_protocol::{PhaseName, Usage};
 use cliq_workflow::PhaseId;
@@ -209,6 +209,9 @@ impl Driver {
                 cancelled = true;
                 self.happened(RunEvent::CancelRequested { by: "cliq cancel".to_owned() });
             }
+            if !cancelled {
+                self.park_if_waiting();
+            }
             if look
                 && !self.broken
                 && let Some(loss) = self.journal.loss()
@@ -222,6 +225,20 @@ impl Driver {
         }
         self.wind_up().await;
         self.view
+    }
+
+    /// Parks the run if it waits and nothing is under way: agents have no message left, and all notifications are delivered.
+    fn park_if_waiting(&mut self) {
+        let idle = self.inbox.is_empty() && self.notifications.is_empty() && !self.broken && !self.over;
+        if !self.shared.plan.parks || !idle {
+            return;
+        }
+        let Some(wait) = self.pipeline.waits() else { return };
+        self.happened(RunEvent::RunParked { on: wait.reviews, until: wait.until });
+        if self.pipeline.is_parked() && !self.broken {
+            self.over = true;
+            self.shared.stop.cancel();
+        }
     }
 
     /// Feeds the start of the run to the machine, which starts the first phases.
@@ -251,7 +268,12 @@ impl Driver {
                         self.cannot_record(&error);
                     }
                 }
-                if !self.pipeline.is_finished() {
+                if self.pipeline.is_parked()
+                    && let Err(error) = self.clear_parked_signals()
+                {
+                    self.cannot_record(&error);
+                }
+                if !self.pipeline.is_finished() && !self.pipeline.is_parked() {
                     self.happened(RunEvent::RunInterrupted);
                     match recovery::unprocessed(&self.shared, &self.pipeline) {
                         Ok(events) => events.into_iter().for_each(|event| self.happened(event)),
@@ -262,6 +284,13 @@ impl Driver {
                 self.happened(RunEvent::RunResumed { cliq_version, pid, max_parallel, from, budgets });
             }
         }
+    }
+
+    /// Agents that wake report in the same activation: what they said before they were parked has been recorded.
+    fn clear_parked_signals(&self) -> Result<(), FsError> {
+        let workflow = self.shared.workflow();
+        let working = workflow.phases().filter(|(id, _)| *self.pipeline.state(*id) == PhaseState::Working);
+        working.map(|(_, phase)| phase).try_for_each(|phase| clear_signal(self.shared.dir(), &phase.name))
     }
 
     /// Waits for remaining agents and deliveries. Their late messages become warnings.

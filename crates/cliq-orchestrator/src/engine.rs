@@ -8,6 +8,7 @@ mod budget;
 mod machine;
 mod resume;
 mod routing;
+mod waiting;
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{CommandResult, GateData, Verdict};
@@ -16,6 +17,7 @@ use serde_json::Value;
 
 pub use budget::{Amount, Limits};
 pub use machine::{PhaseState, Pipeline};
+pub use waiting::{PhaseWait, Wait};
 
 /// Input of the machine.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +59,15 @@ pub enum Input {
         /// Why, for people.
         reason: String,
     },
+    /// The agent of a phase waits for a person, or for a point in time, and has nothing else to do; or it works again (SPEC section 21).
+    PhaseWaits {
+        /// The phase.
+        phase: PhaseId,
+        /// Cause of the wait, or `None` if the agent works.
+        wait: Option<PhaseWait>,
+    },
+    /// The run is parked: its agents end, and a later [`Input::Resume`] wakes them. Without effect unless the run waits.
+    Park,
     /// The orchestrator died, and another has taken note of it. What it no longer heard of may follow; nothing starts
     /// before [`Input::Resume`].
     Interrupt,

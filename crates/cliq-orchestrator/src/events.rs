@@ -10,7 +10,7 @@ use cliq_workflow::ValidatedWorkflow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{Amount, Input, Limits, Report};
+use crate::engine::{Amount, Input, Limits, PhaseWait, Report};
 
 /// The version of the journal's format.
 pub const JOURNAL_VERSION: u32 = 1;
@@ -147,6 +147,23 @@ pub enum RunEvent {
         iteration: u32,
         /// The review.
         review: WaitingReview,
+    },
+    /// The agent of a review has nothing to do until a reviewer answers or a time is due; or it has again (SPEC section 21).
+    ReviewIdle {
+        /// The phase.
+        phase: PhaseName,
+        /// Id of the review.
+        review: String,
+        /// Time of the next reminder or of the expiry, or `None` if the agent works.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        due: Option<Timestamp>,
+    },
+    /// The run is parked: its agents end, and an answer, a point in time or a person wakes it (SPEC section 21).
+    RunParked {
+        /// Ids of the reviews that it waits for.
+        on: Vec<String>,
+        /// Time at which it wakes without an answer.
+        until: Timestamp,
     },
     /// A notification was asked for.
     NotifyRequested {
@@ -379,6 +396,11 @@ impl RunEvent {
             Self::WorkFailed { phase, reason, .. } => {
                 Input::WorkFailed { phase: find(phase)?, reason: reason.clone() }
             }
+            Self::ReviewIdle { phase, review, due } => Input::PhaseWaits {
+                phase: find(phase)?,
+                wait: due.clone().map(|due| PhaseWait { review: review.clone(), due }),
+            },
+            Self::RunParked { .. } => Input::Park,
             Self::CancelRequested { .. } => Input::Cancel,
             Self::OrchestratorFailed { reason } => Input::Fail { reason: reason.clone() },
             _ => return None,
@@ -420,6 +442,9 @@ impl RunEvent {
     pub fn describe(&self) -> String {
         match self {
             Self::RunStarted { run_id, team, .. } => format!("run {run_id} of {team} started"),
+            Self::RunParked { on, until } => {
+                format!("run parked until {until}, or until an answer to {}", on.join(", "))
+            }
             Self::RunInterrupted => "the orchestrator had died; the run was not over".to_owned(),
             Self::RunResumed { from: None, .. } => "run taken up again".to_owned(),
             Self::RunResumed { from: Some(phase), .. } => format!("run taken up again from {phase}"),
@@ -446,6 +471,8 @@ impl RunEvent {
                     review.id
                 )
             }
+            Self::ReviewIdle { phase, due: Some(due), .. } => format!("{phase}: nothing to do before {due}"),
+            Self::ReviewIdle { phase, due: None, .. } => format!("{phase}: the review goes on"),
             Self::UsageReported { phase, usage, .. } => {
                 let cost = usage.cost_usd.map(|cost| format!(", {cost:.4} USD")).unwrap_or_default();
                 format!("{phase}: {} tokens in, {} out so far{cost}", usage.tokens_in, usage.tokens_out)
@@ -493,6 +520,7 @@ impl RunEvent {
             | Self::Progress { phase, .. }
             | Self::UsageReported { phase, .. }
             | Self::ReviewWaits { phase, .. }
+            | Self::ReviewIdle { phase, .. }
             | Self::AgentCompleted { phase, .. }
             | Self::WorkFailed { phase, .. }
             | Self::Verdict { gate: phase, .. }
@@ -507,6 +535,7 @@ impl RunEvent {
             Self::RunStarted { .. }
             | Self::RunInterrupted
             | Self::RunResumed { .. }
+            | Self::RunParked { .. }
             | Self::Draining { .. }
             | Self::CancelRequested { .. }
             | Self::OrchestratorFailed { .. } => None,

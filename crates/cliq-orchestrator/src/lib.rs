@@ -30,7 +30,7 @@ mod watch;
 pub use agents::{AgentCommand, Agents};
 pub use dead_run::end_dead_run;
 pub use driver::repositories;
-pub use engine::{Amount, Effect, Input, Limits, PhaseState, Pipeline, Report};
+pub use engine::{Amount, Effect, Input, Limits, PhaseState, PhaseWait, Pipeline, Report, Wait};
 pub use events::{JOURNAL_VERSION, Record, RecordedBudgets, RunEvent};
 pub use journal::{Journal, JournalError, JournalFollower, JournalUpdate};
 pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
@@ -41,7 +41,7 @@ pub use process::{ProcessLauncher, raise_descriptor_limit};
 pub use run::{ResumeError, Run, StartError};
 pub use tmux::{TmuxError, TmuxLauncher, TmuxServer, run_pane};
 pub use usage::UsageSummary;
-pub use view::{PhaseView, RunView};
+pub use view::{PhaseView, RunView, WaitView};
 pub use watch::DirectoryWatch;
 
 pub use cliq_fs::{CliqDir, PipelineStatus};

@@ -88,6 +88,9 @@ pub struct RunPlan {
     pub inputs: BTreeMap<String, String>,
     /// Maximum number of concurrent phases, or `None` for no limit.
     pub max_parallel: Option<usize>,
+    /// Whether the run parks: its process ends once the run only waits for people or for a point in time, and a resumed run goes on
+    /// from there (SPEC section 21).
+    pub parks: bool,
     /// Times.
     pub timing: Timing,
     /// Failures that the records survive.
@@ -147,6 +150,7 @@ impl RunPlan {
             default_agent: None,
             inputs: BTreeMap::new(),
             max_parallel: None,
+            parks: false,
             timing: Timing::default(),
             durability: Durability::default(),
             notifications: BTreeMap::new(),

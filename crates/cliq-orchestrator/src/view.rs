@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cliq_fs::PipelineStatus;
-use cliq_protocol::{CommandResult, PhaseKind, PhaseName, Verdict, WaitingReview};
+use cliq_protocol::{CommandResult, PhaseKind, PhaseName, Timestamp, Verdict, WaitingReview};
 use cliq_workflow::ValidatedWorkflow;
 use serde::Serialize;
 
@@ -52,6 +52,16 @@ pub struct PhaseView {
     settled_usage: UsageSummary,
 }
 
+/// Cause of the wait of a parked run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct WaitView {
+    /// Ids of the reviews.
+    pub on: Vec<String>,
+    /// Time at which the run wakes without an answer.
+    pub until: Timestamp,
+}
+
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -66,6 +76,9 @@ pub struct RunView {
     pub reason: Option<String>,
     /// The phase that this is about.
     pub phase: Option<PhaseName>,
+    /// Cause of the wait while the run is parked (SPEC section 21).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<WaitView>,
     /// When it began, in milliseconds since 1970.
     pub started_ms: Option<i64>,
     /// When it ended.
@@ -98,6 +111,7 @@ impl RunView {
             status: None,
             reason: None,
             phase: None,
+            waiting: None,
             started_ms: None,
             ended_ms: None,
             phases: Vec::new(),
@@ -155,8 +169,14 @@ impl RunView {
                 self.reason = None;
                 self.phase = None;
                 self.ended_ms = None;
+                let was_parked = self.waiting.take().is_some();
                 for phase in &mut self.phases {
                     phase.running_since_ms = None;
+                    // Its agent is asked again, in the same activation.
+                    if was_parked && phase.review.is_some() {
+                        phase.running_since_ms = now;
+                        continue;
+                    }
                     phase.review = None;
                     match phase.status {
                         PhaseStatus::Running | PhaseStatus::Escalated | PhaseStatus::Stopped => {
@@ -164,6 +184,12 @@ impl RunView {
                         }
                         PhaseStatus::Completed | PhaseStatus::Pending | PhaseStatus::Waiting => {}
                     }
+                }
+            }
+            RunEvent::RunParked { on, until } => {
+                self.waiting = Some(WaitView { on: on.clone(), until: until.clone() });
+                for phase in &mut self.phases {
+                    phase.pause(now);
                 }
             }
             RunEvent::RunFinished { status, reason, phase } => {
@@ -214,6 +240,11 @@ impl PhaseView {
 
     fn rest(&mut self, now: Option<i64>) {
         self.review = None;
+        self.pause(now);
+    }
+
+    /// Stops the clock of the phase.
+    fn pause(&mut self, now: Option<i64>) {
         if let Some(since) = self.running_since_ms.take() {
             self.duration_ms += now.map_or(0, |now| (now - since).max(0));
         }

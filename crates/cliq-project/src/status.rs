@@ -13,6 +13,8 @@ pub enum RunState {
     None,
     /// A run is under way.
     Running,
+    /// The run is parked until a person answers, or until a point in time.
+    Waiting,
     /// The orchestrator died before the run ended.
     Interrupted,
     /// Every phase is done.
@@ -36,6 +38,7 @@ impl RunState {
             (Some(Some("FAILED")), _) => Self::Failed,
             (Some(Some("CANCELLED")), _) => Self::Cancelled,
             (_, true) => Self::Running,
+            (Some(_), false) if view.is_some_and(|view| view.waiting.is_some()) => Self::Waiting,
             (Some(_), false) => Self::Interrupted,
         }
     }
@@ -46,6 +49,7 @@ impl RunState {
         match self {
             Self::None => "none",
             Self::Running => "running",
+            Self::Waiting => "waiting",
             Self::Interrupted => "interrupted",
             Self::Completed => "completed",
             Self::Escalated => "escalated",

@@ -108,6 +108,9 @@ pub struct WaitingReview {
     pub since: Timestamp,
     /// When it expires.
     pub until: Timestamp,
+    /// Time of the next reminder, or of the expiry. Present once the agent has nothing to do before that: the run can be parked
+    /// (SPEC section 21).
+    pub due: Option<Timestamp>,
     /// Page for people who are signed in, or `None` if the run itself serves the page.
     pub page: Option<String>,
     /// Phases that may be asked to work again.
@@ -129,6 +132,7 @@ impl WaitingReview {
             })?,
             since: Timestamp::from_text(fields.text("since")?),
             until: Timestamp::from_text(fields.text("until")?),
+            due: fields.optional_text("due")?.map(Timestamp::from_text),
             page: fields.optional_text("page")?,
             route_targets: match fields.take("route_targets") {
                 None => Vec::new(),
@@ -146,6 +150,9 @@ impl WaitingReview {
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut value = json!({"id": self.id, "reviewers": self.reviewers, "since": self.since.as_str(), "until": self.until.as_str()});
+        if let Some(due) = &self.due {
+            value["due"] = json!(due.as_str());
+        }
         if let Some(page) = &self.page {
             value["page"] = json!(page);
         }

@@ -105,6 +105,7 @@ fn waiting() -> impl Strategy<Value = WaitingReview> {
             id,
             reviewers,
             since,
+            due: page.as_ref().map(|_| until.clone()),
             until,
             page,
             route_targets,

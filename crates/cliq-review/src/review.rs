@@ -474,6 +474,7 @@ impl Review {
             reviewers: self.waits_for().into_iter().map(str::to_owned).collect(),
             since: self.created.timestamp(),
             until: self.deadline.timestamp(),
+            due: None,
             page,
             route_targets: self.route_targets.clone(),
             inputs: self.form.clone(),

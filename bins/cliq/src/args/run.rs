@@ -37,6 +37,9 @@ pub(crate) struct RunArgs {
     /// Run PHASE again, with all phases that depend on it and all that are not complete.
     #[arg(long, value_name = "PHASE", conflicts_with_all = ["force", "inputs"])]
     pub(crate) from: Option<String>,
+    /// Exit with code 6 once the run only waits for people. `cliq run --resume` continues it.
+    #[arg(long, conflicts_with = "detach")]
+    pub(crate) park: bool,
     /// Plain child processes, plain lines, no questions.
     #[arg(long)]
     pub(crate) headless: bool,

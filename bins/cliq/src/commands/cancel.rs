@@ -5,15 +5,19 @@ use std::time::{Duration, Instant};
 
 use cliq_fs::{CliqDir, FollowerLock, FsError, PipelineStatus, ProjectLock, read_status, write_status};
 use cliq_orchestrator::Timing;
-use cliq_project::timing;
+use cliq_project::{Project, RunOptions, RunStart, RunState, timing};
 
+use super::execution::execute_until;
 use crate::failure::Failure;
-use crate::{project, ui};
+use crate::{project, reviews, ui};
 
 pub(super) fn run() -> Result<ExitCode, Failure> {
     let project = project::open()?;
     let dir = project.dir();
     let Some(holder) = holder_of(dir)? else {
+        if is_parked(&project) {
+            return cancel_parked(&project);
+        }
         return Err(Failure::failed("nothing is running in this project")
             .hint("`cliq status` shows how the last run ended"));
     };
@@ -36,6 +40,25 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
         std::thread::sleep(Duration::from_millis(50));
     }
     ui::line("it has stopped")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_parked(project: &Project) -> bool {
+    let last = project.workflow().ok().and_then(|workflow| project.last_run(&workflow).ok().flatten());
+    last.is_some_and(|(_, view)| RunState::of(Some(&view), false) == RunState::Waiting)
+}
+
+/// Cancels a parked run, with its reviews: wakes it with the request to cancel.
+fn cancel_parked(project: &Project) -> Result<ExitCode, Failure> {
+    let settings = project.settings()?;
+    let plan = project.run_plan_of(project.workflow()?, &settings, &RunOptions::default())?;
+    let start = RunStart::Resume { from: None };
+    execute_until(project.host(), plan, &start, std::future::ready(()), |_, _| Ok(()))?;
+    // An agent that was ended as it started has not come to it.
+    if let Some(home) = &project.host().home {
+        reviews::cancel_left_over(home, project.dir().workspace())?;
+    }
+    ui::line("the parked run is cancelled")?;
     Ok(ExitCode::SUCCESS)
 }
 

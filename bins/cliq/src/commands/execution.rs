@@ -39,7 +39,7 @@ pub(super) fn execute(
 }
 
 /// Executes a plan to its end, or until `cancel` is over. `show` gets each event, until it fails: the run goes on without a reader.
-fn execute_until(
+pub(super) fn execute_until(
     host: &Host,
     plan: RunPlan,
     start: &RunStart,
@@ -54,6 +54,9 @@ fn execute_until(
         Ok(cliq_project::execute(plan, start, host, cancel, on_event).await?)
     })
 }
+
+/// Exit code of a parked run (SPEC section 21).
+pub(super) const PARKED: u8 = 6;
 
 /// SPEC section 7.
 pub(super) fn exit_code(end: Option<PipelineStatus>) -> ExitCode {

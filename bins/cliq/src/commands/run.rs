@@ -13,7 +13,7 @@ use cliq_server::TaskEventsFile;
 use cliq_workflow::{Phase, ValidatedWorkflow};
 
 use super::backends;
-use super::execution::{execute_here, exit_code};
+use super::execution::{PARKED, execute_here, exit_code};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::render::{progress::Progress, summary};
@@ -31,6 +31,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     {
         return Err(Failure::usage(format!("a run in {} has no panes", kind.name()))
             .hint("`cliq run --no-docker --launcher tmux` works on this machine"));
+    }
+    if let Some(kind) = backend.filter(|_| args.park) {
+        return Err(Failure::usage(format!("a run in {} cannot park in this version", kind.name()))
+            .hint("`cliq run --no-docker --park` runs on this machine"));
     }
     let choices = args.run_arguments();
     if let Some(kind) = backend
@@ -102,6 +106,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     };
     let launcher = LauncherKind::choose(requested, ui::is_watched(), &settings)?;
     plan.launcher = project.launcher(launcher, &settings);
+    plan.parks = args.park;
     plan.adopts_orphans = launcher == LauncherKind::Process && cliq_orchestrator::adopt_orphans();
     if launcher == LauncherKind::Tmux && project.host().own_pane(dir).is_none() && !args.json {
         ui::hint("`cliq attach` in another terminal shows the panes");
@@ -119,7 +124,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if !args.json {
         summary::show(&view, &project)?;
     }
-    Ok(exit_code(view.pipeline_status()))
+    Ok(if view.waiting.is_some() { ExitCode::from(PARKED) } else { exit_code(view.pipeline_status()) })
 }
 
 /// Whether a run has begun in the project: a server that slept since it gave the run its place starts it once more.

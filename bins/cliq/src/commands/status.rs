@@ -75,10 +75,14 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
     );
     out.push_str(&summary::table(view, project, now - now % 1000));
     for row in (RunStatus { view, project }).rows() {
-        let waiting = row.phase.review.as_ref().filter(|_| state == RunState::Running);
+        let waiting =
+            row.phase.review.as_ref().filter(|_| matches!(state, RunState::Running | RunState::Waiting));
         // The phase around a team's has it too.
         let Some(review) = waiting.filter(|_| row.phase.kind == PhaseKind::Hug) else { continue };
-        let lines = reviews::lines(project.host().home.as_deref(), review).join("\n  ");
+        let lines = match state {
+            RunState::Waiting => reviews::parked_line(review),
+            _ => reviews::lines(project.host().home.as_deref(), review).join("\n  "),
+        };
         let _ = writeln!(out, "{} {lines}", ui::paint(ui::YELLOW, format!("{}:", row.phase.name)));
     }
     if let Some(usage) = view.usage() {
@@ -86,6 +90,13 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
     }
     if let Some(reason) = &view.reason {
         let _ = writeln!(out, "reason: {reason}");
+    }
+    if let Some(waiting) = view.waiting.as_ref().filter(|_| state == RunState::Waiting) {
+        let _ = writeln!(
+            out,
+            "parked until {}, or until an answer; then `cliq run --resume` continues it",
+            waiting.until
+        );
     }
     if state == RunState::Interrupted {
         let log = project.dir().orchestrator_log();

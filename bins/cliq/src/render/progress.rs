@@ -80,7 +80,7 @@ impl LiveDisplay {
             RunEvent::Verdict { gate, verdict, .. } if matches!(verdict.outcome, Outcome::Route(_)) => {
                 self.drop_bar(gate)
             }
-            RunEvent::RunFinished { .. } => {
+            RunEvent::RunFinished { .. } | RunEvent::RunParked { .. } => {
                 self.bars.clear();
                 self.area.clear()?;
             }
@@ -127,13 +127,14 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
         RunEvent::AgentCompleted { .. }
         | RunEvent::CommandStarted { .. }
         | RunEvent::UsageReported { .. }
+        | RunEvent::ReviewIdle { .. }
         | RunEvent::WorkFailed { .. } => return None,
         // With a single command the line of the phase says it all.
         RunEvent::CommandsFinished { results, .. } if results.len() < 2 && results.iter().all(|r| r.pass) => {
             return None;
         }
         // The summary says it.
-        RunEvent::RunFinished { .. } => return None,
+        RunEvent::RunFinished { .. } | RunEvent::RunParked { .. } => return None,
         _ => {}
     }
     let text = record.event.describe();

@@ -9,6 +9,7 @@ use cliq_protocol::CommandResult;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use crate::render::usage;
+use crate::reviews;
 use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
 
 /// Maximum number of output lines quoted in a message.
@@ -84,6 +85,19 @@ pub(crate) fn show(view: &RunView, project: &Project) -> io::Result<()> {
         ui::line(format!("\n{} {}", paint(BOLD, "usage:"), usage::sentence(&usage)))?;
     }
     let took = ui::duration(view.elapsed_ms(now));
+    if let Some(waiting) = &view.waiting {
+        ui::line(format!("\n{} after {took}, until {}", paint(YELLOW, "WAITING"), waiting.until))?;
+        for (phase, review) in view.phases.iter().filter_map(|phase| Some((phase, phase.review.as_ref()?))) {
+            ui::line(format!(
+                "{} {}",
+                paint(YELLOW, format!("{}:", phase.name)),
+                reviews::parked_line(review)
+            ))?;
+        }
+        return ui::line(
+            "Nothing of the run is left running. After an answer, `cliq run --resume` continues it.",
+        );
+    }
     match view.pipeline_status() {
         Some(PipelineStatus::Completed) => ui::line(format!("\n{} in {took}", paint(GREEN, "COMPLETED"))),
         Some(PipelineStatus::Cancelled) => {

@@ -12,6 +12,7 @@ mod demo;
 mod machine;
 mod notices;
 mod pages;
+mod parking;
 mod records;
 mod runs;
 mod servers;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_fs::{FsError, SignalTail, write_atomic};
-use cliq_protocol::{AgentMessage, ChannelBody, ChannelOrder, FieldError, Line, PhaseName, Usage};
+use cliq_protocol::{
+    AgentMessage, ChannelBody, ChannelOrder, FieldError, Line, PhaseName, Timestamp, Usage, WaitingReview,
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -50,11 +52,13 @@ pub(super) struct AgentRun {
 pub(super) struct Follower {
     tail: SignalTail,
     order: ChannelOrder,
+    /// The last review that the agent named, and the time before which it had nothing to do.
+    review: Option<(WaitingReview, Option<Timestamp>)>,
 }
 
 impl Follower {
     pub(super) fn new(file: &camino::Utf8Path) -> Self {
-        Self { tail: SignalTail::new(file), order: ChannelOrder::new() }
+        Self { tail: SignalTail::new(file), order: ChannelOrder::new(), review: None }
     }
 
     /// Reads what is new. Gives the terminal message once it has come; passes the rest to `each`, and what has no
@@ -213,13 +217,13 @@ impl AgentRun {
         &self,
         follower: &mut Follower,
     ) -> Result<Option<Result<Option<serde_json::Value>, String>>, String> {
+        let mut reviews = Vec::new();
         let terminal = follower.read(
             |body| match body {
                 ChannelBody::Progress { message, usage, review } => {
                     if let Some(review) = review {
-                        let (phase, iteration) = (self.phase.clone(), self.iteration);
                         // It says what the message says.
-                        return self.shared.send(RunEvent::ReviewWaits { phase, iteration, review: *review });
+                        return reviews.push(*review);
                     }
                     if let Some(usage) = usage {
                         self.report(*usage, false);
@@ -237,6 +241,7 @@ impl AgentRun {
             },
             |odd| self.shared.warn(&self.phase, odd),
         )?;
+        reviews.into_iter().for_each(|review| self.review_waits(follower, review));
         let Some(terminal) = terminal else { return Ok(None) };
         match terminal.usage() {
             Ok(Some(usage)) => self.report(usage, true),
@@ -252,6 +257,20 @@ impl AgentRun {
             Terminal::Complete(result) => Ok(result),
             Terminal::Error(error, _) => Err(format!("agent {} reports: {error}", self.agent)),
         }))
+    }
+
+    /// Reports a review to people if it is another than before, and to the machine if the time changes up to which the agent waits.
+    fn review_waits(&self, follower: &mut Follower, mut review: WaitingReview) {
+        let due = review.due.take();
+        let (phase, id) = (self.phase.clone(), review.id.clone());
+        let (before, due_before) = follower.review.replace((review.clone(), due.clone())).unzip();
+        if before.as_ref() != Some(&review) {
+            let iteration = self.iteration;
+            self.shared.send(RunEvent::ReviewWaits { phase: phase.clone(), iteration, review });
+        }
+        if due_before.flatten() != due {
+            self.shared.send(RunEvent::ReviewIdle { phase, review: id, due });
+        }
     }
 
     fn progress(&self, message: String) {

@@ -10,7 +10,7 @@ use cliq_workflow::{PhaseId, ValidatedWorkflow};
 use serde_json::Value;
 
 use super::budget::{ExceededBudget, Ledger, Limits};
-use super::{Amount, Effect, Input, Report};
+use super::{Amount, Effect, Input, PhaseWait, Report};
 
 /// State of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,14 +38,18 @@ pub struct Pipeline {
     pub(super) phases: Vec<PhaseRecord>,
     started: bool,
     max_parallel: usize,
-    working: usize,
+    pub(super) working: usize,
+    /// Phases of these that have waited: they do not count against `max_parallel` until they end.
+    pub(super) exempt: usize,
     /// Main phases that are not done. A phase that runs again after a route stays done as far as this goes.
     missing: usize,
-    queue: VecDeque<Task>,
+    pub(super) queue: VecDeque<Task>,
     end: Option<End>,
     finished: bool,
     /// Whether its orchestrator died and it is not resumed yet.
     interrupted: bool,
+    /// Whether the run was parked and is not resumed yet.
+    pub(super) parked: bool,
     /// Usage against budgets.
     ledger: Ledger,
 }
@@ -66,6 +70,10 @@ pub(super) struct PhaseRecord {
     /// Gates that routed to it while it worked for another.
     pub(super) waiting_gates: VecDeque<PhaseId>,
     pub(super) gate: Option<Gate>,
+    /// Cause of its wait, while its agent waits.
+    pub(super) wait: Option<PhaseWait>,
+    /// Whether its agent has waited in this activation.
+    pub(super) is_exempt: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -76,11 +84,13 @@ pub(super) enum Task {
     Reevaluate(PhaseId),
     /// Start anew what an earlier stretch of the run did not finish.
     Resume(PhaseId),
+    /// Ask the agent again that waited as the run was parked.
+    Wake(PhaseId),
 }
 
 impl Task {
     pub(super) fn phase(self) -> PhaseId {
-        let (Self::Start(phase) | Self::Reevaluate(phase) | Self::Resume(phase)) = self;
+        let (Self::Start(phase) | Self::Reevaluate(phase) | Self::Resume(phase) | Self::Wake(phase)) = self;
         phase
     }
 }
@@ -117,6 +127,8 @@ impl Pipeline {
                         human: phase.kind == PhaseKind::Hug,
                     })
                 }),
+                wait: None,
+                is_exempt: false,
             })
             .collect();
         let missing = workflow.phases().filter(|(_, p)| !p.support).count();
@@ -127,11 +139,13 @@ impl Pipeline {
             started: false,
             max_parallel: usize::MAX,
             working: 0,
+            exempt: 0,
             missing,
             queue: VecDeque::new(),
             end: None,
             finished: false,
             interrupted: false,
+            parked: false,
             ledger,
         }
     }
@@ -187,7 +201,7 @@ impl Pipeline {
     /// Takes what happened and says what to do, in order. An input that does not fit the state has no effect.
     pub fn step(&mut self, input: Input) -> Vec<Effect> {
         let mut out = Vec::new();
-        if self.finished && !matches!(input, Input::Resume { .. }) {
+        if (self.finished || self.parked) && !matches!(input, Input::Resume { .. }) {
             return out;
         }
         match input {
@@ -204,6 +218,11 @@ impl Pipeline {
             }
             Input::Start { .. } => {}
             Input::Interrupt => self.interrupted = self.started,
+            Input::PhaseWaits { phase, wait } if phase.index() < self.phases.len() => {
+                self.phase_waits(phase, wait)
+            }
+            Input::PhaseWaits { .. } => {}
+            Input::Park => self.parked = self.waits().is_some(),
             Input::Cancel => self.stop(PipelineStatus::Cancelled, None, &mut out),
             Input::Fail { reason } => self.stop(PipelineStatus::Failed, Some(reason), &mut out),
             Input::CommandsFinished { phase, results } if self.is_working(phase) => {
@@ -278,6 +297,8 @@ impl Pipeline {
         let routed_by = self.phases[phase.index()].routed_by;
         match self.ledger.refusal(phase) {
             None => {
+                // A new agent does not wait yet.
+                self.phases[phase.index()].wait = None;
                 self.ledger.begin(phase);
                 out.push(Effect::RunAgent { phase, iteration, routed_by, rejected });
             }
@@ -315,11 +336,14 @@ impl Pipeline {
     pub(super) fn rest(&mut self, phase: PhaseId) {
         debug_assert!(self.is_working(phase));
         self.working -= 1;
-        self.phases[phase.index()].state = PhaseState::Waiting;
+        let cell = &mut self.phases[phase.index()];
+        cell.state = PhaseState::Waiting;
+        cell.wait = None;
+        self.exempt -= usize::from(std::mem::take(&mut cell.is_exempt));
     }
 
     fn start_what_may(&mut self, out: &mut Vec<Effect>) {
-        while !self.is_ending() && self.working < self.max_parallel {
+        while !self.is_ending() && self.busy() < self.max_parallel {
             let Some(task) = self.queue.pop_front() else { return };
             self.working += 1;
             match task {
@@ -328,6 +352,7 @@ impl Pipeline {
                     self.start(phase, if again { GateEvent::Restart } else { GateEvent::Start }, out);
                 }
                 Task::Resume(phase) => self.start(phase, GateEvent::Resume, out),
+                Task::Wake(phase) => self.wake(phase, out),
                 Task::Reevaluate(gate) => {
                     self.phases[gate.index()].state = PhaseState::Working;
                     self.gate_event(gate, GateEvent::TargetFinished, out);
@@ -362,6 +387,16 @@ impl Pipeline {
                 self.run_agent(phase, iteration, None, out);
             }
         }
+    }
+
+    /// Asks the agent of a phase again, in the same activation: the run was parked while it waited.
+    fn wake(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
+        self.phases[phase.index()].state = PhaseState::Working;
+        if self.phases[phase.index()].gate.is_some() {
+            return self.gate_event(phase, GateEvent::Wake, out);
+        }
+        let iteration = self.phases[phase.index()].activations;
+        self.run_agent(phase, iteration, None, out);
     }
 
     fn commands_finished(&mut self, phase: PhaseId, results: Vec<CommandResult>, out: &mut Vec<Effect>) {
@@ -427,10 +462,13 @@ impl Pipeline {
                 out.push(Effect::Report(Report::Draining { running: running.clone() }));
             }
             // People may take days, and a review waits for them without the run.
-            for id in running.into_iter().filter(|id| self.waits_for_person(*id)) {
-                let reason =
-                    "the run ends; its review stays open, and `cliq run --resume` goes on with it".to_owned();
-                out.push(Effect::EndAgent { phase: id, reason });
+            for id in running {
+                if !self.interrupted && self.waits_for_person(id) && self.ledger.end(id) {
+                    let reason =
+                        "the run ends; its review stays open, and `cliq run --resume` goes on with it"
+                            .to_owned();
+                    out.push(Effect::EndAgent { phase: id, reason });
+                }
             }
         }
     }
@@ -462,8 +500,10 @@ impl Pipeline {
         self.started = true;
         self.finished = false;
         self.interrupted = false;
+        self.parked = false;
         self.end = None;
         self.working = 0;
+        self.exempt = 0;
         self.max_parallel = max_parallel.unwrap_or(usize::MAX).max(1);
     }
 
@@ -480,6 +520,8 @@ impl Pipeline {
         cell.routed_by = None;
         cell.waiting_gates.clear();
         cell.gate = gate;
+        cell.wait = None;
+        cell.is_exempt = false;
         self.queue.retain(|task| task.phase() != phase);
     }
 
@@ -503,7 +545,7 @@ impl Pipeline {
     }
 
     fn finish_if_over(&mut self, out: &mut Vec<Effect>) {
-        if self.working > 0 || self.interrupted || !self.started && self.end.is_none() {
+        if self.working > 0 || self.interrupted || self.parked || !self.started && self.end.is_none() {
             return;
         }
         let end = match self.end.take() {
@@ -531,7 +573,10 @@ impl Pipeline {
     pub fn assert_invariants(&self) {
         let working = self.phases.iter().filter(|c| c.state == PhaseState::Working).count();
         assert_eq!(working, self.working);
-        assert!(working <= self.max_parallel);
+        let exempt = self.phases.iter().filter(|c| c.is_exempt).count();
+        assert_eq!(exempt, self.exempt);
+        assert!(self.phases.iter().all(|c| c.wait.is_none() || c.is_exempt));
+        assert!(self.busy() <= self.max_parallel);
         let queued: HashSet<PhaseId> = self.queue.iter().map(|task| task.phase()).collect();
         assert_eq!(queued.len(), self.queue.len(), "a phase is queued once");
         for (id, phase) in self.workflow.phases() {

@@ -20,6 +20,7 @@ impl Pipeline {
         limits: Limits,
         out: &mut Vec<Effect>,
     ) {
+        let was_parked = self.is_parked();
         self.begin_again(max_parallel, limits);
         if let Some(from) = from {
             self.forget(from, out);
@@ -30,8 +31,11 @@ impl Pipeline {
                 self.state(id),
                 PhaseState::Working | PhaseState::Escalated(_) | PhaseState::Stopped
             );
+            let cell = &mut self.phases[id.index()];
+            let waited = cell.wait.take().is_some();
+            cell.is_exempt = false;
             if interrupted {
-                self.enqueue(Task::Resume(id));
+                self.enqueue(if was_parked && waited { Task::Wake(id) } else { Task::Resume(id) });
             }
         }
         // A gate may have routed when nothing started any more: its target has not heard of it yet.

@@ -133,3 +133,20 @@ fn a_big_pipeline_is_linear() {
     assert_eq!(world.finished, Some(PipelineStatus::Completed));
     assert_eq!(world.completions.values().sum::<u32>(), 20_000);
 }
+
+#[test]
+fn runs_of_reviews_park_and_complete() {
+    let yml = "name: \"@t/t\"
+phases:
+  - {name: a, type: exec, commands: [{name: c, run: 'true'}]}
+  - {name: b, type: hug, depends_on: [a], review: {reviewer: ann}}
+  - {name: c, type: hug, depends_on: [a], review: {reviewer: bob}}
+  - {name: d, type: exec, depends_on: [b, c], commands: [{name: c, run: 'true'}]}
+";
+    let workflow = Arc::new(cliq_workflow::check(yml, &cliq_workflow::NoFiles).workflow.expect("a team"));
+    let worlds: Vec<World> =
+        (0..200).map(|seed| World::run(&workflow, &Schedule::calm(seed, Some(1)))).collect();
+    assert!(worlds.iter().all(|world| world.finished == Some(PipelineStatus::Completed)));
+    assert!(worlds.iter().any(|world| world.parkings > 1), "a run may park again");
+    assert!(worlds.iter().any(|world| world.parkings == 0), "agents may not say that they wait");
+}

@@ -24,6 +24,8 @@ enum Kind {
     Standard,
     Exec,
     Gate,
+    /// A gate at which a person judges.
+    Hug,
 }
 
 /// A team to be.
@@ -34,7 +36,7 @@ pub(crate) struct Team {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let kind = prop_oneof![1 => Just(Kind::Standard), 1 => Just(Kind::Exec), 2 => Just(Kind::Gate)];
+    let kind = prop_oneof![1 => Just(Kind::Standard), 1 => Just(Kind::Exec), 2 => Just(Kind::Gate), 1 => Just(Kind::Hug)];
     (kind, vec(any::<Index>(), 0..4), vec(any::<Index>(), 0..5), 1u8..=5)
         .prop_map(|(kind, depends_on, route_to, budget)| Shape { kind, depends_on, route_to, budget })
 }
@@ -95,6 +97,7 @@ fn write_phase(yml: &mut String, name: &str, shape: &Shape, depends_on: &[String
         Kind::Standard => "standard",
         Kind::Exec => "exec",
         Kind::Gate => "gate",
+        Kind::Hug => "hug",
     };
     let _ = writeln!(yml, "    - name: {name}\n      type: {kind}");
     if !depends_on.is_empty() {
@@ -103,7 +106,10 @@ fn write_phase(yml: &mut String, name: &str, shape: &Shape, depends_on: &[String
     match shape.kind {
         Kind::Standard => {}
         Kind::Exec => yml.push_str("      commands: [{name: c, run: 'true'}]\n"),
-        Kind::Gate => {
+        Kind::Gate | Kind::Hug => {
+            if shape.kind == Kind::Hug {
+                yml.push_str("      review: {reviewer: ann}\n");
+            }
             let chosen: BTreeSet<&str> = match targets {
                 [] => BTreeSet::new(),
                 targets => shape.route_to.iter().map(|index| index.get(targets).as_str()).collect(),

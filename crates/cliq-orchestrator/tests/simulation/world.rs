@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use cliq_gate::GateState;
 use cliq_orchestrator::{
-    Amount, Effect, Input, Journal, Limits, Pipeline, PipelineStatus, Record, RecordedBudgets, RunEvent,
-    ValidatedWorkflow,
+    Amount, Effect, Input, Journal, Limits, PhaseState, PhaseWait, Pipeline, PipelineStatus, Record,
+    RecordedBudgets, RunEvent, ValidatedWorkflow,
 };
 use cliq_protocol::{Budget, CommandResult, HistoryEntry, PhaseKind, Timestamp, Usage};
 use cliq_workflow::PhaseId;
@@ -111,6 +111,10 @@ pub(crate) struct World {
     used: u64,
     /// Told to end.
     ended: BTreeSet<PhaseId>,
+    /// Their agents have said that they wait for a person.
+    waiting: BTreeSet<PhaseId>,
+    /// Number of times that the run was parked.
+    pub(crate) parkings: u32,
 }
 
 impl World {
@@ -132,6 +136,8 @@ impl World {
             limit: schedule.budget,
             used: 0,
             ended: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            parkings: 0,
         };
         world.step(Input::Start { max_parallel: schedule.max_parallel, limits: world.limits() });
         let main: Vec<PhaseId> = workflow.phases().filter(|(_, p)| !p.support).map(|(id, _)| id).collect();
@@ -203,11 +209,18 @@ impl World {
     fn step(&mut self, input: Input) {
         self.inputs.push(input.clone());
         let workflow = Arc::clone(self.pipeline.workflow());
+        let mut asked = Vec::new();
         for effect in self.pipeline.step(input) {
             assert!(self.finished.is_none(), "{effect:?} after the end");
             match effect {
                 Effect::RunAgent { phase, routed_by, .. } | Effect::RunCommands { phase, routed_by, .. } => {
                     self.ended.remove(&phase);
+                    self.waiting.remove(&phase);
+                    if matches!(effect, Effect::RunAgent { .. })
+                        && workflow.phase(phase).kind == PhaseKind::Hug
+                    {
+                        asked.push(phase);
+                    }
                     if matches!(effect, Effect::RunAgent { .. }) {
                         assert!(self.limit.is_none_or(|limit| self.used < limit), "an agent starts");
                     }
@@ -242,11 +255,72 @@ impl World {
         if phases < 40 || phases < 1000 && self.inputs.len().is_multiple_of(16) {
             self.pipeline.assert_invariants();
         }
+        for phase in asked {
+            self.wait_for_person(phase);
+        }
+    }
+
+    /// The agent of a human gate says that it waits, or does not come to it; or says that it has something to do again.
+    fn wait_for_person(&mut self, phase: PhaseId) {
+        for says_so in [true, false, true].into_iter().take(usize::try_from(self.draw() % 4).unwrap_or(0)) {
+            let due = Timestamp::from_unix_millis(i64::try_from(self.now + self.draw() % 5000).unwrap_or(0));
+            let wait = says_so.then(|| PhaseWait { review: format!("r{}", phase.index()), due });
+            self.step(Input::PhaseWaits { phase, wait });
+            if says_so {
+                self.waiting.insert(phase)
+            } else {
+                self.waiting.remove(&phase)
+            };
+        }
+    }
+
+    /// A run waits if all that works waits for people, and not otherwise. It may then be parked.
+    fn park_if_waiting(&mut self) {
+        let works = self.at_work.iter().any(|phase| !self.waiting.contains(phase));
+        let idle = self.finished.is_none() && !self.at_work.is_empty() && !works;
+        let wait = self.pipeline.waits();
+        assert!(wait.is_none() || idle, "{wait:?} {:?} {:?}", self.at_work, self.waiting);
+        if idle && wait.is_none() && self.ended.is_empty() && !self.stopping {
+            let is_escalated = |(id, _)| matches!(self.pipeline.state(id), PhaseState::Escalated(_));
+            let drains = self.pipeline.workflow().phases().any(is_escalated);
+            assert!(drains, "a run sleeps that could be parked: {:?}", self.at_work);
+        }
+        let Some(wait) = wait else { return };
+        assert_eq!(wait.reviews.len(), self.at_work.len());
+        if self.draw().is_multiple_of(2) {
+            return;
+        }
+        self.parkings += 1;
+        let parked = self.at_work.clone();
+        self.step(Input::Park);
+        assert!(self.pipeline.is_parked() && self.pipeline.waits().is_none());
+        self.rebuild();
+        let limits = self.limits();
+        let before = self.inputs.len();
+        self.step(Input::Resume { from: None, max_parallel: self.schedule.max_parallel, limits });
+        assert!(self.inputs[before..].iter().all(|input| !matches!(input, Input::CommandsFinished { .. })));
+        let checking =
+            |id: &PhaseId| self.pipeline.gate(*id).is_some_and(|gate| *gate.state() == GateState::Checking);
+        assert!(!parked.iter().any(checking), "the commands of a gate do not run again");
+    }
+
+    /// Everything that was under way is gone. The pipeline is what was recorded.
+    fn rebuild(&mut self) {
+        let mut rebuilt = Pipeline::new(Arc::clone(self.pipeline.workflow()));
+        self.inputs.iter().cloned().for_each(|input| drop(rebuilt.step(input)));
+        assert_eq!(format!("{rebuilt:?}"), format!("{:?}", self.pipeline));
+        self.pipeline = rebuilt;
+        self.running.clear();
+        self.at_work.clear();
+        self.waiting.clear();
+        self.finished = None;
+        self.stopping = false;
     }
 
     /// The orchestrator dies. Some of what was under way completes unheard, which is found out afterwards.
     fn die(&mut self) {
         self.step(Input::Interrupt);
+        self.waiting.clear();
         for phase in std::mem::take(&mut self.at_work) {
             if self.draw().is_multiple_of(3) {
                 let input = self.outcome(phase);
@@ -261,13 +335,7 @@ impl World {
 
     /// The orchestrator died, or the run has ended: it is rebuilt from what was recorded and goes on.
     fn resume(&mut self, from: Option<PhaseId>) {
-        let mut rebuilt = Pipeline::new(Arc::clone(self.pipeline.workflow()));
-        self.inputs.iter().cloned().for_each(|input| drop(rebuilt.step(input)));
-        self.pipeline = rebuilt;
-        self.running.clear();
-        self.at_work.clear();
-        self.finished = None;
-        self.stopping = false;
+        self.rebuild();
         if let Some(from) = from {
             self.forget(from);
         }
@@ -300,6 +368,11 @@ impl World {
 
     /// The first of what is under way comes back.
     fn something_returns(&mut self) {
+        self.park_if_waiting();
+        // A budget may be spent: the run ends as it wakes.
+        if self.finished.is_some() {
+            return;
+        }
         let states = || format!("{:?}", self.pipeline);
         let Some((&(at, phase), ())) = self.running.first_key_value() else {
             panic!("nothing runs and nothing ends: {}", states())
@@ -308,6 +381,7 @@ impl World {
         self.now = at;
         self.report_usage(phase);
         self.at_work.remove(&phase);
+        self.waiting.remove(&phase);
         let input = if self.ended.contains(&phase) {
             Input::WorkFailed { phase, reason: "ended".to_owned() }
         } else {
@@ -412,6 +486,11 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 from: from.map(name),
                 budgets: recorded(&limits, workflow),
             },
+            Input::PhaseWaits { phase, wait } => {
+                let (review, due) = wait.map(|wait| (wait.review, wait.due)).unzip();
+                RunEvent::ReviewIdle { phase: name(phase), review: review.unwrap_or_default(), due }
+            }
+            Input::Park => RunEvent::RunParked { on: Vec::new(), until: Timestamp::from_unix_millis(0) },
             Input::Interrupt => RunEvent::RunInterrupted,
             Input::Cancel => RunEvent::CancelRequested { by: "test".into() },
             Input::Fail { reason } => RunEvent::OrchestratorFailed { reason },

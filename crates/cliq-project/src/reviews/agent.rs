@@ -334,7 +334,11 @@ impl<'a> Gate<'a> {
             let page = has_dashboard.then(|| {
                 found.kept.base_url.as_ref().map(|base| format!("{base}/reviews/{}", found.review.id))
             });
-            let waiting = found.review.waiting(page.flatten());
+            let mut waiting = found.review.waiting(page.flatten());
+            // Nothing wakes a parked run for a review that is kept elsewhere.
+            if found.kept.server.is_none() && found.review.planned_notices().next().is_none() {
+                waiting.due = found.review.next_due().map(cliq_review::Time::timestamp);
+            }
             if told.as_ref() != Some(&waiting) {
                 let who = waiting.reviewers.join(", ");
                 let message = format!(
