@@ -56,7 +56,7 @@ fn token(cx: &Context<'_>) -> Result<String, ConnectorError> {
     let request =
         Request::post(format!("{}/{tenant}/oauth2/v2.0/token", login.trim_end_matches('/'))).form(&fields);
     let answer = cx.client.json(&request.secret(&secret).repeat(Repeat::Safe)).map_err(|error| {
-        ConnectorError::from(error).within("Microsoft does not take the credentials of `agents.sharepoint`")
+        ConnectorError::from(error).within("Microsoft rejected the credentials of `agents.sharepoint`")
     })?;
     let token = answer["access_token"]
         .as_str()

@@ -60,7 +60,7 @@ pub(super) fn token(cx: &Context<'_>) -> Result<String, ConnectorError> {
         assertion(&file, &path)?
     };
     let answer = cx.client.json(&request).map_err(|error| {
-        ConnectorError::from(error).within(&format!("Google does not take the credentials of {path}"))
+        ConnectorError::from(error).within(&format!("Google rejected the credentials of {path}"))
     })?;
     let token = answer["access_token"]
         .as_str()
