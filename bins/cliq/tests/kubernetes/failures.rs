@@ -71,7 +71,7 @@ fn rights_that_are_missing_are_named() {
     let user = config.lines().find_map(|line| line.trim().strip_prefix("user: ")).unwrap().to_owned();
     for (token, code_says, doctor_says) in [
         (token.trim(), "the cluster forbids to ", "does not grant: create jobs, get jobs"),
-        ("nonsense", "rejected the credentials", "does not take the credentials"),
+        ("nonsense", "rejected the credentials", "rejected the credentials"),
     ] {
         env.write(
             "../kubeconfig",
