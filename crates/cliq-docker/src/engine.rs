@@ -80,7 +80,7 @@ impl Engine {
         Ok(Self { docker, address: address.to_owned(), is_podman })
     }
 
-    /// As [`Self::connect`], to an engine that answered a moment ago. Waits for one that is away for up to a minute, and `notice` is told.
+    /// Connects to an engine that has just answered. Retries for up to a minute while it is unreachable; `notice` then receives a message.
     ///
     /// # Errors
     /// The engine stays away.
@@ -265,7 +265,7 @@ impl Engine {
         when_back(notice, || self.facts(name)).await
     }
 
-    /// Removes the container of a run that has ended. Waits for an engine that is away for up to a minute, and `notice` is told.
+    /// Removes the container of a run that has ended. Retries as [`Self::reconnect`] does.
     ///
     /// # Errors
     /// The engine stays away.

@@ -22,14 +22,14 @@ use cliq_fs::{
     AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signal, clear_signals, clear_status,
     clear_temporaries, create_channel, read_status, sync_file_system, write_status,
 };
-use cliq_protocol::{PhaseName, Usage};
+use cliq_protocol::{PhaseName, Timestamp, Usage};
 use cliq_workflow::PhaseId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::engine::{Effect, PhaseState, Pipeline};
+use crate::engine::{Effect, Input, PhaseState, Pipeline};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 use crate::journal::{Journal, JournalWriter};
 use crate::plan::{Durability, RunPlan};
@@ -230,12 +230,15 @@ impl Driver {
     /// Parks the run if it waits and nothing is under way: agents have no message left, and all notifications are delivered.
     fn park_if_waiting(&mut self) {
         let idle = self.inbox.is_empty() && self.notifications.is_empty() && !self.broken && !self.over;
-        if !self.shared.plan.parks || !idle {
+        if !self.shared.plan.parks || !idle || self.cancel.is_cancelled() {
             return;
         }
         let Some(wait) = self.pipeline.waits() else { return };
-        self.happened(RunEvent::RunParked { on: wait.reviews, until: wait.until });
-        if self.pipeline.is_parked() && !self.broken {
+        let until = Timestamp::from_unix_millis(wait.until_ms);
+        self.publish(RunEvent::RunParked { on: wait.reviews, until });
+        // A run whose parking is not recorded goes on, to the failure that this is.
+        if !self.broken {
+            self.pipeline.step(Input::Park);
             self.over = true;
             self.shared.stop.cancel();
         }

@@ -59,7 +59,7 @@ pub enum Input {
         /// Why, for people.
         reason: String,
     },
-    /// The agent of a phase waits for a person, or for a point in time, and has nothing else to do; or it works again (SPEC section 21).
+    /// The agent of a human gate is idle until a person answers or a time is due, or it works again (SPEC section 21).
     PhaseWaits {
         /// The phase.
         phase: PhaseId,

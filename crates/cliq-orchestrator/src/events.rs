@@ -148,7 +148,7 @@ pub enum RunEvent {
         /// The review.
         review: WaitingReview,
     },
-    /// The agent of a review has nothing to do until a reviewer answers or a time is due; or it has again (SPEC section 21).
+    /// The agent of a review is idle until a reviewer answers or a time is due, or it works again (SPEC section 21).
     ReviewIdle {
         /// The phase.
         phase: PhaseName,
@@ -398,7 +398,11 @@ impl RunEvent {
             }
             Self::ReviewIdle { phase, review, due } => Input::PhaseWaits {
                 phase: find(phase)?,
-                wait: due.clone().map(|due| PhaseWait { review: review.clone(), due }),
+                // A time that cannot be read is none: the agent keeps its process.
+                wait: due
+                    .as_ref()
+                    .and_then(Timestamp::unix_millis)
+                    .map(|due_ms| PhaseWait { review: review.clone(), due_ms }),
             },
             Self::RunParked { .. } => Input::Park,
             Self::CancelRequested { .. } => Input::Cancel,
@@ -471,8 +475,12 @@ impl RunEvent {
                     review.id
                 )
             }
-            Self::ReviewIdle { phase, due: Some(due), .. } => format!("{phase}: nothing to do before {due}"),
-            Self::ReviewIdle { phase, due: None, .. } => format!("{phase}: the review goes on"),
+            Self::ReviewIdle { phase, due: Some(due), .. } => {
+                format!("{phase}: idle until an answer, or {due}")
+            }
+            Self::ReviewIdle { phase, due: None, .. } => {
+                format!("{phase}: the agent of the review works again")
+            }
             Self::UsageReported { phase, usage, .. } => {
                 let cost = usage.cost_usd.map(|cost| format!(", {cost:.4} USD")).unwrap_or_default();
                 format!("{phase}: {} tokens in, {} out so far{cost}", usage.tokens_in, usage.tokens_out)

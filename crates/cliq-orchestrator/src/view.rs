@@ -197,6 +197,7 @@ impl RunView {
                 self.reason.clone_from(reason);
                 self.phase.clone_from(phase);
                 self.ended_ms = now;
+                self.waiting = None;
                 for phase in &mut self.phases {
                     phase.rest(now);
                 }

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use cliq_orchestrator::{PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, ValidatedWorkflow};
+use cliq_orchestrator::{
+    Input, PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, ValidatedWorkflow,
+};
 use cliq_protocol::{Budget, CommandResult, Form, PhaseName, Timestamp, Usage, WaitingReview};
 use cliq_workflow::{NoFiles, check};
 use serde_json::json;
@@ -163,4 +165,20 @@ fn the_view_sums_usage_over_activations() {
     let usage = view.usage().expect("usage");
     assert_eq!((usage.tokens_in, usage.cost_usd), (36, Some(1.0)));
     assert_eq!(serde_json::to_value(&view).unwrap()["phases"][0]["usage"]["tokens_in"], 36);
+}
+
+#[test]
+fn agent_without_a_readable_time_is_not_idle() {
+    let workflow = fixed("  phases:\n    - {name: a, type: hug, review: {reviewer: ann}}\n");
+    let phase = PhaseName::parse("a").expect("a name");
+    let idle = |due: Option<&str>| {
+        let due = due.map(Timestamp::from_text);
+        let event = RunEvent::ReviewIdle { phase: phase.clone(), review: "r".into(), due };
+        match event.as_input(&workflow) {
+            Some(Input::PhaseWaits { wait, .. }) => wait.map(|wait| wait.due_ms),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(idle(Some("1970-01-01T00:00:01.500Z")), Some(1500));
+    assert_eq!((idle(Some("soon")), idle(None)), (None, None));
 }

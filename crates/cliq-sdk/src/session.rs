@@ -29,7 +29,7 @@ pub enum SdkError {
     #[error(transparent)]
     Handoff(#[from] HandoffError),
     /// There is no channel to that phase.
-    #[error("this phase has no channel to `{to}`; channels: {known}")]
+    #[error("this phase has no channel to `{to}`; it has: {known}")]
     NoChannel {
         /// Requested recipient.
         to: String,

@@ -97,7 +97,7 @@ fn errors_panics_and_missing_handlers_are_reported() {
             Agent::new().standard(|ctx| {
                 Ok(ctx.send_to("nobody", &Handoff::text("x")).map(|()| ctx.complete(json!(1)))?)
             }),
-            "this phase has no channel to `nobody`; channels: qa, ops",
+            "this phase has no channel to `nobody`; it has: qa, ops",
         ),
         (Agent::new().standard(|_| panic!("index {} is wrong", 3)), "the agent panicked: index 3 is wrong"),
         (Agent::new(), "this agent does not work in phases of type `standard`"),

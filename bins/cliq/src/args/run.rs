@@ -52,7 +52,7 @@ pub(crate) struct RunArgs {
     /// Run as a Job of a Kubernetes cluster (settings: `kubernetes.*`).
     #[arg(long, conflicts_with_all = ["docker", "no_docker", "launcher"])]
     pub(crate) kubernetes: bool,
-    /// Run on this machine, whatever the settings name.
+    /// Run on this machine, regardless of the settings.
     #[arg(long)]
     pub(crate) no_docker: bool,
     /// Run in a tmux session in the background.

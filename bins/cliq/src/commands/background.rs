@@ -3,10 +3,22 @@
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use cliq_fs::{CliqDir, ProjectLock};
+use cliq_fs::{CliqDir, LockError, ProjectLock};
 use rustix::process::{Pid, Signal};
 
 use crate::failure::Failure;
+
+/// Returns the failure of a `daemon` or `server` that cannot take the lock of its home.
+pub(super) fn held(error: LockError, what: &str) -> Failure {
+    match error {
+        LockError::Held { holder, project } => {
+            let who = holder.map_or(String::new(), |pid| format!(" (process {pid})"));
+            Failure::refused(format!("another {what}{who} serves {project}"))
+                .hint(format!("`cliq {what} status` says more, `cliq {what} stop` stops it"))
+        }
+        other => other.into(),
+    }
+}
 
 /// Returns the part of a log after its first `from` bytes.
 pub(super) fn log_since(log: &Utf8Path, from: u64) -> String {

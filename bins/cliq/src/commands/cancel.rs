@@ -39,6 +39,10 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+    // It may have parked at the moment of the request.
+    if is_parked(&project) {
+        return cancel_parked(&project);
+    }
     ui::line("it has stopped")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,14 +5,14 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cliq_fs::{CliqDir, LockError, ProjectLock};
+use cliq_fs::{CliqDir, ProjectLock};
 use cliq_lifecycle::{Daemon, Plans};
 use cliq_project::SettingsPlanAgents;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::background::{log_since, stop_holder};
+use super::background::{held, log_since, stop_holder};
 use crate::args::DaemonCommand;
 use crate::failure::Failure;
 use crate::gateway::{self, block_on, home};
@@ -40,24 +40,13 @@ pub(super) fn place() -> Result<CliqDir, Failure> {
     Ok(CliqDir::at(&dir, &home)?)
 }
 
-fn held(error: LockError) -> Failure {
-    match error {
-        LockError::Held { holder, project } => {
-            let who = holder.map_or(String::new(), |pid| format!(" (process {pid})"));
-            Failure::refused(format!("another daemon{who} serves {project}"))
-                .hint("`cliq daemon status` says more, `cliq daemon stop` stops it")
-        }
-        other => other.into(),
-    }
-}
-
 fn work(detached: bool) -> Result<ExitCode, Failure> {
     if detached {
         // The terminal that started it may be closed.
         let _ = rustix::process::setsid();
     }
     let dir = place()?;
-    let _lock = ProjectLock::acquire(&dir).map_err(held)?;
+    let _lock = ProjectLock::acquire(&dir).map_err(|error| held(error, "daemon"))?;
     block_on(async {
         let store = gateway::open().await?;
         let place = store.location().to_string();
@@ -88,7 +77,7 @@ fn print(text: &str) {
 
 fn start() -> Result<ExitCode, Failure> {
     let dir = place()?;
-    drop(ProjectLock::acquire(&dir).map_err(held)?);
+    drop(ProjectLock::acquire(&dir).map_err(|error| held(error, "daemon"))?);
     let log = dir.root().join("daemon.log");
     let file = OpenOptions::new().create(true).append(true).open(&log)?;
     let begins_at = file.metadata()?.len();

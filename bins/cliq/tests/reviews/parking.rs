@@ -155,3 +155,18 @@ fn run_in_a_container_is_refused() {
     let waiting = Waiting::new("reviewer: ann");
     assert!(waiting.fails(2, &["run", "--park", "--docker"]).contains("cannot park"));
 }
+
+#[test]
+fn request_to_cancel_is_kept_while_a_run_parks() {
+    for n in 0..15 {
+        let waiting = Waiting::new("reviewer: ann");
+        waiting.start(&["--park", "--headless"]);
+        std::thread::sleep(std::time::Duration::from_millis(n * 15));
+        let cancelled = waiting.cliq(&["cancel"]);
+        waiting.end();
+        // It may have come before the run, and then there is nothing to cancel.
+        if cancelled.status.success() {
+            assert_eq!(waiting.status()["state"], "cancelled", "{}", waiting.output());
+        }
+    }
+}

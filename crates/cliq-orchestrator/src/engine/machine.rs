@@ -84,7 +84,7 @@ pub(super) enum Task {
     Reevaluate(PhaseId),
     /// Start anew what an earlier stretch of the run did not finish.
     Resume(PhaseId),
-    /// Ask the agent again that waited as the run was parked.
+    /// Ask the agent of a human gate again, in the same activation: the run was parked while it waited.
     Wake(PhaseId),
 }
 
@@ -352,7 +352,10 @@ impl Pipeline {
                     self.start(phase, if again { GateEvent::Restart } else { GateEvent::Start }, out);
                 }
                 Task::Resume(phase) => self.start(phase, GateEvent::Resume, out),
-                Task::Wake(phase) => self.wake(phase, out),
+                Task::Wake(gate) => {
+                    self.phases[gate.index()].state = PhaseState::Working;
+                    self.gate_event(gate, GateEvent::Wake, out);
+                }
                 Task::Reevaluate(gate) => {
                     self.phases[gate.index()].state = PhaseState::Working;
                     self.gate_event(gate, GateEvent::TargetFinished, out);
@@ -387,16 +390,6 @@ impl Pipeline {
                 self.run_agent(phase, iteration, None, out);
             }
         }
-    }
-
-    /// Asks the agent of a phase again, in the same activation: the run was parked while it waited.
-    fn wake(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
-        self.phases[phase.index()].state = PhaseState::Working;
-        if self.phases[phase.index()].gate.is_some() {
-            return self.gate_event(phase, GateEvent::Wake, out);
-        }
-        let iteration = self.phases[phase.index()].activations;
-        self.run_agent(phase, iteration, None, out);
     }
 
     fn commands_finished(&mut self, phase: PhaseId, results: Vec<CommandResult>, out: &mut Vec<Effect>) {
@@ -474,7 +467,7 @@ impl Pipeline {
     }
 
     /// Whether the agent of a human gate waits for a decision.
-    fn waits_for_person(&self, phase: PhaseId) -> bool {
+    pub(super) fn waits_for_person(&self, phase: PhaseId) -> bool {
         let gate = self.phases[phase.index()].gate.as_ref();
         self.is_working(phase)
             && gate.is_some_and(|gate| gate.spec().human && *gate.state() == GateState::Judging)

@@ -263,8 +263,8 @@ impl World {
     /// The agent of a human gate says that it waits, or does not come to it; or says that it has something to do again.
     fn wait_for_person(&mut self, phase: PhaseId) {
         for says_so in [true, false, true].into_iter().take(usize::try_from(self.draw() % 4).unwrap_or(0)) {
-            let due = Timestamp::from_unix_millis(i64::try_from(self.now + self.draw() % 5000).unwrap_or(0));
-            let wait = says_so.then(|| PhaseWait { review: format!("r{}", phase.index()), due });
+            let due_ms = i64::try_from(self.now + self.draw() % 5000).unwrap_or(0);
+            let wait = says_so.then(|| PhaseWait { review: format!("r{}", phase.index()), due_ms });
             self.step(Input::PhaseWaits { phase, wait });
             if says_so {
                 self.waiting.insert(phase)
@@ -487,7 +487,8 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 budgets: recorded(&limits, workflow),
             },
             Input::PhaseWaits { phase, wait } => {
-                let (review, due) = wait.map(|wait| (wait.review, wait.due)).unzip();
+                let (review, due) =
+                    wait.map(|wait| (wait.review, Timestamp::from_unix_millis(wait.due_ms))).unzip();
                 RunEvent::ReviewIdle { phase: name(phase), review: review.unwrap_or_default(), due }
             }
             Input::Park => RunEvent::RunParked { on: Vec::new(), until: Timestamp::from_unix_millis(0) },

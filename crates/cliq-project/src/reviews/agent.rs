@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 use cliq_fs::{CliqDir, PipelineStatus, read_status};
-use cliq_protocol::{NotifyRequest, Object, ReviewSpec};
+use cliq_protocol::{NotifyRequest, Object, ReviewSpec, WaitingReview};
 use cliq_review::{
     Directory, Event, NewReview, NoticeKind, NoticeState, Review, ReviewFilter, ReviewId, ReviewState,
     Reviews, ReviewsError, Time,
@@ -345,7 +345,10 @@ impl<'a> Gate<'a> {
                     "waits for a review by {who}, until {}; answer with `cliq review`",
                     waiting.until
                 );
-                println(&message);
+                let seen = |waiting: &WaitingReview| (waiting.reviewers.clone(), waiting.until.clone());
+                if told.as_ref().map(seen) != Some(seen(&waiting)) {
+                    println(&message);
+                }
                 self.ctx.reporter().review(message, &waiting)?;
                 told = Some(waiting);
             }

@@ -11,9 +11,8 @@ use cliq_project::{Check, CheckStatus};
 use cliq_runs::{RunState, RunStore};
 use serde_json::{Value, json};
 
-use super::super::background::{log_since, stop_holder};
+use super::super::background::{held, log_since, stop_holder};
 use super::a2a;
-use super::foreground::held;
 use super::options::options_of;
 use super::token::sign_in_link;
 use crate::args::ServerRunArgs;
@@ -34,7 +33,7 @@ fn none_runs() -> Failure {
 
 pub(super) fn start(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     let dir = server_dir()?;
-    drop(ProjectLock::acquire(&dir).map_err(held)?);
+    drop(ProjectLock::acquire(&dir).map_err(|error| held(error, "server"))?);
     // What is wrong with the arguments is said here, and not in a log.
     let summary = a2a::summary(&options_of(args)?)?;
     let log = dir.root().join("server.log");

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use cliq_fs::{LockError, ProjectLock};
+use cliq_fs::ProjectLock;
 use cliq_runs::{NewToken, Scope, TokenKind};
 use cliq_server::Server;
 use cliq_store::{Options, SqlStore};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::super::background::held;
 use super::a2a;
 use super::options::options_of;
 use super::token::sign_in_link;
@@ -18,18 +19,6 @@ use crate::failure::Failure;
 use crate::gateway::{self, home};
 use crate::server_record::{ServerRecord, server_dir};
 use crate::ui::{self, paint};
-
-/// Returns the failure of a server that cannot take the lock.
-pub(super) fn held(error: LockError) -> Failure {
-    match error {
-        LockError::Held { holder, project } => {
-            let who = holder.map_or(String::new(), |pid| format!(" (process {pid})"));
-            Failure::refused(format!("another server{who} works for {project}"))
-                .hint("`cliq server status` says more, `cliq server stop` stops it")
-        }
-        other => other.into(),
-    }
-}
 
 /// A random text that gives all rights on this machine until the server stops.
 fn session_token() -> Result<String, Failure> {
@@ -45,7 +34,7 @@ pub(super) fn run(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
         let _ = rustix::process::setsid();
     }
     let dir = server_dir()?;
-    let _lock = ProjectLock::acquire(&dir).map_err(held)?;
+    let _lock = ProjectLock::acquire(&dir).map_err(|error| held(error, "server"))?;
     let options = options_of(args)?;
     let a2a = a2a::summary(&options)?;
     let location = gateway::location()?;
