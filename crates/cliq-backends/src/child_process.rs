@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Backend, RunHandle};
 use crate::error::BackendError;
-use crate::monitor::{RunEnd, RunMonitor, RunObserver, exit_code};
+use crate::monitor::{RunEnd, RunMonitor, RunObserver};
 use crate::run_arguments::RunArguments;
 use crate::run_job::RunJob;
 
@@ -179,7 +179,7 @@ impl Backend for ChildProcess {
                 None => !is_alive(&log),
             };
             journal.read(monitor);
-            if is_over || monitor.status().is_some() {
+            if is_over || monitor.is_over() {
                 break;
             }
             tokio::select! {
@@ -190,10 +190,10 @@ impl Backend for ChildProcess {
                 () = tokio::time::sleep(POLL) => {}
             }
         }
-        if monitor.status().is_none() {
+        if !monitor.is_over() {
             return Err(BackendError::Ended(cliq_fs::last_error(&log)));
         }
-        Ok(Some(monitor.end(exit_code(monitor.status()))))
+        Ok(Some(monitor.recorded_end()))
     }
 
     async fn cancel(&self, job: &RunJob) -> Result<(), BackendError> {

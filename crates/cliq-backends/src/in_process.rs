@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backend::{Backend, RunHandle};
 use crate::child_process::request_cancel;
 use crate::error::BackendError;
-use crate::monitor::{RunEnd, RunMonitor, RunObserver, exit_code};
+use crate::monitor::{RunEnd, RunMonitor, RunObserver};
 use crate::run_job::{RunJob, last_run_id};
 
 /// Backend of runs that work in the calling process. They end with it; `RunStart::Resume` continues them.
@@ -45,11 +45,11 @@ impl Backend for InProcess {
         options.max_parallel = job.choices.max_parallel.map(|n| n as usize);
         options.run_id = Some(job.run_id.clone());
         options.budget = job.choices.budget;
-        let plan = job.project.run_plan_of(job.workflow.clone(), &job.settings, &options)?;
+        let mut plan = job.project.run_plan_of(job.workflow.clone(), &job.settings, &options)?;
+        plan.parks = job.choices.parks;
         let (host, stop) = (job.project.host(), cancel.clone().cancelled_owned());
-        let view =
-            cliq_project::execute(plan, &job.start, host, stop, |record, _| monitor.record(record)).await?;
-        Ok(Some(monitor.end(exit_code(view.pipeline_status()))))
+        cliq_project::execute(plan, &job.start, host, stop, |record, _| monitor.record(record)).await?;
+        Ok(Some(monitor.recorded_end()))
     }
 
     async fn cancel(&self, job: &RunJob) -> Result<(), BackendError> {

@@ -16,7 +16,7 @@ use crate::backend::{Backend, RunHandle};
 use crate::child_process::request_cancel;
 use crate::error::BackendError;
 use crate::follower_lock;
-use crate::monitor::{RunEnd, RunMonitor, RunObserver, exit_code};
+use crate::monitor::{RunEnd, RunMonitor, RunObserver};
 use crate::run_job::{RunJob, last_run_id};
 use follow::JobFollower;
 
@@ -160,13 +160,13 @@ impl Kubernetes {
                 if out_of_memory {
                     monitor.warn_out_of_memory(&limit(), MEMORY);
                 }
-                if monitor.status().is_none() {
+                if !monitor.is_over() {
                     last_words.lines().for_each(|line| monitor.line(false, line));
                 }
                 Ok(Some(monitor.end(code)))
             }
             // Recorded before the Job was removed, or before the cluster knew.
-            _ if monitor.status().is_some() => Ok(Some(monitor.end(exit_code(monitor.status())))),
+            _ if monitor.is_over() => Ok(Some(monitor.recorded_end())),
             JobEnd::OutOfMemory => Err(BackendError::OutOfMemory { limit: limit(), setting: MEMORY }),
             JobEnd::Killed { signal } => {
                 Err(BackendError::Killed { subject: "process", signal: signal.into(), other: "its node" })

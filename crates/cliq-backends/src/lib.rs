@@ -37,7 +37,7 @@ pub use in_process::InProcess;
 pub use kind::BackendKind;
 #[cfg(feature = "kubernetes")]
 pub use kubernetes::Kubernetes;
-pub use monitor::{RunEnd, RunMonitor, RunObserver};
+pub use monitor::{PARKED, RunEnd, RunMonitor, RunObserver};
 pub use run_arguments::RunArguments;
 pub use run_job::{RunJob, last_run_id};
 

@@ -25,9 +25,9 @@ pub trait RunObserver: Send {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunEnd {
-    /// Exit code of the run's `cliq` (SPEC section 7).
+    /// Exit code of the run's `cliq` (SPEC section 7), [`PARKED`] for a parked run.
     pub exit_code: u8,
-    /// Recorded end, or `None` if the run ended before it recorded anything.
+    /// Recorded end, or `None` if the run is parked, or ended before it recorded anything.
     pub status: Option<PipelineStatus>,
     /// State of the phases at the end.
     pub view: RunView,
@@ -79,6 +79,12 @@ impl<'a> RunMonitor<'a> {
         self.view.pipeline_status().filter(|_| self.has_started)
     }
 
+    /// Whether the run has ended, or is parked.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.status().is_some() || (self.has_started && self.view.waiting.is_some())
+    }
+
     /// Receiver of notices.
     pub fn observer(&mut self) -> &mut dyn RunObserver {
         self.observer
@@ -109,11 +115,20 @@ impl<'a> RunMonitor<'a> {
             .warning(&format!("a process of the run was killed: out of memory, limit {limit} (`{setting}`)"));
     }
 
+    /// Returns the end of the run that the journal records.
+    pub(crate) fn recorded_end(&self) -> RunEnd {
+        let is_parked = self.status().is_none() && self.is_over();
+        self.end(if is_parked { PARKED } else { exit_code(self.status()) })
+    }
+
     /// Returns the end of the run.
     pub(crate) fn end(&self, exit_code: u8) -> RunEnd {
         RunEnd { exit_code, status: self.status(), view: self.view.clone() }
     }
 }
+
+/// Exit code of `cliq run` for a parked run (SPEC section 21).
+pub const PARKED: u8 = 6;
 
 /// Returns the exit code of `cliq run` for a recorded end (SPEC section 7).
 pub(crate) fn exit_code(status: Option<PipelineStatus>) -> u8 {

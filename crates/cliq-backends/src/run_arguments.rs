@@ -16,6 +16,8 @@ pub struct RunArguments {
     pub max_parallel: Option<u32>,
     /// Name of this cliq if the run is a task of an A2A caller.
     pub a2a_events: Option<String>,
+    /// Whether the run ends its process while it only waits for people (SPEC section 21).
+    pub parks: bool,
 }
 
 impl RunArguments {
@@ -42,6 +44,7 @@ impl RunArguments {
             RunStart::Resume { from: Some(from) } => words(&["--from", from]),
         };
         arguments.extend(self.choices());
+        arguments.extend(self.parks.then(|| "--park".to_owned()));
         arguments.extend(self.a2a_events.iter().flat_map(|name| ["--a2a-events".to_owned(), name.clone()]));
         arguments
     }

@@ -11,6 +11,7 @@ pub(super) fn state(state: RunState) -> Markup {
     let sign = match state {
         RunState::Queued => "·",
         RunState::Starting | RunState::Running => "▸",
+        RunState::Waiting => "?",
         RunState::Completed => "✓",
         RunState::Escalated => "!",
         RunState::Failed => "✗",

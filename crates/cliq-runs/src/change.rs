@@ -38,13 +38,16 @@ pub struct Change {
     pub task: Option<TaskRow>,
     /// For a new task: where its push notifications go.
     pub push: Option<PushRow>,
+    /// For a run that begins to wait: the reviews, by id. The store wakes it at once if one of them is over, and later together with the
+    /// change that ends one.
+    pub parked_on: Vec<String>,
 }
 
 impl Change {
     /// A change without events.
     #[must_use]
     pub fn of(run: Run) -> Self {
-        Self { run, events: Vec::new(), task: None, push: None }
+        Self { run, events: Vec::new(), task: None, push: None, parked_on: Vec::new() }
     }
 
     /// Adds an event.

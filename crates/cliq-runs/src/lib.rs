@@ -8,6 +8,8 @@
 mod change;
 mod lifecycle;
 mod page;
+mod parking;
+mod queue;
 mod run;
 mod store;
 mod task;
@@ -18,6 +20,8 @@ pub use lifecycle::{
     Death, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, NotAllowed, Recovery, RunState,
 };
 pub use page::{RunCursor, RunFilter};
+pub use parking::{Cause, park, wake};
+pub use queue::{Queue, Turns};
 pub use run::{Instance, Run, RunId, RunOrigin, RunRequest, RunTotals};
 pub use store::{RunCounts, RunStore};
 pub use task::{PushRow, PushState, StoredTask, TaskFilter, TaskRow, TaskStore};

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! queued ──► starting ──► running ──► completed | escalated | failed | cancelled
-//!   ▲            │           │                        │
-//!   │            └─ busy ────┘ (resume after a death) │
+//!   ▲ ▲          │         │ │                        │
+//!   │ │          └─ busy ──┘ │ (resume after a death) │
+//!   │ └─ woken ── waiting ◄──┘                        │
 //!   └──────────────────── resumed ────────────────────┘
 //! ```
 
@@ -17,13 +18,15 @@ pub const MAX_RECOVERIES: u32 = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// The run waits for a free slot.
+    /// The run is next when a slot is free.
     #[default]
     Queued,
     /// The workspace is prepared and the orchestrator is started.
     Starting,
     /// The orchestrator is running.
     Running,
+    /// The run is parked: it holds no process and no slot until a person answers or a time is due (SPEC section 21).
+    Waiting,
     /// Every phase is done.
     Completed,
     /// A person is needed.
@@ -36,10 +39,11 @@ pub enum RunState {
 
 impl RunState {
     /// All states.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Queued,
         Self::Starting,
         Self::Running,
+        Self::Waiting,
         Self::Completed,
         Self::Escalated,
         Self::Failed,
@@ -53,6 +57,7 @@ impl RunState {
             Self::Queued => "queued",
             Self::Starting => "starting",
             Self::Running => "running",
+            Self::Waiting => "waiting",
             Self::Completed => "completed",
             Self::Escalated => "escalated",
             Self::Failed => "failed",
@@ -111,6 +116,8 @@ pub struct Lifecycle {
     pub began: bool,
     /// Whether the next orchestrator resumes it.
     pub resume: bool,
+    /// Whether its orchestrator parked it and none has continued it since. A queued run that is parked was woken.
+    pub parked: bool,
     /// Number of resumptions after the orchestrator died.
     pub recoveries: u32,
 }
@@ -126,11 +133,15 @@ pub enum LifecycleEvent {
     Ended(RunState),
     /// The orchestrator is gone, and the journal has no end.
     Lost(Death, Recovery),
+    /// Its orchestrator is gone after it parked the run.
+    Parked,
+    /// A review that a parked run waits for is over, or a time is due.
+    Woken,
     /// A caller wants it cancelled.
     CancelRequested,
     /// A caller wants it to go on after its end.
     Resumed,
-    /// The journal says that a person resumed it in its project.
+    /// The journal says that a person resumed it in its project, after its end or while it was parked.
     TakenUp,
 }
 
@@ -178,7 +189,7 @@ impl Lifecycle {
             (S::Starting | S::Running, LifecycleEvent::Began) => {
                 self.state = S::Running;
                 self.began = true;
-                self.resume = false;
+                (self.resume, self.parked) = (false, false);
                 // The request may have come before there was an orchestrator that could take it.
                 Ok(if self.cancel_requested { vec![LifecycleEffect::SendCancel] } else { Vec::new() })
             }
@@ -189,6 +200,29 @@ impl Lifecycle {
             (S::Starting | S::Running, LifecycleEvent::Lost(death, recovery)) => {
                 Ok(self.lost(death, recovery))
             }
+            (S::Running, LifecycleEvent::Parked) => {
+                self.parked = true;
+                if self.cancel_requested {
+                    self.wake();
+                } else {
+                    self.state = S::Waiting;
+                }
+                Ok(Vec::new())
+            }
+            (S::Waiting, LifecycleEvent::Woken) => {
+                self.wake();
+                Ok(Vec::new())
+            }
+            // Its orchestrator cancels the reviews and records the end.
+            (S::Waiting, LifecycleEvent::CancelRequested) => {
+                self.cancel_requested = true;
+                self.wake();
+                Ok(Vec::new())
+            }
+            (S::Queued, LifecycleEvent::CancelRequested) if self.parked => {
+                self.cancel_requested = true;
+                Ok(Vec::new())
+            }
             (S::Queued, LifecycleEvent::CancelRequested) => {
                 self.cancel_requested = true;
                 self.end(S::Cancelled);
@@ -198,7 +232,7 @@ impl Lifecycle {
                 self.cancel_requested = true;
                 Ok(if self.state == S::Running { vec![LifecycleEffect::SendCancel] } else { Vec::new() })
             }
-            (state, LifecycleEvent::TakenUp) if state.is_final() => {
+            (state, LifecycleEvent::TakenUp) if state.is_final() || state == S::Waiting => {
                 *self = Self { state: S::Running, began: true, ..Self::default() };
                 Ok(Vec::new())
             }
@@ -212,7 +246,7 @@ impl Lifecycle {
 
     fn lost(&mut self, death: Death, recovery: Recovery) -> Vec<LifecycleEffect> {
         match death {
-            Death::ProjectBusy if self.cancel_requested => {
+            Death::ProjectBusy if self.cancel_requested && !self.parked => {
                 self.end(RunState::Cancelled);
                 Vec::new()
             }
@@ -242,8 +276,13 @@ impl Lifecycle {
         }
     }
 
+    fn wake(&mut self) {
+        self.state = RunState::Queued;
+        self.resume = true;
+    }
+
     fn end(&mut self, state: RunState) {
         self.state = state;
-        self.resume = false;
+        (self.resume, self.parked) = (false, false);
     }
 }

@@ -165,6 +165,10 @@ pub struct Run {
     pub version: i64,
     /// The server that has it, where several share a database.
     pub replica: Option<String>,
+    /// When a run that waits is woken by the supervisor, UTC. `None` where a person resumes it.
+    pub wake_at: Option<String>,
+    /// When a run was woken, UTC, until its orchestrator continues it: its position in the queue.
+    pub woken_at: Option<String>,
 }
 
 impl Run {
@@ -197,6 +201,8 @@ impl Run {
             last_event: 0,
             version: 0,
             replica: None,
+            wake_at: None,
+            woken_at: None,
         }
     }
 

@@ -8,6 +8,7 @@ use cliq_gateway::{GatewayError, Outcome};
 use crate::change::{Change, RunEventRow};
 use crate::lifecycle::RunState;
 use crate::page::RunFilter;
+use crate::queue::Queue;
 use crate::run::{Instance, Run, RunId, RunTotals};
 use crate::token::{NewToken, Token};
 
@@ -59,11 +60,23 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     /// The store cannot be read.
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, GatewayError>;
 
-    /// Runs that wait for a place, in the order in which they were asked for, at most `limit`.
+    /// Queued runs, at most `limit` of each kind.
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn queue(&self, limit: u32) -> Result<Vec<Run>, GatewayError>;
+    async fn queue(&self, limit: u32) -> Result<Queue, GatewayError>;
+
+    /// Waiting runs whose time to wake has come by the clock of the store, at most `limit`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn due(&self, limit: u32) -> Result<Vec<Run>, GatewayError>;
+
+    /// The earliest time, UTC, at which a waiting run is to be woken.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn next_wake(&self) -> Result<Option<String>, GatewayError>;
 
     /// Runs that are starting or running.
     ///

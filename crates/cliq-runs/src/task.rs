@@ -40,8 +40,8 @@ pub struct TaskFilter {
     pub owner: String,
     /// Of this conversation.
     pub context_id: Option<String>,
-    /// In one of these two states, which may be the same: no state of a task is more states of runs. `None` for any.
-    pub states: Option<[RunState; 2]>,
+    /// In one of these states, which may be the same: no state of a task is more than three states of runs. `None` for any.
+    pub states: Option<[RunState; 3]>,
     /// Changed after this time, UTC.
     pub after: Option<String>,
     /// Those that come after a task in the list: its time of change and its id.

@@ -18,6 +18,8 @@ fn event() -> impl Strategy<Value = LifecycleEvent> {
         3 => Just(LifecycleEvent::Began),
         2 => end.prop_map(LifecycleEvent::Ended),
         2 => (death, recovery).prop_map(|(death, recovery)| LifecycleEvent::Lost(death, recovery)),
+        2 => Just(LifecycleEvent::Parked),
+        2 => Just(LifecycleEvent::Woken),
         1 => Just(LifecycleEvent::CancelRequested),
         1 => Just(LifecycleEvent::Resumed),
         1 => Just(LifecycleEvent::TakenUp),
@@ -57,6 +59,9 @@ proptest! {
                     prop_assert!(starts_since_queued <= 1 + MAX_RECOVERIES as usize, "recoveries are bounded");
                     // What began is never begun a second time: it is resumed.
                     prop_assert!(starts == 0 || life.resume || !before.began);
+                    prop_assert!(life.state != RunState::Waiting || life.began && life.parked && !life.cancel_requested);
+                    prop_assert!(before.state != RunState::Waiting || starts == 0, "a parked run takes its turn in the queue");
+                    prop_assert!(!life.parked || !matches!(life.state, RunState::Running) && !life.state.is_final());
                     prop_assert!(!effects.contains(&LifecycleEffect::RemoveWorkspace) || life.state == RunState::Failed);
                     prop_assert!(!effects.contains(&LifecycleEffect::SendCancel) || life.state == RunState::Running);
                 }
@@ -64,16 +69,19 @@ proptest! {
         }
     }
 
-    /// After a request to cancel no orchestrator is started any more, and each way to lose the run ends it.
+    /// After a request to cancel no orchestrator is started any more, and each way to lose the run ends it. Only a parked run is started
+    /// again: its orchestrator cancels the reviews.
     #[test]
     fn a_cancelled_run_is_not_started_again(events in prop::collection::vec(event(), 0..40)) {
         let mut life = Lifecycle::default();
         let _ = life.step(LifecycleEvent::Dispatched);
         let _ = life.step(LifecycleEvent::CancelRequested);
         for event in events.into_iter().filter(|event| !matches!(event, LifecycleEvent::Resumed | LifecycleEvent::TakenUp)) {
+            let was_parked = life.parked;
             let effects = life.step(event).unwrap_or_default();
-            prop_assert!(!effects.contains(&LifecycleEffect::Start));
-            prop_assert!(life.state != RunState::Queued);
+            prop_assert!(was_parked || !effects.contains(&LifecycleEffect::Start));
+            prop_assert!(life.parked || life.state != RunState::Queued);
+            prop_assert!(life.state != RunState::Waiting);
         }
     }
 }

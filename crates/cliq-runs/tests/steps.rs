@@ -185,7 +185,8 @@ fn words_of_stored_values_are_fixed() {
             assert_eq!(from(wrong), None, "{wrong}");
         }
     }
-    let states = ["queued", "starting", "running", "completed", "escalated", "failed", "cancelled"];
+    let states =
+        ["queued", "starting", "running", "waiting", "completed", "escalated", "failed", "cancelled"];
     let states: Vec<_> = RunState::ALL.into_iter().zip(states).collect();
     check(&states, RunState::as_str, RunState::parse);
     let origins = [(RunOrigin::Server, "server"), (RunOrigin::Project, "project"), (RunOrigin::A2a, "a2a")];

@@ -127,7 +127,10 @@ impl Server {
         let core = Core {
             runs,
             signals: store.clone(),
-            reviews: Arc::new(StoredReviews::new(store.clone(), cliq_supervisor::clock::review_time)),
+            reviews: Arc::new(StoredReviews::new(
+                supervisor.reviews(store.clone()),
+                cliq_supervisor::clock::review_time,
+            )),
             supervisor,
             stopping,
         };

@@ -12,6 +12,7 @@ mod instances;
 mod leases;
 mod location;
 mod migrations;
+mod parking;
 mod plans;
 mod pushes;
 mod queue;

@@ -5,16 +5,17 @@ use crate::error::DatabaseError;
 use crate::statement::arguments;
 
 /// The format that this version makes and knows.
-pub const FORMAT: i64 = 6;
+pub const FORMAT: i64 = 7;
 
 /// The scripts that lead from each format to the next, for SQLite and PostgreSQL.
-const SCRIPTS: [(&str, &str); 6] = [
+const SCRIPTS: [(&str, &str); 7] = [
     (include_str!("schema/1.sqlite.sql"), include_str!("schema/1.postgres.sql")),
     (include_str!("schema/2.sqlite.sql"), include_str!("schema/2.postgres.sql")),
     (include_str!("schema/3.sqlite.sql"), include_str!("schema/3.postgres.sql")),
     (include_str!("schema/4.sqlite.sql"), include_str!("schema/4.postgres.sql")),
     (include_str!("schema/5.sqlite.sql"), include_str!("schema/5.postgres.sql")),
     (include_str!("schema/6.sqlite.sql"), include_str!("schema/6.postgres.sql")),
+    (include_str!("schema/7.sqlite.sql"), include_str!("schema/7.postgres.sql")),
 ];
 
 /// Brings the database to [`FORMAT`]. Gives the format that it has then: a newer one is left alone.
@@ -60,13 +61,13 @@ async fn format(target: &mut impl Formatted) -> Result<i64, DatabaseError> {
 }
 
 async fn record_format(transaction: &mut Tx<'_>) -> Result<(), DatabaseError> {
-    const { assert!(FORMAT == 6, "the numbers in the statements below are FORMAT") };
+    const { assert!(FORMAT == 7, "the numbers in the statements below are FORMAT") };
     if transaction.is_postgres() {
         let sql =
-            "INSERT INTO cliq_format (format) VALUES (6) ON CONFLICT (only_row) DO UPDATE SET format = 6";
+            "INSERT INTO cliq_format (format) VALUES (7) ON CONFLICT (only_row) DO UPDATE SET format = 7";
         transaction.run(sql, arguments![]).await.map(drop)
     } else {
-        transaction.script("PRAGMA user_version = 6").await
+        transaction.script("PRAGMA user_version = 7").await
     }
 }
 

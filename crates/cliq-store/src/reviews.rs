@@ -2,15 +2,20 @@
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
-use cliq_review::{Content, Review, ReviewFilter, ReviewId, ReviewStore, StoreError, Time};
+use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, ReviewStore, StoreError, Time};
 
-use crate::connection::{Connection, Target};
+use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
+use crate::parking;
 use crate::statement::{Row, arguments};
 use crate::store::{SqlStore, on};
 
 /// Default maximum number of reviews in a list.
 const LIMIT: u32 = 200;
+
+/// Statement that replaces a version of a review.
+const SAVE: &str =
+    "UPDATE reviews SET state = $2, document = $3, version = $4 + 1 WHERE id = $1 AND version = $4";
 
 fn decode_error(column: &str, error: serde_json::Error) -> DatabaseError {
     DatabaseError::column(column, error)
@@ -88,9 +93,40 @@ async fn save(
     document: &str,
     version: i64,
 ) -> Result<bool, DatabaseError> {
-    let sql = "UPDATE reviews SET state = $2, document = $3, version = $4 + 1 WHERE id = $1 AND version = $4";
     let arguments = arguments![new.id.as_str(), new.state.as_str(), document, version];
-    Ok(connection.run(sql, arguments).await?.changed == 1)
+    if new.is_pending() {
+        return Ok(connection.run(SAVE, arguments).await?.changed == 1);
+    }
+    let mut transaction = connection.begin().await?;
+    if transaction.run(SAVE, arguments).await?.changed != 1 {
+        return Ok(false);
+    }
+    parking::wake(&mut transaction, new.id.as_str()).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+/// Cancels the reviews that a cancelled run has left pending in its workspace: their agents were ended before they could.
+pub(crate) async fn cancel_pending(
+    transaction: &mut Tx<'_>,
+    workspace: &str,
+    now: Time,
+) -> Result<(), DatabaseError> {
+    let sql = if transaction.is_postgres() {
+        "SELECT * FROM reviews WHERE project = $1 AND state = 'pending' ORDER BY id FOR UPDATE"
+    } else {
+        "SELECT * FROM reviews WHERE project = $1 AND state = 'pending' ORDER BY id"
+    };
+    let pending = transaction.run(sql, arguments![workspace]).await?;
+    for row in &pending.rows {
+        let (old, version) = review(row)?;
+        let event = Event::Cancel { reason: "the run was cancelled".to_owned() };
+        let Ok(Some(new)) = old.step(&event, now) else { continue };
+        let document = serde_json::to_string(&new).map_err(|error| decode_error("document", error))?;
+        let arguments = arguments![new.id.as_str(), new.state.as_str(), &document, version];
+        transaction.run(SAVE, arguments).await?;
+    }
+    Ok(())
 }
 
 async fn remove(connection: &mut Connection, before: i64) -> Result<u64, DatabaseError> {

@@ -84,6 +84,7 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
             cancel_requested: row.flag("cancel_requested")?,
             began: row.flag("began")?,
             resume: row.flag("resume")?,
+            parked: row.flag("parked")?,
             recoveries: u32::try_from(row.integer("recoveries")?).unwrap_or(u32::MAX),
         },
         reason: row.optional_text("reason")?,
@@ -97,6 +98,8 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
         last_event: row.integer("last_event")?,
         version: row.integer("version")?,
         replica: row.optional_text("replica")?,
+        wake_at: row.optional_text("wake_at")?,
+        woken_at: row.optional_text("woken_at")?,
     })
 }
 

@@ -5,16 +5,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_runs::{
-    Change, Instance, NewToken, Run, RunCounts, RunEventRow, RunFilter, RunId, RunOrigin, RunState, RunStore,
-    RunTotals, Token,
+    Change, Instance, NewToken, Queue, Run, RunCounts, RunEventRow, RunFilter, RunId, RunOrigin, RunState,
+    RunStore, RunTotals, Token,
 };
 
-use crate::connection::{Connection, Target};
+use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
 use crate::rows::{run, totals};
 use crate::statement::{Answer, arguments};
 use crate::store::{SqlStore, on};
-use crate::{instances, leases, run_events, tasks, tokens};
+use crate::{instances, leases, parking, reviews, run_events, tasks, time, tokens};
 
 /// All columns, with the large one left out: a list does not show it.
 macro_rules! without_view {
@@ -22,13 +22,35 @@ macro_rules! without_view {
         concat!(
             "SELECT id, instance, team, origin, caller, request, workspace, state, cancel_requested, began, resume, recoveries, ",
             "reason, phase, queued_at, started_at, ended_at, tokens_in, tokens_out, cost_usd, 'null' AS view, journal_lines, ",
-            "last_event, version, replica FROM runs ",
+            "last_event, version, replica, parked, wake_at, woken_at FROM runs ",
             $rest
         )
     };
 }
 
 async fn change(connection: &mut Connection, change: &Change) -> Result<Outcome, DatabaseError> {
+    let mut transaction = connection.begin().await?;
+    // Before the run: a change that ends a review locks the review first, too.
+    let over = parking::review_that_is_over(&mut transaction, &change.parked_on).await?;
+    if change.run.life.state == RunState::Cancelled {
+        let now = cliq_review::Time::from_millis(time::now_millis());
+        reviews::cancel_pending(&mut transaction, change.run.workspace.as_str(), now).await?;
+    }
+    if !write(&mut transaction, change).await? {
+        return Ok(Outcome::Stale);
+    }
+    if !change.parked_on.is_empty() {
+        parking::set_reviews(&mut transaction, change.id(), &change.parked_on).await?;
+    }
+    if let Some(review) = over {
+        parking::wake(&mut transaction, &review).await?;
+    }
+    transaction.commit().await?;
+    Ok(Outcome::Applied)
+}
+
+/// Stores a change in a transaction. Returns `false` if its run has another version, or its message has made a task before.
+pub(crate) async fn write(transaction: &mut Tx<'_>, change: &Change) -> Result<bool, DatabaseError> {
     let run = &change.run;
     let request = serde_json::to_string(&run.request).unwrap_or_default();
     let view = run.view.to_string();
@@ -58,22 +80,23 @@ async fn change(connection: &mut Connection, change: &Change) -> Result<Outcome,
         run.last_event,
         run.version,
         run.replica.as_deref(),
+        run.life.parked,
+        run.wake_at.as_deref(),
+        run.woken_at.as_deref(),
     ];
     let sql = if run.version == 0 {
-        "INSERT INTO runs (id, instance, team, origin, caller, request, workspace, state, cancel_requested, began, resume, recoveries, reason, phase, queued_at, started_at, ended_at, tokens_in, tokens_out, cost_usd, view, journal_lines, last_event, version, replica) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24 + 1, $25) ON CONFLICT DO NOTHING"
+        "INSERT INTO runs (id, instance, team, origin, caller, request, workspace, state, cancel_requested, began, resume, recoveries, reason, phase, queued_at, started_at, ended_at, tokens_in, tokens_out, cost_usd, view, journal_lines, last_event, version, replica, parked, wake_at, woken_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24 + 1, $25, $26, $27, $28) ON CONFLICT DO NOTHING"
     } else {
-        "UPDATE runs SET instance = $2, team = $3, origin = $4, caller = $5, request = $6, workspace = $7, state = $8, cancel_requested = $9, began = $10, resume = $11, recoveries = $12, reason = $13, phase = $14, queued_at = $15, started_at = $16, ended_at = $17, tokens_in = $18, tokens_out = $19, cost_usd = $20, view = $21, journal_lines = $22, last_event = $23, version = $24 + 1, replica = $25 WHERE id = $1 AND version = $24"
+        "UPDATE runs SET instance = $2, team = $3, origin = $4, caller = $5, request = $6, workspace = $7, state = $8, cancel_requested = $9, began = $10, resume = $11, recoveries = $12, reason = $13, phase = $14, queued_at = $15, started_at = $16, ended_at = $17, tokens_in = $18, tokens_out = $19, cost_usd = $20, view = $21, journal_lines = $22, last_event = $23, version = $24 + 1, replica = $25, parked = $26, wake_at = $27, woken_at = $28 WHERE id = $1 AND version = $24"
     };
-    let mut transaction = connection.begin().await?;
     if transaction.run(sql, arguments).await?.changed != 1 {
-        return Ok(Outcome::Stale);
+        return Ok(false);
     }
-    if run.origin == RunOrigin::A2a && !tasks::follow(&mut transaction, change).await? {
-        return Ok(Outcome::Stale);
+    if run.origin == RunOrigin::A2a && !tasks::follow(transaction, change).await? {
+        return Ok(false);
     }
-    run_events::add(&mut transaction, change).await?;
-    transaction.commit().await?;
-    Ok(Outcome::Applied)
+    run_events::add(transaction, change).await?;
+    Ok(true)
 }
 
 /// A count as the database takes it.
@@ -131,7 +154,7 @@ async fn list(connection: &mut Connection, filter: &RunFilter) -> Result<Vec<Run
     runs_of(&answer)
 }
 
-fn runs_of(answer: &Answer) -> Result<Vec<Run>, DatabaseError> {
+pub(crate) fn runs_of(answer: &Answer) -> Result<Vec<Run>, DatabaseError> {
     answer.rows.iter().map(run).collect()
 }
 
@@ -164,6 +187,7 @@ async fn remove(connection: &mut Connection, id: &RunId) -> Result<(), DatabaseE
     transaction.run("DELETE FROM run_events WHERE run_id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM a2a_push WHERE task_id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM a2a_tasks WHERE id = $1", arguments![id.as_str()]).await?;
+    transaction.run("DELETE FROM run_waits WHERE run_id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM runs WHERE id = $1", arguments![id.as_str()]).await?;
     transaction.commit().await
 }
@@ -198,11 +222,16 @@ impl RunStore for SqlStore {
         on!(self.reader(), connection => list(connection, filter).await)
     }
 
-    async fn queue(&self, limit: u32) -> Result<Vec<Run>, GatewayError> {
-        let sql = "SELECT * FROM runs WHERE state = 'queued' ORDER BY queued_at, id LIMIT $1";
-        on!(self.reader(), connection => async {
-            runs_of(&connection.run(sql, arguments![i64::from(limit)]).await?)
-        }.await)
+    async fn queue(&self, limit: u32) -> Result<Queue, GatewayError> {
+        on!(self.reader(), connection => parking::queue(connection, limit).await)
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<Run>, GatewayError> {
+        on!(self.reader(), connection => parking::due(connection, limit).await)
+    }
+
+    async fn next_wake(&self) -> Result<Option<String>, GatewayError> {
+        on!(self.reader(), connection => parking::next_wake(connection).await)
     }
 
     async fn active(&self) -> Result<Vec<Run>, GatewayError> {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
-use cliq_runs::{Change, PushRow, RunId, StoredTask, TaskFilter, TaskRow, TaskStore};
+use cliq_runs::{Change, PushRow, Run, RunId, RunState, StoredTask, TaskFilter, TaskRow, TaskStore};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
@@ -28,7 +28,7 @@ macro_rules! listed {
             "SELECT t.owner, t.context_id, t.message_id, t.messages, t.updated_at, r.id, r.instance, r.team, r.origin, r.caller, ",
             "r.request, r.workspace, r.state, r.cancel_requested, r.began, r.resume, r.recoveries, r.reason, r.phase, r.queued_at, ",
             "r.started_at, r.ended_at, r.tokens_in, r.tokens_out, r.cost_usd, 'null' AS view, r.journal_lines, r.last_event, r.replica, ",
-            "r.version FROM a2a_tasks t JOIN runs r ON r.id = t.id ",
+            "r.version, r.parked, r.wake_at, r.woken_at FROM a2a_tasks t JOIN runs r ON r.id = t.id ",
             $rest
         )
     };
@@ -37,7 +37,7 @@ macro_rules! listed {
 /// Stores a new task, or the change of its run. `false` where its message has made a task before.
 pub(crate) async fn follow(transaction: &mut Tx<'_>, change: &Change) -> Result<bool, DatabaseError> {
     let run = &change.run;
-    let (id, state) = (run.id.as_str(), run.life.state.as_str());
+    let (id, state) = (run.id.as_str(), task_state(run));
     let changed_at = change.events.last().map(|event| event.ts.as_str());
     let Some(task) = &change.task else {
         let sql = "UPDATE a2a_tasks SET task_state = $2, updated_at = COALESCE($3, updated_at) WHERE id = $1";
@@ -55,6 +55,12 @@ pub(crate) async fn follow(transaction: &mut Tx<'_>, change: &Change) -> Result<
         pushes::insert(transaction, push).await?;
     }
     Ok(true)
+}
+
+/// The state of a run by which its task is found. A run that was woken works, for its caller.
+fn task_state(run: &Run) -> &'static str {
+    let is_woken = run.life.state == RunState::Queued && run.life.parked;
+    if is_woken { RunState::Starting.as_str() } else { run.life.state.as_str() }
 }
 
 fn stored(row: &Row) -> Result<StoredTask, DatabaseError> {
@@ -84,7 +90,7 @@ async fn find_row(connection: &mut Connection, id: &RunId) -> Result<Option<Task
     connection.run(sql, arguments![id.as_str()]).await?.rows.first().map(task).transpose()
 }
 
-fn states(filter: &TaskFilter) -> Option<[&'static str; 2]> {
+fn states(filter: &TaskFilter) -> Option<[&'static str; 3]> {
     filter.states.map(|states| states.map(cliq_runs::RunState::as_str))
 }
 
@@ -99,11 +105,11 @@ async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<St
             );
             connection.run(sql, arguments![owner, limit, after, time, id]).await?
         }
-        (None, Some([a, b])) => {
+        (None, Some([a, b, c])) => {
             let sql = listed!(
-                "WHERE t.owner = $1 AND t.task_state IN ($6, $7) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $2"
+                "WHERE t.owner = $1 AND t.task_state IN ($6, $7, $8) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $2"
             );
-            connection.run(sql, arguments![owner, limit, after, time, id, a, b]).await?
+            connection.run(sql, arguments![owner, limit, after, time, id, a, b, c]).await?
         }
         (Some(context), None) => {
             let sql = listed!(
@@ -111,11 +117,11 @@ async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<St
             );
             connection.run(sql, arguments![owner, limit, after, time, id, context]).await?
         }
-        (Some(context), Some([a, b])) => {
+        (Some(context), Some([a, b, c])) => {
             let sql = listed!(
-                "WHERE t.owner = $1 AND t.context_id = $6 AND t.task_state IN ($7, $8) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $2"
+                "WHERE t.owner = $1 AND t.context_id = $6 AND t.task_state IN ($7, $8, $9) AND ($3 IS NULL OR t.updated_at > $3) AND ($4 IS NULL OR t.updated_at < $4 OR (t.updated_at = $4 AND t.id < $5)) ORDER BY t.updated_at DESC, t.id DESC LIMIT $2"
             );
-            connection.run(sql, arguments![owner, limit, after, time, id, context, a, b]).await?
+            connection.run(sql, arguments![owner, limit, after, time, id, context, a, b, c]).await?
         }
     };
     answer.rows.iter().map(stored).collect()
@@ -128,9 +134,9 @@ async fn count(connection: &mut Connection, filter: &TaskFilter) -> Result<u64, 
             let sql = "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND ($2 IS NULL OR updated_at > $2) AND ($3 IS NULL OR context_id = $3)";
             connection.run(sql, arguments![owner, after, context]).await?
         }
-        Some([a, b]) => {
-            let sql = "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND task_state IN ($4, $5) AND ($2 IS NULL OR updated_at > $2) AND ($3 IS NULL OR context_id = $3)";
-            connection.run(sql, arguments![owner, after, context, a, b]).await?
+        Some([a, b, c]) => {
+            let sql = "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND task_state IN ($4, $5, $6) AND ($2 IS NULL OR updated_at > $2) AND ($3 IS NULL OR context_id = $3)";
+            connection.run(sql, arguments![owner, after, context, a, b, c]).await?
         }
     };
     answer.rows.first().map_or(Ok(0), |row| row.count("number"))

@@ -8,6 +8,10 @@ pub(crate) fn now() -> String {
     stamp(Timestamp::now())
 }
 
+pub(crate) fn now_millis() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
 pub(crate) fn ago(age: Duration) -> String {
     stamp(Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN))
 }

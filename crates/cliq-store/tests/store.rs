@@ -5,6 +5,8 @@
 mod database_failures;
 #[path = "store/migrations.rs"]
 mod migrations;
+#[path = "store/parking.rs"]
+mod parking;
 #[path = "store/postgres_failures.rs"]
 mod postgres_failures;
 #[path = "store/processes.rs"]
@@ -62,6 +64,12 @@ on_both! {
     reviews::a_review_is_stored_as_it_is,
     reviews::of_two_answers_at_the_same_moment_one_counts,
     reviews::lists_and_removal,
+    parking::decision_wakes_the_run_that_waits_for_it,
+    parking::run_that_parks_after_the_decision_is_woken_at_once,
+    parking::parking_and_deciding_at_the_same_moment_wakes_the_run_once,
+    parking::cancelled_run_leaves_no_review_pending,
+    parking::queue_has_woken_and_new_runs,
+    parking::due_runs_are_found_in_order,
     migrations::opening_again_changes_nothing,
     processes::each_signal_is_processed_exactly_once,
 }

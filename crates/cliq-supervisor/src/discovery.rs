@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_orchestrator::Journal;
-use cliq_runs::{Change, Instance, Lifecycle, LifecycleEvent, Run, RunId, RunOrigin};
+use cliq_runs::{Change, Instance, Lifecycle, LifecycleEvent, Run, RunId, RunOrigin, RunState};
 
 use crate::clock;
 use crate::follower::{StartMode, follow};
@@ -64,7 +64,10 @@ async fn scan(
     }
     match shared.store.run(&id).await? {
         // Resumed by a person: follow it again to store the new events.
-        Some(run) if run.life.state.is_final() && run.journal_lines < lines => {
+        Some(run)
+            if (run.life.state.is_final() || run.life.state == RunState::Waiting)
+                && run.journal_lines < lines =>
+        {
             follow(shared, run, StartMode::Adopt);
         }
         Some(_) => {}

@@ -72,6 +72,8 @@ pub(crate) fn follow(shared: &Arc<Shared>, run: Run, mode: StartMode) {
         shared.queue.notify_one();
         if follower.run.life.state.is_final() {
             shared.hub.remove(&id);
+        } else if !follower.run.life.state.is_active() {
+            shared.hub.rest(&id);
         }
         if let Some(mut child) = follower.child.take() {
             // Reap the process, which is about to end.
@@ -106,7 +108,7 @@ impl Follower<'_> {
             if !pending.is_empty() && !self.store(&pending).await {
                 return;
             }
-            if self.run.life.state.is_final() {
+            if !self.run.life.state.is_active() {
                 return;
             }
             if self.run.life.cancel_requested && self.can_be_cancelled() {

@@ -134,6 +134,14 @@ impl Hub {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
+    /// Drops the state of a parked run, unless it has subscribers.
+    pub(crate) fn rest(&self, id: &RunId) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if runs.get(id).is_some_and(|run| run.sender.receiver_count() == 0) {
+            runs.remove(id);
+        }
+    }
+
     /// Drops the state of runs that are not active and have no subscribers.
     pub(crate) fn retain(&self, is_active: impl Fn(&RunId) -> bool) {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);

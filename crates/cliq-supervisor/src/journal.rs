@@ -43,10 +43,11 @@ pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifecycleE
             LifecycleEvent::Began
         }
         RunEvent::RunResumed { .. } => {
+            (run.wake_at, run.woken_at) = (None, None);
             run.ended_at = None;
             run.reason = None;
             run.phase = None;
-            if run.life.state.is_final() { LifecycleEvent::TakenUp } else { LifecycleEvent::Began }
+            if run.life.state.is_active() { LifecycleEvent::Began } else { LifecycleEvent::TakenUp }
         }
         RunEvent::RunFinished { status, reason, phase } => {
             run.ended_at = Some(ts.to_owned());

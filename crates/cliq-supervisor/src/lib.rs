@@ -26,10 +26,12 @@ mod replicas;
 mod repositories;
 mod request;
 mod retention;
+mod review_store;
 mod shared;
 mod supervisor;
 mod tail;
 mod task;
+mod wake;
 mod workspace;
 pub mod workspace_files;
 

@@ -1,4 +1,4 @@
-//! Queue of runs: first in, first out, at most `server.max_runs` slots.
+//! Queue of runs: at most `server.max_runs` slots, for woken and new runs in turns (SPEC section 21).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,11 @@ use crate::shared::Shared;
 
 /// Polling interval of the queue. A project may become free without a notification.
 const POLL: Duration = Duration::from_secs(1);
-/// Maximum number of queued runs considered at once. Runs whose project is busy are skipped.
+/// Polling interval while runs are parked: a decision of another process wakes them in the store.
+const POLL_PARKED: Duration = Duration::from_millis(100);
+/// Slots beyond the limit for parked runs that are cancelled: their orchestrators only record the end.
+const CANCELLATIONS: usize = 4;
+/// Maximum number of queued runs of each kind considered at once. Runs whose project is busy are skipped.
 const WINDOW: u32 = 200;
 
 /// Assigns free slots to queued runs until the supervisor stops.
@@ -27,9 +31,13 @@ pub(super) async fn run(shared: Arc<Shared>) {
         tokio::select! {
             () = shared.stopping.cancelled() => return,
             () = shared.queue.notified() => {}
-            () = tokio::time::sleep(POLL) => {}
+            () = tokio::time::sleep(poll(&shared)) => {}
         }
     }
+}
+
+fn poll(shared: &Shared) -> Duration {
+    if shared.has_parked.load(Ordering::SeqCst) { POLL_PARKED } else { POLL }
 }
 
 /// Stores a new run. The run gets a slot in the same transaction if one is free and no other run is queued. Returns `None` if
@@ -67,29 +75,29 @@ async fn has_slot(shared: &Shared, run: &Run) -> Result<bool, GatewayError> {
 }
 
 async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
-    let _slots = shared.slots.lock().await;
-    let waiting = shared.store.queue(WINDOW).await?;
+    let mut turns = shared.slots.lock().await;
+    let mut queue = shared.store.queue(WINDOW).await?;
     // The lock excludes new runs. A run that is resumed or requeued at this moment sets the flag again.
-    shared.may_wait.store(!waiting.is_empty(), Ordering::SeqCst);
-    if waiting.is_empty() {
+    shared.may_wait.store(!queue.is_empty(), Ordering::SeqCst);
+    if queue.is_empty() {
         return Ok(());
     }
     let active = shared.store.active().await?;
-    let own = active.iter().filter(|run| run.origin.is_ours() && shared.owns(run)).count();
-    let mut free = shared.options.max_runs.saturating_sub(own);
+    let mut own = active.iter().filter(|run| run.origin.is_ours() && shared.owns(run)).count();
     let mut busy: HashSet<_> = active.into_iter().map(|run| run.workspace).collect();
-    for run in waiting {
-        if free == 0 || shared.stopping.is_cancelled() {
+    while !shared.stopping.is_cancelled() {
+        queue.skip(|run| {
+            busy.contains(&run.workspace)
+                || shared.is_followed(&run.id)
+                || cliq_backends::is_project_busy(&run.workspace)
+                || is_elsewhere(shared, run)
+        });
+        let is_cancelled = queue.woken.front().is_some_and(|run| run.life.cancel_requested);
+        if own >= shared.options.max_runs + if is_cancelled { CANCELLATIONS } else { 0 } {
             break;
         }
-        if busy.contains(&run.workspace)
-            || shared.is_followed(&run.id)
-            || cliq_backends::is_project_busy(&run.workspace)
-            // A project of another machine: the replica there starts the run.
-            || (shared.store.is_shared() && run.instance.is_some() && !run.workspace.is_dir())
-        {
-            continue;
-        }
+        let next = if is_cancelled { queue.woken.pop_front() } else { turns.next(&mut queue) };
+        let Some(run) = next else { break };
         let mut change = Change::of(run);
         if change.run.life.step(LifecycleEvent::Dispatched).is_err() {
             continue;
@@ -98,10 +106,16 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
         change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
         // `None`: cancelled at this moment.
         if let Some(run) = shared.commit(&change).await? {
-            free -= 1;
+            own += 1;
             busy.insert(run.workspace.clone());
             follow(shared, run, StartMode::Start);
         }
     }
     Ok(())
+}
+
+/// Whether the run works on a directory of another machine: the replica there starts it.
+fn is_elsewhere(shared: &Shared, run: &Run) -> bool {
+    let has_directory = run.instance.is_some() || run.life.resume;
+    shared.store.is_shared() && has_directory && !run.workspace.is_dir()
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_orchestrator::DirectoryWatch;
-use cliq_runs::{Run, RunId, RunStore};
+use cliq_runs::{Run, RunId, RunStore, Turns};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -30,7 +30,11 @@ pub(crate) struct Shared {
     /// Notified when a queued run may get a slot.
     pub(crate) queue: Notify,
     /// Held while slots are assigned.
-    pub(crate) slots: tokio::sync::Mutex<()>,
+    pub(crate) slots: tokio::sync::Mutex<Turns>,
+    /// Notified when a run has parked.
+    pub(crate) parked: Notify,
+    /// Whether runs are parked, which other processes may wake.
+    pub(crate) has_parked: AtomicBool,
     /// Whether runs may be queued. A new run then takes its turn. If unset, no look into the store is needed.
     pub(crate) may_wait: AtomicBool,
     /// Followers by run.
@@ -68,6 +72,8 @@ impl Shared {
             tasks: TaskTracker::new(),
             queue: Notify::new(),
             slots: tokio::sync::Mutex::default(),
+            parked: Notify::new(),
+            has_parked: AtomicBool::new(false),
             may_wait: AtomicBool::new(true),
             followers: Mutex::default(),
             wakers,
@@ -79,6 +85,12 @@ impl Shared {
     pub(crate) fn has_queued(&self) {
         self.may_wait.store(true, Ordering::SeqCst);
         self.queue.notify_one();
+    }
+
+    /// Records that a run has parked. A review may have woken it since.
+    pub(crate) fn has_parked(&self) {
+        self.parked.notify_one();
+        self.has_queued();
     }
 
     /// Wakes the follower of a run, if there is one.

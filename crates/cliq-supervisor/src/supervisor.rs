@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cliq_gateway::GatewayError;
 use cliq_orchestrator::RunView;
+use cliq_review::ReviewStore;
 use cliq_runs::{
     Change, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, Run, RunId, RunOrigin, RunState, RunStore,
     TaskRow,
@@ -16,9 +17,10 @@ use crate::counters::Counters;
 use crate::hub::Hub;
 use crate::options::SupervisorOptions;
 use crate::request::{self, CheckedRun, NewRun, RequestError, RunRules};
+use crate::review_store::SupervisedReviews;
 use crate::shared::Shared;
 use crate::tail::EventTail;
-use crate::{clock, discovery, follower, orchestrator, queue, replicas, retention, task};
+use crate::{clock, discovery, follower, orchestrator, queue, replicas, retention, task, wake};
 
 /// Handle of a supervisor. Clones share the same supervisor.
 #[derive(Debug, Clone)]
@@ -51,6 +53,7 @@ impl Supervisor {
             }
         }
         shared.tasks.spawn(queue::run(Arc::clone(&shared)));
+        shared.tasks.spawn(wake::run(Arc::clone(&shared)));
         shared.tasks.spawn(discovery::run(Arc::clone(&shared)));
         shared.tasks.spawn(retention::run(Arc::clone(&shared)));
         Ok(Self { shared })
@@ -125,6 +128,10 @@ impl Supervisor {
             if !was_requested {
                 change.push(event("cancel_requested_by_caller", &json!({"caller": caller})));
             }
+            if change.run.life.parked && change.run.life.state == RunState::Queued {
+                change.run.wake_at = None;
+                change.run.woken_at.get_or_insert_with(clock::now);
+            }
             if change.run.life.state == RunState::Cancelled {
                 change.run.ended_at = Some(clock::now());
                 change.run.reason = Some(format!("cancelled by {caller} before it began"));
@@ -145,7 +152,15 @@ impl Supervisor {
             self.shared.hub.remove(id);
         }
         self.shared.wake(id);
+        self.shared.has_queued();
         Ok(run)
+    }
+
+    /// Returns a store of reviews, on the database of the runs, whose decisions give the runs that they wake their slots at once. Those
+    /// of other processes are noticed within 100 ms.
+    #[must_use]
+    pub fn reviews(&self, store: Arc<dyn ReviewStore>) -> Arc<dyn ReviewStore> {
+        Arc::new(SupervisedReviews { store, shared: Arc::clone(&self.shared) })
     }
 
     /// Queues a finished run again. It continues where it stopped, or from the phase `from`.

@@ -42,6 +42,8 @@ pub struct RunSummary {
     pub ended_at: Option<String>,
     /// Usage of language models.
     pub usage: RunTotals,
+    /// Time at which a waiting run continues by itself, UTC: a reminder or a deadline of a review.
+    pub wake_at: Option<String>,
     /// Number of the last event.
     pub last_event: i64,
 }
@@ -83,6 +85,7 @@ impl RunSummary {
             started_at: run.started_at.clone(),
             ended_at: run.ended_at.clone(),
             usage: run.totals,
+            wake_at: run.wake_at.clone(),
             last_event: run.last_event,
         }
     }
@@ -130,10 +133,12 @@ async fn view_of_events(core: &Arc<Core>, run: &Run) -> Result<RunView, Problem>
 pub async fn find_run(core: &Arc<Core>, id: &str) -> Result<(Run, RunDocument), Problem> {
     let run = core.run(id).await?;
     // The view of an active run is not stored.
-    let is_active = !run.life.state.is_final();
-    let view = match core.supervisor.hub().view(&run.id).filter(|_| is_active) {
+    let is_final = run.life.state.is_final();
+    let view = match core.supervisor.hub().view(&run.id).filter(|_| !is_final) {
         // Another replica owns the run: its events are in the store.
-        None if is_active && core.runs.is_shared() => Some(view_of_events(core, &run).await?),
+        None if run.life.state.is_active() && core.runs.is_shared() => {
+            Some(view_of_events(core, &run).await?)
+        }
         view => view,
     };
     let document = match view {

@@ -96,6 +96,7 @@ impl RunArgs {
             budget: Budget { tokens: self.budget_tokens, usd: self.budget_usd },
             max_parallel: self.max_parallel,
             a2a_events: self.a2a_events.clone(),
+            parks: self.park,
         }
     }
 }

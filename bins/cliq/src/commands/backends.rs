@@ -125,7 +125,7 @@ pub(super) fn run(kind: BackendKind, job: &RunJob, json: bool, headless: bool) -
         ui::warning("cancelled before the run began");
         return Ok(ExitCode::from(130));
     };
-    if !json && end.status.is_some() {
+    if !json && (end.status.is_some() || end.view.waiting.is_some()) {
         summary::show(&end.view, &job.project)?;
     }
     Ok(ExitCode::from(end.exit_code))

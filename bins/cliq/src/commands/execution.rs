@@ -55,9 +55,6 @@ pub(super) fn execute_until(
     })
 }
 
-/// Exit code of a parked run (SPEC section 21).
-pub(super) const PARKED: u8 = 6;
-
 /// SPEC section 7.
 pub(super) fn exit_code(end: Option<PipelineStatus>) -> ExitCode {
     ExitCode::from(exit_status(end))

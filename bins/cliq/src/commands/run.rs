@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cliq_backends::{BackendKind, RunJob};
+use cliq_backends::{BackendKind, PARKED, RunJob};
 use cliq_fs::{CliqDir, ProjectLock};
 use cliq_orchestrator::{Journal, Run, RunPlan, StartError};
 use cliq_project::{
@@ -13,7 +13,7 @@ use cliq_server::TaskEventsFile;
 use cliq_workflow::{Phase, ValidatedWorkflow};
 
 use super::backends;
-use super::execution::{PARKED, execute_here, exit_code};
+use super::execution::{execute_here, exit_code};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::render::{progress::Progress, summary};
@@ -31,10 +31,6 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     {
         return Err(Failure::usage(format!("a run in {} has no panes", kind.name()))
             .hint("`cliq run --no-docker --launcher tmux` works on this machine"));
-    }
-    if let Some(kind) = backend.filter(|_| args.park) {
-        return Err(Failure::usage(format!("a run in {} cannot park in this version", kind.name()))
-            .hint("`cliq run --no-docker --park` runs on this machine"));
     }
     let choices = args.run_arguments();
     if let Some(kind) = backend

@@ -42,6 +42,37 @@ fn a_run_of_a_server_is_cancelled() {
 }
 
 #[test]
+fn run_that_waits_for_a_person_has_no_container() {
+    let Some(machine) = machine() else { return };
+    machine.team(
+        "ask",
+        "workflow:
+  phases:
+    - name: approval
+      type: hug
+      commands: [{name: check, run: 'echo checked >> checks'}]
+      review: {reviewer: ann}
+    - name: after
+      type: exec
+      depends_on: [approval]
+      commands: [{name: done, run: 'echo passed >> after'}]
+",
+    );
+    let server = machine.serve();
+    let id = server.start_run(&json!({"team": "@local/ask"}));
+    wait_for("the run is parked", || (server.run(&id)["state"] == "waiting").then_some(()));
+    wait_for("the container goes", || containers(&machine.home).is_empty().then_some(()));
+    let reviews = server.get(&format!("/api/v1/reviews?run_id={id}")).expect(200).json();
+    let review = reviews["reviews"][0]["id"].as_str().unwrap();
+    let body = json!({"reviewer": "ann", "verdict": "approve"});
+    server.post(&format!("/api/v1/reviews/{review}/decision"), &body).expect(200);
+    assert_eq!(server.ended(&id)["state"], "completed");
+    let workspace = machine.home.join("workspaces").join(&id);
+    let read = |name: &str| fs::read_to_string(workspace.join(name)).unwrap();
+    assert_eq!((read("checks"), read("after")), ("checked\n".into(), "passed\n".into()));
+}
+
+#[test]
 fn the_image_of_the_server_serves() {
     if image().is_none() {
         return;

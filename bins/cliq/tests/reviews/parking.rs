@@ -151,12 +151,6 @@ fn run_that_is_killed_around_parking_keeps_its_review() {
 }
 
 #[test]
-fn run_in_a_container_is_refused() {
-    let waiting = Waiting::new("reviewer: ann");
-    assert!(waiting.fails(2, &["run", "--park", "--docker"]).contains("cannot park"));
-}
-
-#[test]
 fn request_to_cancel_is_kept_while_a_run_parks() {
     for n in 0..15 {
         let waiting = Waiting::new("reviewer: ann");

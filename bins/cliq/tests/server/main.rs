@@ -7,6 +7,7 @@ mod crashes;
 mod generated_client;
 mod machine;
 mod operations;
+mod parking;
 mod postgres;
 mod readers;
 mod recovery;

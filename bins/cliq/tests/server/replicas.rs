@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::machine::{Machine, Running, is_final, wait_for};
+use crate::parking::{approve, asking, parked};
 use crate::wire::Wire;
 
 const LEASE: Duration = Duration::from_secs(2);
@@ -47,6 +48,7 @@ impl Replicas {
                 &["echo 0 >> ran; sleep 0.4", "echo 1 >> ran; sleep 0.6", "echo 2 >> ran; sleep 0.3"],
             );
             machine.chain("long", &["echo begun > begun; sleep 62.5"]);
+            machine.team("ask", &asking("{reviewer: ann}"));
             running.push(Some(machine.serve()));
             machines.push(machine);
             wires.push(wire);
@@ -166,5 +168,40 @@ fn one_that_dies_sleeps_or_is_cut_off_loses_nothing() {
             assert!(Instant::now() < deadline, "round {round}, seed {seed}");
             replicas.check(id);
         }
+    }
+}
+
+/// Decisions come to one server, which dies with them; each run that waits continues once.
+#[test]
+fn one_that_dies_as_it_wakes_runs_loses_none_and_wakes_none_twice() {
+    let Some(database) = PostgresServer::start() else { return };
+    let mut replicas = Replicas::start(&database, 2);
+    for round in 0..3_u64 {
+        let ids: Vec<String> =
+            (0..5).map(|_| replicas.any().start_run(&json!({"team": "@local/ask"}))).collect();
+        ids.iter().for_each(|id| drop(parked(replicas.any(), id)));
+        let dying = replicas.running[0].take().unwrap();
+        ids.iter().for_each(|id| approve(&dying, id));
+        std::thread::sleep(Duration::from_millis(round * 60));
+        dying.kill();
+        for id in &ids {
+            let run = replicas.any().ended(id);
+            let events = replicas.any().events(id);
+            let count = |kind: &str| events.iter().filter(|(_, event)| event["event"] == kind).count();
+            let read =
+                |name: &str| fs::read_to_string(replicas.workspaces.join(id).join(name)).unwrap_or_default();
+            assert_eq!(run["state"], "completed", "{run}\n{events:#?}");
+            assert_eq!(
+                (read("checks"), read("after")),
+                ("checked\n".into(), "passed\n".into()),
+                "{events:#?}"
+            );
+            assert_eq!(
+                (count("run_woken"), count("verdict"), count("run_finished")),
+                (1, 1, 1),
+                "{events:#?}"
+            );
+        }
+        replicas.running[0] = Some(replicas.machines[0].serve());
     }
 }

@@ -84,7 +84,7 @@ impl JobFollower<'_> {
                 break JobEnd::Removed;
             }
             // The API server is unreachable or slow.
-            if monitor.status().is_some() && recorded.get_or_insert_with(Instant::now).elapsed() > REPORT {
+            if monitor.is_over() && recorded.get_or_insert_with(Instant::now).elapsed() > REPORT {
                 break JobEnd::Removed;
             }
         };
@@ -92,7 +92,7 @@ impl JobFollower<'_> {
         let exited = matches!(end, JobEnd::Exited { .. });
         loop {
             read(monitor);
-            let is_complete = monitor.status().is_some() || !monitor.has_started() || !exited;
+            let is_complete = monitor.is_over() || !monitor.has_started() || !exited;
             if is_complete || Instant::now() > deadline {
                 return Ok(Some(end));
             }

@@ -78,6 +78,11 @@ fn own(row: &RunEventRow) -> Option<(&'static str, String)> {
         "run_queued" if data["resume"] == true => ("notable", format!("{} resumed the run", text("caller"))),
         "run_queued" => ("usual", format!("{} asked for the run", text("caller"))),
         "run_dispatched" => ("usual", "the run got a place".to_owned()),
+        "run_waiting" => ("notable", format!("the run is parked until {}, or an answer", text("until"))),
+        "run_woken" if text("by") == "time" => {
+            ("usual", "the run continues: a reminder or a deadline is due".to_owned())
+        }
+        "run_woken" => ("usual", format!("the run continues: review {} is over", text("review"))),
         "run_requeued" => ("notable", "the run waits again: its project was busy".to_owned()),
         "cancel_requested_by_caller" => ("notable", format!("{} asked to cancel the run", text("caller"))),
         "orchestrator_died" => ("bad", format!("{}; the run is {}", text("reason"), text("state"))),

@@ -208,10 +208,10 @@ async fn cancel(app: &Arc<App>, caller: &A2aCaller, id: &str) -> Result<TaskView
     seen(app, &stored, None).await
 }
 
-/// A page of the caller's tasks, last changed first.
 /// Maximum number of an owner's active tasks that are divided into working and waiting ones.
 const MAX_ACTIVE: u32 = 100_000;
 
+/// Returns a page of the caller's tasks, last changed first.
 async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> Result<Value, A2aError> {
     let cursor = listing.page_token.as_deref().map(|token| {
         let parts = token.split_once('~').and_then(|(time, id)| Some((time.to_owned(), RunId::parse(id)?)));

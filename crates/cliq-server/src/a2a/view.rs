@@ -22,6 +22,7 @@ pub(super) fn state_of(state: RunState) -> TaskState {
     match state {
         RunState::Queued => TaskState::Submitted,
         RunState::Starting | RunState::Running => TaskState::Working,
+        RunState::Waiting => TaskState::InputRequired,
         RunState::Completed => TaskState::Completed,
         RunState::Escalated | RunState::Failed => TaskState::Failed,
         RunState::Cancelled => TaskState::Canceled,
@@ -29,13 +30,15 @@ pub(super) fn state_of(state: RunState) -> TaskState {
 }
 
 /// The states of runs that are this state for a caller; `None` where no run is ever in it.
-pub(super) fn states_of(state: TaskState) -> Option<[RunState; 2]> {
-    // A task that waits for its caller is a run that works.
-    let state = if state == TaskState::InputRequired { TaskState::Working } else { state };
-    let mut runs = RunState::ALL.into_iter().filter(|run| state_of(*run) == state);
+pub(super) fn states_of(state: TaskState) -> Option<[RunState; 3]> {
+    // A task that waits for its caller is a parked run, or one with other phases that work.
+    let is_this = |run: &RunState| {
+        state_of(*run) == state || (state == TaskState::InputRequired && state_of(*run) == TaskState::Working)
+    };
+    let mut runs = RunState::ALL.into_iter().filter(is_this);
     let first = runs.next()?;
-    let states = [first, runs.next().unwrap_or(first)];
-    debug_assert!(runs.next().is_none(), "a filter of tasks takes two states of runs");
+    let states = [first, runs.next().unwrap_or(first), runs.next().unwrap_or(first)];
+    debug_assert!(runs.next().is_none(), "a filter of tasks takes three states of runs");
     Some(states)
 }
 
@@ -123,8 +126,8 @@ impl PendingReviews {
 
     /// Whether a task waits for its caller.
     pub(super) fn includes(&self, stored: &StoredTask) -> bool {
-        let is_active = matches!(stored.run.life.state, RunState::Starting | RunState::Running);
-        is_active && self.0.contains(&stored.run.workspace)
+        let life = &stored.run.life;
+        life.state == RunState::Waiting || life.state.is_active() && self.0.contains(&stored.run.workspace)
     }
 }
 
@@ -161,12 +164,14 @@ fn task(
     if let Some(most) = history_length {
         messages.drain(..messages.len().saturating_sub(most));
     }
+    // For its caller, a run that was woken works, although it may still be queued.
+    let is_woken = run.life.state == RunState::Queued && run.life.parked;
     let metadata = serde_json::Map::from_iter([("team".to_owned(), Value::from(run.team.as_str()))]);
     Task {
         id: run.id.to_string(),
         context_id: stored.task.context_id.clone(),
         status: Status {
-            state: state_of(run.life.state),
+            state: if is_woken { TaskState::Working } else { state_of(run.life.state) },
             message: said,
             timestamp: Some(stored.task.updated_at.clone()),
         },

@@ -14,11 +14,11 @@ use crate::test_database::TestDatabase;
 
 static NOW: AtomicI64 = AtomicI64::new(1000);
 
-fn now() -> Time {
+pub(crate) fn now() -> Time {
     Time::from_millis(NOW.load(Ordering::Relaxed))
 }
 
-fn review(run: &str, project: &str, evaluation: u32, created: i64) -> Review {
+pub(crate) fn review(run: &str, project: &str, evaluation: u32, created: i64) -> Review {
     let spec = ReviewSpec::from_value(
         json!({"reviewer": ["ann", "bob"], "inputs": [{"name": "x", "default": "\u{0}é"}]}),
     );
@@ -42,7 +42,7 @@ fn review(run: &str, project: &str, evaluation: u32, created: i64) -> Review {
     })
 }
 
-fn approve(name: &str) -> Event {
+pub(crate) fn approve(name: &str) -> Event {
     let (reviewer, actor) = (name.to_owned(), name.to_owned());
     let answer = Answer {
         reviewer,

@@ -38,6 +38,8 @@ pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
         last_event: 0,
         version: 0,
         replica: Some("replica-1".to_owned()),
+        wake_at: None,
+        woken_at: None,
     }
 }
 
@@ -206,8 +208,8 @@ pub(crate) async fn the_queue_is_first_in_first_out(place: &TestDatabase) {
         add(&store, run).await;
     }
     let teams = |runs: Vec<Run>| runs.into_iter().map(|run| run.team).collect::<Vec<_>>();
-    assert_eq!(teams(store.queue(10).await.unwrap()), ["@local/early", "@local/late"]);
-    assert_eq!(teams(store.queue(1).await.unwrap()), ["@local/early"]);
+    assert_eq!(teams(store.queue(10).await.unwrap().new.into()), ["@local/early", "@local/late"]);
+    assert_eq!(teams(store.queue(1).await.unwrap().new.into()), ["@local/early"]);
     assert_eq!(teams(store.active().await.unwrap()), ["@local/active"]);
     let mut ended = store.run(&early.id).await.unwrap().unwrap();
     ended.life.step(LifecycleEvent::CancelRequested).unwrap();

@@ -119,17 +119,23 @@ pub(crate) async fn tasks_are_listed_last_changed_first(place: &TestDatabase) {
     assert_eq!(pages, order(&all));
     for (given, expected) in [
         (TaskFilter { context_id: Some("odd".into()), ..filter("alice") }, vec![5, 3, 1]),
-        (TaskFilter { states: Some([RunState::Starting, RunState::Running]), ..filter("alice") }, vec![2]),
         (
             TaskFilter {
-                states: Some([RunState::Queued; 2]),
+                states: Some([RunState::Starting, RunState::Running, RunState::Waiting]),
+                ..filter("alice")
+            },
+            vec![2],
+        ),
+        (
+            TaskFilter {
+                states: Some([RunState::Queued; 3]),
                 context_id: Some("even".into()),
                 ..filter("alice")
             },
             vec![6, 4, 0],
         ),
         (TaskFilter { after: Some(time(4)), ..filter("alice") }, vec![2, 6, 5]),
-        (TaskFilter { states: Some([RunState::Failed; 2]), ..filter("alice") }, vec![]),
+        (TaskFilter { states: Some([RunState::Failed; 3]), ..filter("alice") }, vec![]),
     ] {
         assert_eq!(order(&store.tasks(&given).await.unwrap()), expected, "{given:?}");
         assert_eq!(store.count_tasks(&given).await.unwrap(), expected.len() as u64, "{given:?}");

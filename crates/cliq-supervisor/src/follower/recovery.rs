@@ -16,6 +16,9 @@ use crate::{clock, task, workspace};
 /// Grace period for processes that a dead orchestrator left.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Minimum time that a run is parked if nobody answers.
+const EARLIEST: Duration = Duration::from_secs(1);
+
 /// Next action of a follower whose orchestrator died.
 pub(super) enum Next {
     /// Start an orchestrator that resumes the run.
@@ -27,6 +30,10 @@ pub(super) enum Next {
 impl Follower<'_> {
     /// Decides how the run continues after its orchestrator ended without recording an end.
     pub(super) async fn recover(&mut self) -> Next {
+        // Its journal is ahead of it until a run that is resumed records that.
+        if self.view.waiting.is_some() && self.run.life.state == RunState::Running {
+            return self.park().await;
+        }
         let status = self.child.take().map(|mut child| child.try_wait().ok().flatten());
         let code = status.flatten().and_then(|status| status.code());
         let refused = code == Some(REFUSED);
@@ -57,6 +64,25 @@ impl Follower<'_> {
             Death::NeverBegan | Death::ProjectBusy => cliq_fs::last_error(&self.log),
         };
         self.end_lost(death, self.shared.options.recovery, reason).await
+    }
+
+    /// Stores that the run is parked: its orchestrator has ended.
+    async fn park(&mut self) -> Next {
+        let Some(waiting) = self.view.waiting.clone() else { return Next::End };
+        let (shared, now) = (Arc::clone(self.shared), clock::now());
+        let host = &shared.options.host;
+        // Where clocks differ, a run that is woken early parks again with the same time.
+        let until = clock::after(EARLIEST).max(waiting.until.as_str().to_owned());
+        self.commit(|change, view| {
+            if cliq_runs::park(change, &waiting.on, &until, &now).is_ok() {
+                change.run.totals = totals(view);
+                change.run.view = status_document(host, &change.run, view);
+            }
+            Vec::new()
+        })
+        .await;
+        shared.has_parked();
+        Next::End
     }
 
     /// Stores the recovery of a lost run: failed, queued again or resumed. Returns the next action of the follower.
