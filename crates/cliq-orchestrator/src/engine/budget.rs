@@ -224,3 +224,151 @@ fn reason(budget: Budget, used: Amount, of: Scope) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cliq_workflow::{NoFiles, check};
+
+    use super::*;
+
+    /// Phases `a` and `b` of one agent, and `c` of another. The budget `phase` is that of `a`.
+    fn ledger(run: Budget, phase: Option<Budget>) -> (Ledger, [PhaseId; 3]) {
+        let phase_of =
+            |name: &str, agent: &str| format!("    - {{name: {name}, type: standard, agent: {agent}}}\n");
+        let phases =
+            [phase_of("a", "claude-code"), phase_of("b", "claude-code"), phase_of("c", "codex")].concat();
+        let text = format!("name: '@local/t'\nworkflow:\n  phases:\n{phases}");
+        let workflow = check(&text, &NoFiles).workflow.expect("a workflow");
+        let ids: Vec<PhaseId> = workflow.phases().map(|(id, _)| id).collect();
+        let mut ledger = Ledger::new(&workflow);
+        let phases = phase.into_iter().map(|budget| (ids[0], budget)).collect();
+        ledger.set_limits(Limits { run, phases, models: BTreeSet::from([ids[0]]) });
+        (ledger, [ids[0], ids[1], ids[2]])
+    }
+
+    fn tokens(limit: u64) -> Budget {
+        Budget { tokens: Some(limit), usd: None }
+    }
+
+    fn usd(limit: f64) -> Budget {
+        Budget { tokens: None, usd: Some(limit) }
+    }
+
+    fn used(tokens: u64, usd: f64) -> Amount {
+        Amount { tokens, usd, has_unknown_cost: false }
+    }
+
+    const UNKNOWN: Amount = Amount { tokens: 1, usd: 0.0, has_unknown_cost: true };
+
+    #[test]
+    fn amount_of_a_report() {
+        let report = |tokens_in, cost_usd| Usage { tokens_in, tokens_out: 0, cost_usd, ..Usage::default() };
+        assert_eq!(Amount::of(&report(5, Some(0.5))), used(5, 0.5));
+        assert_eq!(Amount::of(&report(5, None)), Amount { tokens: 5, usd: 0.0, has_unknown_cost: true });
+        assert_eq!(Amount::of(&report(0, None)), used(0, 0.0), "nothing costs nothing");
+    }
+
+    #[test]
+    fn reports_replace_each_other_and_activations_add_up() {
+        let (mut ledger, [a, _, c]) = ledger(Budget::default(), None);
+        ledger.begin(a);
+        ledger.report(a, used(5, 0.5));
+        ledger.report(a, used(8, 0.75));
+        assert_eq!(ledger.total(), used(8, 0.75));
+        ledger.begin(a);
+        ledger.report(a, used(2, 0.25));
+        ledger.report(c, used(100, 2.0));
+        assert_eq!(ledger.total(), used(110, 3.0));
+        assert_eq!(ledger.accounts[0].total(), used(10, 1.0));
+    }
+
+    #[test]
+    fn cost_is_unknown_until_each_report_has_one() {
+        let (mut ledger, [a, _, c]) = ledger(usd(1.0), None);
+        ledger.report(a, UNKNOWN);
+        ledger.report(c, UNKNOWN);
+        assert!(ledger.refusal(a).is_some_and(|why| why.contains("cannot be kept")));
+        ledger.report(a, used(1, 0.1));
+        assert!(ledger.total().has_unknown_cost);
+        ledger.report(c, used(1, 0.1));
+        assert!(!ledger.total().has_unknown_cost);
+        assert_eq!(ledger.refusal(a), None);
+        ledger.report(a, UNKNOWN);
+        ledger.begin(a);
+        ledger.report(a, used(1, 0.1));
+        assert!(ledger.total().has_unknown_cost, "of an earlier activation");
+    }
+
+    #[test]
+    fn agents_that_report_use_a_model() {
+        let (mut ledger, [a, b, c]) = ledger(tokens(0), None);
+        assert_eq!([a, b, c].map(|phase| ledger.uses_model(phase)), [true, false, false]);
+        assert_eq!((ledger.refusal(a).is_some(), ledger.refusal(c)), (true, None), "others are not limited");
+        ledger.report(a, used(1, 0.0));
+        assert_eq!([a, b, c].map(|phase| ledger.uses_model(phase)), [true, true, false], "the same agent");
+    }
+
+    #[test]
+    fn agent_is_asked_to_end_once() {
+        let (mut ledger, [a, b, _]) = ledger(Budget::default(), None);
+        assert!(!ledger.is_ending(a));
+        assert_eq!(
+            [ledger.end(a), ledger.end(a), ledger.is_ending(a), ledger.is_ending(b)],
+            [true, false, true, false]
+        );
+        ledger.begin(a);
+        assert!(!ledger.is_ending(a) && ledger.end(a));
+    }
+
+    #[test]
+    fn spent_budget_refuses_a_start_and_an_exceeded_one_ends_the_agent() {
+        for (used, is_refused, is_exceeded) in [(9, false, false), (10, true, false), (11, true, true)] {
+            for (run, phase, whose) in
+                [(tokens(10), None, "the run's"), (Budget::default(), Some(tokens(10)), "its")]
+            {
+                let (mut ledger, [a, ..]) = ledger(run, phase);
+                ledger.report(a, self::used(used, 0.0));
+                let refusal = ledger.refusal(a);
+                assert_eq!(refusal.is_some(), is_refused, "{used}");
+                let text = format!("{whose} budget of 10 tokens is spent, {used} were used");
+                assert!(refusal.is_none_or(|why| why.starts_with(&text)));
+                let kind = match ledger.exceeded(a) {
+                    None => None,
+                    Some(ExceededBudget::Run(_)) => Some("the run's"),
+                    Some(ExceededBudget::Phase(_)) => Some("its"),
+                };
+                assert_eq!(kind, is_exceeded.then_some(whose), "{used}");
+            }
+        }
+        for (spent, is_refused, is_exceeded) in [(0.5, false, false), (1.0, true, false), (1.5, true, true)] {
+            let (mut ledger, [a, ..]) = ledger(usd(1.0), None);
+            ledger.report(a, used(1, spent));
+            assert_eq!(
+                (ledger.refusal(a).is_some(), ledger.exceeded(a).is_some()),
+                (is_refused, is_exceeded)
+            );
+            assert!(ledger.refusal(a).is_none_or(|why| why.contains("budget of 1 USD is spent")));
+        }
+        // Both limits: either one counts.
+        let (mut ledger, [a, ..]) = ledger(Budget { tokens: Some(10), usd: Some(1.0) }, None);
+        ledger.report(a, used(1, 2.0));
+        assert!(ledger.refusal(a).is_some() && ledger.exceeded(a).is_some());
+    }
+
+    #[test]
+    fn remaining_budget_is_the_smaller_one() {
+        let left = |run: Budget, phase: Option<Budget>| {
+            let (mut ledger, [a, _, c]) = ledger(run, phase);
+            ledger.report(a, used(4, 0.25));
+            ledger.report(c, used(2, 0.5));
+            ledger.remaining(a)
+        };
+        assert_eq!(left(Budget::default(), None), Budget::default());
+        assert_eq!(left(tokens(10), None), tokens(4));
+        assert_eq!(left(tokens(10), Some(tokens(7))), tokens(3));
+        assert_eq!(left(tokens(5), Some(tokens(7))), tokens(0));
+        assert_eq!(left(usd(2.0), None), usd(1.25));
+        assert_eq!(left(usd(2.0), Some(usd(1.0))), usd(0.75));
+        assert_eq!(left(Budget::default(), Some(usd(0.125))), usd(0.0));
+    }
+}
