@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use cliq_project::{PageAddress, REVIEW_SOCKET, ReviewBackend, SocketReviews};
 use cliq_review::{Review, ReviewId, Reviews, StoredReviews, Time};
 use cliq_server::ReviewPages;
@@ -147,6 +147,11 @@ impl ReviewBackend for MachineReviews {
             format!("from your own machine: ssh -L {port}:127.0.0.1:{port} HOST, and then the link")
         });
         Ok(PageAddress { base_url: pages.base_url(), has_dashboard: false, hint })
+    }
+
+    fn wake_file(&self, review: &ReviewId) -> Option<Utf8PathBuf> {
+        let location = gateway::location().ok().filter(|_| socket().is_none())?;
+        location.wake_file(review)
     }
 }
 

@@ -26,6 +26,7 @@ use cliq_protocol::{PhaseName, Timestamp, Usage};
 use cliq_workflow::PhaseId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -55,6 +56,8 @@ pub(crate) enum StartMode {
 
 /// Polling interval for a request to cancel the run.
 const CONTROL_POLL: Duration = Duration::from_millis(250);
+/// The same while the run waits for people and its directory is watched.
+const IDLE_POLL: Duration = Duration::from_secs(5);
 /// Time that deliveries may take after the end of the run.
 const LAST_NOTIFICATIONS: Duration = Duration::from_secs(10);
 /// As [`LAST_NOTIFICATIONS`], after a request to cancel.
@@ -181,7 +184,7 @@ impl Driver {
         let control = self.shared.wakers.register(&status_file);
         // The command that cancels waits for the run, so this is polled even with a watch.
         let often = self.shared.plan.timing.poll_interval.min(CONTROL_POLL);
-        let mut poll = tokio::time::interval(often);
+        let mut next_look = Instant::now();
         let mut cancelled = false;
         while !self.over {
             let mut look = false;
@@ -203,7 +206,11 @@ impl Driver {
                     self.happened(RunEvent::CancelRequested { by: "a signal".to_owned() });
                 }
                 () = control.notified() => look = true,
-                _ = poll.tick() => look = true,
+                () = sleep_until(next_look) => look = true,
+            }
+            if look {
+                let is_idle = self.watch.is_some() && self.pipeline.waits().is_some();
+                next_look = Instant::now() + if is_idle { IDLE_POLL } else { often };
             }
             if look && !cancelled && read_status(self.shared.dir()) == Some(PipelineStatus::Cancelled) {
                 cancelled = true;

@@ -12,6 +12,7 @@ mod records;
 #[cfg(feature = "remote-reviews")]
 mod server;
 mod socket;
+mod wakeups;
 
 pub use agent::{PageAddress, ReviewBackend, review_agent};
 pub use links::{KeptReview, kept_review, kept_reviews};

@@ -29,6 +29,7 @@ mod store;
 mod tasks;
 mod time;
 mod tokens;
+mod wake_file;
 
 pub use location::{BadDatabaseUrl, Location};
 pub use migrations::FORMAT;

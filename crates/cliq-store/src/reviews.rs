@@ -6,9 +6,9 @@ use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, ReviewStore, S
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
-use crate::parking;
 use crate::statement::{Row, arguments};
 use crate::store::{SqlStore, on};
+use crate::{parking, wake_file};
 
 /// Default maximum number of reviews in a list.
 const LIMIT: u32 = 200;
@@ -160,9 +160,13 @@ impl ReviewStore for SqlStore {
 
     async fn save_review(&self, new: &Review, version: i64) -> Result<bool, StoreError> {
         let document = encode(new)?;
-        said(
-            async { on!(self.writer(), connection => save(connection, new, &document, version).await) }.await,
-        )
+        let saved =
+            async { on!(self.writer(), connection => save(connection, new, &document, version).await) };
+        let is_saved = said(saved.await)?;
+        if is_saved && let Some(file) = self.location().wake_file(&new.id) {
+            wake_file::wake(&file);
+        }
+        Ok(is_saved)
     }
 
     async fn remove_reviews(&self, before: Time) -> Result<u64, StoreError> {

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -26,6 +25,7 @@ use super::no_server::ServerReviews;
 use super::notices::{Delivery, delivery};
 #[cfg(feature = "remote-reviews")]
 use super::server::ServerReviews;
+use super::wakeups::Wakeups;
 use super::{content, records};
 use crate::{Host, Project};
 
@@ -66,19 +66,21 @@ pub trait ReviewBackend: Send + Sync {
     /// # Errors
     /// There are none, and none can be served.
     async fn pages(&self, reviews: &Arc<dyn Reviews>, review: &ReviewId) -> Result<PageAddress, String>;
+
+    /// Returns the named pipe into which each change of a review writes. `None` if the reviews are kept elsewhere: the agent polls
+    /// then.
+    fn wake_file(&self, _: &ReviewId) -> Option<Utf8PathBuf> {
+        None
+    }
 }
 
 /// The agent of human gates. It works on a runtime with threads of its own, IO and time, on which pages may be served after it is done.
 pub fn review_agent(host: Host, backend: Arc<dyn ReviewBackend>, runtime: tokio::runtime::Handle) -> Agent {
     Agent::new().gate(move |ctx| {
-        let cancelled = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP]
-        {
-            signal_hook::flag::register(signal, Arc::clone(&cancelled))?;
-        }
         runtime.block_on(async {
+            let wakeups = Wakeups::new()?;
             let gate = Gate::new(ctx, &host, Arc::clone(&backend))?;
-            gate.run(&cancelled).await
+            gate.run(wakeups).await
         })
     })
 }
@@ -117,13 +119,16 @@ impl<'a> Gate<'a> {
         Ok(Self { ctx, backend, home, dir, project, settings, spec, reviewers, directory, evaluation })
     }
 
-    async fn run(&self, cancelled: &AtomicBool) -> Result<Completion, AnyError> {
+    async fn run(&self, mut wakeups: Wakeups) -> Result<Completion, AnyError> {
         let mut found = match self.find().await? {
             Some(found) => found,
             None => self.create().await?,
         };
         self.cancel_earlier(&found).await;
-        let review = self.wait(&mut found, cancelled).await?;
+        if found.kept.server.is_none() {
+            self.backend.wake_file(&found.review.id).into_iter().for_each(|pipe| wakeups.listen(pipe));
+        }
+        let review = self.wait(&mut found, &wakeups).await?;
         self.finish(&found, review).await
     }
 
@@ -286,13 +291,13 @@ impl<'a> Gate<'a> {
     }
 
     /// Waits until the review is over.
-    async fn wait(&self, found: &mut ExistingReview, cancelled: &AtomicBool) -> Result<Review, AnyError> {
+    async fn wait(&self, found: &mut ExistingReview, wakeups: &Wakeups) -> Result<Review, AnyError> {
         let (mut requested, mut told, mut is_away) = (HashMap::new(), None, false);
         let mut next_look = Instant::now();
         let mut has_dashboard = found.kept.server.is_some();
         let poll = if found.kept.server.is_some() { POLL_REMOTE } else { POLL };
         loop {
-            if cancelled.load(Ordering::Relaxed) {
+            if wakeups.is_cancelled() {
                 return self.ended(found).await;
             }
             if found.review.is_pending() && Instant::now() >= next_look {
@@ -350,9 +355,12 @@ impl<'a> Gate<'a> {
                     println(&message);
                 }
                 self.ctx.reporter().review(message, &waiting)?;
-                told = Some(waiting);
+                told = Some(waiting.clone());
             }
-            tokio::time::sleep(poll).await;
+            // Nothing is to be sent: only a change of the review, a deadline or another server matters.
+            let due = waiting.due.filter(|_| wakeups.are_complete()).and_then(|due| due.unix_millis());
+            let left = due.map(|due| u64::try_from(due - cliq_fs::now_millis()).unwrap_or(0));
+            wakeups.wait(left.map_or(poll, |left| PAGES.min(Duration::from_millis(left)))).await;
         }
     }
 
