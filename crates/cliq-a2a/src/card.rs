@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::signature::SigningKey;
 use crate::skill::Skill;
+use crate::version::Version;
 
 /// Provider of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct AgentCard {
     pub provider: Provider,
     /// Skills of the agent.
     pub skills: Vec<Skill>,
+    /// Versions of the protocol that the agent speaks. With one version, the card has the fields of that version only.
+    pub versions: Vec<Version>,
 }
 
 impl AgentCard {
@@ -45,19 +48,24 @@ impl AgentCard {
     #[must_use]
     pub fn to_json(&self, key: Option<&SigningKey>) -> Value {
         let mut card = self.shared();
-        let (v0_3, v1_0) = (self.of_0_3(), self.of_1_0());
-        merge(&mut card, &v0_3);
-        merge(&mut card, &v1_0);
+        let speaks = |version| self.versions.contains(&version);
+        let v0_3 = speaks(Version::V0_3).then(|| self.of_0_3());
+        let v1_0 = speaks(Version::V1_0).then(|| self.of_1_0());
+        v0_3.iter().chain(&v1_0).for_each(|own| merge(&mut card, own));
         let mut card = Value::Object(card);
         if let Some(key) = key {
             // A verifier computes the signed text from the fields that it knows: those of its version, or all.
-            let views = [v1_0, v0_3].map(|own| {
+            let view = |own: Map<String, Value>| {
                 let mut view = self.shared();
                 merge(&mut view, &own);
                 Value::Object(view)
-            });
+            };
+            let mut views: Vec<Value> = [v1_0, v0_3].into_iter().flatten().map(view).collect();
+            if views.len() > 1 {
+                views.push(card.clone());
+            }
             let address = format!("{}{}", self.base_url, Self::KEYS_PATH);
-            let signatures = views.iter().chain([&card]).map(|view| key.sign(view, &address));
+            let signatures = views.iter().map(|view| key.sign(view, &address));
             let signatures: Vec<Value> = signatures.collect();
             card["signatures"] = signatures.into();
         }
@@ -91,12 +99,15 @@ impl AgentCard {
 
     fn of_1_0(&self) -> Map<String, Value> {
         let interface = |path: &str, binding: &str, version: &str| json!({"url": format!("{}{path}", self.base_url), "protocolBinding": binding, "protocolVersion": version});
+        let mut interfaces = vec![
+            interface(Self::JSON_RPC_PATH, "JSONRPC", "1.0"),
+            interface(Self::HTTP_JSON_PATH, "HTTP+JSON", "1.0"),
+        ];
+        if self.versions.contains(&Version::V0_3) {
+            interfaces.push(interface(Self::JSON_RPC_PATH, "JSONRPC", "0.3"));
+        }
         object(json!({
-            "supportedInterfaces": [
-                interface(Self::JSON_RPC_PATH, "JSONRPC", "1.0"),
-                interface(Self::HTTP_JSON_PATH, "HTTP+JSON", "1.0"),
-                interface(Self::JSON_RPC_PATH, "JSONRPC", "0.3")
-            ],
+            "supportedInterfaces": interfaces,
             "capabilities": {"streaming": true, "pushNotifications": true, "extendedAgentCard": true},
             "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
             "securityRequirements": [{"schemes": {"bearer": {"list": ["run"]}}}]

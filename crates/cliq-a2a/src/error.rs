@@ -145,7 +145,8 @@ pub struct A2aError {
 
 impl From<UnsupportedVersion> for A2aError {
     fn from(error: UnsupportedVersion) -> Self {
-        Self::new(ErrorKind::VersionNotSupported, error.to_string()).with("supportedVersions", "1.0, 0.3")
+        let message = format!("{error}: this agent supports 1.0 and 0.3");
+        Self::new(ErrorKind::VersionNotSupported, message).with("supportedVersions", "1.0, 0.3")
     }
 }
 

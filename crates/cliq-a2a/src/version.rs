@@ -11,7 +11,7 @@ pub enum Version {
 
 /// A version that is not supported; the beginning of its text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("version {0:?} of A2A is not supported: this agent supports 1.0 and 0.3")]
+#[error("version {0:?} of A2A is not supported")]
 pub struct UnsupportedVersion(String);
 
 impl Version {

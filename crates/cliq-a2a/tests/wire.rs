@@ -29,9 +29,10 @@ fn part() -> impl Strategy<Value = Part> {
     ];
     (content, option::of(object()), option::of("[a-z.]{1,8}"), option::of("[a-z]{1,5}/[a-z]{1,5}")).prop_map(
         |(content, metadata, filename, media_type)| {
-            // Names and types belong to files: 0.3 has no place for them elsewhere.
-            let is_file = matches!(content, Content::Bytes(_) | Content::Url(_));
-            let (filename, media_type) = if is_file { (filename, media_type) } else { (None, None) };
+            // Beside a name, empty metadata and none are the same in 0.3.
+            let is_named = filename.is_some() || media_type.is_some();
+            let metadata =
+                metadata.filter(|metadata: &serde_json::Map<_, _>| !(is_named && metadata.is_empty()));
             Part { content, metadata, filename, media_type }
         },
     )
@@ -311,8 +312,12 @@ fn the_card_is_pinned() {
         base_url: "https://cliq.example".into(),
         provider: Provider { organization: "cliq".into(), url: "https://cliq.example".into() },
         skills: vec![Skill::of_team("@local/blog", Some("Writes"), &[], &[], &["text".into()], &[])],
+        versions: vec![Version::V0_3, Version::V1_0],
     };
     insta::assert_json_snapshot!("card", card.to_json(None));
+    let of = |version| AgentCard { versions: vec![version], ..card.clone() }.to_json(None);
+    insta::assert_json_snapshot!("card_0_3", of(Version::V0_3));
+    insta::assert_json_snapshot!("card_1_0", of(Version::V1_0));
 }
 
 /// Each event of the seed's table, from the line of the journal or the event of the server that it comes from.

@@ -317,6 +317,7 @@ fn standing(review: &Review) -> Markup {
             }
         }
         @if let Some(ending) = ending(review) { p.warning { strong { (ending) } } }
+        (comments(review))
         (answers(review))
     }
 }
@@ -328,6 +329,23 @@ fn ending(review: &Review) -> Option<String> {
         ReviewState::Expired { .. } => "This review has expired".to_owned(),
         _ => format!("This review is over: {}", review.ending().unwrap_or_default()),
     })
+}
+
+fn comments(review: &Review) -> Markup {
+    html! {
+        @if !review.comments.is_empty() {
+            section.card aria-labelledby="comments-title" {
+                h2 #comments-title { "Comments" }
+                @for said in &review.comments {
+                    p {
+                        strong { (said.comment.actor) } " " (ago(said.at.timestamp().as_str()))
+                        span.quiet { " (" (said.comment.via.as_str()) ")" }
+                    }
+                    pre tabindex="0" role="region" aria-label="Comment" { (harmless(said.comment.text.as_bytes())) }
+                }
+            }
+        }
+    }
 }
 
 fn answers(review: &Review) -> Markup {

@@ -201,6 +201,19 @@ fn markdown(review: &Review, content: &Content) -> String {
             let _ = writeln!(out, "- {name}: {}", inline(value.as_str().unwrap_or(&value.to_string())));
         }
     }
+    if !review.comments.is_empty() {
+        out.push_str("## Comments\n\n");
+    }
+    for said in &review.comments {
+        let _ = writeln!(
+            out,
+            "{} at {} ({}):\n",
+            inline(&said.comment.actor),
+            said.at,
+            said.comment.via.as_str()
+        );
+        quoted(&mut out, &said.comment.text);
+    }
     out.push_str("## Who was told\n\n");
     for notice in &review.notices {
         let state = match &notice.state {

@@ -24,7 +24,8 @@ pub use notice::{Notice, NoticeKind, NoticeState};
 pub use people::{Channel, Directory, DirectoryError, Person};
 pub use refusal::Refusal;
 pub use review::{
-    AcceptedAnswer, Answer, AuditReference, Choice, Link, NewReview, Outcome, Review, ReviewState, Via,
+    AcceptedAnswer, AcceptedComment, Answer, AuditReference, Choice, Comment, Link, NewReview, Outcome,
+    Review, ReviewState, Via,
 };
 pub use store::{ReviewFilter, ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews};
 pub use time::Time;

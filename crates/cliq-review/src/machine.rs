@@ -6,8 +6,11 @@ use cliq_protocol::{Object, PhaseName};
 use serde::{Deserialize, Serialize};
 
 use crate::notice::{NoticeKind, NoticeState};
-use crate::refusal::{MAX_WORDS, Refusal};
-use crate::review::{AcceptedAnswer, Answer, AuditReference, Choice, Link, Outcome, Review, ReviewState};
+use crate::refusal::{MAX_COMMENT, MAX_COMMENTS, MAX_WORDS, Refusal};
+use crate::review::{
+    AcceptedAnswer, AcceptedComment, Answer, AuditReference, Choice, Comment, Link, Outcome, Review,
+    ReviewState,
+};
 use crate::time::Time;
 
 /// Something that happens to a review.
@@ -16,6 +19,8 @@ use crate::time::Time;
 pub enum Event {
     /// A reviewer answers.
     Answer(Answer),
+    /// Somebody comments.
+    Comment(Comment),
     /// Time has passed: reminders and the deadline.
     Clock,
     /// The review is not needed any more.
@@ -48,6 +53,7 @@ impl Review {
     pub fn step(&self, event: &Event, now: Time) -> Result<Option<Self>, Refusal> {
         match event {
             Event::Answer(answer) => self.answer(answer, now).map(Some),
+            Event::Comment(comment) => self.comment(comment, now),
             Event::Clock => Ok(self.clock(now)),
             Event::Cancel { .. } if !self.is_pending() => Ok(None),
             Event::Cancel { reason } => {
@@ -119,6 +125,28 @@ impl Review {
             Some(outcome) => next.ended(ReviewState::Decided { at: now, outcome }, now),
             None => next,
         })
+    }
+
+    fn comment(&self, comment: &Comment, now: Time) -> Result<Option<Self>, Refusal> {
+        let is_same =
+            |known: &AcceptedComment| known.comment.id == comment.id && known.comment.actor == comment.actor;
+        if self.comments.iter().any(is_same) {
+            return Ok(None);
+        }
+        if let Some(refusal) = self.refusal(now) {
+            return Err(refusal);
+        }
+        let text = comment.text.trim();
+        if text.is_empty() || text.len() > MAX_COMMENT {
+            return Err(Refusal::CommentLength);
+        }
+        if self.comments.len() >= MAX_COMMENTS {
+            return Err(Refusal::TooManyComments);
+        }
+        let mut next = self.clone();
+        let comment = Comment { text: text.to_owned(), ..comment.clone() };
+        next.comments.push(AcceptedComment { at: now, comment });
+        Ok(Some(next))
     }
 
     fn target(&self, to: Option<&PhaseName>) -> Result<PhaseName, Refusal> {

@@ -4,6 +4,9 @@ use crate::time::Time;
 
 /// The most bytes of a reviewer's words.
 pub(crate) const MAX_WORDS: usize = 64 * 1024;
+/// The most bytes of a comment, and the most comments of a review.
+pub(crate) const MAX_COMMENT: usize = 16 * 1024;
+pub(crate) const MAX_COMMENTS: usize = 200;
 
 /// Why an event is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +52,12 @@ pub enum Refusal {
     /// The words are too long.
     #[error("the words are longer than {} KiB", MAX_WORDS / 1024)]
     TooLong,
+    /// A comment says nothing, or too much.
+    #[error("a comment has 1 byte to {} KiB", MAX_COMMENT / 1024)]
+    CommentLength,
+    /// The review has many comments.
+    #[error("the review has {MAX_COMMENTS} comments and takes no more")]
+    TooManyComments,
     /// The form is not filled in right.
     #[error("{}", .0.join("; "))]
     Inputs(Vec<String>),

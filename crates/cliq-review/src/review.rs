@@ -121,6 +121,29 @@ impl AcceptedAnswer {
     }
 }
 
+/// Words of the person or program that the run works for, beside the answers. They decide nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comment {
+    /// Id by the sender. One that comes twice counts once.
+    pub id: String,
+    /// Author: the user of the machine, or the label of a token.
+    pub actor: String,
+    /// The way by which it came.
+    pub via: Via,
+    /// The words.
+    pub text: String,
+}
+
+/// A comment that was accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedComment {
+    /// When it came.
+    pub at: Time,
+    /// The comment.
+    #[serde(flatten)]
+    pub comment: Comment,
+}
+
 /// Outcome of a review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
@@ -243,6 +266,9 @@ pub struct Review {
     /// The answers that count.
     #[serde(default)]
     pub answers: Vec<AcceptedAnswer>,
+    /// Comments, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comments: Vec<AcceptedComment>,
     /// State of the review.
     #[serde(flatten)]
     pub state: ReviewState,
@@ -310,6 +336,7 @@ impl Review {
             links: new.links,
             notices: Vec::new(),
             answers: Vec::new(),
+            comments: Vec::new(),
             state: ReviewState::Pending,
             audit: None,
         };

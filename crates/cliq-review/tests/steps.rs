@@ -3,8 +3,9 @@
 
 use cliq_protocol::{Object, PhaseName, ReviewSpec, Reviewers};
 use cliq_review::{
-    Answer, AuditReference, Channel, Choice, Directory, DirectoryError, Event, Link, LinkToken, NewReview,
-    NoticeKind, NoticeState, Refusal, Review, ReviewId, ReviewState, Time, Via,
+    Answer, AuditReference, Channel, Choice, Comment, Content, Directory, DirectoryError, Event, Link,
+    LinkToken, NewReview, NoticeKind, NoticeState, Refusal, Review, ReviewId, ReviewState, Time, Via,
+    next_record,
 };
 use serde_json::{Value, json};
 
@@ -273,4 +274,45 @@ fn groups_nest_sixteen_deep_and_never_contain_themselves() {
     assert!(directory(&chain(17)).unwrap_err().contains("contains itself"));
     let circle = json!([{"name": "a", "members": ["b", "x"]}, {"name": "b", "members": ["a"]}]);
     assert!(matches!(Directory::from_value(&circle), Err(DirectoryError::Circle(_))));
+}
+
+fn comment(id: &str, actor: &str, text: &str) -> Event {
+    Event::Comment(Comment { id: id.into(), actor: actor.into(), via: Via::A2a, text: text.into() })
+}
+
+#[test]
+fn comments_are_kept_and_decide_nothing() {
+    let review = review(json!({"reviewer": "ann"}));
+    let said = step(&review, &comment("m1", "carl", "  Mind the gap.\n"), 5);
+    assert!(said.is_pending() && said.answers.is_empty());
+    assert_eq!((said.comments[0].at, said.comments[0].comment.text.as_str()), (at(5), "Mind the gap."));
+    // The same message by the same author counts once, also after the end.
+    assert_eq!(said.step(&comment("m1", "carl", "Mind the gap."), at(6)), Ok(None));
+    assert_eq!(step(&said, &comment("m1", "eve", "Me too."), 6).comments.len(), 2);
+    assert_eq!(step(&said, &comment("m2", "carl", "Again."), 6).comments.len(), 2);
+    let over = step(&said, &approve("ann"), 7);
+    assert_eq!(over.step(&comment("m1", "carl", "x"), at(8)), Ok(None));
+    assert!(matches!(over.step(&comment("m3", "carl", "x"), at(8)), Err(Refusal::Decided(_))));
+    assert!(matches!(said.step(&comment("m3", "carl", "x"), said.deadline), Err(Refusal::Expired(_))));
+    let record = next_record(&over, &Content::default(), &[]);
+    assert!(
+        record.markdown.contains("## Comments\n\n`carl` at")
+            && record.markdown.contains("    Mind the gap.\n")
+    );
+    assert!(record.json.contains("Mind the gap."));
+    let read: Review = serde_json::from_value(serde_json::to_value(&over).unwrap()).unwrap();
+    assert_eq!(read, over);
+    assert!(serde_json::to_value(&review).unwrap().get("comments").is_none());
+}
+
+#[test]
+fn comments_have_limits() {
+    let mut review = review(json!({"reviewer": "ann"}));
+    for text in ["", " \n ", &"x".repeat(16 * 1024 + 1)] {
+        assert_eq!(review.step(&comment("m", "carl", text), at(1)), Err(Refusal::CommentLength));
+    }
+    for n in 0..200 {
+        review = step(&review, &comment(&n.to_string(), "carl", &"x".repeat(16 * 1024)), 1);
+    }
+    assert_eq!(review.step(&comment("m", "carl", "x"), at(1)), Err(Refusal::TooManyComments));
 }

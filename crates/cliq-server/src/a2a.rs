@@ -48,6 +48,8 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/.well-known/agent.json", get(card::card))
         .route(AgentCard::KEYS_PATH, get(card::keys))
         .route(AgentCard::JSON_RPC_PATH, post(json_rpc::call))
+        // Some clients add a slash to the address of the card.
+        .route(&format!("{}/", AgentCard::JSON_RPC_PATH), post(json_rpc::call))
         .nest(AgentCard::HTTP_JSON_PATH, http_json::router())
 }
 

@@ -244,7 +244,7 @@ fn files(run: &Run, name: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// A file as a part. One that is too large is named only.
+/// A file as a part: text as it is, a JSON object as data, anything else as bytes (SPEC section 21). One that is too large is named only.
 fn file_part(workspace: &Utf8Path, place: &str, left: &mut u64) -> Part {
     let path = Utf8PathBuf::from(place);
     let name = path.file_name().unwrap_or(place).to_owned();
@@ -267,12 +267,17 @@ fn file_part(workspace: &Utf8Path, place: &str, left: &mut u64) -> Part {
         _ if std::str::from_utf8(&bytes).is_ok() => "text/plain",
         _ => "application/octet-stream",
     };
-    Part {
-        content: Content::Bytes(STANDARD.encode(bytes)),
-        metadata: None,
-        filename: Some(name),
-        media_type: Some(media_type.to_owned()),
-    }
+    let content = match String::from_utf8(bytes) {
+        Ok(text) => match path.extension().filter(|extension| *extension == "json") {
+            Some(_) => match serde_json::from_str(&text) {
+                Ok(value @ Value::Object(_)) => Content::Data(value),
+                _ => Content::Text(text),
+            },
+            None => Content::Text(text),
+        },
+        Err(error) => Content::Bytes(STANDARD.encode(error.into_bytes())),
+    };
+    Part { content, metadata: None, filename: Some(name), media_type: Some(media_type.to_owned()) }
 }
 
 /// The content of the file `NAME.json`, for an output that is declared as `NAME`.

@@ -30,6 +30,13 @@ fn everybody_may_read_it_and_caches_may_keep_it() {
     let etag = answer.header("etag").to_owned();
     server.send("GET", CARD, &[("if-none-match", &etag)], None).expect(304);
     server.send("GET", CARD, &[("if-none-match", "\"other\"")], None).expect(200);
+    let modified = answer.header("last-modified").to_owned();
+    assert!(modified.ends_with(" GMT"), "{modified}");
+    server.send("GET", CARD, &[("if-modified-since", &modified)], None).expect(304);
+    server.send("GET", CARD, &[("if-modified-since", "Sun, 06 Nov 1994 08:49:37 GMT")], None).expect(200);
+    server.send("GET", CARD, &[("if-modified-since", "yesterday")], None).expect(200);
+    let both = [("if-none-match", "\"other\""), ("if-modified-since", modified.as_str())];
+    server.send("GET", CARD, &both, None).expect(200);
     // Both versions.
     assert_eq!(card["url"], format!("{}/a2a/jsonrpc", server.url));
     let interfaces: Vec<(&str, &str)> = card["supportedInterfaces"]
@@ -45,6 +52,31 @@ fn everybody_may_read_it_and_caches_may_keep_it() {
         skills(&self::card(&server)).contains(&"@local/new").then_some(())
     });
     assert_ne!(server.send("GET", CARD, &[], None).header("etag"), etag);
+}
+
+/// With one version, the card and the methods are of that version only.
+#[test]
+fn one_version_only() {
+    for (version, other) in [("1.0", "0.3"), ("0.3", "1.0")] {
+        let machine = machine_with(&json!({"versions": [version]}));
+        let server = machine.serve();
+        let card = card(&server);
+        assert_eq!(card["protocolVersion"].is_string(), version == "0.3", "{card}");
+        assert_eq!(card["supportedInterfaces"].is_array(), version == "1.0", "{card}");
+        assert_eq!(card["securityRequirements"].is_array(), version == "1.0", "{card}");
+        assert!(version == "0.3" || !card.to_string().contains("0.3"), "{card}");
+        let caller = crate::agent::Caller::new(&machine, &server);
+        let error = |version: &str| {
+            let method = if version == "1.0" { "GetTask" } else { "tasks/get" };
+            caller.call(version, method, &json!({"id": "x"}))["error"].clone()
+        };
+        assert_eq!(error(version)["code"], -32001);
+        let refused = error(other);
+        assert_eq!(refused["code"], -32009);
+        assert!(refused.to_string().contains(&format!("this agent supports {version}\"")), "{refused}");
+        let status = if version == "1.0" { 200 } else { 400 };
+        caller.send("GET", "/a2a/rest/tasks", &[], None).expect(status);
+    }
 }
 
 #[test]

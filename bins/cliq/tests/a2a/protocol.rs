@@ -78,6 +78,50 @@ fn versions() {
 }
 
 #[test]
+fn addresses_and_media_types_that_clients_use() {
+    let machine = machine();
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "x"}}).to_string();
+    let json = [("content-type", "application/json")];
+    let answer = caller.send("POST", "/a2a/jsonrpc/", &json, Some(&body)).expect(200);
+    assert_eq!(answer.json()["error"]["code"], -32001);
+    for (accept, given) in [
+        (None, "application/a2a+json"),
+        (Some("*/*"), "application/a2a+json"),
+        (Some("application/json"), "application/json"),
+        (Some("text/html, Application/JSON; q=0.9"), "application/json"),
+        (Some("application/a2a+json, application/json"), "application/a2a+json"),
+    ] {
+        let headers: Vec<(&str, &str)> = accept.map(|accept| ("accept", accept)).into_iter().collect();
+        for (path, status) in [("/a2a/rest/tasks", 200), ("/a2a/rest/tasks/x", 404)] {
+            let answer = caller.send("GET", path, &headers, None).expect(status);
+            assert_eq!(answer.header("content-type"), given, "{path} {accept:?}");
+        }
+    }
+}
+
+#[test]
+fn team_of_a_message_that_names_none() {
+    let send = |settings: &Value| {
+        let machine = machine_with(settings);
+        let server = machine.serve();
+        let caller = Caller::new(&machine, &server);
+        let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Do it"}]});
+        caller.call("1.0", "SendMessage", &json!({"message": message}))
+    };
+    let only = send(&json!({"advertise": ["@local/steps"]}));
+    assert_eq!(only["result"]["task"]["metadata"]["team"], "@local/steps", "{only}");
+    let default = send(&json!({"default_team": "@local/steps"}));
+    assert_eq!(default["result"]["task"]["metadata"]["team"], "@local/steps", "{default}");
+    let several = send(&json!({"advertise": ["@local"]}));
+    assert_eq!(several["error"]["code"], -32602);
+    assert!(several.to_string().contains("@local/slow, @local/steps"), "{several}");
+    let unknown = send(&json!({"advertise": ["@local/slow"], "default_team": "@local/steps"}));
+    assert!(unknown.to_string().contains("is not offered by this agent"), "{unknown}");
+}
+
+#[test]
 fn messages_that_ask_for_nothing_that_can_be_done() {
     let machine = machine_with(&json!({"advertise": ["@", "!@local/slow"]}));
     machine.team(

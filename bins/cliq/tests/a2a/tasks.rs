@@ -134,6 +134,39 @@ fn an_escalation_is_a_failure_with_its_reason() {
 }
 
 #[test]
+fn artifacts_have_the_form_of_their_content() {
+    let machine = machine();
+    machine.team(
+        "files",
+        r#"outputs: [{name: out}]
+workflow:
+  phases:
+    - {name: a, type: exec, commands: [{name: c, run: "mkdir out; cd out; echo '# A' > a.md; echo '{\"x\": 1}' > b.json; echo '[1]' > c.json; printf '\\377\\000' > d.bin; echo '{' > e.json"}]}
+"#,
+    );
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let task = caller.ok("SendMessage", &json!({"message": message("m", "@local/files")}))["task"].clone();
+    assert_eq!(
+        task["artifacts"][0]["parts"],
+        json!([
+            {"filename": "a.md", "mediaType": "text/markdown", "text": "# A\n"},
+            {"filename": "b.json", "mediaType": "application/json", "data": {"x": 1}},
+            {"filename": "c.json", "mediaType": "application/json", "text": "[1]\n"},
+            {"filename": "d.bin", "mediaType": "application/octet-stream", "raw": "/wA="},
+            {"filename": "e.json", "mediaType": "application/json", "text": "{\n"},
+        ]),
+        "{task}"
+    );
+    // 0.3 has the names of texts and data in the metadata.
+    let old = caller.call("0.3", "tasks/get", &json!({"id": task["id"]}));
+    let parts = &old["result"]["artifacts"][0]["parts"];
+    let metadata = json!({"filename": "a.md", "mediaType": "text/markdown"});
+    assert_eq!(parts[0], json!({"kind": "text", "text": "# A\n", "metadata": metadata}));
+    assert_eq!(parts[3]["file"]["name"], "d.bin");
+}
+
+#[test]
 fn the_team_gets_text_and_inputs_and_the_workspace_goes() {
     let machine = machine();
     machine.team(
@@ -159,7 +192,7 @@ workflow:
     let names: Vec<&str> =
         parts.as_array().unwrap().iter().map(|part| part["filename"].as_str().unwrap()).collect();
     assert_eq!(names, ["requirement.txt", "word.txt"], "{task}");
-    assert_eq!((&parts[0]["raw"], &parts[1]["raw"]), (&json!("QnVpbGQg8J+mgAo="), &json!("aGVsbG8K")));
+    assert_eq!((&parts[0]["text"], &parts[1]["text"]), (&json!("Build \u{1f980}\n"), &json!("hello\n")));
     let workspaces = machine.home.join("workspaces");
     let workspace = workspaces.join(task["id"].as_str().unwrap());
     wait_for("the workspace goes", || (!workspace.exists()).then_some(()));

@@ -14,8 +14,8 @@ fn call(server: &Running, version: &str, method: &str, params: &Value) -> Value 
 }
 
 fn machine() -> (Machine, Running) {
-    let machine =
-        Machine::new().settings(&json!({"server": {"a2a": {"advertise": ["@"]}}})).arguments(&["--a2a"]);
+    let settings = json!({"server": {"a2a": {"advertise": ["@local"]}}});
+    let machine = Machine::new().settings(&settings).arguments(&["--a2a"]);
     machine
         .team("review", &team("        reviewer: ann\n        inputs: [{name: version, required: true}]\n"));
     let server = machine.serve();
@@ -122,4 +122,39 @@ fn another_caller_decides_nothing() {
         .to_string();
     let said = server.send("POST", "/a2a/jsonrpc", &headers, Some(&body)).expect(200).json();
     assert_eq!(said["error"]["code"], -32001, "{said}");
+}
+
+/// A client that only sends text: it needs no team, its words reach the reviewers, and what it repeats counts once.
+#[test]
+fn client_that_only_sends_text() {
+    let (machine, server) = machine();
+    let send = |id: &str, task: Option<&str>, text: &str| {
+        let mut message = json!({"messageId": id, "role": "ROLE_USER", "parts": [{"text": text}]});
+        task.into_iter().for_each(|task| message["taskId"] = task.into());
+        call(&server, "1.0", "SendMessage", &json!({"message": message}))["result"]["task"].clone()
+    };
+    let task = send("m1", None, "Write notes.");
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "the only team: {task}");
+    let id = task["id"].as_str().unwrap();
+    // The call returns at once, as the task asks already.
+    assert_eq!(send("m1", None, "Write notes.")["id"], id);
+    for _ in 0..2 {
+        let task = send("m2", Some(id), "Please mention <b>the moon</b>.");
+        assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{task}");
+        assert!(task["status"]["message"]["parts"].to_string().contains("Answer with data"), "{task}");
+    }
+    let reviews = server.get("/api/v1/reviews?pending=true").expect(200).json();
+    let review = &reviews["reviews"][0];
+    assert_eq!(review["comments"].as_array().unwrap().len(), 1, "{review}");
+    assert_eq!(review["comments"][0]["text"], "Please mention <b>the moon</b>.");
+    assert_eq!(review["answers"], json!([]));
+    let shown = machine.ok(&["review", "show", review["id"].as_str().unwrap()]);
+    assert!(shown.contains("Please mention <b>the moon</b>."), "{shown}");
+    // Without words and without a verdict there is nothing to do.
+    let empty = json!({"messageId": "m3", "taskId": id, "role": "ROLE_USER", "parts": [{"data": {}}]});
+    assert_eq!(call(&server, "1.0", "SendMessage", &json!({"message": empty}))["error"]["code"], -32602);
+    let decide = json!({"messageId": "m4", "taskId": id, "role": "ROLE_USER",
+        "parts": [{"data": {"verdict": "approve", "inputs": {"version": "7"}}}]});
+    let done = call(&server, "1.0", "SendMessage", &json!({"message": decide}));
+    assert_eq!(done["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
 }

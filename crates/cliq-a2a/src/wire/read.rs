@@ -263,14 +263,14 @@ fn part_0_3(fields: &Fields<'_>) -> Option<Part> {
                 missing("text");
                 return None;
             };
-            Some(Part { metadata, ..Part::text(text.as_str()) })
+            Some(named(Part { metadata, ..Part::text(text.as_str()) }))
         }
         Some("data") => {
             let Some(data) = fields.metadata("data") else {
                 missing("data");
                 return None;
             };
-            Some(Part { metadata, ..Part::data(Value::Object(data)) })
+            Some(named(Part { metadata, ..Part::data(Value::Object(data)) }))
         }
         Some("file") => {
             let Some(file) = fields.object("file") else {
@@ -294,6 +294,20 @@ fn part_0_3(fields: &Fields<'_>) -> Option<Part> {
             None
         }
     }
+}
+
+/// Takes the name and the media type of a text or data part of 0.3 out of its metadata.
+fn named(mut part: Part) -> Part {
+    let Some(metadata) = &mut part.metadata else { return part };
+    let mut take = |name: &str| match metadata.get(name) {
+        Some(Value::String(_)) => metadata.remove(name).and_then(|value| value.as_str().map(str::to_owned)),
+        _ => None,
+    };
+    (part.filename, part.media_type) = (take("filename"), take("mediaType"));
+    if metadata.is_empty() && (part.filename.is_some() || part.media_type.is_some()) {
+        part.metadata = None;
+    }
+    part
 }
 
 fn part_1_0(fields: &Fields<'_>) -> Option<Part> {

@@ -169,7 +169,17 @@ fn part(version: Version, part: &Part) -> Value {
         Version::V0_3 => part_0_3(part),
         Version::V1_0 => part_1_0(part),
     };
-    insert_metadata(&mut object, part.metadata.as_ref());
+    let mut metadata = part.metadata.clone();
+    let is_file = matches!(part.content, Content::Bytes(_) | Content::Url(_));
+    if version == Version::V0_3 && !is_file {
+        // 0.3 has no other place for the name of a text or of data.
+        for (name, text) in [("filename", &part.filename), ("mediaType", &part.media_type)] {
+            if let Some(text) = text {
+                metadata.get_or_insert_default().insert(name.to_owned(), text.as_str().into());
+            }
+        }
+    }
+    insert_metadata(&mut object, metadata.as_ref());
     Value::Object(object)
 }
 

@@ -53,7 +53,10 @@ impl Collector {
         for part in &artifact.parts {
             let (bytes, default) = match &part.content {
                 Content::Text(text) => {
-                    self.texts.push((id.clone(), text.clone()));
+                    // A text with a name is a file, however long.
+                    if part.filename.is_none() {
+                        self.texts.push((id.clone(), text.clone()));
+                    }
                     (text.clone().into_bytes(), format!("{title}.md"))
                 }
                 Content::Data(value) => (format!("{value:#}\n").into_bytes(), format!("{title}.json")),

@@ -148,7 +148,7 @@ async fn try_answer(
             filter.project = Some(workspace.to_string());
             Reply::Reviews { reviews: reviews.list(&filter).await? }
         }
-        Request::Apply { event: Event::Answer(_), .. } => {
+        Request::Apply { event: Event::Answer(_) | Event::Comment(_), .. } => {
             return Err(StoreError::new("people answer reviews, not the run").into());
         }
         Request::Apply { id, event } => {

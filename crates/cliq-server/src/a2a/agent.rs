@@ -116,11 +116,20 @@ async fn seen(app: &App, stored: &StoredTask, history_length: Option<usize>) -> 
     view(app, stored, history_length, true).await.map_err(|error| internal(&error))
 }
 
-/// Waits until a task is over or asks for input, or the server stops.
+/// Waits until a task is over or asks for input, or the server stops. Returns at once if it does already (SPEC section 21).
 async fn wait(app: &Arc<App>, owner: &str, stored: StoredTask) -> Result<StoredTask, A2aError> {
     if stored.run.life.state.is_final() {
         return Ok(stored);
     }
+    let pending = PendingReviews::of(app, &stored).await.map_err(|error| internal(&error))?;
+    if pending.includes(&stored) {
+        return Ok(stored);
+    }
+    wait_for_change(app, owner, stored).await
+}
+
+/// Waits until a task ends or asks for input after what `stored` shows, or the server stops.
+async fn wait_for_change(app: &Arc<App>, owner: &str, stored: StoredTask) -> Result<StoredTask, A2aError> {
     let mut tail = app.core.supervisor.tail(&stored.run.id, stored.run.last_event);
     loop {
         match tail.next().await.map_err(|error| internal(&error))? {
@@ -200,10 +209,13 @@ async fn cancel(app: &Arc<App>, caller: &A2aCaller, id: &str) -> Result<TaskView
         Err(ChangeError::Store(error)) => return Err(internal(&error)),
     }
     let stored = find(app, &owner, id).await?;
-    let ended = tokio::time::timeout(CANCEL, wait(app, &owner, stored)).await;
-    let stored = match ended {
-        Ok(stored) => stored?,
-        Err(_) => find(app, &owner, id).await?,
+    let stored = if stored.run.life.state.is_final() {
+        stored
+    } else {
+        match tokio::time::timeout(CANCEL, wait_for_change(app, &owner, stored)).await {
+            Ok(stored) => stored?,
+            Err(_) => find(app, &owner, id).await?,
+        }
     };
     seen(app, &stored, None).await
 }

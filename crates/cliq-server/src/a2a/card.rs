@@ -10,6 +10,7 @@ use bytes::Bytes;
 use camino::Utf8Path;
 use cliq_a2a::{AgentCard, Provider, Skill};
 use cliq_project::Host;
+use jiff::Timestamp;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
@@ -21,6 +22,8 @@ use cliq_web::Problem;
 
 /// Time for which a card is reused before the teams are read again.
 const FRESH: Duration = Duration::from_secs(2);
+/// Form of dates in headers (RFC 9110, section 5.6.7).
+const HTTP_DATE: &str = "%a, %d %b %Y %H:%M:%S GMT";
 /// Time for which clients may cache the card, in seconds.
 const MAX_AGE: u32 = 60;
 
@@ -42,6 +45,7 @@ fn card_of(mut skills: Vec<Skill>, options: &A2aOptions, base_url: &str) -> Valu
         base_url: base_url.to_owned(),
         provider: Provider { organization: "cliq".to_owned(), url: base_url.to_owned() },
         skills,
+        versions: options.versions.clone(),
     };
     card.to_json(options.signing_key.as_deref())
 }
@@ -99,7 +103,8 @@ impl App {
                     let text = Bytes::from(value.to_string());
                     let hash = digest(&SHA256, unsigned(&value).to_string().as_bytes());
                     let etag = hex::encode(&hash.as_ref()[..12]);
-                    Arc::new(CardDocument { value, teams, text, etag: format!("\"{etag}\"") })
+                    let modified = Timestamp::now();
+                    Arc::new(CardDocument { value, teams, text, etag: format!("\"{etag}\""), modified })
                 }
             };
             *cached = Some((Instant::now(), Arc::clone(&card)));
@@ -122,8 +127,21 @@ pub(super) async fn card(State(app): State<Arc<App>>, headers: HeaderMap) -> Res
             .any(|tag| matches!(tag.trim().trim_start_matches("W/"), tag if tag == "*" || tag == card.etag))
     };
     let given = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let own = [(header::ETAG, card.etag.clone()), (header::CACHE_CONTROL, cache)];
-    if given.is_some_and(has) {
+    let modified = card.modified.strftime(HTTP_DATE).to_string();
+    let own = [
+        (header::ETAG, card.etag.clone()),
+        (header::LAST_MODIFIED, modified),
+        (header::CACHE_CONTROL, cache),
+    ];
+    // The tag is the finer condition, where both are given (RFC 9110, section 13.2.2).
+    let is_known = match given {
+        Some(given) => has(given),
+        None => headers
+            .get(header::IF_MODIFIED_SINCE)
+            .and_then(|value| jiff::fmt::rfc2822::parse(value.to_str().ok()?).ok())
+            .is_some_and(|since| card.modified.as_second() <= since.timestamp().as_second()),
+    };
+    if is_known {
         return Ok((StatusCode::NOT_MODIFIED, own).into_response());
     }
     Ok((own, [(header::CONTENT_TYPE, "application/json")], card.text.clone()).into_response())

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// A rendered agent card.
@@ -14,6 +15,8 @@ pub(crate) struct CardDocument {
     pub(crate) teams: Vec<String>,
     pub(super) text: Bytes,
     pub(super) etag: String,
+    /// Time of the first rendering with this content.
+    pub(super) modified: Timestamp,
 }
 
 /// The most recent agent card, with the time of its rendering.

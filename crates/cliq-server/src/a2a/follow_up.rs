@@ -1,8 +1,10 @@
-//! A message to a task that waits for a review: the decision.
+//! A message to a task that waits for a review: the decision, or a comment.
 
 use cliq_a2a::{A2aError, ErrorKind, Message, PipelineRequest};
 use cliq_protocol::{Object, PhaseName};
-use cliq_review::{Answer, Choice, Event, Refusal, Review, ReviewFilter, Reviews, ReviewsError, Via};
+use cliq_review::{
+    Answer, Choice, Comment, Event, Refusal, Review, ReviewFilter, Reviews, ReviewsError, Via,
+};
 use cliq_runs::StoredTask;
 use serde_json::Value;
 
@@ -10,8 +12,8 @@ use super::A2aCaller;
 use super::agent::find;
 use crate::app::App;
 
-/// Decides the review that a task waits for, by the data of a message: `verdict`, `target`, `reason`, `inputs`, `reviewer`, `review`. Gives the
-/// task.
+/// Decides the review that a task waits for, by the data of a message: `verdict`, `target`, `reason`, `inputs`, `reviewer`, `review`. A
+/// text without a verdict is a comment for its reviewers (SPEC section 21). Returns the task.
 pub(super) async fn answer(
     app: &App,
     caller: &A2aCaller,
@@ -41,6 +43,22 @@ pub(super) async fn answer(
     let named = data.get("review").and_then(Value::as_str);
     let chosen = |review: &&Review| named.map_or(review.is_pending(), |id| review.id.as_str() == id);
     let candidates: Vec<&Review> = reviews.iter().filter(chosen).collect();
+    if let Some(text) = message.text().filter(|_| !data.contains_key("verdict"))
+        && candidates.iter().any(|review| review.is_pending())
+    {
+        for review in candidates {
+            let (id, actor) = (message.message_id.clone(), caller.0.label.clone());
+            let comment = Comment { id, actor, via: Via::A2a, text: text.clone() };
+            match app.core.reviews.apply(&review.id, Event::Comment(comment)).await {
+                Ok(_) => {}
+                Err(ReviewsError::Refused { refusal, .. }) => {
+                    return Err(A2aError::wrong("message.parts", refusal.to_string()));
+                }
+                Err(error) => return Err(unavailable(&error)),
+            }
+        }
+        return find(app, &caller.owner(), id).await;
+    }
     let review = match candidates.as_slice() {
         [only] => *only,
         [] => match reviews.first().filter(|last| was_decided_by(last, caller, &data)) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{FromRequestParts, Path, Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use cliq_a2a::{A2aError, Call, ErrorKind, Version};
@@ -12,12 +12,26 @@ use serde_json::{Map, Value};
 
 use super::A2aCaller;
 use super::agent::{self, Reply, execute, may};
-use super::json_rpc::{VERSION, event_stream, last_event_id, not_allowed, version_of};
+use super::json_rpc::{VERSION, event_stream, last_event_id, not_allowed, spoken, unsupported, version_of};
 use crate::app::App;
 use cliq_web::Problem;
 use cliq_web::read_body;
 
+/// Media type of the binding. `application/json` is sent to callers that ask for it and not for this one.
 const JSON: &str = "application/a2a+json";
+const PLAIN_JSON: &str = "application/json";
+
+fn media_type(headers: &HeaderMap) -> &'static str {
+    let accepted = headers.get_all(header::ACCEPT);
+    let accepted: Vec<String> = accepted
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|list| list.split(','))
+        .map(|one| one.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+        .collect();
+    let accepts = |name: &str| accepted.iter().any(|one| one == name);
+    if accepts(PLAIN_JSON) && !accepts(JSON) { PLAIN_JSON } else { JSON }
+}
 
 pub(super) fn router() -> Router<Arc<App>> {
     let message = |method: &'static str| {
@@ -114,13 +128,15 @@ async fn answer(
 ) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
     let caller = A2aCaller::from_request_parts(&mut parts, &app).await?;
+    let media_type = media_type(&parts.headers);
     let bytes = if parts.method == Method::POST { read_body(body).await? } else { bytes::Bytes::new() };
     let prepared = || -> Result<agent::Request, A2aError> {
         let query = parts.uri.query();
         let version = match version_of(&parts.headers, query) {
-            Some(text) => Version::parse(&text)?,
+            Some(text) => Version::parse(&text).map_err(|error| unsupported(&app, &error.to_string()))?,
             None => Version::V1_0,
         };
+        spoken(&app, Version::V1_0)?;
         if version != Version::V1_0 {
             let message = "this address speaks A2A 1.0: callers of 0.3 use the JSON-RPC binding";
             return Err(
@@ -138,9 +154,15 @@ async fn answer(
         Err(error) => Err(error),
     };
     Ok(match result {
-        Ok(Reply::Result(result)) => ([(header::CONTENT_TYPE, JSON)], result.to_string()).into_response(),
+        Ok(Reply::Result(result)) => {
+            ([(header::CONTENT_TYPE, media_type)], result.to_string()).into_response()
+        }
         Ok(Reply::Stream(stream)) => event_stream(stream, str::to_owned),
-        Err(error) => error_response(&error),
+        Err(error) => {
+            let mut response = error_response(&error);
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+            response
+        }
     })
 }
 

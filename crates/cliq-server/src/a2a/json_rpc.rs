@@ -40,9 +40,11 @@ pub(super) async fn call(State(app): State<Arc<App>>, request: Request) -> Resul
     let (mut version, parsed) = (Version::V0_3, parse(&bytes));
     let (id, result) = match parsed {
         Ok((id, method, params)) => {
-            let spoken = Version::of_request(header.as_deref(), &method).map_err(A2aError::from);
+            let spoken = Version::of_request(header.as_deref(), &method)
+                .map_err(|error| unsupported(&app, &error.to_string()));
             // An error about a version that is not spoken is written in the newest.
             version = spoken.as_ref().copied().unwrap_or(Version::V1_0);
+            let spoken = spoken.and_then(|version| self::spoken(&app, version).map(|()| version));
             match spoken.and_then(|version| prepare(version, &method, &params, last_event_id)) {
                 Ok(request) if !may(&caller, &request.call) => return Err(not_allowed(&caller)),
                 Ok(request) => (id, execute(&app, &caller, request).await),
@@ -61,6 +63,26 @@ pub(super) async fn call(State(app): State<Arc<App>>, request: Request) -> Resul
             json_response(&json!({"jsonrpc": "2.0", "id": id, "error": error.to_json_rpc(version)}))
         }
     })
+}
+
+/// Checks that the agent speaks a version (`server.a2a.versions`).
+pub(super) fn spoken(app: &App, version: Version) -> Result<(), A2aError> {
+    if versions(app).contains(&version) {
+        return Ok(());
+    }
+    Err(unsupported(app, &format!("version {} of A2A is not supported", version.as_str())))
+}
+
+fn versions(app: &App) -> &[Version] {
+    app.options.a2a.as_ref().map(|options| options.versions.as_slice()).unwrap_or_default()
+}
+
+/// Returns the error for a version that is not spoken, with those that are.
+pub(super) fn unsupported(app: &App, message: &str) -> A2aError {
+    let mut known: Vec<&str> = versions(app).iter().map(|version| version.as_str()).collect();
+    known.sort_unstable_by(|a, b| b.cmp(a));
+    let message = format!("{message}: this agent supports {}", known.join(" and "));
+    A2aError::new(ErrorKind::VersionNotSupported, message).with("supportedVersions", known.join(", "))
 }
 
 fn prepare(

@@ -61,7 +61,9 @@ pub(super) async fn start(
         None => {
             let card = app.agent_card().await;
             let card = card.map_err(|problem| A2aError::new(ErrorKind::Internal, problem.detail))?;
-            (pipeline.skill, AllowedTeams::Listed(card.teams.clone()), pipeline.requirement)
+            let only = || card.teams.first().filter(|_| card.teams.len() == 1).cloned();
+            let team = pipeline.skill.or_else(|| options.default_team.clone()).or_else(only);
+            (team, AllowedTeams::Listed(card.teams.clone()), pipeline.requirement)
         }
     };
     let offered = if let AllowedTeams::Listed(teams) = &teams { teams.clone() } else { Vec::new() };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_a2a::{Advertise, SigningKey};
+use cliq_a2a::{Advertise, SigningKey, Version};
 use cliq_http::Guard;
 use cliq_settings::{Mesh, Settings};
 use rustls::pki_types::PrivatePkcs8KeyDer;
@@ -21,6 +21,10 @@ pub struct A2aOptions {
     pub workspace_root: Utf8PathBuf,
     /// Offered teams.
     pub advertise: Advertise,
+    /// Team for messages that name none. `None`: the only one that is offered.
+    pub default_team: Option<String>,
+    /// Versions of the protocol that are spoken. Not empty.
+    pub versions: Vec<Version>,
     /// Whether teams can be built.
     pub enable_builder: bool,
     /// Whether unknown inputs are refused.
@@ -58,6 +62,11 @@ impl A2aOptions {
         } else {
             meshes.iter().map(|name| find_mesh(&known, name)).collect::<Result<_, _>>()?
         };
+        let versions = settings.list("server.a2a.versions");
+        let versions = versions.iter().map(|text| version(text)).collect::<Result<Vec<_>, _>>()?;
+        if versions.is_empty() {
+            return Err("the setting `server.a2a.versions` is empty: write `0.3`, `1.0` or both".to_owned());
+        }
         let signing_key = text("signing_key").map(|file| read_key(&file)).transpose()?;
         Ok(Self {
             agent_type: text("agent_type").unwrap_or_default(),
@@ -65,6 +74,8 @@ impl A2aOptions {
             workspace_root: text("workspace_root")
                 .map_or_else(|| workspace_root.to_owned(), Utf8PathBuf::from),
             advertise,
+            default_team: text("default_team"),
+            versions,
             enable_builder: settings.flag("server.a2a.enable_builder"),
             strict_inputs: settings.flag("strict_input_validation"),
             push_guard: Guard {
@@ -77,6 +88,15 @@ impl A2aOptions {
             meshes: chosen,
         })
     }
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    let wrong =
+        |_| format!("the setting `server.a2a.versions`: {text:?} is no version; there are `0.3` and `1.0`");
+    if text.trim().is_empty() {
+        return Err(wrong(()));
+    }
+    Version::parse(text).map_err(|_| wrong(()))
 }
 
 fn find_mesh(known: &[Mesh], name: &str) -> Result<Mesh, String> {

@@ -103,7 +103,7 @@ pub(super) struct PendingReviews(HashSet<Utf8PathBuf>);
 
 impl PendingReviews {
     /// Of one task.
-    async fn of(app: &App, stored: &StoredTask) -> Result<Self, GatewayError> {
+    pub(super) async fn of(app: &App, stored: &StoredTask) -> Result<Self, GatewayError> {
         let project = Some(stored.run.workspace.to_string());
         Self::find(app, ReviewFilter { project, pending: true, ..ReviewFilter::default() }).await
     }

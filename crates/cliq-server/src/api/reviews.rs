@@ -205,7 +205,10 @@ pub(crate) async fn create(
     if review.id.as_str() != id {
         return Err(Problem::conflict("the id of the review is not that of the address"));
     }
-    let is_new = review.is_pending() && review.answers.is_empty() && review.audit.is_none();
+    let is_new = review.is_pending()
+        && review.answers.is_empty()
+        && review.comments.is_empty()
+        && review.audit.is_none();
     if !is_new
         || [&review.run_id, &review.team].iter().any(|text| text.contains('\0'))
         || review.project.as_str().contains('\0')
@@ -231,7 +234,7 @@ pub(crate) async fn update(
         return Err(wrong("`event` and `state` are texts".to_owned()));
     }
     let event: Event = serde_json::from_value(event).map_err(|error| wrong(error.to_string()))?;
-    if matches!(event, Event::Answer(_)) {
+    if matches!(event, Event::Answer(_) | Event::Comment(_)) {
         return Err(Problem::unprocessable("an answer is sent to `decision`", Vec::new()));
     }
     Ok(axum::Json(document(&app.core.reviews.apply(&review.id, event).await?)))

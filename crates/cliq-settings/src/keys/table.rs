@@ -249,6 +249,18 @@ pub static KEYS: &[Key] = &[
         "which teams callers of A2A may use: `@` (all), `@scope`, `@scope/name`, with `!` before it to leave out",
     ),
     key(
+        "server.a2a.default_team",
+        Kind::Text,
+        None,
+        "the team for messages of A2A that name none; without it, the only one that is offered",
+    ),
+    key(
+        "server.a2a.versions",
+        Kind::List,
+        Some("0.3, 1.0"),
+        "versions of A2A that the server speaks: `0.3`, `1.0`, or both; the card is of these only",
+    ),
+    key(
         "server.a2a.enable_builder",
         Kind::Flag,
         Some("false"),

@@ -91,6 +91,16 @@ fn print(review: &Review, content: &Content, full: bool) -> Result<(), Failure> 
             ui::line(format!("  {}", describe(field)))?;
         }
     }
+    if !review.comments.is_empty() {
+        title("comments")?;
+    }
+    for said in &review.comments {
+        let (by, via) = (ui::plain(&said.comment.actor), said.comment.via.as_str());
+        ui::line(format!("  {by} at {} ({via})", said.at))?;
+        for line in said.comment.text.lines() {
+            ui::line(format!("    {}", ui::plain(line)))?;
+        }
+    }
     if !review.answers.is_empty() {
         title("answers")?;
     }

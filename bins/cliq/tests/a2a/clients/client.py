@@ -87,7 +87,7 @@ async def main():
         assert names == ["report.md", "pipeline_result"], names
         result = MessageToDict(task.artifacts[1].parts[0].data)
         assert result["status"] == "completed" and len(result["phases"]) == 3, result
-        assert task.artifacts[0].parts[0].raw == b"# Done\n", task.artifacts[0]
+        assert task.artifacts[0].parts[0].text == "# Done\n", task.artifacts[0]
         assert task.context_id == "conversation-1" and task.history[0].parts[0].text == "Do it"
         assert len((await poll.get_task(GetTaskRequest(id=task.id, history_length=0))).history) == 0
 
