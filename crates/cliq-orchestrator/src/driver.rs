@@ -57,7 +57,7 @@ pub(crate) enum StartMode {
 /// Polling interval for a request to cancel the run.
 const CONTROL_POLL: Duration = Duration::from_millis(250);
 /// The same while the run waits for people and its directory is watched.
-const IDLE_POLL: Duration = Duration::from_secs(5);
+const IDLE_POLL: Duration = Duration::from_secs(15);
 /// Time that deliveries may take after the end of the run.
 const LAST_NOTIFICATIONS: Duration = Duration::from_secs(10);
 /// As [`LAST_NOTIFICATIONS`], after a request to cancel.

@@ -4,4 +4,5 @@ mod answers;
 mod life_of_a_plan;
 mod properties;
 mod shared_files;
+mod steps;
 mod world;

@@ -32,6 +32,9 @@ impl Terminal {
     }
 }
 
+/// Factor of the polling interval of a signal file that is watched.
+const WATCHED_POLL: u32 = 10;
+
 /// An agent to be run and followed.
 pub(super) struct AgentRun {
     pub(super) shared: Arc<Shared>,
@@ -46,6 +49,8 @@ pub(super) struct AgentRun {
     pub(super) message: AgentMessage,
     pub(super) message_file: Utf8PathBuf,
     pub(super) log: Utf8PathBuf,
+    /// Whether changes of its signal file are noticed without polling.
+    pub(super) is_watched: bool,
 }
 
 /// Reads a channel and judges the order.
@@ -185,7 +190,9 @@ impl AgentRun {
         waker: &tokio::sync::Notify,
     ) -> Result<Option<serde_json::Value>, String> {
         let deadline = Instant::now() + self.limit;
-        let mut poll = tokio::time::interval(self.shared.plan.timing.poll_interval);
+        // With a watch, polling only guards against an event that the system lost.
+        let rarely = if self.is_watched { WATCHED_POLL } else { 1 };
+        let mut poll = tokio::time::interval(self.shared.plan.timing.poll_interval * rarely);
         let mut end = self.end.clone();
         loop {
             let exit = tokio::select! {

@@ -175,6 +175,7 @@ impl Driver {
             agent,
             iteration,
             kill_grace,
+            is_watched: self.watch.is_some(),
             shared: Arc::clone(&shared),
         };
         self.start(id, run.run());

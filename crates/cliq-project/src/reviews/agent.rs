@@ -36,6 +36,8 @@ const POLL: Duration = Duration::from_millis(200);
 const POLL_REMOTE: Duration = Duration::from_millis(1000);
 /// Interval of the check that the pages are still served.
 const PAGES: Duration = Duration::from_secs(5);
+/// The same while only a change of the review matters.
+const IDLE_PAGES: Duration = Duration::from_secs(15);
 /// Time for which an unreachable server is retried before the review is created on this machine.
 const SERVER_PATIENCE: Duration = Duration::from_secs(15);
 /// Maximum time of a delivery without an outcome. The limit of the delivery itself is shorter.
@@ -360,7 +362,7 @@ impl<'a> Gate<'a> {
             // Nothing is to be sent: only a change of the review, a deadline or another server matters.
             let due = waiting.due.filter(|_| wakeups.are_complete()).and_then(|due| due.unix_millis());
             let left = due.map(|due| u64::try_from(due - cliq_fs::now_millis()).unwrap_or(0));
-            wakeups.wait(left.map_or(poll, |left| PAGES.min(Duration::from_millis(left)))).await;
+            wakeups.wait(left.map_or(poll, |left| IDLE_PAGES.min(Duration::from_millis(left)))).await;
         }
     }
 
