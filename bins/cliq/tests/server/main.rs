@@ -8,6 +8,7 @@ mod generated_client;
 mod machine;
 mod operations;
 mod parking;
+mod parking_kills;
 mod postgres;
 mod readers;
 mod recovery;

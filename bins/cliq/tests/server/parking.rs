@@ -28,14 +28,14 @@ pub(crate) fn asking(review: &str) -> String {
     )
 }
 
-fn machine(max_runs: u32) -> Machine {
+pub(crate) fn machine(max_runs: u32) -> Machine {
     let machine = Machine::new().settings(&json!({"server": {"max_runs": max_runs, "recovery": "resume"}}));
     machine.team("ask", &asking("{reviewer: ann}"));
     machine.chain("quick", &["echo quick > quick"]);
     machine
 }
 
-fn workspace(machine: &Machine, id: &str) -> PathBuf {
+pub(crate) fn workspace(machine: &Machine, id: &str) -> PathBuf {
     machine.home.join("workspaces").join(id)
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn parked(server: &Running, id: &str) -> Value {
     })
 }
 
-fn review_of(server: &Running, id: &str) -> String {
+pub(crate) fn review_of(server: &Running, id: &str) -> String {
     let reviews = server.get(&format!("/api/v1/reviews?run_id={id}&pending=true")).expect(200).json();
     let mut own = reviews["reviews"].as_array().unwrap().iter().filter(|review| review["run_id"] == id);
     own.next().unwrap_or_else(|| panic!("{id} has no review: {reviews}"))["id"].as_str().unwrap().to_owned()

@@ -61,7 +61,12 @@ impl Follower<'_> {
             // A follower of a container or Job: its last message names the reason.
             Death::Died if code.is_some_and(|code| code != 0 && !refused) => cliq_fs::last_error(&self.log),
             Death::Died => "its orchestrator died: it was killed, or the machine went down".to_owned(),
-            Death::NeverBegan | Death::ProjectBusy => cliq_fs::last_error(&self.log),
+            Death::NeverBegan | Death::ProjectBusy => match cliq_fs::last_error(&self.log) {
+                silent if silent.is_empty() => {
+                    "its orchestrator was killed before it began the run".to_owned()
+                }
+                said => said,
+            },
         };
         self.end_lost(death, self.shared.options.recovery, reason).await
     }
