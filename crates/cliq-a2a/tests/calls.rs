@@ -1,5 +1,4 @@
 //! Methods and their parameters, in both versions.
-#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 use cliq_a2a::{A2aError, Call, Content, ErrorKind, Listing, SendRequest, TaskState, Version};
 use serde_json::{Value, json};

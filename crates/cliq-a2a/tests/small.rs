@@ -1,5 +1,4 @@
 //! Numbers of updates, updates of events, items of streams, requests, numbers and flags of parameters.
-#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 use cliq_a2a::{
     Call, EventNumber, Message, Part, PipelineRequest, Role, SigningKey, Status, StreamItem, TaskContext,
