@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cliq_orchestrator::{Amount, Effect, Input, Limits, PhaseState, Pipeline, PipelineStatus, Report};
+use cliq_orchestrator::{
+    Amount, Effect, Input, Limits, PhaseState, PhaseWait, Pipeline, PipelineStatus, Report,
+};
 use cliq_protocol::{Budget, CommandResult};
 use cliq_workflow::{NoFiles, PhaseId, check};
 use serde_json::json;
@@ -305,4 +307,72 @@ fn phases_that_are_not_there_change_nothing() {
     ] {
         assert_eq!(small.step(input), []);
     }
+}
+
+#[test]
+fn verdicts_are_delivered_to_those_that_they_concern() {
+    let delivered = |effects: &[Effect]| -> Vec<PhaseId> {
+        let to = |effect: &Effect| match effect {
+            Effect::DeliverVerdict { to, .. } => Some(to.clone()),
+            _ => None,
+        };
+        effects.iter().filter_map(to).flatten().collect()
+    };
+    let (mut pipeline, id) = routed();
+    pipeline.step(commands(id("gate"), &[("c", false)]));
+    assert_eq!(delivered(&pipeline.step(verdict(id("gate"), "ROUTE"))), [id("work")]);
+    pipeline.step(done(id("work")));
+    pipeline.step(commands(id("gate"), &[("c", true)]));
+    assert_eq!(delivered(&pipeline.step(verdict(id("gate"), "PASS"))), [id("after")]);
+}
+
+const ASKING: &str =
+    "    - {name: ask, type: hug, commands: [{name: c, run: 'true'}], review: {reviewer: ann}}
+    - {name: beside, type: standard, agent: claude-code}
+";
+
+fn idle(phase: PhaseId, due_ms: i64) -> Input {
+    Input::PhaseWaits { phase, wait: Some(PhaseWait { review: "r".into(), due_ms }) }
+}
+
+#[test]
+fn run_waits_once_nothing_else_is_to_be_done() {
+    let (mut pipeline, id) = pipeline(ASKING);
+    assert_eq!(pipeline.waits(), None, "it has not begun");
+    started(&mut pipeline, Limits::default());
+    pipeline.step(idle(id("ask"), 5));
+    assert_eq!(pipeline.waits(), None, "its commands run");
+    pipeline.step(commands(id("ask"), &[("c", true)]));
+    pipeline.step(idle(id("ask"), 5));
+    assert_eq!(pipeline.waits(), None, "another phase works");
+    pipeline.step(done(id("beside")));
+    let wait = pipeline.waits().expect("it waits");
+    assert_eq!((wait.reviews.as_slice(), wait.until_ms), (&["r".to_owned()][..], 5));
+    pipeline.step(Input::PhaseWaits { phase: id("ask"), wait: None });
+    assert_eq!(pipeline.waits(), None, "its agent works again");
+    pipeline.step(idle(id("ask"), 7));
+    let mut cancelled = pipeline.clone();
+    cancelled.step(Input::Cancel);
+    assert_eq!(cancelled.waits(), None, "it ends");
+    pipeline.step(Input::Park);
+    assert!(pipeline.is_parked() && pipeline.waits().is_none());
+    assert_eq!(pipeline.step(verdict(id("ask"), "PASS")), [], "its agents have ended");
+    let effects = resumed(&mut pipeline, None);
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::RunAgent { .. })), "{effects:?}");
+    assert!(
+        !effects.iter().any(|effect| matches!(effect, Effect::RunCommands { .. })),
+        "the commands have run"
+    );
+}
+
+/// A review takes no place from the moment that its agent is idle.
+#[test]
+fn open_review_leaves_its_place_to_others() {
+    let (mut pipeline, id) = pipeline(ASKING);
+    pipeline.step(Input::Start { max_parallel: Some(1), limits: Limits::default() });
+    assert_eq!(*pipeline.state(id("beside")), PhaseState::Queued);
+    pipeline.step(commands(id("ask"), &[("c", true)]));
+    assert_eq!(*pipeline.state(id("beside")), PhaseState::Queued);
+    pipeline.step(idle(id("ask"), 5));
+    assert_eq!(*pipeline.state(id("beside")), PhaseState::Working);
 }
