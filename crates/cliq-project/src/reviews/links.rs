@@ -87,6 +87,8 @@ impl KeptReview {
     /// Forgets it.
     pub fn remove(&self, home: &Utf8Path) {
         let _ = std::fs::remove_file(file(home, &self.key));
+        // Left by an agent that was killed.
+        let _ = std::fs::remove_file(directory(home).join(format!("{}.wake", self.id)));
     }
 }
 
@@ -100,7 +102,8 @@ pub fn kept_review(home: &Utf8Path, id: &str) -> Option<KeptReview> {
 #[must_use]
 pub fn kept_reviews(home: &Utf8Path) -> Vec<KeptReview> {
     let entries = directory(home).read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
-    entries.filter_map(|entry| read(entry.path())).collect()
+    let files = entries.filter(|entry| entry.path().extension() == Some("json"));
+    files.filter_map(|entry| read(entry.path())).collect()
 }
 
 fn read(file: &Utf8Path) -> Option<KeptReview> {

@@ -155,7 +155,8 @@ pub(super) fn status(as_json: bool) -> Result<ExitCode, Failure> {
         ))?;
     }
     let active = count(RunState::Starting) + count(RunState::Running);
-    ui::line(format!("{active} runs at work, {} in the queue", count(RunState::Queued)))?;
+    let (queued, waiting) = (count(RunState::Queued), count(RunState::Waiting));
+    ui::line(format!("{active} runs at work, {queued} in the queue, {waiting} waiting for people"))?;
     Ok(ExitCode::SUCCESS)
 }
 
