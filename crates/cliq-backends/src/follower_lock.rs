@@ -13,7 +13,7 @@ const POLL: Duration = Duration::from_millis(200);
 /// Locks a project for the follower of a new run. No other run can start, and `cliq cancel` reaches the follower.
 pub(crate) fn lock(dir: &CliqDir) -> Result<FollowerLock, BackendError> {
     let lock = FollowerLock::acquire(dir)?;
-    drop(ProjectLock::acquire(dir)?);
+    ProjectLock::check(dir)?;
     // The end of the last run is not a request to cancel this one.
     clear_status(dir)?;
     Ok(lock)

@@ -46,6 +46,22 @@ impl ProjectLock {
         Ok(Self { _file: acquire(dir, &dir.lock_file())? })
     }
 
+    /// Checks that no process holds the lock of a project, without taking it: nobody who looks at this moment sees a run that is not there
+    /// yet. Waits a second at most.
+    ///
+    /// # Errors
+    /// Another process holds it, or the lock file cannot be opened.
+    pub fn check(dir: &CliqDir) -> Result<(), LockError> {
+        let last = Instant::now() + PATIENCE;
+        loop {
+            match Self::holder(dir)? {
+                None => return Ok(()),
+                Some(_) if Instant::now() < last => std::thread::sleep(Duration::from_millis(10)),
+                Some(holder) => return Err(LockError::Held { holder, project: dir.workspace().to_owned() }),
+            }
+        }
+    }
+
     /// The process that holds the lock of a project: `None` where none does, `Some(None)` where it has not said who it is.
     ///
     /// # Errors

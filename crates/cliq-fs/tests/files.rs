@@ -171,11 +171,16 @@ fn the_lock_is_held_by_one_and_free_after_it() {
     let (_guard, path) = workspace();
     let dir = CliqDir::create(&path).unwrap();
     assert_eq!(ProjectLock::holder(&dir).unwrap(), None);
+    ProjectLock::check(&dir).unwrap();
+    assert!(!dir.lock_file().exists(), "a check takes nothing");
     let lock = ProjectLock::acquire(&dir).unwrap();
+    let held = ProjectLock::check(&dir).unwrap_err().to_string();
+    assert!(held.contains(&format!("process {}", std::process::id())), "{held}");
     assert_eq!(ProjectLock::holder(&dir).unwrap(), Some(Some(std::process::id())));
     let error = ProjectLock::acquire(&dir).unwrap_err().to_string();
     assert!(error.contains(&format!("(process {}) is running in {path}", std::process::id())), "{error}");
     drop(lock);
+    ProjectLock::check(&dir).unwrap();
     ProjectLock::acquire(&dir).unwrap();
 }
 

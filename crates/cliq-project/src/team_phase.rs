@@ -124,7 +124,7 @@ fn start(ctx: &TeamContext, dir: &CliqDir, plan: &RunPlan) -> Result<RunStart, P
     let file = dir.root().join("for-run");
     let same_run = read_limited(&file, 4096).is_ok_and(|run| run.trim_ascii() == ctx.run_id().as_bytes());
     // The orchestrator of an interrupted attempt may still hold the lock for a moment.
-    drop(ProjectLock::acquire(dir)?);
+    ProjectLock::check(dir)?;
     let journal = Journal::read(&dir.journal())?;
     let unfinished = journal.is_some_and(|journal| !journal.completed() && journal.fits(plan));
     if same_run && unfinished && ctx.phase().routed_by.is_none() {

@@ -77,7 +77,7 @@ fn print(text: &str) {
 
 fn start() -> Result<ExitCode, Failure> {
     let dir = place()?;
-    drop(ProjectLock::acquire(&dir).map_err(|error| held(error, "daemon"))?);
+    ProjectLock::check(&dir).map_err(|error| held(error, "daemon"))?;
     let log = dir.root().join("daemon.log");
     let file = OpenOptions::new().create(true).append(true).open(&log)?;
     let begins_at = file.metadata()?.len();

@@ -41,7 +41,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return backends::run(kind, &job, args.json, args.headless);
     }
     // The lock first, so that an error names a run under way and not the state of the last run.
-    drop(ProjectLock::acquire(dir)?);
+    ProjectLock::check(dir)?;
     let start = match (args.from.clone(), args.resume) {
         (None, false) if args.dry_run => RunStart::Fresh,
         (None, false) => {

@@ -160,7 +160,8 @@ fn request_to_cancel_is_kept_while_a_run_parks() {
         waiting.end();
         // It may have come before the run, and then there is nothing to cancel.
         if cancelled.status.success() {
-            assert_eq!(waiting.status()["state"], "cancelled", "{}", waiting.output());
+            let said = String::from_utf8_lossy(&cancelled.stdout);
+            assert_eq!(waiting.status()["state"], "cancelled", "{n}: {said}{}", waiting.output());
         }
     }
 }

@@ -33,7 +33,7 @@ fn none_runs() -> Failure {
 
 pub(super) fn start(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     let dir = server_dir()?;
-    drop(ProjectLock::acquire(&dir).map_err(|error| held(error, "server"))?);
+    ProjectLock::check(&dir).map_err(|error| held(error, "server"))?;
     // What is wrong with the arguments is said here, and not in a log.
     let summary = a2a::summary(&options_of(args)?)?;
     let log = dir.root().join("server.log");
