@@ -6,6 +6,7 @@
 //! another machine.
 
 mod audit;
+mod comment;
 mod content;
 mod id;
 mod machine;
@@ -15,8 +16,10 @@ mod refusal;
 mod review;
 mod store;
 mod time;
+mod via;
 
 pub use audit::{AuditFile, AuditRecord, ChainProblem, next_record, read_record, verify_chain};
+pub use comment::{AcceptedComment, Comment};
 pub use content::{Artifact, ArtifactView, Content, Diff, FileDiff, PriorHandoff, TimelineEntry};
 pub use id::{LinkToken, ReviewId, hash};
 pub use machine::Event;
@@ -24,11 +27,11 @@ pub use notice::{Notice, NoticeKind, NoticeState};
 pub use people::{Channel, Directory, DirectoryError, Person};
 pub use refusal::Refusal;
 pub use review::{
-    AcceptedAnswer, AcceptedComment, Answer, AuditReference, Choice, Comment, Link, NewReview, Outcome,
-    Review, ReviewState, Via,
+    AcceptedAnswer, Answer, AuditReference, Choice, Link, NewReview, Outcome, Review, ReviewState,
 };
 pub use store::{ReviewFilter, ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews};
 pub use time::Time;
+pub use via::Via;
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

@@ -5,12 +5,10 @@
 use cliq_protocol::{Object, PhaseName};
 use serde::{Deserialize, Serialize};
 
+use crate::comment::{AcceptedComment, Comment};
 use crate::notice::{NoticeKind, NoticeState};
 use crate::refusal::{MAX_COMMENT, MAX_COMMENTS, MAX_WORDS, Refusal};
-use crate::review::{
-    AcceptedAnswer, AcceptedComment, Answer, AuditReference, Choice, Comment, Link, Outcome, Review,
-    ReviewState,
-};
+use crate::review::{AcceptedAnswer, Answer, AuditReference, Choice, Link, Outcome, Review, ReviewState};
 use crate::time::Time;
 
 /// Something that happens to a review.

@@ -8,11 +8,13 @@ use cliq_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::comment::AcceptedComment;
 use crate::id::{LinkToken, ReviewId};
 use crate::notice::{Notice, NoticeKind, NoticeState};
 use crate::people::{Channel, first_sufficient, is_all};
 use crate::refusal::Refusal;
 use crate::time::Time;
+use crate::via::Via;
 
 /// Choice of a reviewer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,36 +50,6 @@ impl Choice {
             Self::Approve => "approved",
             Self::RequestChanges { .. } => "requested changes",
             Self::Reject => "rejected",
-        }
-    }
-}
-
-/// The way by which an answer came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Via {
-    /// A reviewer's link.
-    Link,
-    /// `cliq review`.
-    CommandLine,
-    /// The dashboard, by a person who is signed in.
-    Dashboard,
-    /// The HTTP API, with a token.
-    Api,
-    /// A message to a task of A2A.
-    A2a,
-}
-
-impl Via {
-    /// The words for it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Link => "link",
-            Self::CommandLine => "command line",
-            Self::Dashboard => "dashboard",
-            Self::Api => "API",
-            Self::A2a => "A2A",
         }
     }
 }
@@ -119,29 +91,6 @@ impl AcceptedAnswer {
         let Answer { reviewer, actor, .. } = &self.answer;
         if actor == reviewer { reviewer.clone() } else { format!("{reviewer} (by {actor})") }
     }
-}
-
-/// Words of the person or program that the run works for, beside the answers. They decide nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Comment {
-    /// Id by the sender. One that comes twice counts once.
-    pub id: String,
-    /// Author: the user of the machine, or the label of a token.
-    pub actor: String,
-    /// The way by which it came.
-    pub via: Via,
-    /// The words.
-    pub text: String,
-}
-
-/// A comment that was accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AcceptedComment {
-    /// When it came.
-    pub at: Time,
-    /// The comment.
-    #[serde(flatten)]
-    pub comment: Comment,
 }
 
 /// Outcome of a review.

@@ -4,7 +4,7 @@
 //! stream goes on from any place after any break.
 //!
 //! * `json_rpc.rs`, `http_json.rs`: the two bindings. `agent.rs`: what each call does, for both.
-//! * `new_task.rs`: a message becomes a task. `view.rs`: a run as a task. `stream.rs`: its updates as they happen.
+//! * `new_task.rs`: a message becomes a task; `follow_up.rs`: one that goes to a task; `lookup.rs`: tasks of a caller. `view.rs`: a run as a task. `stream.rs`: its updates as they happen.
 //! * `card.rs`: the agent card. `push/`: push notifications. `mesh.rs`: joining meshes. `builder/`: teams made by a model.
 
 mod agent;
@@ -15,6 +15,7 @@ mod events_file;
 mod follow_up;
 mod http_json;
 mod json_rpc;
+mod lookup;
 pub(crate) mod mesh;
 mod new_task;
 pub(crate) mod options;

@@ -19,6 +19,7 @@ mod queue;
 mod reaper;
 mod reviews;
 mod rows;
+mod run_change;
 mod run_events;
 mod runs;
 mod signals;

@@ -7,8 +7,8 @@ use cliq_runs::{Cause, Queue, Run, RunId};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
-use crate::rows::run;
-use crate::runs::{runs_of, write};
+use crate::rows::{run, runs_of};
+use crate::run_change::write;
 use crate::statement::arguments;
 use crate::time;
 

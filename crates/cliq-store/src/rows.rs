@@ -7,7 +7,7 @@ use cliq_runs::{
 };
 
 use crate::error::DatabaseError;
-use crate::statement::Row;
+use crate::statement::{Answer, Row};
 
 fn unknown(column: &str, found: &str) -> DatabaseError {
     DatabaseError::column(column, format!("`{found}` is not a value of this column"))
@@ -101,6 +101,10 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
         wake_at: row.optional_text("wake_at")?,
         woken_at: row.optional_text("woken_at")?,
     })
+}
+
+pub(crate) fn runs_of(answer: &Answer) -> Result<Vec<Run>, DatabaseError> {
+    answer.rows.iter().map(run).collect()
 }
 
 /// Reads the task part of a row.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_a2a::{A2aError, Call, ErrorKind, EventNumber, Listing, SendRequest, TaskState, Version, wire};
-use cliq_gateway::GatewayError;
 use cliq_runs::{RunId, Scope, StoredTask, TaskFilter};
 use serde_json::{Value, json};
 
+use super::lookup::{find, internal};
 use super::new_task::Origin;
 use super::stream::TaskStream;
 use super::view::{PendingReviews, TaskView, accepted, listed, states_of, view};
@@ -33,23 +33,6 @@ pub(super) struct Request {
     pub(super) call: Call,
     /// The last update that the caller has (`Last-Event-ID`).
     pub(super) last_event_id: Option<EventNumber>,
-}
-
-/// A failure of the store.
-pub(super) fn internal(error: &GatewayError) -> A2aError {
-    tracing::error!(%error, "the database cannot be used");
-    A2aError::new(ErrorKind::Internal, "the database cannot be used at the moment; try again later")
-}
-
-/// A task of the caller. One of another caller is as one that does not exist.
-pub(super) async fn find(app: &App, owner: &str, id: &str) -> Result<StoredTask, A2aError> {
-    // An id of another form takes the same way to the store, and the same time.
-    let parsed = RunId::parse(id).or_else(|| RunId::parse("00000000-0000-7000-8000-000000000000"));
-    let found = match &parsed {
-        Some(id) => app.tasks.task(owner, id).await.map_err(|error| internal(&error))?,
-        None => None,
-    };
-    found.filter(|found| found.run.id.as_str() == id).ok_or_else(|| A2aError::task_not_found(id))
 }
 
 /// Carries out a call.

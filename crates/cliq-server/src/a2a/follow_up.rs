@@ -9,7 +9,7 @@ use cliq_runs::StoredTask;
 use serde_json::Value;
 
 use super::A2aCaller;
-use super::agent::find;
+use super::lookup::find;
 use crate::app::App;
 
 /// Decides the review that a task waits for, by the data of a message: `verdict`, `target`, `reason`, `inputs`, `reviewer`, `review`. A

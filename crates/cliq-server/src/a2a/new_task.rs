@@ -8,7 +8,7 @@ use cliq_runs::{PushRow, PushState, RunId, RunOrigin, StoredTask, TaskRow};
 use cliq_supervisor::{AllowedTeams, InputErrors, NewRun, RequestError, RunRules, ValueError, clock};
 use serde_json::Value;
 
-use super::agent::internal;
+use super::lookup::internal;
 use super::options::A2aOptions;
 use super::{A2aCaller, builder, follow_up, view};
 use crate::app::App;
@@ -176,7 +176,7 @@ async fn requirement(
         return Err(A2aError::wrong("message.referenceTaskIds", description));
     }
     for id in references {
-        let found = super::agent::find(app, owner, id).await?;
+        let found = super::lookup::find(app, owner, id).await?;
         let asked: String = found
             .run
             .request

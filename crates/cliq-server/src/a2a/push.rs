@@ -10,7 +10,7 @@ use cliq_a2a::{A2aError, Authentication, ErrorKind, PushConfig, Version, wire};
 use cliq_runs::{PushRow, PushState, StoredTask};
 use serde_json::{Value, json};
 
-use super::agent::internal;
+use super::lookup::internal;
 use super::new_task::push_row;
 use super::options::A2aOptions;
 use crate::app::App;
