@@ -19,6 +19,9 @@ use crate::server_record::server_url;
 /// to end.
 const OUTLAST: Duration = Duration::from_secs(4);
 const LOOKED_AT: Duration = Duration::from_secs(15);
+/// Time for which pages are served after the decision for requests that are under way: a second answer gets a refusal, and no broken
+/// connection.
+const IN_FLIGHT: Duration = Duration::from_millis(150);
 
 /// Now.
 pub(crate) fn now() -> Time {
@@ -87,23 +90,18 @@ pub(crate) struct MachineReviews {
 }
 
 impl MachineReviews {
-    /// Serves the pages for a moment more where people look at them: who decided sees the outcome, and so do the others. The run does not
+    /// Serves the pages for a moment more, longer where people look at them: who decided sees the outcome, and so do the others. The run does not
     /// wait for it.
     pub(crate) async fn outlast_pages(&self) {
-        let is_looked_at = self
-            .own_pages
-            .lock()
-            .await
-            .as_ref()
-            .and_then(ReviewPages::looked_at)
-            .is_some_and(|ago| ago < LOOKED_AT);
-        if !is_looked_at {
-            return;
-        }
+        let is_looked_at = match self.own_pages.lock().await.as_ref() {
+            Some(pages) => pages.looked_at().is_some_and(|ago| ago < LOOKED_AT),
+            None => return,
+        };
         let Ok(mut ended) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else {
             return;
         };
-        let _ = tokio::time::timeout(OUTLAST, ended.recv()).await;
+        let outlast = if is_looked_at { OUTLAST } else { IN_FLIGHT };
+        let _ = tokio::time::timeout(outlast, ended.recv()).await;
     }
 }
 

@@ -141,11 +141,17 @@ fn answers_of_other_processes_and_while_the_server_is_down_count() {
     let [first, second] = [(); 2].map(|()| server.start_run(&json!({"team": "@local/ask"})));
     parked(&server, &first);
     parked(&server, &second);
-    machine.ok(&["review", "approve", &review_of(&server, &first), "--as", "ann"]);
+    let approve = |review: &str| {
+        let output = machine.cliq(&["review", "approve", review, "--as", "ann"]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = approve(&review_of(&server, &first));
+    assert!(!said.contains("--resume"), "a server continues its runs: {said}");
     assert_eq!(server.ended(&first)["state"], "completed");
     let review = review_of(&server, &second);
     server.kill();
-    machine.ok(&["review", "approve", &review, "--as", "ann"]);
+    assert!(approve(&review).contains("`cliq server start` continues the run"));
     let server = machine.serve();
     assert_eq!(server.ended(&second)["state"], "completed");
     for id in [&first, &second] {

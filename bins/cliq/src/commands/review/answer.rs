@@ -5,12 +5,14 @@ use std::process::ExitCode;
 use cliq_fs::{CliqDir, ProjectLock};
 use cliq_protocol::{FormFieldType, Object};
 use cliq_review::{Answer, Choice, Event, Review, Via};
+use cliq_runs::{RunId, RunState, RunStore};
 
 use super::{ReviewSource, document, find, refused};
 use crate::args::AnswerArgs;
 use crate::failure::Failure;
+use crate::server_record::server_url;
 use crate::ui::{self, GREEN, paint};
-use crate::{project, reviews};
+use crate::{gateway, project, reviews};
 
 pub(super) async fn run(args: &AnswerArgs, choice: Choice) -> Result<ExitCode, Failure> {
     let ReviewSource { review, reviews } = find::find(&args.id, false).await?;
@@ -41,7 +43,7 @@ pub(super) async fn run(args: &AnswerArgs, choice: Choice) -> Result<ExitCode, F
             review.waits_for().join(", ")
         ))?,
     }
-    hint_of_run(&review);
+    hint_of_run(&review).await;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -77,11 +79,26 @@ fn ask_for_inputs(review: &Review, inputs: &mut Object) -> Result<(), Failure> {
 }
 
 /// Prints the next step if no run waits for the answer at the moment.
-fn hint_of_run(review: &Review) {
+async fn hint_of_run(review: &Review) {
     let here = project::open().ok().filter(|project| project.dir().workspace() == review.project);
     let dir = here.map(|project| project.dir().clone()).or_else(|| CliqDir::open(&review.project).ok());
     let runs = dir.and_then(|dir| ProjectLock::holder(&dir).ok().flatten()).is_some();
-    if !review.is_pending() && !runs && review.project.exists() {
-        ui::hint("the run is not going on at the moment: `cliq run --resume` takes it up with this answer");
+    if review.is_pending() || runs || !review.project.exists() {
+        return;
     }
+    match run_of_server(review).await {
+        Some(state) if state.is_final() => {}
+        Some(_) if server_url().is_ok_and(|url| url.is_some()) => ui::hint("the server continues the run"),
+        Some(_) => ui::hint("`cliq server start` continues the run"),
+        None => ui::hint(
+            "the run is not going on at the moment: `cliq run --resume` takes it up with this answer",
+        ),
+    }
+}
+
+/// State of the run of a review, if a server started the run. A store that cannot be read says no.
+async fn run_of_server(review: &Review) -> Option<RunState> {
+    let id = RunId::parse(&review.run_id)?;
+    let run = gateway::open().await.ok()?.run(&id).await.ok()??;
+    run.origin.is_ours().then_some(run.life.state)
 }
