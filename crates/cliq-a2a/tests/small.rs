@@ -193,7 +193,6 @@ fn numbers_and_flags_have_several_forms() {
     assert_eq!((id(512), id(513)), (true, false));
 }
 
-/// A key of P-256 as OpenSSL makes it, for tests.
 #[test]
 fn key_set_has_the_point_of_the_key() {
     let random = ring::rand::SystemRandom::new();

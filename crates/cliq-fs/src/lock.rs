@@ -46,8 +46,8 @@ impl ProjectLock {
         Ok(Self { _file: acquire(dir, &dir.lock_file())? })
     }
 
-    /// Checks that no process holds the lock of a project, without taking it: nobody who looks at this moment sees a run that is not there
-    /// yet. Waits a second at most.
+    /// Checks that no process holds the lock of a project, without taking the lock: [`ProjectLock::holder`] in other processes stays
+    /// `None`. Waits a second at most.
     ///
     /// # Errors
     /// Another process holds it, or the lock file cannot be opened.

@@ -133,7 +133,7 @@ pub enum LifecycleEvent {
     Ended(RunState),
     /// The orchestrator is gone, and the journal has no end.
     Lost(Death, Recovery),
-    /// Its orchestrator is gone after it parked the run.
+    /// The orchestrator parked the run and has ended.
     Parked,
     /// A review that a parked run waits for is over, or a time is due.
     Woken,

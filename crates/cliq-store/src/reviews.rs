@@ -106,18 +106,19 @@ async fn save(
     Ok(true)
 }
 
-/// Cancels the reviews that a cancelled run has left pending in its workspace: their agents were ended before they could.
+/// Cancels the reviews that a cancelled run has left pending: their agents were ended before they could. Those of other runs of the same
+/// project stay.
 pub(crate) async fn cancel_pending(
     transaction: &mut Tx<'_>,
-    workspace: &str,
+    run_id: &str,
     now: Time,
 ) -> Result<(), DatabaseError> {
     let sql = if transaction.is_postgres() {
-        "SELECT * FROM reviews WHERE project = $1 AND state = 'pending' ORDER BY id FOR UPDATE"
+        "SELECT * FROM reviews WHERE run_id = $1 AND state = 'pending' ORDER BY id FOR UPDATE"
     } else {
-        "SELECT * FROM reviews WHERE project = $1 AND state = 'pending' ORDER BY id"
+        "SELECT * FROM reviews WHERE run_id = $1 AND state = 'pending' ORDER BY id"
     };
-    let pending = transaction.run(sql, arguments![workspace]).await?;
+    let pending = transaction.run(sql, arguments![run_id]).await?;
     for row in &pending.rows {
         let (old, version) = review(row)?;
         let event = Event::Cancel { reason: "the run was cancelled".to_owned() };

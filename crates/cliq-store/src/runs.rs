@@ -35,7 +35,7 @@ async fn change(connection: &mut Connection, change: &Change) -> Result<Outcome,
     let over = parking::review_that_is_over(&mut transaction, &change.parked_on).await?;
     if change.run.life.state == RunState::Cancelled {
         let now = cliq_review::Time::from_millis(time::now_millis());
-        reviews::cancel_pending(&mut transaction, change.run.workspace.as_str(), now).await?;
+        reviews::cancel_pending(&mut transaction, change.id().as_str(), now).await?;
     }
     if !write(&mut transaction, change).await? {
         return Ok(Outcome::Stale);

@@ -65,7 +65,7 @@ fn kinds(server: &Running, id: &str) -> Vec<String> {
     events.iter().map(|(_, event)| event["event"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What a run does once has happened once.
+/// Checks that each phase of a run was executed once, and that the run was decided and ended once.
 #[track_caller]
 fn done_once(machine: &Machine, id: &str) {
     let read = |name: &str| fs::read_to_string(workspace(machine, id).join(name)).unwrap_or_default();

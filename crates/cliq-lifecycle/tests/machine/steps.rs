@@ -93,8 +93,8 @@ fn planner_whose_file_has_no_waves_is_told() {
     let mut world = World { plan: Plan::new(empty()), file: empty(), config: Config::default() };
     world.signal("plan_start", "");
     ended(&mut world, Role::Planner, "plan", "done", true);
-    let told = brief(&world, Role::Planner, "plan");
-    assert!(told.text.contains("the plan has no waves") && told.text.contains("done"), "{told:?}");
+    let given = brief(&world, Role::Planner, "plan");
+    assert!(given.text.contains("the plan has no waves") && given.text.contains("done"), "{given:?}");
     assert!(world.try_signal("plan_start", "").expect("no error").ignored.is_some(), "a planner is at work");
     // One planner writes the plan itself; several write drafts.
     for (planners, running) in [(1, vec!["planner plan"]), (2, vec!["planner draft-1", "planner draft-2"])] {
@@ -138,10 +138,10 @@ fn remediation_that_cannot_start_is_a_question() {
     failed_to_start(&mut world, Role::Remediation, "infra");
     assert!(world.plan.questions[0].text.starts_with("remediation cannot be started"));
     answer(&mut world, None, "there is room now").expect("it fits");
-    let told = brief(&world, Role::HealthAuditor, "infra");
+    let given = brief(&world, Role::HealthAuditor, "infra");
     assert!(
-        told.text.contains("no disk") && told.text.contains("A person says: there is room now"),
-        "{told:?}"
+        given.text.contains("no disk") && given.text.contains("A person says: there is room now"),
+        "{given:?}"
     );
     let Infrastructure::Blocked { attempt, .. } = &world.plan.infrastructure else { panic!("it is blocked") };
     assert_eq!(*attempt, 1);

@@ -294,7 +294,7 @@ impl<'a> Gate<'a> {
 
     /// Waits until the review is over.
     async fn wait(&self, found: &mut ExistingReview, wakeups: &Wakeups) -> Result<Review, AnyError> {
-        let (mut requested, mut told, mut is_away) = (HashMap::new(), None, false);
+        let (mut requested, mut reported, mut is_away) = (HashMap::new(), None, false);
         let mut next_look = Instant::now();
         let mut has_dashboard = found.kept.server.is_some();
         let poll = if found.kept.server.is_some() { POLL_REMOTE } else { POLL };
@@ -346,18 +346,18 @@ impl<'a> Gate<'a> {
             if found.kept.server.is_none() && found.review.planned_notices().next().is_none() {
                 waiting.due = found.review.next_due().map(cliq_review::Time::timestamp);
             }
-            if told.as_ref() != Some(&waiting) {
+            if reported.as_ref() != Some(&waiting) {
                 let who = waiting.reviewers.join(", ");
                 let message = format!(
                     "waits for a review by {who}, until {}; answer with `cliq review`",
                     waiting.until
                 );
                 let seen = |waiting: &WaitingReview| (waiting.reviewers.clone(), waiting.until.clone());
-                if told.as_ref().map(seen) != Some(seen(&waiting)) {
+                if reported.as_ref().map(seen) != Some(seen(&waiting)) {
                     println(&message);
                 }
                 self.ctx.reporter().review(message, &waiting)?;
-                told = Some(waiting.clone());
+                reported = Some(waiting.clone());
             }
             // Nothing is to be sent: only a change of the review, a deadline or another server matters.
             let due = waiting.due.filter(|_| wakeups.are_complete()).and_then(|due| due.unix_millis());
