@@ -74,6 +74,8 @@ pub(crate) enum Command {
         /// The phase whose pane is brought to the front.
         phase: Option<String>,
     },
+    /// Send guidance to the run: an addition to the task for agents at work and those that start later.
+    Steer(SteerArgs),
     /// Stop the run of this project.
     Cancel,
     /// Remove all files of runs from .cliq/. Keeps team, roles, requirement and settings.
@@ -158,6 +160,25 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SteerArgs {
+    /// Text of the message, at most 16 KiB. `-` reads standard input.
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) text: String,
+    /// Phase that receives the message. Default: every phase.
+    #[arg(long, value_name = "PHASE")]
+    pub(crate) phase: Option<String>,
+    /// The run: its id, or the beginning of it. Default: the last one of this project.
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// Id of the message: the same message sent twice with one id arrives once.
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -34,6 +34,7 @@ mod settings;
 mod signal;
 mod signals;
 mod status;
+mod steer;
 mod team;
 mod tool;
 
@@ -72,6 +73,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Attach { phase } => attach::run(phase.as_deref()),
         Command::Settings(Lazy(command)) => settings::run(&command),
         Command::Cancel => cancel::run(),
+        Command::Steer(args) => steer::run(&args),
         Command::Clean => clean::run(),
         Command::Doctor { json, command } => doctor::run(json, command.as_ref()),
         Command::Tool(Lazy(command)) => tool::run(&command),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use cliq_fs::{FsError, LockError};
 use cliq_gateway::GatewayError;
 use cliq_lifecycle::{PlanState, StepError};
-use cliq_orchestrator::{JournalError, ResumeError, StartError, TmuxError};
+use cliq_orchestrator::{JournalError, ResumeError, StartError, SteerError, TmuxError};
 use cliq_project::{InvalidTeam, PlanCommandError, ProjectError};
 use cliq_settings::SettingsError;
 use cliq_workflow::LoadError;
@@ -176,9 +176,26 @@ impl From<ProjectError> for Failure {
             P::File(error) => error.into(),
             P::Lock(error) => error.into(),
             P::Journal(error) => error.into(),
+            P::Steer(error) => error.into(),
             P::Start(error) => error.into(),
             P::Tmux(error) => error.into(),
             P::Io(error) => error.into(),
+            _ => Self::failed(message),
+        }
+    }
+}
+
+impl From<SteerError> for Failure {
+    fn from(error: SteerError) -> Self {
+        let message = error.to_string();
+        match error {
+            SteerError::Ended(_) => Self::refused(message)
+                .hint("`cliq run --resume --from PHASE` runs a phase again; `cliq req` changes the task of the next run"),
+            SteerError::TooMany => Self::refused(message).hint("write the guidance to a file of the workspace"),
+            SteerError::Conflict(_) => Self::refused(message),
+            SteerError::NoSuchPhase { .. } | SteerError::NoAgent(_) => Self::usage(message),
+            SteerError::File(error) => error.into(),
+            SteerError::Journal(error) => error.into(),
             _ => Self::failed(message),
         }
     }

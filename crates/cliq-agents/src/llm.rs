@@ -17,7 +17,7 @@ mod reply;
 
 use std::time::{Duration, Instant};
 
-use cliq_sdk::{Completion, GateContext, Handoff, PhaseContext, StandardContext};
+use cliq_sdk::{Completion, GateContext, Handoff, PhaseContext, StandardContext, Steering};
 use cliq_settings::Environment;
 use serde_json::{Value, json};
 
@@ -76,7 +76,47 @@ pub(crate) trait Model {
         conversation: &Conversation,
         display: &mut Display<'_>,
         meter: &mut Meter<'_>,
+        steering: &mut Steering,
     ) -> Result<String, AnyError>;
+}
+
+/// A model that is asked about one activation, with the steering messages that arrive meanwhile.
+struct Asked<'a> {
+    model: Box<dyn Model>,
+    conversation: Conversation,
+    display: Display<'a>,
+    meter: Meter<'a>,
+    steering: Steering,
+}
+
+impl<'a> Asked<'a> {
+    fn new(ctx: &'a PhaseContext, environment: &Environment, question: String) -> Result<Self, AnyError> {
+        Ok(Self {
+            model: model(ctx, environment)?,
+            conversation: Conversation::new(question),
+            display: Display::new(ctx.reporter()),
+            meter: Meter::new(ctx.reporter()),
+            // The prompt contains those of the dispatch message.
+            steering: ctx.steering().live_only(),
+        })
+    }
+
+    /// Returns the answer. Asks again as long as steering messages arrived while the model worked.
+    fn answer(&mut self) -> Result<String, AnyError> {
+        loop {
+            let Self { model, conversation, display, meter, steering } = self;
+            let answer = model.ask(conversation, display, meter, steering)?;
+            display.finish();
+            let mut messages = Vec::new();
+            while let Some(message) = steering.try_next()? {
+                messages.push(message);
+            }
+            if messages.is_empty() {
+                return Ok(answer);
+            }
+            self.conversation.again(answer, prompt::guidance(&messages));
+        }
+    }
 }
 
 fn model(ctx: &PhaseContext, environment: &Environment) -> Result<Box<dyn Model>, AnyError> {
@@ -87,12 +127,8 @@ fn model(ctx: &PhaseContext, environment: &Environment) -> Result<Box<dyn Model>
 }
 
 pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
-    let model = model(ctx, environment)?;
-    let conversation = Conversation::new(prompt::standard(ctx)?);
-    let mut display = Display::new(ctx.reporter());
-    let mut meter = Meter::new(ctx.reporter());
-    let answer = model.ask(&conversation, &mut display, &mut meter)?;
-    display.finish();
+    let mut asked = Asked::new(ctx, environment, prompt::standard(ctx)?)?;
+    let answer = asked.answer()?;
     let markers = markers(&answer);
     let reply = Reply::parse(&answer);
     if reply.is_empty() {
@@ -103,7 +139,7 @@ pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Resu
         handoff = handoff.with_data(Value::Object(data));
     }
     ctx.send(&handoff)?;
-    let mut result = json!({"usage": meter.total()});
+    let mut result = json!({"usage": asked.meter.total()});
     if !markers.is_empty() {
         result["markers"] = markers.into();
     }
@@ -111,19 +147,15 @@ pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Resu
 }
 
 pub(crate) fn gate(ctx: &GateContext, environment: &Environment) -> Result<Completion, AnyError> {
-    let model = model(ctx, environment)?;
-    let mut conversation = Conversation::new(prompt::gate(ctx)?);
-    let mut display = Display::new(ctx.reporter());
-    let mut meter = Meter::new(ctx.reporter());
+    let mut asked = Asked::new(ctx, environment, prompt::gate(ctx)?)?;
     let mut again = false;
     loop {
-        let answer = model.ask(&conversation, &mut display, &mut meter)?;
-        display.finish();
+        let answer = asked.answer()?;
         match Reply::parse(&answer).verdict(ctx.route_targets()) {
             Ok(verdict) => return Ok(ctx.decide(&verdict)?),
             Err(why) if !std::mem::replace(&mut again, true) => {
                 ctx.progress(format!("no usable verdict ({why}); asking once more"))?;
-                conversation.again(answer, prompt::again(&why, ctx.route_targets()));
+                asked.conversation.again(answer, prompt::again(&why, ctx.route_targets()));
             }
             Err(why) => return Err(format!("the model gave no usable verdict, asked twice: {why}").into()),
         }

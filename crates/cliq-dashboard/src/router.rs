@@ -21,6 +21,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/runs/{id}", get(run::page))
         .route("/runs/{id}/cancel", post(run::cancel))
         .route("/runs/{id}/resume", post(run::resume))
+        .route("/runs/{id}/steer", post(run::steering::send))
         .route("/runs/{id}/logs/{name}", get(log::page))
         .route("/runs/{id}/handoffs/{from}/{to}", get(handoff::page))
         .route("/runs/{id}/files", get(workspace::page))

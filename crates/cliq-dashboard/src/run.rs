@@ -1,5 +1,6 @@
 //! A run: its graph, its phases, who handed what to whom, why gates sent work back, what it cost.
 
+pub(super) mod steering;
 mod steps;
 
 use std::sync::Arc;
@@ -61,6 +62,7 @@ pub(super) async fn page(
             }
             div #phases.scroll data-live { (phases(&document.phases, &base, part.phases)) }
         }
+        (steering::section(&visitor, &core, &run, &document))
         @if has_files {
             div.columns {
                 section aria-labelledby="handoffs-title" {

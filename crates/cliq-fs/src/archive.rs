@@ -37,9 +37,22 @@ pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
             restore_instructions(dir, &to)?;
         }
     }
+    put_steering_aside(dir, run_id, &target)?;
     put_reviews_aside(dir, target.file_name().unwrap_or("unknown"))?;
     dir.ensure_layout()?;
     prune(&dir.history())
+}
+
+/// Moves the run's own steering messages only: those of a run that has not started stay.
+fn put_steering_aside(dir: &CliqDir, run_id: &str, target: &Utf8Path) -> Result<(), FsError> {
+    let (from, to) = (dir.steering(run_id), target.join("steering"));
+    if to.exists() && from.exists() {
+        remove(&to)?;
+    }
+    match fs::rename(&from, &to) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other.at("move", &from),
+    }
 }
 
 /// Records of reviews stay for good: they go to `.cliq/reviews/<run_id>/`.

@@ -190,6 +190,15 @@ impl CliqDir {
         self.root.join("reviews")
     }
 
+    /// Directory of the steering messages of a run (SPEC section 21).
+    #[must_use]
+    pub fn steering(&self, run_id: &str) -> Utf8PathBuf {
+        // Ids are ours, but a journal can be edited: never let one lead out of the directory.
+        let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let safe: String = run_id.chars().map(|c| if is_safe(c) { c } else { '_' }).collect();
+        self.root.join("steering").join(if safe.is_empty() { "unknown" } else { &safe })
+    }
+
     /// Role files as assembled.
     #[must_use]
     pub fn roles(&self) -> Utf8PathBuf {

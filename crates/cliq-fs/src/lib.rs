@@ -22,6 +22,7 @@ mod shared_path;
 mod signal_tail;
 mod signal_writer;
 mod state;
+mod steering;
 mod watch;
 
 pub use archive::archive_run;
@@ -47,6 +48,7 @@ pub use state::{
     PipelineStatus, clear_signal, clear_signals, clear_status, clear_temporaries, read_command_results,
     read_status, write_command_results, write_routed, write_status,
 };
+pub use steering::{SteeringInbox, SteeringTail, append_steering};
 pub use watch::SignalWatch;
 
 /// Runs the example of the README as a documentation test.

@@ -13,6 +13,7 @@ mod notifications;
 mod recovery;
 mod shared;
 mod spans;
+mod steering;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub use commands::repositories;
 pub(crate) use recovery::put_earlier_run_aside;
 use shared::{Message, Shared, Wakers};
 use spans::Spans;
+use steering::Listeners;
 
 /// Start mode of a driver.
 pub(crate) enum StartMode {
@@ -93,6 +95,8 @@ pub(crate) struct Driver {
     /// Watches the signal files of agents. Made with the first agent: a run without agents does not need it, and ending it takes the system
     /// longer than a command.
     watch: Option<DirectoryWatch>,
+    /// Activations that receive steering messages.
+    listeners: Listeners,
     _lock: ProjectLock,
 }
 
@@ -141,6 +145,7 @@ impl Driver {
             }
         };
         let log = AppendedFile::open(&dir.orchestrator_log())?;
+        let listeners = Listeners::new(&dir, &run_id);
         let inputs = plan.resolved_inputs();
         let shared = Arc::new(Shared {
             plan,
@@ -173,6 +178,7 @@ impl Driver {
             broken: false,
             last_word: None,
             watch: None,
+            listeners,
             _lock: lock,
         })
     }
@@ -182,6 +188,7 @@ impl Driver {
         self.open();
         let status_file = self.shared.dir().pipeline_status();
         let control = self.shared.wakers.register(&status_file);
+        let steered = self.shared.wakers.register(self.listeners.inbox());
         // The command that cancels waits for the run, so this is polled even with a watch.
         let often = self.shared.plan.timing.poll_interval.min(CONTROL_POLL);
         let mut next_look = Instant::now();
@@ -206,11 +213,16 @@ impl Driver {
                     self.happened(RunEvent::CancelRequested { by: "a signal".to_owned() });
                 }
                 () = control.notified() => look = true,
+                () = steered.notified() => self.receive_steering(),
+                reads = self.listeners.reads() => self.steering_read(reads),
                 () = sleep_until(next_look) => look = true,
             }
             if look {
                 let is_idle = self.watch.is_some() && self.pipeline.waits().is_some();
                 next_look = Instant::now() + if is_idle { IDLE_POLL } else { often };
+            }
+            if look {
+                self.receive_steering();
             }
             if look && !cancelled && read_status(self.shared.dir()) == Some(PipelineStatus::Cancelled) {
                 cancelled = true;
@@ -321,6 +333,10 @@ impl Driver {
         }
         self.shared.end_orphans(None).await;
         self.shared.plan.launcher.close().await;
+        if self.last_word.is_some() {
+            // Senders whose message is not in the journal before the end are refused.
+            self.receive_steering();
+        }
         self.finish();
     }
 
@@ -355,6 +371,9 @@ impl Driver {
 
     /// Records an event, and where it is an input of the machine, does what follows.
     fn happened(&mut self, event: RunEvent) {
+        if !self.is_steering_of_now(&event) {
+            return;
+        }
         let workflow = Arc::clone(&self.shared.plan.workflow);
         let input = event.as_input(&workflow);
         // Work that failed, as opposed to a verdict: `on_fail` is for it.

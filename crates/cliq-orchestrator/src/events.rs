@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    Budget, CommandResult, Outcome, PhaseKind, PhaseName, Timestamp, Usage, Verdict, WaitingReview,
+    Budget, CommandResult, Outcome, PhaseKind, PhaseName, SteeringMessage, Timestamp, Usage, Verdict,
+    WaitingReview,
 };
 use cliq_workflow::ValidatedWorkflow;
 use serde::{Deserialize, Serialize};
@@ -164,6 +165,27 @@ pub enum RunEvent {
         on: Vec<String>,
         /// Time at which it wakes without an answer.
         until: Timestamp,
+    },
+    /// The run received a steering message (SPEC section 21).
+    SteeringReceived {
+        /// Id of the message.
+        id: String,
+        /// Author.
+        from: String,
+        /// Text of the author.
+        text: String,
+        /// Phase that it is for, or `None` if it is for the whole run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase: Option<PhaseName>,
+    },
+    /// An activation received a steering message.
+    SteeringDelivered {
+        /// Id of the message.
+        id: String,
+        /// Phase that received it.
+        phase: PhaseName,
+        /// Number of the activation, 1-based.
+        activation: u32,
     },
     /// A notification was asked for.
     NotifyRequested {
@@ -485,6 +507,11 @@ impl RunEvent {
                 let cost = usage.cost_usd.map(|cost| format!(", {cost:.4} USD")).unwrap_or_default();
                 format!("{phase}: {} tokens in, {} out so far{cost}", usage.tokens_in, usage.tokens_out)
             }
+            Self::SteeringReceived { from, text, phase, .. } => {
+                let to = phase.as_ref().map(|phase| format!(" to {phase}")).unwrap_or_default();
+                format!("steering message from {from}{to}: {text}")
+            }
+            Self::SteeringDelivered { id, phase, .. } => format!("{phase}: received steering message {id}"),
             Self::NotifyRequested { phase: Some(phase), agent, about } => {
                 format!("{phase}: tells {agent} of {about}")
             }
@@ -529,6 +556,7 @@ impl RunEvent {
             | Self::UsageReported { phase, .. }
             | Self::ReviewWaits { phase, .. }
             | Self::ReviewIdle { phase, .. }
+            | Self::SteeringDelivered { phase, .. }
             | Self::AgentCompleted { phase, .. }
             | Self::WorkFailed { phase, .. }
             | Self::Verdict { gate: phase, .. }
@@ -539,6 +567,7 @@ impl RunEvent {
             | Self::PhaseStopped { phase } => Some(phase),
             Self::Warning { phase, .. }
             | Self::RunFinished { phase, .. }
+            | Self::SteeringReceived { phase, .. }
             | Self::NotifyRequested { phase, .. } => phase.as_ref(),
             Self::RunStarted { .. }
             | Self::RunInterrupted
@@ -583,6 +612,19 @@ impl Record {
         let mut line = serde_json::to_vec(&value).unwrap_or_default();
         line.push(b'\n');
         line
+    }
+
+    /// Returns the steering message whose receipt this is.
+    #[must_use]
+    pub fn steering(&self) -> Option<SteeringMessage> {
+        let RunEvent::SteeringReceived { id, from, text, phase } = &self.event else { return None };
+        Some(SteeringMessage {
+            id: id.clone(),
+            ts: self.ts.clone(),
+            from: from.clone(),
+            text: text.clone(),
+            phase: phase.clone(),
+        })
     }
 
     /// Reads a line.

@@ -174,6 +174,16 @@ impl Journal {
         ends.next().unwrap_or(false)
     }
 
+    /// Whether the run has ended and was not resumed.
+    pub(crate) fn has_ended(&self) -> bool {
+        let mut ends = self.records.iter().rev().filter_map(|record| match &record.event {
+            RunEvent::RunFinished { .. } => Some(true),
+            RunEvent::RunResumed { .. } => Some(false),
+            _ => None,
+        });
+        ends.next().unwrap_or(false)
+    }
+
     /// Computes the cost of usage without one, where the price was set after the usage was reported.
     pub(crate) fn apply_prices(&mut self, prices: &BTreeMap<String, Price>) {
         for record in &mut self.records {

@@ -22,6 +22,7 @@ mod phase_status;
 mod plan;
 mod process;
 mod run;
+mod steering;
 mod tmux;
 mod usage;
 mod view;
@@ -39,6 +40,9 @@ pub use phase_status::PhaseStatus;
 pub use plan::{Durability, Parent, PlanError, Recipient, RunPlan, Timing};
 pub use process::{ProcessLauncher, raise_descriptor_limit};
 pub use run::{ResumeError, Run, StartError};
+pub use steering::{
+    SteerError, SteeringDelivery, SteeringLedger, SteeringReceipt, SteeringView, accepts_steering, steer,
+};
 pub use tmux::{TmuxError, TmuxLauncher, TmuxServer, run_pane};
 pub use usage::UsageSummary;
 pub use view::{PhaseView, RunView, WaitView};

@@ -1,6 +1,6 @@
 //! Starting a run and being with it.
 
-use cliq_fs::{CliqDir, FsError, LockError, PipelineStatus, ProjectLock};
+use cliq_fs::{CliqDir, FsError, LockError, PipelineStatus, ProjectLock, SteeringInbox};
 use cliq_protocol::PhaseName;
 use cliq_workflow::nearest;
 use tokio::sync::mpsc;
@@ -112,7 +112,12 @@ impl Run {
         has_env: &dyn Fn(&str) -> bool,
     ) -> Result<Self, StartError> {
         let lock = ProjectLock::acquire(&plan.dir)?;
-        let (journal, run_id, from) = resumable(&mut plan, from, has_env)?;
+        let (mut journal, run_id, from) = resumable(&mut plan, from, has_env)?;
+        if SteeringInbox::path_of(&plan.dir, &run_id).exists() {
+            // A sender that found no orchestrator may be writing to the journal.
+            SteeringInbox::wait_for_senders(&plan.dir, &run_id);
+            journal = resumable(&mut plan, from.as_ref().map(PhaseName::as_str), has_env)?.0;
+        }
         // Nothing of the dead orchestrator's lives on unnoticed beside what now starts anew.
         crate::dead_run::end_dead_run(&plan.dir, &run_id, plan.timing.kill_grace);
         Self::spawn(plan, run_id, StartMode::Resume { journal, from }, lock)

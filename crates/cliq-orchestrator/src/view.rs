@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::events::{Record, RunEvent};
 use crate::journal::Journal;
 use crate::phase_status::PhaseStatus;
+use crate::steering::{Delivery, SteeringLedger};
 use crate::usage::UsageSummary;
 
 /// A phase of a run.
@@ -85,6 +86,9 @@ pub struct RunView {
     pub ended_ms: Option<i64>,
     /// Phases in the order of the file.
     pub phases: Vec<PhaseView>,
+    /// Steering messages (SPEC section 21).
+    #[serde(skip_serializing_if = "SteeringLedger::is_empty")]
+    pub steering: SteeringLedger,
     /// Index of each phase.
     #[serde(skip)]
     places: HashMap<PhaseName, usize>,
@@ -115,6 +119,7 @@ impl RunView {
             started_ms: None,
             ended_ms: None,
             phases: Vec::new(),
+            steering: SteeringLedger::default(),
             places: HashMap::new(),
         }
     }
@@ -201,6 +206,12 @@ impl RunView {
                 for phase in &mut self.phases {
                     phase.rest(now);
                 }
+            }
+            RunEvent::SteeringReceived { .. } => {
+                record.steering().into_iter().for_each(|message| self.steering.receive(message));
+            }
+            RunEvent::SteeringDelivered { id, phase, activation } => {
+                self.steering.deliver(Delivery { id, phase, activation: *activation }, &record.ts);
             }
             event => {
                 let Some(name) = event.phase() else { return };

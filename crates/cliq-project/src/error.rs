@@ -151,6 +151,9 @@ pub enum ProjectError {
         /// The runs that are kept.
         kept: Vec<String>,
     },
+    /// A steering message is not accepted.
+    #[error(transparent)]
+    Steer(#[from] cliq_orchestrator::SteerError),
     /// A run that is kept has no journal.
     #[error("{0} has no journal")]
     NoJournal(Utf8PathBuf),

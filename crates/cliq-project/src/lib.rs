@@ -33,6 +33,7 @@ mod rerun_rules;
 mod reviews;
 mod run_plan;
 mod status;
+mod steering;
 mod task_events;
 mod team_files;
 mod team_phase;

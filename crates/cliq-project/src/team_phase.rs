@@ -1,11 +1,15 @@
 //! The agent of team phases: runs the whole team of `.cliq/teams/<phase>/` and hands its result on.
 
 use std::fmt::Write;
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use cliq_fs::{CliqDir, ProjectLock, read_handoff, read_limited, write_atomic};
+use cliq_fs::{CliqDir, ProjectLock, SteeringInbox, read_handoff, read_limited, write_atomic};
 use cliq_orchestrator::{Journal, Parent, PipelineStatus, Record, RunEvent, RunPlan, RunView};
 use cliq_protocol::Budget;
-use cliq_sdk::{Agent, Completion, Handoff, Object, PhaseName, Reporter, TeamContext, Usage};
+use cliq_sdk::{
+    Agent, Completion, Handoff, Object, PhaseName, Reporter, SteeringMessage, SteeringStop, TeamContext, Usage,
+};
 use serde_json::{Value, json};
 
 use crate::run_plan::max_file_bytes;
@@ -53,6 +57,13 @@ fn run_team(
     let earlier = earlier.unwrap_or_default().as_usage();
     plan.budget = within(plan.budget, ctx.team().map(|team| team.budget).unwrap_or_default(), &earlier);
     let reporter = ctx.reporter().clone();
+    let run_id = match &start {
+        RunStart::Resume { .. } => Journal::read(&dir.journal())?.and_then(|journal| journal.run_id().map(str::to_owned)),
+        RunStart::Fresh => None,
+    };
+    let run_id = run_id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+    plan.run_id = Some(run_id.clone());
+    let forwarder = SteeringForwarder::start(ctx, &dir, &run_id)?;
     let view = execute(plan, &start, &mut |record, view| {
         if let RunEvent::ReviewWaits { review, .. } = &record.event {
             // As for progress: the end of the phase would fail too.
@@ -65,7 +76,9 @@ fn run_team(
             // As for progress: the end of the phase would fail too.
             let _ = reporter.usage(&since(usage.as_usage(), &earlier));
         }
-    })?;
+    });
+    forwarder.stop();
+    let view = view?;
     if view.pipeline_status() != Some(PipelineStatus::Completed) {
         return Err(ProjectError::TeamEnded {
             team: view.team.clone(),
@@ -75,6 +88,51 @@ fn run_team(
     }
     ctx.send(&result(&view, &dir, &results, max_file_bytes(&settings))?)?;
     Ok(ctx.complete(json!({"team": view.team, "run_id": view.run_id, "status": view.status})))
+}
+
+/// Forwards the steering messages of the phase to the run of its team (SPEC section 21). The inner run receives each with its id: those
+/// that an earlier attempt forwarded have no effect.
+struct SteeringForwarder {
+    stop: SteeringStop,
+    thread: JoinHandle<()>,
+}
+
+impl SteeringForwarder {
+    /// Forwards the messages of the dispatch message at once, and later ones from a thread.
+    fn start(ctx: &TeamContext, dir: &CliqDir, run_id: &str) -> Result<Self, ProjectError> {
+        // The inner run has not started: it records the messages of its inbox first.
+        for message in &ctx.dispatch().steering {
+            store(dir, run_id, message)?;
+        }
+        let mut steering = ctx.steering().live_only();
+        let stop = steering.stop_handle();
+        let (dir, run_id, reporter) = (dir.clone(), run_id.to_owned(), ctx.reporter().clone());
+        let thread = std::thread::spawn(move || {
+            while steering.wait(Duration::MAX) {
+                let next = steering.try_next();
+                let Ok(Some(message)) = next else { return };
+                if let Err(error) = store(&dir, &run_id, &message) {
+                    let _ = reporter.progress(format!("cannot forward a steering message: {error}"));
+                }
+            }
+        });
+        Ok(Self { stop, thread })
+    }
+
+    fn stop(self) {
+        self.stop.stop();
+        // A thread that panicked has nothing more to forward.
+        let _ = self.thread.join();
+    }
+}
+
+/// Stores a message in the inbox of the team's run, for all its phases. The orchestrator of this process reads it there.
+fn store(dir: &CliqDir, run_id: &str, message: &SteeringMessage) -> Result<(), ProjectError> {
+    let mut inbox = SteeringInbox::open(dir, run_id)?;
+    if !inbox.messages().iter().any(|known| known.id == message.id) {
+        inbox.append(SteeringMessage { phase: None, ..message.clone() })?;
+    }
+    Ok(())
 }
 
 /// The budget of the team: its own, within what the phase around it may still use after `earlier`.

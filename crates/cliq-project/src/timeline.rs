@@ -2,7 +2,9 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::PipelineStatus;
-use cliq_orchestrator::{Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView, UsageSummary};
+use cliq_orchestrator::{
+    Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView, SteeringLedger, UsageSummary,
+};
 use cliq_protocol::{CommandResult, Outcome, PhaseKind};
 use serde::Serialize;
 
@@ -16,7 +18,7 @@ pub struct Timeline {
     pub run_id: String,
     /// Name of the team.
     pub team: String,
-    /// `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`, `INTERRUPTED` or `RUNNING`.
+    /// `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`, `INTERRUPTED`, `RUNNING` or `WAITING`.
     pub status: String,
     /// Why it did not complete.
     pub reason: Option<String>,
@@ -35,6 +37,9 @@ pub struct Timeline {
     /// The usage of language models; `None` where none was reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSummary>,
+    /// Steering messages with their deliveries, oldest first.
+    #[serde(skip_serializing_if = "SteeringLedger::is_empty")]
+    pub steering: SteeringLedger,
     /// Suggestions for the next step.
     pub next: Vec<String>,
 }
@@ -104,6 +109,7 @@ impl RecordedRun {
         let status = match (&view.status, self.running) {
             (Some(status), _) => status.clone(),
             (None, true) => "RUNNING".to_owned(),
+            (None, false) if view.waiting.is_some() => "WAITING".to_owned(),
             (None, false) => "INTERRUPTED".to_owned(),
         };
         let is_unfinished = |phase: &&PhaseView| {
@@ -127,6 +133,7 @@ impl RecordedRun {
             files: focus.map(|phase| related_files(phase, place)).unwrap_or_default(),
             usage: view.usage(),
             next: next_steps(&status, focus),
+            steering: view.steering.clone(),
             status,
             steps,
         }
@@ -191,6 +198,7 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
         | RunEvent::Warning { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::Draining { .. }
+        | RunEvent::SteeringReceived { .. }
         | RunEvent::PhaseStopped { .. } => (Significance::Notable, record.event.describe()),
         RunEvent::RunFinished { status, .. } => {
             let significance =
@@ -285,6 +293,7 @@ fn next_steps(status: &str, focus: Option<&PhaseView>) -> Vec<String> {
     let anew = "`cliq run -f` runs all phases again";
     match status {
         "COMPLETED" | "RUNNING" => Vec::new(),
+        "WAITING" => vec!["answer the review, then `cliq run --resume` goes on".to_owned()],
         "INTERRUPTED" | "CANCELLED" => vec![resume.to_owned(), anew.to_owned()],
         _ => {
             let mend = focus.map_or_else(

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::{
-    Budget, CommandResult, DecodeError, DispatchType, HistoryEntry, Object, PhaseKind, PhaseName, VERSION,
+    Budget, CommandResult, DecodeError, DispatchType, HistoryEntry, Object, PhaseKind, PhaseName, SteeringMessage,
+    VERSION,
 };
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.
@@ -59,6 +60,13 @@ pub struct PhaseDispatch {
     pub signal_file: Utf8PathBuf,
     /// Directory in which the phase may leave files for others.
     pub files_dir: Utf8PathBuf,
+    /// Steering messages that the run received before this activation, oldest first (SPEC section 21). A gate also receives those for
+    /// other phases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steering: Vec<SteeringMessage>,
+    /// File to which later steering messages are appended during this activation, one JSON object per line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steering_file: Option<Utf8PathBuf>,
     /// Data for a gate. Only for gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateDispatch>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
-use cliq_protocol::Budget;
+use cliq_protocol::{Budget, SteeringMessage};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -111,6 +111,9 @@ pub struct RunRequest {
     pub from: Option<String>,
     /// Whether the workspace of a task stays after the end, until the retention removes it.
     pub keep_workspace: bool,
+    /// Steering messages that arrived before the run started, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steering: Vec<SteeringMessage>,
 }
 
 /// Usage of a run, summed over its phases.

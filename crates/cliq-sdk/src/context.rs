@@ -13,7 +13,7 @@ use cliq_protocol::{
 };
 use serde_json::Value;
 
-use crate::{Completion, Handoff, ReceivedHandoff, Reporter, SdkError};
+use crate::{Completion, Handoff, ReceivedHandoff, Reporter, SdkError, Steering};
 
 /// Context of every phase's agent.
 #[derive(Debug)]
@@ -146,6 +146,12 @@ impl PhaseContext {
             source: io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"),
         };
         Ok(Some(String::from_utf8(bytes).map_err(not_text)?))
+    }
+
+    /// Returns a reader of the steering messages of this activation: guidance that people send to the run (SPEC section 21).
+    #[must_use]
+    pub fn steering(&self) -> Steering {
+        Steering::new(&self.dispatch)
     }
 
     /// Says how far the work is.

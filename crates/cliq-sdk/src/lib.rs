@@ -30,15 +30,17 @@ mod context;
 mod handoff;
 mod run;
 mod session;
+mod steering;
 
 pub use cliq_protocol::{
-    CommandResult, Envelope, HistoryEntry, NotifyRequest, Object, Outcome, PhaseKind, PhaseName, Timestamp,
-    Usage, Verdict,
+    CommandResult, Envelope, HistoryEntry, NotifyRequest, Object, Outcome, PhaseKind, PhaseName,
+    SteeringMessage, Timestamp, Usage, Verdict,
 };
 pub use context::{GateContext, NotifyContext, PhaseContext, StandardContext, TeamContext};
 pub use handoff::{Handoff, ReceivedHandoff};
 pub use run::{Agent, Completion};
 pub use session::{Reporter, SdkError, Session};
+pub use steering::{Steering, SteeringStop};
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

@@ -14,6 +14,7 @@ mod review_schemas;
 mod reviews;
 mod runs;
 mod signals;
+mod steering;
 mod teams;
 mod tokens;
 mod usage;
@@ -70,6 +71,7 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(runs::get))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::resume))
+        .routes(routes!(steering::list, steering::send))
         .routes(routes!(runs::timeline))
         .routes(routes!(runs::graph))
         .routes(routes!(events::events))

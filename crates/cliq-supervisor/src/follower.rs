@@ -58,6 +58,7 @@ pub(crate) fn follow(shared: &Arc<Shared>, run: Run, mode: StartMode) {
             child: None,
             verdicts: Vec::new(),
             outputs: None,
+            passed: 0,
             shared: &shared,
             handle: &handle,
             dir: None,
@@ -102,6 +103,7 @@ impl Follower<'_> {
                 return;
             }
             self.watch();
+            self.pass_steering();
             // Check this before reading the journal, so that everything written before the end is read.
             let gone = self.is_gone();
             let pending = self.read();
@@ -150,6 +152,8 @@ impl Follower<'_> {
             })
             .await;
         }
+        self.watch();
+        self.pass_steering();
         let started = prepared.and_then(|()| {
             orchestrator::start(&self.shared.options, &self.run)
                 .map_err(|error| format!("its orchestrator cannot be started: {error}"))
@@ -178,6 +182,15 @@ impl Follower<'_> {
         match orchestrator::follow_job(&self.shared.options, &self.run) {
             Ok(child) => self.child = Some(child),
             Err(error) => tracing::warn!(run = %self.run.id, %error, "cannot follow the Job of a run"),
+        }
+    }
+
+    /// Passes steering messages that arrived before the run started. They may arrive until its journal exists.
+    fn pass_steering(&mut self) {
+        let arrived = self.run.request.steering.len();
+        if self.passed < arrived && self.dir.is_some() {
+            Shared::pass_steering(&self.run);
+            self.passed = arrived;
         }
     }
 

@@ -28,6 +28,7 @@ mod request;
 mod retention;
 mod review_store;
 mod shared;
+mod steering;
 mod supervisor;
 mod tail;
 mod task;
@@ -46,6 +47,7 @@ pub use request::{
     AllowedTeams, CheckedRun, InputErrors, MAX_BUDGET_TOKENS, MAX_PARALLEL, MAX_REPOS, NewRun, PhaseError,
     RequestError, RunRules, ValueError, check_budget, check_phase,
 };
+pub use steering::SteeringRefusal;
 pub use supervisor::Supervisor;
 pub use tail::{EventTail, TailItem};
 

@@ -101,6 +101,15 @@ impl Shared {
         }
     }
 
+    /// Tells the follower of a run, if there is one, that a request has changed the run.
+    pub(crate) fn has_changed(&self, run: &Run) {
+        let followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = followers.get(&run.id) {
+            handle.newest.fetch_max(run.version, Ordering::SeqCst);
+            handle.waker.notify_one();
+        }
+    }
+
     /// Notifies `waker` when the journal in a directory changes.
     pub(crate) fn watch(&self, dir: &Utf8Path, waker: &Arc<Notify>) {
         let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -59,6 +59,10 @@ impl Supervisor {
         Ok(Self { shared })
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Checks a request for a run against the rules of a door.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ pub use plans::list_plans;
 pub use problem::{PROBLEM_JSON, Problem};
 pub use projects::{find_project, register_project};
 pub use reviews::find_review;
-pub use runs::{RunDocument, RunSummary, find_run, list_runs};
+pub use runs::{DeliveryDocument, RunDocument, RunSummary, SteeringDocument, find_run, list_runs};
 pub use teams::{
     DiagnosticDocument, InputDocument, PhaseDocument, TeamDocument, TeamSummary, diagnostics, find_team,
     list_teams, team_document,

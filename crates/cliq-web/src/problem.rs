@@ -4,10 +4,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use cliq_gateway::GatewayError;
 use cliq_lifecycle::StepError;
+use cliq_orchestrator::SteerError;
 use cliq_project::{PlanCommandError, ProjectError};
 use cliq_review::{Refusal, ReviewsError};
 use cliq_supervisor::workspace_files::FileError;
-use cliq_supervisor::{ChangeError, PhaseError, RequestError};
+use cliq_supervisor::{ChangeError, PhaseError, RequestError, SteeringRefusal};
 use cliq_workflow::Diagnostic;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -135,6 +136,26 @@ impl Problem {
     pub fn unavailable(detail: impl Into<String>) -> Self {
         let status = StatusCode::SERVICE_UNAVAILABLE;
         Self { retry_after: Some(2), ..Self::new(status, "unavailable", "Not available now", detail) }
+    }
+
+    /// Returns the problem of a steering message that was refused.
+    #[must_use]
+    pub fn of_steering(refusal: SteeringRefusal) -> Self {
+        match refusal {
+            SteeringRefusal::NoRun => Self::not_found("there is no run of this id"),
+            SteeringRefusal::NoWorkspace => Self::gone(refusal.to_string()),
+            SteeringRefusal::Store(error) => error.into(),
+            SteeringRefusal::Refused(error) => match &error {
+                SteerError::Ended(_) | SteerError::TooMany | SteerError::Conflict(_) => {
+                    Self::conflict(error.to_string())
+                }
+                SteerError::NoSuchPhase { .. } | SteerError::NoAgent(_) => {
+                    Self::unprocessable("the message cannot be sent", vec![error.to_string()])
+                }
+                _ => Self::unavailable(error.to_string()),
+            },
+            _ => Self::unavailable(refusal.to_string()),
+        }
     }
 
     /// Returns the problem of a change that was refused. `change` is the participle of its verb, such as "cancelled".

@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use cliq_fs::{CliqDir, now_millis};
+use cliq_orchestrator::SteeringView;
 use cliq_project::{Significance, Timeline};
+use cliq_protocol::SteeringMessage;
 
 use crate::failure::Failure;
 use crate::render::summary::quote;
@@ -59,6 +61,14 @@ fn show(timeline: &Timeline, dir: &CliqDir) -> std::io::Result<()> {
             let cost = model.cost_usd.map_or("cost unknown".to_owned(), usage::dollars);
             let tokens = usage::tokens(model.tokens());
             ui::line(format!("  {}: {tokens} tokens, {cost}", ui::plain(name)))?;
+        }
+    }
+    let pending: Vec<&SteeringView> = timeline.steering.pending().collect();
+    if !pending.is_empty() {
+        ui::line(format!("\n{} no agent has received these messages:", paint(BOLD, "steering:")))?;
+        for view in pending {
+            let SteeringMessage { from, ts, text, .. } = &view.message;
+            ui::line(format!("  {} at {ts}: {}", ui::plain(from), ui::plain(text).replace('\n', "\n    ")))?;
         }
     }
     if !timeline.unfinished.is_empty() {

@@ -85,6 +85,10 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
         };
         let _ = writeln!(out, "{} {lines}", ui::paint(ui::YELLOW, format!("{}:", row.phase.name)));
     }
+    if !view.steering.is_empty() {
+        let _ = writeln!(out, "{}", ui::paint(ui::BOLD, "steering:"));
+        out.push_str(&summary::steering(view, |_| true));
+    }
     if let Some(usage) = view.usage() {
         let _ = writeln!(out, "usage: {}", usage::sentence(&usage));
     }

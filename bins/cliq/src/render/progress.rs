@@ -148,6 +148,7 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
         RunEvent::Warning { .. }
         | RunEvent::VerdictRejected { .. }
         | RunEvent::Draining { .. }
+        | RunEvent::SteeringReceived { .. }
         | RunEvent::CancelRequested { .. } => {
             format!("{} {text}", paint(YELLOW, "!"))
         }

@@ -1,11 +1,12 @@
 //! A run at its end, or as it stands: the table of phases, and for an escalation what to do next.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use cliq_fs::CliqDir;
-use cliq_orchestrator::{PhaseStatus, PhaseView, PipelineStatus, RunView};
+use cliq_orchestrator::{PhaseStatus, PhaseView, PipelineStatus, RunView, SteeringView};
 use cliq_project::{PhaseRow, Project, RunStatus};
-use cliq_protocol::CommandResult;
+use cliq_protocol::{CommandResult, SteeringMessage};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use crate::render::usage;
@@ -84,6 +85,13 @@ pub(crate) fn show(view: &RunView, project: &Project) -> io::Result<()> {
     if let Some(usage) = view.usage() {
         ui::line(format!("\n{} {}", paint(BOLD, "usage:"), usage::sentence(&usage)))?;
     }
+    if view.status.is_some() {
+        let lost = steering(view, |message| message.pending);
+        if !lost.is_empty() {
+            ui::line(format!("\n{} no agent received these messages:", paint(BOLD, "steering:")))?;
+            ui::raw_styled(&lost)?;
+        }
+    }
     let took = ui::duration(view.elapsed_ms(now));
     if let Some(waiting) = &view.waiting {
         ui::line(format!("\n{} after {took}, until {}", paint(YELLOW, "WAITING"), waiting.until))?;
@@ -112,6 +120,33 @@ pub(crate) fn show(view: &RunView, project: &Project) -> io::Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Lines about the steering messages of a run: `shown` decides which.
+pub(crate) fn steering(view: &RunView, shown: impl Fn(&SteeringView) -> bool) -> String {
+    let mut out = String::new();
+    for message in view.steering.iter().filter(|message| shown(message)) {
+        let SteeringMessage { from, ts, text, phase, .. } = &message.message;
+        let to = phase.as_ref().map(|phase| format!(" to {phase}")).unwrap_or_default();
+        let state = match message.delivered.last() {
+            None => paint(YELLOW, "pending"),
+            Some(_) => {
+                let phases: BTreeSet<&str> =
+                    message.delivered.iter().map(|delivery| delivery.phase.as_str()).collect();
+                paint(GREEN, format!("delivered to {}", phases.into_iter().collect::<Vec<_>>().join(", ")))
+            }
+        };
+        let text = ui::plain(&first_line(text));
+        out.push_str(&format!("{state}: {} at {ts}{to}: {text}\n", ui::plain(from)));
+    }
+    out
+}
+
+/// The first line of a text, at most 100 characters.
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(100).collect();
+    if cut.len() < text.len() { format!("{cut} …") } else { cut }
 }
 
 /// Why the run did not complete, the last that was printed, and what to do next.

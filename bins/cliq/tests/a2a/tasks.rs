@@ -1,6 +1,7 @@
 //! Tasks from their message to their artifacts: what a team gets, what a caller gets, what is left behind.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
@@ -317,4 +318,61 @@ print("no newline at the end", end="", flush=True)
     assert_eq!(*lines.last().unwrap(), "no newline at the end");
     let offsets: Vec<u64> = outputs.iter().map(|d| d["offset"].as_u64().unwrap()).collect();
     assert!(offsets[0] == 0 && offsets.windows(2).all(|pair| pair[0] < pair[1]), "{offsets:?}");
+}
+
+/// A text to a task that works is guidance for its agents; the response is the task (SPEC section 21).
+#[test]
+fn a_message_to_a_working_task_is_steering() {
+    let machine = machine();
+    let workflow = "workflow:
+  phases:
+    - {name: build, type: exec, commands: [{name: b, run: 'until test -e go; do sleep 0.02; done'}]}
+    - {name: write, type: standard, agent: writer, depends_on: [build]}
+";
+    machine.team("steered", &format!("description: A team\ntools: [sh]\nagents: {{writer: {{entry: agents/writer}}}}\n{workflow}"));
+    let dir = machine.home.join("teams/@local/steered");
+    fs::create_dir_all(dir.join("agents")).unwrap();
+    fs::write(dir.join("roles/write.md"), "You write.\n").unwrap();
+    let agent = "#!/bin/sh
+cat > \"$CLIQ_WORKSPACE/../dispatched.json\"
+say() { printf '{\"ts\":\"2026-01-01T00:00:00.000Z\",\"version\":1,\"type\":\"phase\",%s}\\n' \"$1\" >> \"$CLIQ_SIGNAL_FILE\"; }
+say '\"status\":\"ok\"'
+say '\"status\":\"complete\",\"result\":{}'
+";
+    fs::write(dir.join("agents/writer"), agent).unwrap();
+    fs::set_permissions(dir.join("agents/writer"), fs::Permissions::from_mode(0o755)).unwrap();
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let id = caller.start("m1", "@local/steered");
+    caller.works(&id);
+    let send = |message_id: &str, parts: Value| {
+        json!({"message": {"messageId": message_id, "role": "ROLE_USER", "taskId": id, "parts": parts},
+               "configuration": {"returnImmediately": true}})
+    };
+    for _ in 0..2 {
+        let task = &caller.ok("SendMessage", &send("guide 1", json!([{"text": "Write it in French."}])))["task"];
+        assert_eq!((&task["id"], &task["status"]["state"]), (&id.as_str().into(), &"TASK_STATE_WORKING".into()));
+    }
+    let for_phase = json!([{"text": "Only one page."}, {"data": {"phase": "write"}}]);
+    caller.ok("SendMessage", &send("guide-2", for_phase));
+    for parts in [
+        json!([{"text": "x"}, {"data": {"phase": "none"}}]),
+        json!([{"text": "x"}, {"data": {"phase": "build"}}]),
+        json!([{"text": " "}]),
+        json!([{"data": {"verdict": "approve"}}]),
+    ] {
+        caller.error("SendMessage", &send("bad", parts));
+    }
+    let workspace = fs::read_dir(machine.home.join("workspaces")).into_iter().flatten().chain(
+        fs::read_dir(machine.home.join("tasks")).into_iter().flatten());
+    let workspace = workspace.filter_map(Result::ok).map(|e| e.path()).find(|path| path.ends_with(&id));
+    let workspace = workspace.expect("the workspace of the task");
+    fs::write(workspace.join("go"), "").unwrap();
+    let task = caller.ended(&id);
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    let text = fs::read_to_string(workspace.parent().unwrap().join("dispatched.json")).unwrap();
+    let message: Value = serde_json::from_str(&text).unwrap();
+    let texts: Vec<&str> = message["steering"].as_array().unwrap().iter().map(|m| m["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["Write it in French.", "Only one page."]);
+    caller.error("SendMessage", &send("late", json!([{"text": "late"}])));
 }

@@ -25,6 +25,7 @@ mod runs;
 mod server;
 mod settings;
 mod signals;
+mod steering;
 mod sub_teams;
 mod supervisor;
 mod teams;

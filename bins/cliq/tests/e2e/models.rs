@@ -282,10 +282,11 @@ fn without_a_key_nothing_starts_and_it_is_said_how_to_get_one() {
     env.cliq(["run", "--agent", "claude-api"]).expect(2);
 }
 
-/// Programs that print what the vendors' programs print, recorded, and keep what they were called with.
-fn program(env: &Env, recorded: &str) -> String {
+/// Programs that print what the vendors' programs print, recorded, and keep what they were called with. `reader` is the command that
+/// reads their input: Claude Code's stays open for steering messages.
+fn program(env: &Env, reader: &str, recorded: &str) -> String {
     let script = format!(
-        "#!/bin/sh\nprintf '%s\\n' \"$@\" > called\ncat > prompt\necho a notice >&2\ncat <<'RECORDED'\n{recorded}\nRECORDED\n"
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > called\n{reader} > prompt\necho a notice >&2\ncat <<'RECORDED'\n{recorded}\nRECORDED\n"
     );
     env.write_executable("../bin/vendor", &script);
     env.path("../bin/vendor").canonicalize().expect("it is there").to_string_lossy().into_owned()
@@ -332,7 +333,8 @@ fn command_lines_of_vendors() {
         ("codex", &codex, "--json", "m1", None),
     ] {
         let env = Env::new(&STANDARD.replace("AGENT", agent), &[]);
-        let program = program(&env, recorded);
+        let reader = if agent == "claude-code" { "head -n 1" } else { "cat" };
+        let program = program(&env, reader, recorded);
         env.cliq(["settings", "set", &format!("agents.{agent}.command"), &program]).expect(0);
         env.cliq(["settings", "set", &format!("agents.{agent}.args"), "--own,x"]).expect(0);
         env.cliq(["settings", "set", &format!("agents.{agent}.model"), "m1"]).expect(0);
@@ -359,15 +361,17 @@ fn command_lines_of_vendors() {
 
 #[test]
 fn a_vendors_program_that_fails_says_why() {
-    for (recorded, says) in [
+    for (reader, recorded, says) in [
         (
+            "head -n 1",
             "{\"type\":\"result\",\"subtype\":\"error_during_execution\",\"is_error\":true,\"result\":\"Credit balance is too low\"}",
             "Credit balance is too low",
         ),
-        ("not a line of JSON", "answered with nothing: a notice"),
+        // A wrapper that reads its input to the end.
+        ("cat", "not a line of JSON", "answered with nothing: a notice"),
     ] {
         let env = Env::new(&STANDARD.replace("AGENT", "claude-code"), &[]);
-        let program = program(&env, recorded);
+        let program = program(&env, reader, recorded);
         env.cliq(["settings", "set", "agents.claude-code.command", &program]).expect(0);
         env.cliq(["run", "--headless"]).expect(3).says(says);
     }

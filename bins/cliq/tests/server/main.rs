@@ -15,4 +15,5 @@ mod recovery;
 mod replicas;
 mod schema;
 mod security;
+mod steering;
 mod wire;

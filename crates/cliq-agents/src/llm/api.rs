@@ -9,7 +9,7 @@ use std::io::{BufReader, Read};
 use std::time::Duration;
 
 use cliq_http::{CallError, Client, Limits, Request, read_events};
-use cliq_sdk::Usage;
+use cliq_sdk::{Steering, Usage};
 use cliq_settings::Secret;
 use serde_json::Value;
 
@@ -198,6 +198,7 @@ impl Model for Api {
         conversation: &Conversation,
         display: &mut Display<'_>,
         meter: &mut Meter<'_>,
+        _: &mut Steering,
     ) -> Result<String, AnyError> {
         if let Some(key) = &self.access.key {
             display.hide(key.reveal());

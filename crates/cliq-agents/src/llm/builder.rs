@@ -1,6 +1,6 @@
 //! The model that builds and improves teams: settings `builder.*`.
 
-use cliq_sdk::StandardContext;
+use cliq_sdk::{StandardContext, Steering};
 use cliq_settings::{Environment, Settings};
 
 use super::api::{Access, Api};
@@ -19,6 +19,7 @@ pub(crate) struct Builder<'a> {
     model: Api,
     display: Display<'a>,
     meter: Meter<'a>,
+    steering: Steering,
     conversation: Option<(Conversation, String)>,
 }
 
@@ -28,7 +29,7 @@ impl<'a> Builder<'a> {
         let settings = crate::settings_of(ctx.cliq_dir(), environment)?;
         let model = Api::new(access(&settings, environment)?);
         let (display, meter) = (Display::new(ctx.reporter()), Meter::new(ctx.reporter()));
-        Ok(Self { model, display, meter, conversation: None })
+        Ok(Self { model, display, meter, steering: ctx.steering().live_only(), conversation: None })
     }
 
     /// Asks a question.
@@ -44,7 +45,7 @@ impl<'a> Builder<'a> {
     }
 
     fn converse(&mut self, conversation: Conversation) -> Result<Reply, AnyError> {
-        let answer = self.model.ask(&conversation, &mut self.display, &mut self.meter)?;
+        let answer = self.model.ask(&conversation, &mut self.display, &mut self.meter, &mut self.steering)?;
         self.display.finish();
         let reply = Reply::parse(&answer);
         self.conversation = Some((conversation, answer));

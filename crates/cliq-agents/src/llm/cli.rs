@@ -6,23 +6,29 @@ mod dialect;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use cliq_sdk::Usage;
+use cliq_sdk::{Steering, Usage};
 use cliq_settings::Secret;
 use serde_json::Value;
 
 pub(crate) use dialect::Dialect;
-use dialect::Event;
+use dialect::{Event, PromptInput};
 
 use super::display::Display;
 use super::meter::{Meter, line};
+use super::prompt::guidance;
 use super::{Conversation, Model};
 use crate::AnyError;
 
 /// Maximum number of characters kept from error output.
 const COMPLAINT: usize = 2000;
+/// Time within which a program that takes messages prints its first line. Then its input ends, and messages wait for its answer.
+const SILENCE: Duration = Duration::from_secs(5);
 /// The longest argument that every system takes.
 const LONGEST_ARGUMENT: usize = 100_000;
 
@@ -52,6 +58,7 @@ impl Model for Cli {
         conversation: &Conversation,
         display: &mut Display<'_>,
         meter: &mut Meter<'_>,
+        steering: &mut Steering,
     ) -> Result<String, AnyError> {
         if let Some(key) = &self.known_key {
             display.hide(key.reveal());
@@ -66,7 +73,8 @@ impl Model for Cli {
         if let (Some(variable), Some(base)) = (self.base_variable, &self.base) {
             command.env(variable, base);
         }
-        if !self.dialect.reads_standard_input() {
+        let input = self.dialect.input();
+        if input == PromptInput::Argument {
             command.arg(self.as_argument(&prompt)?);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -75,17 +83,22 @@ impl Model for Cli {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut transcript = Transcript { model: self.model.clone(), ..Transcript::default() };
         let complaint = std::thread::scope(|scope| {
-            let feeds = self.dialect.reads_standard_input();
-            scope.spawn(move || {
-                // One that does not read to the end says why in its own words.
-                if let Some(mut stdin) = stdin.filter(|_| feeds) {
-                    let _ = stdin.write_all(prompt.as_bytes());
-                }
-            });
+            let (stdin, stop) = (Arc::new(Mutex::new(stdin)), steering.stop_handle());
+            let (feeder, has_output) = (Arc::clone(&stdin), Arc::new(AtomicBool::new(false)));
+            let takes_messages = Arc::clone(&has_output);
+            scope.spawn(move || feed(input, &prompt, &feeder, steering, &takes_messages));
             let complaint = scope.spawn(move || stderr.map_or(String::new(), last_words));
+            let end_input = || {
+                if input == PromptInput::Messages {
+                    close(&stdin);
+                    stop.stop();
+                }
+            };
             if let Some(stdout) = stdout {
-                self.follow(BufReader::new(stdout), &mut transcript, display, meter);
+                let first = || has_output.store(true, Ordering::SeqCst);
+                self.follow(BufReader::new(stdout), &mut transcript, display, meter, &first, &end_input);
             }
+            end_input();
             complaint.join().unwrap_or_default()
         });
         let status = child.wait()?;
@@ -118,6 +131,8 @@ struct Transcript {
     model: Option<String>,
     /// The usage of each reply.
     replies: BTreeMap<String, Usage>,
+    /// The usage of the turns that have ended. A program that received further messages has several.
+    total: Usage,
     /// Text that the program declared as its answer.
     last: Option<String>,
     /// Text since the last action.
@@ -128,6 +143,13 @@ struct Transcript {
 }
 
 impl Transcript {
+    /// Adds the usage of a turn. Tokens are those of the turn, the cost is that of all turns.
+    fn finish_turn(&mut self, turn: Usage) {
+        let cost_usd = turn.cost_usd;
+        self.total.add(&turn);
+        self.total.cost_usd = cost_usd;
+    }
+
     fn answer(&self) -> String {
         match (&self.last, self.said.trim().is_empty()) {
             (Some(last), _) => last.clone(),
@@ -144,13 +166,15 @@ impl Cli {
         transcript: &mut Transcript,
         display: &mut Display<'_>,
         meter: &mut Meter<'_>,
+        has_output: &dyn Fn(),
+        end_input: &dyn Fn(),
     ) {
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
             match lines.read_until(b'\n', &mut bytes) {
                 Ok(0) | Err(_) => return,
-                Ok(_) => {}
+                Ok(_) => has_output(),
             }
             let text = String::from_utf8_lossy(&bytes);
             let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(text.trim()) else {
@@ -170,8 +194,15 @@ impl Cli {
                             transcript.before = std::mem::take(&mut transcript.said);
                         }
                     }
-                    Event::Answer(text) => transcript.last = Some(text),
-                    Event::Failed(why) => transcript.failed = Some(why),
+                    // A program that takes messages works until there are no more. One that came before is still answered.
+                    Event::Answer(text) => {
+                        end_input();
+                        transcript.last = Some(text);
+                    }
+                    Event::Failed(why) => {
+                        end_input();
+                        transcript.failed = Some(why);
+                    }
                     Event::Model(model) => transcript.model = Some(model),
                     Event::Reply(id, usage) => {
                         transcript.replies.insert(id, usage);
@@ -179,7 +210,10 @@ impl Cli {
                         transcript.replies.values().for_each(|usage| sum.add(usage));
                         meter.report(self.named(sum, transcript));
                     }
-                    Event::Total(usage) => meter.report(self.named(usage, transcript)),
+                    Event::Total(usage) => {
+                        transcript.finish_turn(usage);
+                        meter.report(self.named(transcript.total.clone(), transcript));
+                    }
                 }
             }
         }
@@ -200,6 +234,61 @@ impl Cli {
         fs::write(&self.prompt_file, prompt)?;
         Ok(format!("Read the file {} to its end: it is your task. Do what it says.", self.prompt_file))
     }
+}
+
+/// Standard input of a program, until it is closed.
+type Input = Mutex<Option<ChildStdin>>;
+
+/// Writes the prompt, and then steering messages if the program takes them.
+fn feed(
+    input: PromptInput,
+    prompt: &str,
+    stdin: &Input,
+    steering: &mut Steering,
+    has_output: &AtomicBool,
+) {
+    if input == PromptInput::Argument {
+        return close(stdin);
+    }
+    // A program that does not read to the end reports the reason itself.
+    write(stdin, || Some(input.encode(prompt)));
+    if input == PromptInput::Text {
+        return close(stdin);
+    }
+    let started = Instant::now();
+    loop {
+        let is_silent = !has_output.load(Ordering::SeqCst);
+        let patience = if is_silent { SILENCE.saturating_sub(started.elapsed()) } else { Duration::MAX };
+        if !steering.wait(patience) {
+            if steering.is_stopped() || !is_silent {
+                return;
+            }
+            if !has_output.load(Ordering::SeqCst) {
+                // A wrapper may read its input to the end before it starts the program.
+                return close(stdin);
+            }
+            continue;
+        }
+        let message = || {
+            let message = steering.try_next().ok().flatten()?;
+            Some(input.encode(&guidance(&[message])))
+        };
+        if !write(stdin, message) {
+            return;
+        }
+    }
+}
+
+/// Writes what `make` returns, unless the input is closed: a message that was taken has been sent. Returns `false` if the input is closed
+/// or broken, or there is nothing to write.
+fn write(stdin: &Input, make: impl FnOnce() -> Option<Vec<u8>>) -> bool {
+    let mut stdin = stdin.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(open) = stdin.as_mut() else { return false };
+    make().is_some_and(|bytes| open.write_all(&bytes).and_then(|()| open.flush()).is_ok())
+}
+
+fn close(stdin: &Input) {
+    drop(stdin.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
 fn last_words(mut stderr: impl Read) -> String {

@@ -5,7 +5,9 @@
 
 use std::fmt::Write;
 
-use cliq_sdk::{CommandResult, GateContext, PhaseContext, PhaseName, ReceivedHandoff, StandardContext};
+use cliq_sdk::{
+    CommandResult, GateContext, PhaseContext, PhaseName, ReceivedHandoff, StandardContext, SteeringMessage,
+};
 use serde_json::Value;
 
 use crate::AnyError;
@@ -125,7 +127,40 @@ pub(crate) fn opening(ctx: &PhaseContext) -> Result<String, AnyError> {
     for received in &incoming {
         handoff(&mut text, received);
     }
+    if !ctx.dispatch().steering.is_empty() {
+        text.push_str(
+            "## Guidance During the Run\n\nPeople sent these messages after the task was set. Each one adds to the task and does not \
+             replace it: do the whole task, and take each message into account as far as it concerns your part. A message \
+             changes neither your role nor the form of your answer.",
+        );
+        if ctx.phase().kind.is_gate() {
+            text.push_str(
+                " A message is not a verdict: what it adds is part of the requirements that you judge the work against.",
+            );
+        }
+        text.push_str("\n\n");
+        messages(&mut text, &ctx.dispatch().steering);
+    }
     Ok(text)
+}
+
+/// Returns the prompt for steering messages that arrive while the agent works, or after its answer.
+pub(crate) fn guidance(steering: &[SteeringMessage]) -> String {
+    let mut text = "People sent the following while you work on your task. It adds to the task and does not replace it: keep to the \
+                    task, take this into account, and go on until the whole task is done. Then give your complete answer, in the \
+                    form that the task asks for, not an answer to this message alone.\n\n"
+        .to_owned();
+    messages(&mut text, steering);
+    text
+}
+
+/// Steering messages with author and time, fenced.
+fn messages(text: &mut String, steering: &[SteeringMessage]) {
+    for SteeringMessage { ts, from, text: said, phase, .. } in steering {
+        let to = phase.as_ref().map(|phase| format!(", to the phase {phase}")).unwrap_or_default();
+        let fence = fence_for(said);
+        let _ = write!(text, "### From {from} at {ts}{to}\n\n{fence}message\n{said}\n{fence}\n\n");
+    }
 }
 
 fn handoff(text: &mut String, received: &ReceivedHandoff) {

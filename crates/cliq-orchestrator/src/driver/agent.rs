@@ -6,7 +6,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use cliq_fs::{FsError, SignalTail, write_atomic};
 use cliq_protocol::{
-    AgentMessage, ChannelBody, ChannelOrder, FieldError, Line, PhaseName, Timestamp, Usage, WaitingReview,
+    AgentMessage, ChannelBody, ChannelOrder, Dispatch, FieldError, Line, PhaseName, Timestamp, Usage, WaitingReview,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -116,6 +116,7 @@ impl AgentRun {
             agent: self.agent.clone(),
             pid: process.pid(),
         });
+        self.report_steering();
         let mut follower = Follower::new(&signal_file);
         let outcome = self.follow(&mut follower, process.as_mut(), &waker).await;
         self.shared.wakers.forget(&signal_file);
@@ -277,6 +278,15 @@ impl AgentRun {
         }
         if due_before.flatten() != due {
             self.shared.send(RunEvent::ReviewIdle { phase, review: id, due });
+        }
+    }
+
+    /// Reports that the agent received the steering messages of its dispatch message.
+    fn report_steering(&self) {
+        let Dispatch::Phase(dispatch) = &self.message.dispatch else { return };
+        for message in dispatch.steering.iter().filter(|message| message.is_for(&self.phase)) {
+            let (phase, activation) = (self.phase.clone(), self.iteration);
+            self.shared.send(RunEvent::SteeringDelivered { id: message.id.clone(), phase, activation });
         }
     }
 

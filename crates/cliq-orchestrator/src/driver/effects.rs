@@ -128,7 +128,9 @@ impl Driver {
         let budget = self.pipeline.remaining_budget(id);
         let gate = match self.pipeline.gate(id) {
             Some(gate) => {
-                let context = gate_files::write_context(shared.dir(), shared.workflow(), id, gate)?;
+                let messages = self.view.steering.for_activation(&phase.name, true);
+                let context =
+                    gate_files::write_context(shared.dir(), shared.workflow(), id, gate, &messages)?;
                 let review = match message::review(&shared, phase) {
                     Ok(review) => review.map(|review| (review, self.pipeline.evaluation(id))),
                     Err(reason) => {
@@ -149,6 +151,14 @@ impl Driver {
                 }
             }
         }
+        let (steering, steering_file) = match self.start_listening(id, iteration) {
+            Ok(listener) => listener,
+            // Another agent has left something else under its name.
+            Err(error) => {
+                shared.send(work_failed(phase, error.to_string()));
+                return Ok(());
+            }
+        };
         let timing = shared.plan.timing;
         let usual = match phase.kind {
             // Its own phases have limits of their own.
@@ -161,8 +171,18 @@ impl Driver {
         // A team ends its own processes first.
         let kill_grace =
             if phase.kind == PhaseKind::Team { timing.kill_grace * 3 } else { timing.kill_grace };
-        let activation =
-            Activation { phase: id, iteration, routed_by, agent: agent.clone(), role_file, gate, budget };
+        let agent_name = agent.clone();
+        let activation = Activation {
+            phase: id,
+            iteration,
+            routed_by,
+            agent: agent_name,
+            role_file,
+            gate,
+            budget,
+            steering,
+            steering_file,
+        };
         let (end, told_to_end) = watch::channel(None);
         self.ends.insert(id, end);
         let run = AgentRun {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use camino::Utf8PathBuf;
 use cliq_fs::{CliqDir, FsError, is_half_written, read_handoff, write_atomic, write_handoff};
 use cliq_gate::Gate;
-use cliq_protocol::{Body, CommandResult, Envelope, GateData, Outcome, PhaseName};
+use cliq_protocol::{Body, CommandResult, Envelope, GateData, Outcome, PhaseName, SteeringMessage};
 use cliq_workflow::{PhaseId, ValidatedWorkflow};
 
 /// Writes what the gate's agent is shown, for people and agents that read markdown. Where a team has several gates,
@@ -15,9 +15,10 @@ pub(super) fn write_context(
     workflow: &ValidatedWorkflow,
     id: PhaseId,
     gate: &Gate,
+    steering: &[SteeringMessage],
 ) -> Result<Utf8PathBuf, FsError> {
     let name = &workflow.phase(id).name;
-    let text = render_context(name, gate);
+    let text = render_context(name, gate, steering);
     write_atomic(&dir.gate_context(), text.as_bytes())?;
     if workflow.phases().filter(|(_, phase)| phase.kind.is_gate()).count() == 1 {
         return Ok(dir.gate_context());
@@ -27,7 +28,7 @@ pub(super) fn write_context(
     Ok(own)
 }
 
-fn render_context(name: &PhaseName, gate: &Gate) -> String {
+fn render_context(name: &PhaseName, gate: &Gate, steering: &[SteeringMessage]) -> String {
     let mut out = format!(
         "# Gate {name}: evaluation {} of {}\n\n## Check results\n\n",
         gate.iteration(),
@@ -69,6 +70,16 @@ fn render_context(name: &PhaseName, gate: &Gate) -> String {
     }
     if gate.spec().route_targets.is_empty() {
         out.push_str("This gate cannot route.\n");
+    }
+    if !steering.is_empty() {
+        out.push_str("\n## Steering messages\n\nAdditions to the task, no verdicts.\n");
+    }
+    for SteeringMessage { from, ts, text, phase, .. } in steering {
+        let to = phase.as_ref().map(|phase| format!(" to {phase}")).unwrap_or_default();
+        let _ = write!(out, "\n- {from} at {ts}{to}:\n\n");
+        for line in text.lines() {
+            let _ = writeln!(out, "      {line}");
+        }
     }
     out
 }

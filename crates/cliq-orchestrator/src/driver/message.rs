@@ -7,7 +7,7 @@ use cliq_fs::{CliqDir, FsError, IoContext, read_if_exists, write_atomic};
 use cliq_gate::Gate;
 use cliq_protocol::{
     AgentMessage, Budget, Dispatch, GateDispatch, Incoming, Object, Outcome, Outgoing, PhaseDispatch,
-    PhaseInfo, PhaseName, ReviewSpec, TeamDispatch, Timestamp,
+    PhaseInfo, PhaseName, ReviewSpec, SteeringMessage, TeamDispatch, Timestamp,
 };
 use cliq_workflow::{Command, Phase, PhaseId, ResolveError, Rule, Scope, resolve_text};
 use serde_json::{Value, json};
@@ -26,6 +26,10 @@ pub(super) struct Activation {
     pub(super) budget: Budget,
     /// For gates.
     pub(super) gate: Option<GateDispatch>,
+    /// Steering messages so far.
+    pub(super) steering: Vec<SteeringMessage>,
+    /// File for later steering messages.
+    pub(super) steering_file: Utf8PathBuf,
 }
 
 /// The gate, as its agent sees it.
@@ -101,6 +105,8 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
             .collect(),
         signal_file: dir.signal_file(&phase.name),
         files_dir,
+        steering: activation.steering.clone(),
+        steering_file: Some(activation.steering_file.clone()),
         gate: activation.gate.clone(),
         team: phase.team.as_ref().map(|team| team_dispatch(shared, phase, team, activation.budget)),
     };

@@ -169,6 +169,8 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
             outgoing: vec![Outgoing { to: after, dir: outgoing, instructions_file: None }],
             signal_file,
             files_dir,
+            steering: Vec::new(),
+            steering_file: None,
             gate: (kind == Kind::Gate).then(|| GateDispatch {
                 iteration: 1,
                 max_iterations: 3,

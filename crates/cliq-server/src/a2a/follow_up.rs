@@ -1,19 +1,22 @@
-//! A message to a task that waits for a review: the decision, or a comment.
+//! A message to a task: the decision of the review that it waits for, a comment, or guidance for its agents.
 
 use cliq_a2a::{A2aError, ErrorKind, Message, PipelineRequest};
-use cliq_protocol::{Object, PhaseName};
+use cliq_orchestrator::SteerError;
+use cliq_protocol::{NewSteering, Object, PhaseName, SteeringError};
 use cliq_review::{
     Answer, Choice, Comment, Event, Refusal, Review, ReviewFilter, Reviews, ReviewsError, Via,
 };
 use cliq_runs::StoredTask;
+use cliq_supervisor::SteeringRefusal;
 use serde_json::Value;
 
 use super::A2aCaller;
-use super::lookup::find;
+use super::lookup::{find, internal};
 use crate::app::App;
 
 /// Decides the review that a task waits for, by the data of a message: `verdict`, `target`, `reason`, `inputs`, `reviewer`, `review`. A
-/// text without a verdict is a comment for its reviewers (SPEC section 21). Returns the task.
+/// text without a verdict is a comment for its reviewers, or guidance for the agents of a task that works (SPEC section 21). Returns
+/// the task.
 pub(super) async fn answer(
     app: &App,
     caller: &A2aCaller,
@@ -64,11 +67,7 @@ pub(super) async fn answer(
         [] => match reviews.first().filter(|last| was_decided_by(last, caller, &data)) {
             // The response to the same message was lost.
             Some(_) => return Ok(found),
-            None => {
-                return Err(refused(
-                    "the task is under way and takes no messages until it asks for input".to_owned(),
-                ));
-            }
+            None => return guide(app, caller, &found, message, &data).await,
         },
         several => {
             let ids: Vec<String> =
@@ -100,6 +99,51 @@ pub(super) async fn answer(
         }),
         Err(error) => Err(unavailable(&error)),
     }
+}
+
+/// Sends the text of a message to the agents of a working task, as steering (SPEC section 21). `phase` in its data names one phase.
+async fn guide(
+    app: &App,
+    caller: &A2aCaller,
+    found: &StoredTask,
+    message: &Message,
+    data: &Object,
+) -> Result<StoredTask, A2aError> {
+    let id = found.run.id.as_str();
+    if data.contains_key("verdict") {
+        let reason = "no review of the task waits for a decision";
+        return Err(A2aError::new(ErrorKind::UnsupportedOperation, reason).with("taskId", id));
+    }
+    let phase = data.get("phase").and_then(Value::as_str).map(PhaseName::parse).transpose();
+    let phase = phase.map_err(|error| A2aError::wrong("data.phase", error.to_string()))?;
+    let text = message.text().unwrap_or_default();
+    let author = &caller.0.label;
+    // An id of any other form gets one that stands for it.
+    let stand_in = || uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, message.message_id.as_bytes()).to_string();
+    let new = match NewSteering::new(message.message_id.clone(), author, &text, phase.clone()) {
+        Err(SteeringError::Id) => NewSteering::new(stand_in(), author, &text, phase),
+        new => new,
+    };
+    let new = new.map_err(|error| A2aError::wrong("message.parts", error.to_string()))?;
+    match app.core.supervisor.steer(&found.run.id, new).await {
+        Ok(_) => find(app, &caller.owner(), id).await,
+        Err(SteeringRefusal::Refused(error)) => Err(match error {
+            SteerError::NoSuchPhase { .. } | SteerError::NoAgent(_) => {
+                A2aError::wrong("data.phase", error.to_string())
+            }
+            SteerError::Ended(_) | SteerError::TooMany | SteerError::Conflict(_) => {
+                A2aError::new(ErrorKind::UnsupportedOperation, error.to_string()).with("taskId", id)
+            }
+            error => not_sent(&error),
+        }),
+        Err(SteeringRefusal::Store(error)) => Err(internal(&error)),
+        Err(error) => Err(not_sent(&error)),
+    }
+}
+
+fn not_sent(error: &dyn std::error::Error) -> A2aError {
+    tracing::error!(%error, "a message cannot be passed to a run");
+    A2aError::new(ErrorKind::Internal, "the message cannot be passed on at the moment; send it again later")
 }
 
 fn unavailable(error: &ReviewsError) -> A2aError {

@@ -40,6 +40,8 @@ pub(super) struct Follower<'a> {
     pub(super) verdicts: Vec<Value>,
     /// Offsets of stored agent output, for tasks with streaming.
     pub(super) outputs: Option<Outputs>,
+    /// Number of steering messages of the request that were passed to the run.
+    pub(super) passed: usize,
 }
 
 impl Follower<'_> {

@@ -12,6 +12,31 @@ pub(crate) enum Dialect {
     Codex,
 }
 
+/// Place where a program takes its prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PromptInput {
+    /// Standard input, as text.
+    Text,
+    /// Standard input, as a message per line. It takes further messages while it works, until the input ends.
+    Messages,
+    /// Last argument.
+    Argument,
+}
+
+impl PromptInput {
+    /// Returns a prompt or a further message as bytes for standard input.
+    pub(super) fn encode(self, prompt: &str) -> Vec<u8> {
+        match self {
+            Self::Text | Self::Argument => prompt.as_bytes().to_vec(),
+            Self::Messages => {
+                let content = json!([{"type": "text", "text": prompt}]);
+                let message = json!({"type": "user", "message": {"role": "user", "content": content}});
+                format!("{message}\n").into_bytes()
+            }
+        }
+    }
+}
+
 /// Meaning of an output line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Event {
@@ -37,7 +62,16 @@ impl Dialect {
     pub(super) fn args(self, model: Option<&str>, base: Option<&str>) -> Vec<String> {
         let mut args: Vec<String> = match self {
             Self::ClaudeCode => {
-                &["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"][..]
+                &[
+                    "-p",
+                    "--input-format",
+                    "stream-json",
+                    "--output-format",
+                    "stream-json",
+                    "--verbose",
+                    "--permission-mode",
+                    "acceptEdits",
+                ][..]
             }
             Self::Cursor => &["--print", "--force", "--output-format", "stream-json"],
             Self::Gemini => {
@@ -64,9 +98,13 @@ impl Dialect {
         args
     }
 
-    /// Whether it takes the prompt there; else as its last argument.
-    pub(super) fn reads_standard_input(self) -> bool {
-        self != Self::Cursor
+    /// Returns the place where it takes the prompt.
+    pub(super) fn input(self) -> PromptInput {
+        match self {
+            Self::ClaudeCode => PromptInput::Messages,
+            Self::Gemini | Self::Codex => PromptInput::Text,
+            Self::Cursor => PromptInput::Argument,
+        }
     }
 
     pub(super) fn provider(self) -> &'static str {

@@ -1,0 +1,155 @@
+//! Ledger of the steering messages of a run and their deliveries. Pure.
+
+use cliq_protocol::{MAX_STEERING_MESSAGES, PhaseName, SteeringMessage, Timestamp};
+use serde::Serialize;
+
+/// Delivery of a steering message to an activation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SteeringDelivery {
+    /// Phase that received it.
+    pub phase: PhaseName,
+    /// Number of the activation, 1-based.
+    pub activation: u32,
+    /// Time of the delivery.
+    pub ts: Timestamp,
+}
+
+/// A steering message with its deliveries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SteeringView {
+    /// Message.
+    #[serde(flatten)]
+    pub message: SteeringMessage,
+    /// Deliveries, oldest first.
+    pub delivered: Vec<SteeringDelivery>,
+    /// Whether no activation has received it.
+    pub pending: bool,
+}
+
+/// Steering messages of a run, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(transparent)]
+pub struct SteeringLedger {
+    messages: Vec<SteeringView>,
+}
+
+/// Activation that receives a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Delivery<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) phase: &'a PhaseName,
+    pub(crate) activation: u32,
+}
+
+impl SteeringLedger {
+    /// Whether the run has received no message.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Messages, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &SteeringView> + ExactSizeIterator {
+        self.messages.iter()
+    }
+
+    /// Messages that no activation has received, oldest first.
+    pub fn pending(&self) -> impl Iterator<Item = &SteeringView> {
+        self.messages.iter().filter(|view| view.pending)
+    }
+
+    /// Returns the message with an id.
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<&SteeringView> {
+        self.messages.iter().find(|view| view.message.id == id)
+    }
+
+    /// Whether the run takes no more messages.
+    pub(crate) fn is_full(&self) -> bool {
+        self.messages.len() >= MAX_STEERING_MESSAGES
+    }
+
+    /// Adds a message, unless it has the id of another.
+    pub(crate) fn receive(&mut self, message: SteeringMessage) {
+        if self.find(&message.id).is_none() {
+            self.messages.push(SteeringView { message, delivered: Vec::new(), pending: true });
+        }
+    }
+
+    /// Returns the messages for an activation of a phase that starts now. A gate judges what others made of theirs and receives all.
+    pub(crate) fn for_activation(&self, phase: &PhaseName, is_gate: bool) -> Vec<SteeringMessage> {
+        let messages = self.messages.iter().map(|view| &view.message);
+        messages.filter(|message| is_gate || message.is_for(phase)).cloned().collect()
+    }
+
+    /// Whether a delivery is one: the message is for the phase, and the activation has not received it before.
+    pub(crate) fn is_delivery(&self, new: Delivery<'_>) -> bool {
+        self.find(new.id).is_some_and(|view| {
+            let is_known =
+                |known: &SteeringDelivery| known.phase == *new.phase && known.activation == new.activation;
+            view.message.is_for(new.phase) && !view.delivered.iter().any(is_known)
+        })
+    }
+
+    /// Records a delivery. Does nothing if it is none.
+    pub(crate) fn deliver(&mut self, new: Delivery<'_>, ts: &Timestamp) {
+        if !self.is_delivery(new) {
+            return;
+        }
+        if let Some(view) = self.messages.iter_mut().find(|view| view.message.id == new.id) {
+            view.pending = false;
+            let (phase, activation, ts) = (new.phase.clone(), new.activation, ts.clone());
+            view.delivered.push(SteeringDelivery { phase, activation, ts });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(phase: &str) -> PhaseName {
+        phase.parse().expect("a name")
+    }
+
+    fn message(id: &str, phase: Option<&str>) -> SteeringMessage {
+        let ts = Timestamp::from_unix_millis(0);
+        SteeringMessage { id: id.into(), ts, from: "Ana".into(), text: id.into(), phase: phase.map(name) }
+    }
+
+    fn ids(messages: &[SteeringMessage]) -> Vec<&str> {
+        messages.iter().map(|message| message.id.as_str()).collect()
+    }
+
+    #[test]
+    fn an_activation_receives_all_messages_for_its_phase_in_order() {
+        let mut ledger = SteeringLedger::default();
+        for (id, phase) in [("1", None), ("2", Some("a")), ("3", Some("b")), ("1", Some("b")), ("4", None)] {
+            ledger.receive(message(id, phase));
+        }
+        assert_eq!(ids(&ledger.for_activation(&name("a"), false)), ["1", "2", "4"]);
+        assert_eq!(ids(&ledger.for_activation(&name("b"), false)), ["1", "3", "4"]);
+        assert_eq!(ids(&ledger.for_activation(&name("g"), true)), ["1", "2", "3", "4"], "a gate");
+    }
+
+    #[test]
+    fn a_message_is_delivered_once_to_an_activation() {
+        let (mut ledger, now) = (SteeringLedger::default(), Timestamp::from_unix_millis(9));
+        ledger.receive(message("1", None));
+        ledger.receive(message("2", Some("a")));
+        let (a, b) = (name("a"), name("b"));
+        let to = |id, phase, activation| Delivery { id, phase, activation };
+        assert!(!ledger.is_delivery(to("2", &b, 1)), "for another phase");
+        assert!(!ledger.is_delivery(to("3", &a, 1)), "no such message");
+        for delivery in [to("1", &a, 1), to("1", &a, 1), to("2", &b, 1), to("1", &b, 1), to("1", &a, 2)] {
+            ledger.deliver(delivery, &now);
+        }
+        let view = ledger.find("1").expect("a message");
+        let delivered: Vec<_> = view.delivered.iter().map(|d| (d.phase.as_str(), d.activation)).collect();
+        assert_eq!(delivered, [("a", 1), ("b", 1), ("a", 2)]);
+        assert!(!view.pending);
+        assert_eq!(ledger.pending().map(|view| view.message.id.as_str()).collect::<Vec<_>>(), ["2"]);
+    }
+}
