@@ -1,14 +1,103 @@
-//! Servers, orchestrators and agents that are killed while runs park, wait and wake.
+//! Servers, orchestrators and agents that are killed while runs park, wait, wake and are steered.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::machine::journal;
+use crate::machine::{Machine, Running, journal};
 use crate::parking::{approve, machine, review_of, workspace};
+
+/// Keeps its dispatch message as `PHASE.ITERATION.json`, works for a moment and adds a line to the file of its phase.
+const WORKER: &str = r#"#!/bin/sh
+message=$(cat)
+n=$(printf '%s' "$message" | sed -n 's/.*"iteration": \([0-9]*\),*/\1/p' | head -n 1)
+cd "$CLIQ_WORKSPACE"
+printf '%s' "$message" > ".$CLIQ_PHASE" && mv ".$CLIQ_PHASE" "$CLIQ_PHASE.$n.json"
+say() { printf '{"ts":"2026-01-01T00:00:00.000Z","version":1,"type":"phase",%s}\n' "$1" >> "$CLIQ_SIGNAL_FILE"; }
+say '"status":"ok"'
+sleep 0.1
+echo x >> "$CLIQ_PHASE.lines"
+say '"status":"complete","result":{}'
+"#;
+const TEAM: &str = "agents: {worker: {entry: agents/worker}}
+workflow:
+  phases:
+    - {name: writer, type: standard, agent: worker}
+    - name: approval
+      type: hug
+      depends_on: [writer]
+      commands: [{name: check, run: 'echo checked >> approval.lines'}]
+      review: {reviewer: ann}
+    - {name: after, type: standard, agent: worker, depends_on: [approval]}
+";
+
+fn install(machine: &Machine) {
+    machine.team("guided", TEAM);
+    let dir = machine.home.join("teams/@local/guided");
+    fs::create_dir_all(dir.join("agents")).unwrap();
+    for role in ["writer", "approval", "after"] {
+        fs::write(dir.join("roles").join(format!("{role}.md")), "You work.\n").unwrap();
+    }
+    fs::write(dir.join("agents/worker"), WORKER).unwrap();
+    fs::set_permissions(dir.join("agents/worker"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Sends a message through the API or the command line, often twice. Returns whether it was accepted: the run may have ended.
+fn steer(machine: &Machine, server: &Running, run: &str, id: &str, random: &mut Random) -> bool {
+    let mut accepted = false;
+    for _ in 0..=random.below(2) {
+        accepted |= if random.below(2) == 0 {
+            let body = json!({"text": format!("text {id}"), "id": id});
+            let answer = server.post(&format!("/api/v1/runs/{run}/steering"), &body);
+            assert!(matches!(answer.status, 201 | 409 | 503), "{}", answer.body);
+            answer.status == 201
+        } else {
+            let text = format!("text {id}");
+            machine.cliq(&["steer", &text, "--id", id, "--run", run]).status.success()
+        };
+    }
+    accepted
+}
+
+/// Checks that a run has each accepted message once, in one order, that each activation received all messages before it, and that each
+/// delivery is recorded once.
+fn check_steering(workspace: &Path, journal: &[Value], accepted: &BTreeSet<String>) {
+    let mut received: Vec<&str> = Vec::new();
+    let mut deliveries = BTreeSet::new();
+    let mut iterations = std::collections::BTreeMap::<&str, u32>::new();
+    for event in journal {
+        let (id, phase) = (event["id"].as_str().unwrap_or(""), event["phase"].as_str().unwrap_or(""));
+        match event["event"].as_str().unwrap() {
+            "steering_received" => {
+                assert!(!received.contains(&id), "{id} twice: {journal:#?}");
+                received.push(id);
+            }
+            "steering_delivered" => {
+                assert!(received.contains(&id), "{id} before its receipt: {journal:#?}");
+                let delivery = (id, phase, event["activation"].as_u64().unwrap());
+                assert!(deliveries.insert(delivery), "{delivery:?} twice: {journal:#?}");
+            }
+            "phase_started" if phase != "approval" => {
+                let n = iterations.entry(phase).or_default();
+                *n += 1;
+                // An agent that was killed at its start has not kept its message.
+                let Ok(text) = fs::read_to_string(workspace.join(format!("{phase}.{n}.json"))) else { continue };
+                let message: Value = serde_json::from_str(&text).unwrap();
+                let steering = message["steering"].as_array().cloned().unwrap_or_default();
+                let got: Vec<&str> = steering.iter().map(|m| m["id"].as_str().unwrap()).collect();
+                assert!(got.starts_with(&received), "{phase} {n}: {got:?} instead of {received:?}: {journal:#?}");
+            }
+            _ => {}
+        }
+    }
+    let lost: Vec<_> = accepted.iter().filter(|id| !received.contains(&id.as_str())).collect();
+    assert!(lost.is_empty(), "{lost:?} are lost: {journal:#?}");
+}
 
 /// Numbers that look random, from a seed.
 struct Random(u64);
@@ -38,7 +127,8 @@ fn processes_in(workspace: &Path) -> Vec<u32> {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_own = |pid: &u32| {
         fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|dir| dir == workspace)
-            && fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "cliq")
+            && fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|name| ["cliq", "cliq-agent", "worker"].contains(&name.trim()))
     };
     pids.filter(is_own).collect()
 }
@@ -72,10 +162,12 @@ fn kills_lose_no_parked_run_and_wake_none_twice() {
     println!("CLIQ_TEST_SEED={seed}");
     let (mut random, mut killed) = (Random(seed), 0);
     let machine = machine(3);
+    install(&machine);
     let mut server = machine.serve();
     machine.keep_port(&server);
     while killed < kills {
-        let ids: Vec<String> = (0..4).map(|_| server.start_run(&json!({"team": "@local/ask"}))).collect();
+        let ids: Vec<String> = (0..4).map(|_| server.start_run(&json!({"team": "@local/guided"}))).collect();
+        let mut accepted = vec![BTreeSet::new(); ids.len()];
         // More would be more than a run may be recovered.
         let mut left = 4;
         let deadline = Instant::now() + Duration::from_secs(120);
@@ -100,6 +192,13 @@ fn kills_lose_no_parked_run_and_wake_none_twice() {
                     _ => {}
                 }
             }
+            let steered = usize::try_from(random.below(4)).unwrap();
+            let message = format!("{steered}-{}", random.below(1 << 40));
+            if !matches!(runs[steered]["state"].as_str().unwrap(), "completed" | "escalated" | "failed")
+                && steer(&machine, &server, &ids[steered], &message, &mut random)
+            {
+                accepted[steered].insert(message);
+            }
             let victim = usize::try_from(random.below(4)).unwrap();
             if left > 0 && random.below(3) == 0 {
                 server.kill();
@@ -112,14 +211,16 @@ fn kills_lose_no_parked_run_and_wake_none_twice() {
                 break;
             }
         }
-        for id in &ids {
+        for (id, accepted) in ids.iter().zip(&accepted) {
             let journal = journal(&workspace(&machine, id));
             let run = server.run(id);
             assert_eq!(run["state"], "completed", "{run}\n{journal:#?}");
             let count = |kind: &str| journal.iter().filter(|event| event["event"] == kind).count();
             assert_eq!(count("verdict"), 1, "{journal:#?}");
-            for (phase, file) in [("writer", "notes"), ("approval", "checks"), ("after", "after")] {
-                let lines = fs::read_to_string(workspace(&machine, id).join(file)).unwrap().lines().count();
+            check_steering(&workspace(&machine, id), &journal, accepted);
+            for phase in ["writer", "approval", "after"] {
+                let file = format!("{phase}.lines");
+                let lines = fs::read_to_string(workspace(&machine, id).join(&file)).unwrap().lines().count();
                 let starts = starts(&journal, phase);
                 assert!((1..=starts).contains(&lines), "{file}: {lines} for {starts} starts: {journal:#?}");
             }
