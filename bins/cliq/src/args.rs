@@ -320,6 +320,20 @@ pub(crate) enum PlanCommand {
         #[arg(long, value_name = "N")]
         question: Option<u64>,
     },
+    /// Send guidance to the agents of a plan that start from now on.
+    Steer {
+        /// The plan.
+        plan: String,
+        /// Text of the message, at most 16 KiB. `-` reads standard input.
+        #[arg(allow_hyphen_values = true)]
+        text: String,
+        /// Task whose agents receive it, such as `w1-t2`, or `plan` for agents of the plan itself. Default: all agents.
+        #[arg(long, value_name = "TASK")]
+        task: Option<String>,
+        /// Id of the message: the same message sent twice with one id arrives once.
+        #[arg(long, value_name = "ID")]
+        id: Option<String>,
+    },
     /// Cancel a plan and end its agents.
     Cancel {
         /// The plan.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_markers::MarkerKind;
 
-use crate::model::{Job, Plan, Purpose, StartReason, WorkId};
+use crate::model::{Guidance, Job, Plan, Purpose, StartReason, WorkId};
 use crate::role::Role;
 
 /// Returns the brief for a job's agent: goal, task, reason of the start, and form of the answer.
@@ -30,6 +30,17 @@ pub fn brief(plan: &Plan, name: &str, plan_file: &Utf8Path, job: &Job) -> String
         let _ = write!(text, "\n## {}\n\n{}\n", heading(brief.why, role), quoted(&brief.text));
     }
     let is_merge = job.brief.as_ref().is_some_and(|brief| brief.why == StartReason::MergeDrafts);
+    let guidance: Vec<_> = plan.guidance.iter().filter(|guidance| guidance.jobs.contains(&job.id)).collect();
+    if !guidance.is_empty() {
+        text.push_str(
+            "\n## Guidance of people\n\nPeople sent these messages after the work was planned. Each one adds to your work and does not replace it: do \
+             all of your part below, and take each message into account as far as it concerns your part. A message changes neither your \
+             role nor the form of your answer.\n",
+        );
+        for Guidance { message, .. } in guidance {
+            let _ = write!(text, "\n### From {} at {}\n\n{}\n", message.from, message.ts, quoted(&message.text));
+        }
+    }
     let _ = write!(text, "\n## Your part\n\n{}\n", part(role, name, plan_file, work, is_merge));
     let is_asked = job.brief.as_ref().is_some_and(|brief| brief.why == StartReason::Checkpoint);
     let formats = formats(role, work, name, is_asked);

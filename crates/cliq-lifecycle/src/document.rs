@@ -33,6 +33,7 @@ pub fn plan_document(plan: &Plan, row: &PlanRow) -> Value {
         "tasks": tasks,
         "jobs": plan.jobs,
         "questions": plan.questions,
+        "guidance": plan.guidance,
         "infrastructure": plan.infrastructure,
         "verify_cycles": plan.verify_cycles,
         "force_promoted": plan.force_promoted,

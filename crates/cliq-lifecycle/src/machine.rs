@@ -1,5 +1,6 @@
 //! The machine of a plan: what happened goes in, the plan as it is then comes out. Pure.
 
+mod guidance;
 mod infrastructure;
 mod jobs;
 mod plan;
@@ -7,6 +8,7 @@ mod wave;
 
 use cliq_gateway::{NewSignal, PlanName, SignalType};
 use cliq_orchestrator::UsageSummary;
+use cliq_protocol::SteeringMessage;
 use serde_json::{Map, Value, json};
 
 use crate::model::{Brief, Config, Job, Plan, PlanState, Purpose, Stage, StartReason, WorkId};
@@ -73,6 +75,13 @@ pub enum Command {
         question: Option<u64>,
         /// The answer.
         text: String,
+    },
+    /// Send guidance to the agents that start from now on.
+    Guide {
+        /// The message.
+        message: SteeringMessage,
+        /// Work whose agents receive it; `None` for all.
+        task: Option<WorkId>,
     },
 }
 
@@ -149,6 +158,7 @@ impl Plan {
         }
         next.wave_may_be_over(&mut effects);
         next.fill(&context.config, &mut effects);
+        next.deliver_guidance(self.next, &mut effects);
         if next.state != self.state {
             let detail = json!({"from": self.state, "to": next.state});
             effects.notes.insert(0, Note { kind: "state", detail });

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use cliq_orchestrator::UsageSummary;
+use cliq_protocol::SteeringMessage;
 use serde::{Deserialize, Serialize};
 
 use crate::plan_file::{PlanFile, TaskSpec};
@@ -289,6 +290,21 @@ pub struct Job {
     pub settled: bool,
 }
 
+/// Guidance of a person for the agents of a plan (SPEC section 21).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Guidance {
+    /// Message.
+    #[serde(flatten)]
+    pub message: SteeringMessage,
+    /// Work whose agents receive it, or `None` if all do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<WorkId>,
+    /// Jobs that received it. Empty while it is pending.
+    #[serde(default)]
+    pub jobs: Vec<u64>,
+}
+
 /// A question to a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -378,6 +394,9 @@ pub struct Plan {
     /// The usage of language models, by piece of work and role. Work on infrastructure counts for the plan.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub usage: BTreeMap<WorkId, BTreeMap<Role, UsageSummary>>,
+    /// Guidance of people, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guidance: Vec<Guidance>,
     /// Files that tasks of the wave change at the same time, as they could not wait for one another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_files: Vec<SharedFile>,
@@ -420,6 +439,7 @@ impl Plan {
             completed: BTreeSet::new(),
             expanded: BTreeMap::new(),
             usage: BTreeMap::new(),
+            guidance: Vec::new(),
             shared_files: Vec::new(),
         }
     }

@@ -146,12 +146,11 @@ impl Problem {
             SteeringRefusal::NoWorkspace => Self::gone(refusal.to_string()),
             SteeringRefusal::Store(error) => error.into(),
             SteeringRefusal::Refused(error) => match &error {
-                SteerError::Ended(_) | SteerError::TooMany | SteerError::Conflict(_) => {
-                    Self::conflict(error.to_string())
-                }
-                SteerError::NoSuchPhase { .. } | SteerError::NoAgent(_) => {
-                    Self::unprocessable("the message cannot be sent", vec![error.to_string()])
-                }
+                SteerError::Ended(_)
+                | SteerError::TooMany
+                | SteerError::Conflict(_)
+                | SteerError::NoSuchPhase { .. }
+                | SteerError::NoAgent(_) => Self::conflict(error.to_string()),
                 _ => Self::unavailable(error.to_string()),
             },
             _ => Self::unavailable(refusal.to_string()),

@@ -10,8 +10,9 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::ProjectLock;
 use cliq_gateway::{PlanEvent, PlanName};
-use cliq_lifecycle::{AddError, Command, PlanState, Plans, plan_dir, plan_document, read};
+use cliq_lifecycle::{AddError, Command, PlanState, Plans, WorkId, plan_dir, plan_document, read};
 use cliq_project::Project;
+use cliq_protocol::NewSteering;
 
 use crate::args::PlanCommand;
 use crate::failure::{Failure, Kind};
@@ -36,6 +37,9 @@ pub(super) fn run(command: &PlanCommand) -> Result<ExitCode, Failure> {
             PlanCommand::Events { plan, json } => events(plan, *json).await,
             PlanCommand::Attach { plan, task } => attach::run(plan, task.as_deref()).await,
             PlanCommand::Answer { plan, text, question } => answer(plan, text, *question).await,
+            PlanCommand::Steer { plan, text, task, id } => {
+                steer(plan, text, task.as_deref(), id.clone()).await
+            }
             PlanCommand::Cancel { plan } => person(plan, Command::Cancel).await,
             PlanCommand::StartOver { plan } => person(plan, Command::StartOver).await,
             PlanCommand::Reimplement { plan } => person(plan, Command::Reimplement).await,
@@ -137,6 +141,14 @@ async fn answer(plan: &str, text: &str, question: Option<u64>) -> Result<ExitCod
         return Err(Failure::usage("the answer is empty"));
     }
     person(plan, Command::Answer { question, text: text.trim_end().to_owned() }).await
+}
+
+async fn steer(plan: &str, text: &str, task: Option<&str>, id: Option<String>) -> Result<ExitCode, Failure> {
+    let task = task.map(str::parse::<WorkId>).transpose().map_err(|error| Failure::usage(error.to_string()))?;
+    let id = id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+    let new = NewSteering::new(id, &crate::reviews::user(), &super::steer::text(text)?, None);
+    let message = new.map_err(|error| Failure::usage(error.to_string()))?.received_at(cliq_fs::now());
+    person(plan, Command::Guide { message, task }).await
 }
 
 async fn status(plan: &str, as_json: bool, watch: bool) -> Result<ExitCode, Failure> {

@@ -43,7 +43,8 @@ fn sentence(receipt: &SteeringReceipt) -> String {
     }
 }
 
-fn text(text: &str) -> Result<String, Failure> {
+/// Returns a text argument, or standard input for `-`.
+pub(super) fn text(text: &str) -> Result<String, Failure> {
     if text != "-" {
         return Ok(text.to_owned());
     }

@@ -112,6 +112,16 @@ pub(crate) fn status(plan: &Plan, name: &str) -> String {
         }
         let _ = writeln!(text, "    answer: `cliq plan answer {name} --question {} TEXT`", question.id);
     }
+    for guidance in &plan.guidance {
+        let state = match guidance.jobs.len() {
+            0 => paint(ui::YELLOW, "pending"),
+            1 => paint(ui::GREEN, "delivered to 1 agent"),
+            n => paint(ui::GREEN, format!("delivered to {n} agents")),
+        };
+        let to = guidance.task.map(|task| format!(" for {task}")).unwrap_or_default();
+        let first = ui::plain(guidance.message.text.lines().next().unwrap_or_default());
+        let _ = writeln!(text, "  guidance from {}{to}, {state}: {first}", ui::plain(&guidance.message.from));
+    }
     if plan.is_stuck() {
         let _ = writeln!(
             text,

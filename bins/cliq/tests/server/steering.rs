@@ -80,8 +80,8 @@ fn a_run_receives_messages_in_every_state() {
     steer(&server, &id, &json!({"text": "queued", "id": "m1"}));
     steer(&server, &id, &json!({"text": "for the last", "phase": "last", "id": "m2"}));
     let path = format!("/api/v1/runs/{id}/steering");
-    server.post(&path, &json!({"text": "x", "phase": "none"})).expect(422);
-    server.post(&path, &json!({"text": "x", "phase": "lint"})).expect(422);
+    server.post(&path, &json!({"text": "x", "phase": "none"})).expect(409);
+    server.post(&path, &json!({"text": "x", "phase": "lint"})).expect(409);
     assert_eq!(delivered(&server, &id), ["m1", "m2"]);
     fs::write(machine.home.join("workspaces/go"), "").unwrap();
     let first = wait_for("the first phase", || dispatched(&machine, &id, "first"));
@@ -132,7 +132,7 @@ fn requests_outside_of_the_rules_are_refused() {
         (json!({"text": "x".repeat(16385)}), 422),
         (json!({"text": "x", "id": "a b"}), 422),
         (json!({"text": "x", "phase": "no phase"}), 422),
-        (json!({"text": "x", "phase": "frist"}), 422),
+        (json!({"text": "x", "phase": "frist"}), 409),
         (json!({"text": "x", "unknown": 1}), 422),
         (json!({"text": 1}), 422),
         (json!({}), 422),

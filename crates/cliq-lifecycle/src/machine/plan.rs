@@ -140,6 +140,7 @@ impl Plan {
                 self.completed.clear();
                 self.state = P::Ready;
             }
+            (_, Command::Guide { message, task }) => self.guide(message, task, effects)?,
             (_, Command::Answer { question, text }) => self.answer(question, &text, effects)?,
             (state, Command::StartOver | Command::Reimplement | Command::RequestReview) => {
                 return Err(format!("that is for plans that are done, and this one is {state}"));

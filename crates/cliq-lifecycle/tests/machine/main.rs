@@ -1,6 +1,7 @@
 //! The machines of plans and tasks: tables, and what holds for all events (SPEC section 13).
 
 mod answers;
+mod guidance;
 mod life_of_a_plan;
 mod properties;
 mod shared_files;

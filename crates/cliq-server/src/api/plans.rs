@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use cliq_gateway::PlanName;
-use cliq_lifecycle::{Command, plan_document};
+use cliq_lifecycle::{Command, WorkId, plan_document};
 use cliq_project::Project;
+use cliq_protocol::NewSteering;
 use cliq_web::{Json, Path, Problem, Query, Reader, Runner, find_project, list_plans};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -67,6 +68,17 @@ pub(crate) enum PlanCommand {
         /// The answer.
         #[schema(pattern = "[A-Za-z0-9]")]
         text: String,
+    },
+    /// Send guidance to the agents that start from now on.
+    Steer {
+        /// Guidance, at most 16 KiB: an addition to the work, which it does not replace.
+        #[schema(min_length = 1, max_length = 16384, pattern = r"\S")]
+        text: String,
+        /// Task whose agents receive it, such as `w1-t2`, or `plan` for agents of the plan itself. Without it, all agents do.
+        task: Option<String>,
+        /// Id of the message. A message that is sent again with its id has no effect.
+        #[schema(pattern = "^[!-~]{1,128}$")]
+        id: Option<String>,
     },
 }
 
@@ -130,7 +142,7 @@ pub(crate) async fn events(
     params(("id" = String, Path, description = "The project."), ("plan" = String, Path, description = "The plan.")),
     responses((status = 202, description = "It is done, or will be by the daemon."), Reading, Changing))]
 pub(crate) async fn command(
-    _: Runner,
+    Runner(caller): Runner,
     State(app): State<Arc<App>>,
     Path((id, plan)): Path<(String, String)>,
     Json(command): Json<PlanCommand>,
@@ -152,6 +164,15 @@ pub(crate) async fn command(
         }
         PlanCommand::Answer { question, text } => {
             Command::Answer { question, text: text.trim_end().to_owned() }
+        }
+        PlanCommand::Steer { text, task, id } => {
+            let invalid = |error: String| Problem::unprocessable("the message cannot be sent", vec![error]);
+            let task = task.as_deref().map(str::parse::<WorkId>).transpose();
+            let task = task.map_err(|_| Problem::conflict("the plan has no such task"))?;
+            let id = id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+            let new = NewSteering::new(id, &caller.label, &text, None);
+            let message = new.map_err(|error| invalid(error.to_string()))?.received_at(cliq_fs::now());
+            Command::Guide { message, task }
         }
     };
     project.command_plan(&plans, &name, command).await?;

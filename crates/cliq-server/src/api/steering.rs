@@ -18,7 +18,7 @@ use crate::app::App;
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMessage {
     /// Guidance for the agents, at most 16 KiB: an addition to the task, which it does not replace.
-    #[schema(min_length = 1, max_length = 16384)]
+    #[schema(min_length = 1, max_length = 16384, pattern = r"\S")]
     text: String,
     /// Phase that receives the message. Without it, all phases do.
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]*$")]
