@@ -153,6 +153,12 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// The store cannot be read.
     async fn task_of_run(&self, id: &RunId) -> Result<Option<TaskRow>, GatewayError>;
 
+    /// Replaces the messages of a task. `false` if they are no longer those in `known`.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn put_messages(&self, id: &RunId, known: &str, messages: &str) -> Result<bool, GatewayError>;
+
     /// Tasks of an owner, last changed first. The `view` of their runs is left out.
     ///
     /// # Errors

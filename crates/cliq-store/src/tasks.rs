@@ -90,6 +90,16 @@ async fn find_row(connection: &mut Connection, id: &RunId) -> Result<Option<Task
     connection.run(sql, arguments![id.as_str()]).await?.rows.first().map(task).transpose()
 }
 
+async fn put_messages(
+    connection: &mut Connection,
+    id: &RunId,
+    known: &str,
+    messages: &str,
+) -> Result<bool, DatabaseError> {
+    let sql = "UPDATE a2a_tasks SET messages = $3 WHERE id = $1 AND messages = $2";
+    Ok(connection.run(sql, arguments![id.as_str(), known, messages]).await?.changed == 1)
+}
+
 fn states(filter: &TaskFilter) -> Option<[&'static str; 3]> {
     filter.states.map(|states| states.map(cliq_runs::RunState::as_str))
 }
@@ -158,6 +168,10 @@ impl TaskStore for SqlStore {
 
     async fn task_of_run(&self, id: &RunId) -> Result<Option<TaskRow>, GatewayError> {
         on!(self.reader(), connection => find_row(connection, id).await)
+    }
+
+    async fn put_messages(&self, id: &RunId, known: &str, messages: &str) -> Result<bool, GatewayError> {
+        on!(self.writer(), connection => put_messages(connection, id, known, messages).await)
     }
 
     async fn tasks(&self, filter: &TaskFilter) -> Result<Vec<StoredTask>, GatewayError> {

@@ -232,11 +232,11 @@ fn messages_contexts_and_references() {
         sent.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(again.windows(2).all(|pair| pair[0] == pair[1]), "{again:?}");
-    // A message to the task.
+    // A message to the task that works, which waits for the end of the task.
     let mut more = message("m3", "@local/steps");
     more["taskId"] = id.into();
-    let refused = caller.error("SendMessage", &json!({"message": more}));
-    assert_eq!(refused["code"], -32004, "{refused}");
+    let task = &caller.ok("SendMessage", &json!({"message": more}))["task"];
+    assert_eq!((&task["id"], &task["status"]["state"]), (&id.into(), &"TASK_STATE_COMPLETED".into()));
     more["contextId"] = "other".into();
     assert_eq!(caller.error("SendMessage", &json!({"message": more}))["code"], -32602);
     caller.ended(id);
@@ -353,6 +353,9 @@ say '\"status\":\"complete\",\"result\":{}'
         let task = &caller.ok("SendMessage", &send("guide 1", json!([{"text": "Write it in French."}])))["task"];
         assert_eq!((&task["id"], &task["status"]["state"]), (&id.as_str().into(), &"TASK_STATE_WORKING".into()));
     }
+    let task = caller.task(&id);
+    let history: Vec<&Value> = task["history"].as_array().unwrap().iter().map(|m| &m["messageId"]).collect();
+    assert_eq!(history, ["m1", "guide 1"], "{task}");
     let for_phase = json!([{"text": "Only one page."}, {"data": {"phase": "write"}}]);
     caller.ok("SendMessage", &send("guide-2", for_phase));
     for parts in [

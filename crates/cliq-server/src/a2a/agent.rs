@@ -145,14 +145,8 @@ async fn stream_new(
         let first = seen(app, &stored, send.history_length).await?;
         return Ok(Reply::Stream(TaskStream::new(app, version, &stored, first.task, first.last)));
     }
-    // A message that came again: the response to the first was lost. The stream has all updates then, too.
-    let first = if origin == Origin::New {
-        accepted(&stored, send.history_length)
-    } else {
-        let mut task = seen(app, &stored, send.history_length).await?.task;
-        task.artifacts = None;
-        task
-    };
+    // A message that came again: the response to the first was lost. The stream is the same as the first, from its beginning on.
+    let first = accepted(&stored, send.history_length);
     Ok(Reply::Stream(TaskStream::new(app, version, &stored, first, EventNumber::default())))
 }
 

@@ -1,6 +1,6 @@
 //! A message to a task: the decision of the review that it waits for, a comment, or guidance for its agents.
 
-use cliq_a2a::{A2aError, ErrorKind, Message, PipelineRequest};
+use cliq_a2a::{A2aError, ErrorKind, Message, PipelineRequest, Version, wire};
 use cliq_orchestrator::SteerError;
 use cliq_protocol::{NewSteering, Object, PhaseName, SteeringError};
 use cliq_review::{
@@ -14,10 +14,35 @@ use super::A2aCaller;
 use super::lookup::{find, internal};
 use crate::app::App;
 
+/// Passes a message to its task, and adds it to the history of the task. Returns the task.
+pub(super) async fn pass(
+    app: &App,
+    caller: &A2aCaller,
+    id: &str,
+    message: &Message,
+) -> Result<StoredTask, A2aError> {
+    let mut found = answer(app, caller, id, message).await?;
+    loop {
+        let known: Value = serde_json::from_str(&found.task.messages).unwrap_or_default();
+        let mut messages = known.as_array().cloned().unwrap_or_default();
+        if messages.iter().any(|known| known["messageId"] == message.message_id) {
+            return Ok(found);
+        }
+        messages.push(wire::write_message(Version::V1_0, message));
+        let messages = Value::Array(messages).to_string();
+        let put = app.tasks.put_messages(&found.run.id, &found.task.messages, &messages).await;
+        let is_put = put.map_err(|error| internal(&error))?;
+        found = find(app, &caller.owner(), id).await?;
+        if is_put {
+            return Ok(found);
+        }
+    }
+}
+
 /// Decides the review that a task waits for, by the data of a message: `verdict`, `target`, `reason`, `inputs`, `reviewer`, `review`. A
 /// text without a verdict is a comment for its reviewers, or guidance for the agents of a task that works (SPEC section 21). Returns
 /// the task.
-pub(super) async fn answer(
+async fn answer(
     app: &App,
     caller: &A2aCaller,
     id: &str,

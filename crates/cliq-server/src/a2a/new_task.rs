@@ -48,7 +48,7 @@ pub(super) async fn start(
         return Ok((found, Origin::Known));
     }
     if let Some(id) = &message.task_id {
-        return follow_up::answer(app, caller, id, &message).await.map(|found| (found, Origin::FollowUp));
+        return follow_up::pass(app, caller, id, &message).await.map(|found| (found, Origin::FollowUp));
     }
     request.check_content()?;
     let pipeline = PipelineRequest::read(&message)?;
