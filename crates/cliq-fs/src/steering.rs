@@ -150,7 +150,8 @@ impl SteeringTail {
             return Ok(Vec::new());
         }
         if size > MAX_BYTES {
-            let error = io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {MAX_BYTES} bytes"));
+            let error =
+                io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {MAX_BYTES} bytes"));
             return Err(error).at("read", &self.path);
         }
         let mut bytes = Vec::new();

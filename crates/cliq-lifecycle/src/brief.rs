@@ -38,7 +38,8 @@ pub fn brief(plan: &Plan, name: &str, plan_file: &Utf8Path, job: &Job) -> String
              role nor the form of your answer.\n",
         );
         for Guidance { message, .. } in guidance {
-            let _ = write!(text, "\n### From {} at {}\n\n{}\n", message.from, message.ts, quoted(&message.text));
+            let _ =
+                write!(text, "\n### From {} at {}\n\n{}\n", message.from, message.ts, quoted(&message.text));
         }
     }
     let _ = write!(text, "\n## Your part\n\n{}\n", part(role, name, plan_file, work, is_merge));

@@ -27,8 +27,8 @@ pub use document::{plan_document, reason_of, role_of, stage_of};
 pub use layout::{job_dir, plan_dir, read_plan_file};
 pub use machine::{Command, Context, Effects, Event, Note};
 pub use model::{
-    Brief, Config, Guidance, Infrastructure, Job, PLAN_VERSION, Plan, PlanState, Purpose, Question, QuestionSubject,
-    SharedFile, Slots, Stage, StartReason, TaskLoop, WaitingFor, Work, WorkId,
+    Brief, Config, Guidance, Infrastructure, Job, PLAN_VERSION, Plan, PlanState, Purpose, Question,
+    QuestionSubject, SharedFile, Slots, Stage, StartReason, TaskLoop, WaitingFor, Work, WorkId,
 };
 pub use plan_file::{PlanFile, PlanProblem, TaskSpec, WaveSpec};
 pub use role::Role;

@@ -214,7 +214,7 @@ impl Driver {
                 }
                 () = control.notified() => look = true,
                 () = steered.notified() => self.receive_steering(),
-                reads = self.listeners.reads() => self.steering_read(reads),
+                reads = self.listeners.reads() => self.steering_read(&reads),
                 () = sleep_until(next_look) => look = true,
             }
             if look {

@@ -8,7 +8,8 @@ use cliq_fs::{CliqDir, ProjectLock, SteeringInbox, read_handoff, read_limited, w
 use cliq_orchestrator::{Journal, Parent, PipelineStatus, Record, RunEvent, RunPlan, RunView};
 use cliq_protocol::Budget;
 use cliq_sdk::{
-    Agent, Completion, Handoff, Object, PhaseName, Reporter, SteeringMessage, SteeringStop, TeamContext, Usage,
+    Agent, Completion, Handoff, Object, PhaseName, Reporter, SteeringMessage, SteeringStop, TeamContext,
+    Usage,
 };
 use serde_json::{Value, json};
 
@@ -58,7 +59,9 @@ fn run_team(
     plan.budget = within(plan.budget, ctx.team().map(|team| team.budget).unwrap_or_default(), &earlier);
     let reporter = ctx.reporter().clone();
     let run_id = match &start {
-        RunStart::Resume { .. } => Journal::read(&dir.journal())?.and_then(|journal| journal.run_id().map(str::to_owned)),
+        RunStart::Resume { .. } => {
+            Journal::read(&dir.journal())?.and_then(|journal| journal.run_id().map(str::to_owned))
+        }
         RunStart::Fresh => None,
     };
     let run_id = run_id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());

@@ -45,9 +45,7 @@ pub use name::{MAX_PHASE_NAME_LEN, NameError, PhaseName};
 pub use order::{ChannelOrder, OrderState, OrderViolation};
 pub use review::{REVIEW_TIMEOUT, ReviewSpec, WaitingReview};
 pub use reviewers::{MAX_REVIEWER_LEN, Policy, Reviewers};
-pub use steering::{
-    MAX_STEERING_MESSAGES, MAX_STEERING_TEXT, NewSteering, SteeringError, SteeringMessage,
-};
+pub use steering::{MAX_STEERING_MESSAGES, MAX_STEERING_TEXT, NewSteering, SteeringError, SteeringMessage};
 pub use stream::{Line, LineFault, MAX_LINE_BYTES, StreamDecoder};
 pub use time::Timestamp;
 pub use usage::{Budget, Price, Usage};

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::{
-    Budget, CommandResult, DecodeError, DispatchType, HistoryEntry, Object, PhaseKind, PhaseName, SteeringMessage,
-    VERSION,
+    Budget, CommandResult, DecodeError, DispatchType, HistoryEntry, Object, PhaseKind, PhaseName,
+    SteeringMessage, VERSION,
 };
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.

@@ -162,7 +162,9 @@ mod tests {
     fn only_the_named_phase_receives_a_message_with_a_phase() {
         let (a, b): (PhaseName, PhaseName) = ("a".parse().expect("a"), "b".parse().expect("b"));
         let message = |phase| {
-            NewSteering::new("1", "Ana", " x\r\ny ", phase).expect("a message").received_at(Timestamp::from_unix_millis(0))
+            NewSteering::new("1", "Ana", " x\r\ny ", phase)
+                .expect("a message")
+                .received_at(Timestamp::from_unix_millis(0))
         };
         let (all, only) = (message(None), message(Some(a.clone())));
         assert!(all.is_for(&a) && all.is_for(&b) && only.is_for(&a) && !only.is_for(&b));

@@ -99,7 +99,8 @@ impl Supervisor {
     async fn import_of_parked(&self, id: &RunId) -> Result<(), SteeringRefusal> {
         let shared = self.shared();
         loop {
-            let Some(run) = shared.store.run(id).await?.filter(|run| run.life.state == RunState::Waiting) else {
+            let Some(run) = shared.store.run(id).await?.filter(|run| run.life.state == RunState::Waiting)
+            else {
                 return Ok(());
             };
             let host = shared.options.host.clone();
@@ -112,12 +113,7 @@ impl Supervisor {
     }
 }
 
-fn send(
-    host: &Host,
-    run: &Run,
-    run_id: &str,
-    new: NewSteering,
-) -> Result<SteeringMessage, SteeringRefusal> {
+fn send(host: &Host, run: &Run, run_id: &str, new: NewSteering) -> Result<SteeringMessage, SteeringRefusal> {
     let dir = CliqDir::open(&run.workspace).map_err(|_| SteeringRefusal::NoWorkspace)?;
     if let Some(phase) = new.phase()
         && let Ok(workflow) = Project::of(dir.clone(), host.clone()).workflow()

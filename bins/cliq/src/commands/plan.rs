@@ -144,7 +144,8 @@ async fn answer(plan: &str, text: &str, question: Option<u64>) -> Result<ExitCod
 }
 
 async fn steer(plan: &str, text: &str, task: Option<&str>, id: Option<String>) -> Result<ExitCode, Failure> {
-    let task = task.map(str::parse::<WorkId>).transpose().map_err(|error| Failure::usage(error.to_string()))?;
+    let task =
+        task.map(str::parse::<WorkId>).transpose().map_err(|error| Failure::usage(error.to_string()))?;
     let id = id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     let new = NewSteering::new(id, &crate::reviews::user(), &super::steer::text(text)?, None);
     let message = new.map_err(|error| Failure::usage(error.to_string()))?.received_at(cliq_fs::now());

@@ -1,6 +1,7 @@
 //! A run at its end, or as it stands: the table of phases, and for an escalation what to do next.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::io;
 
 use cliq_fs::CliqDir;
@@ -137,7 +138,7 @@ pub(crate) fn steering(view: &RunView, shown: impl Fn(&SteeringView) -> bool) ->
             }
         };
         let text = ui::plain(&first_line(text));
-        out.push_str(&format!("{state}: {} at {ts}{to}: {text}\n", ui::plain(from)));
+        let _ = writeln!(out, "{state}: {} at {ts}{to}: {text}", ui::plain(from));
     }
     out
 }

@@ -329,7 +329,12 @@ fn a_message_to_a_working_task_is_steering() {
     - {name: build, type: exec, commands: [{name: b, run: 'until test -e go; do sleep 0.02; done'}]}
     - {name: write, type: standard, agent: writer, depends_on: [build]}
 ";
-    machine.team("steered", &format!("description: A team\ntools: [sh]\nagents: {{writer: {{entry: agents/writer}}}}\n{workflow}"));
+    machine.team(
+        "steered",
+        &format!(
+            "description: A team\ntools: [sh]\nagents: {{writer: {{entry: agents/writer}}}}\n{workflow}"
+        ),
+    );
     let dir = machine.home.join("teams/@local/steered");
     fs::create_dir_all(dir.join("agents")).unwrap();
     fs::write(dir.join("roles/write.md"), "You write.\n").unwrap();
@@ -350,8 +355,12 @@ say '\"status\":\"complete\",\"result\":{}'
                "configuration": {"returnImmediately": true}})
     };
     for _ in 0..2 {
-        let task = &caller.ok("SendMessage", &send("guide 1", json!([{"text": "Write it in French."}])))["task"];
-        assert_eq!((&task["id"], &task["status"]["state"]), (&id.as_str().into(), &"TASK_STATE_WORKING".into()));
+        let task =
+            &caller.ok("SendMessage", &send("guide 1", json!([{"text": "Write it in French."}])))["task"];
+        assert_eq!(
+            (&task["id"], &task["status"]["state"]),
+            (&id.as_str().into(), &"TASK_STATE_WORKING".into())
+        );
     }
     let task = caller.task(&id);
     let history: Vec<&Value> = task["history"].as_array().unwrap().iter().map(|m| &m["messageId"]).collect();
@@ -366,8 +375,10 @@ say '\"status\":\"complete\",\"result\":{}'
     ] {
         caller.error("SendMessage", &send("bad", parts));
     }
-    let workspace = fs::read_dir(machine.home.join("workspaces")).into_iter().flatten().chain(
-        fs::read_dir(machine.home.join("tasks")).into_iter().flatten());
+    let workspace = fs::read_dir(machine.home.join("workspaces"))
+        .into_iter()
+        .flatten()
+        .chain(fs::read_dir(machine.home.join("tasks")).into_iter().flatten());
     let workspace = workspace.filter_map(Result::ok).map(|e| e.path()).find(|path| path.ends_with(&id));
     let workspace = workspace.expect("the workspace of the task");
     fs::write(workspace.join("go"), "").unwrap();
@@ -375,7 +386,8 @@ say '\"status\":\"complete\",\"result\":{}'
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
     let text = fs::read_to_string(workspace.parent().unwrap().join("dispatched.json")).unwrap();
     let message: Value = serde_json::from_str(&text).unwrap();
-    let texts: Vec<&str> = message["steering"].as_array().unwrap().iter().map(|m| m["text"].as_str().unwrap()).collect();
+    let texts: Vec<&str> =
+        message["steering"].as_array().unwrap().iter().map(|m| m["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["Write it in French.", "Only one page."]);
     caller.error("SendMessage", &send("late", json!([{"text": "late"}])));
 }

@@ -39,7 +39,8 @@ fn recorded(env: &Env, event: &str, fields: &[&str]) -> Vec<String> {
     let records = env.read(".cliq/journal.jsonl");
     let records = records.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let shown = |record: Value| fields.iter().map(|field| text(&record[*field])).collect::<Vec<_>>().join(" ");
+    let shown =
+        |record: Value| fields.iter().map(|field| text(&record[*field])).collect::<Vec<_>>().join(" ");
     records.filter(|record| record["event"] == event).map(shown).collect()
 }
 
@@ -57,9 +58,18 @@ fn agents_receive_messages_live_or_when_they_start() {
     env.wait_for("the first phase", || env.exists("started-first"));
     let sent = env.cliq(["steer", "for all", "--id", "m1", "--json"]).expect(0).json();
     assert_eq!((&sent["recorded"], &sent["message"]["id"]), (&true.into(), &"m1".into()));
-    env.cliq(["steer", "for the second", "--phase", "second", "--id", "m2"]).expect(0).says("to phase second");
-    assert_eq!(recorded(&env, "steering_received", &["id", "text", "phase"]), ["m1 for all null", "m2 for the second second"]);
-    assert_eq!(recorded(&env, "steering_delivered", &["id"]), Vec::<String>::new(), "the first agent does not listen");
+    env.cliq(["steer", "for the second", "--phase", "second", "--id", "m2"])
+        .expect(0)
+        .says("to phase second");
+    assert_eq!(
+        recorded(&env, "steering_received", &["id", "text", "phase"]),
+        ["m1 for all null", "m2 for the second second"]
+    );
+    assert_eq!(
+        recorded(&env, "steering_delivered", &["id"]),
+        Vec::<String>::new(),
+        "the first agent does not listen"
+    );
     env.cliq(["status"]).expect(0).says("pending:").says("for all").says("to second: for the second");
     env.write("go", "");
     env.wait_for("the second phase", || env.exists("started-second"));
@@ -69,18 +79,37 @@ fn agents_receive_messages_live_or_when_they_start() {
     env.cliq(["steer", "-", "--id", "m5"]).expect(2).says("cannot be empty");
     env.cliq(["steer", "stop now", "--id", "m5"]).expect(0);
     done(&run.wait_with_output().expect("it ends")).expect(0);
-    let heard: Vec<Value> = env.read("heard").lines().map(|line| serde_json::from_str(line).expect("json")).collect();
-    assert_eq!(heard.iter().map(|m| m["text"].as_str().expect("a text")).collect::<Vec<_>>(), ["go on", "stop now"]);
-    assert_eq!(dispatched(&env, "check.json"), ["for all", "for the second", "go on", "for another", "stop now"]);
+    let heard: Vec<Value> =
+        env.read("heard").lines().map(|line| serde_json::from_str(line).expect("json")).collect();
+    assert_eq!(
+        heard.iter().map(|m| m["text"].as_str().expect("a text")).collect::<Vec<_>>(),
+        ["go on", "stop now"]
+    );
+    assert_eq!(
+        dispatched(&env, "check.json"),
+        ["for all", "for the second", "go on", "for another", "stop now"]
+    );
     assert_eq!(
         recorded(&env, "steering_delivered", &["id", "phase", "activation"]),
-        ["m1 second 1", "m2 second 1", "m3 second 1", "m5 second 1", "m1 check 1", "m3 check 1", "m4 check 1", "m5 check 1"]
+        [
+            "m1 second 1",
+            "m2 second 1",
+            "m3 second 1",
+            "m5 second 1",
+            "m1 check 1",
+            "m3 check 1",
+            "m4 check 1",
+            "m5 check 1"
+        ]
     );
     let status = env.cliq(["status", "--json"]).expect(0).json();
     assert_eq!(status["steering"][1]["delivered"][0]["phase"], "second");
     assert_eq!(status["steering"][1]["pending"], false);
     env.cliq(["steer", "too late"]).expect(4).says("has ended");
-    assert_eq!(env.cliq(["explain", "--json"]).expect(0).json()["steering"].as_array().expect("messages").len(), 5);
+    assert_eq!(
+        env.cliq(["explain", "--json"]).expect(0).json()["steering"].as_array().expect("messages").len(),
+        5
+    );
 }
 
 #[test]
@@ -153,12 +182,20 @@ fn messages_that_agents_forge_stay_within_the_rules() {
     let good = env.read(&inbox);
     let forged = |text: &str, phase: &str| {
         let ts = "2026-01-01T00:00:00.000Z";
-        format!("{}\n", serde_json::json!({"id": "f", "ts": ts, "from": "a\u{1b}b", "text": text, "phase": phase}))
+        format!(
+            "{}\n",
+            serde_json::json!({"id": "f", "ts": ts, "from": "a\u{1b}b", "text": text, "phase": phase})
+        )
     };
-    env.write(&inbox, &format!("{good}nonsense\n{}{}{}", forged("", "first"), forged("x", "none"), forged("x", "second")));
+    env.write(
+        &inbox,
+        &format!("{good}nonsense\n{}{}{}", forged("", "first"), forged("x", "none"), forged("x", "second")),
+    );
     env.wait_for("the message", || recorded(&env, "steering_received", &["id"]).len() == 2);
     assert_eq!(recorded(&env, "steering_received", &["id", "from"])[1], "f ab");
-    assert!(recorded(&env, "warning", &["message"])[0].starts_with("3 lines of the steering inbox are skipped"));
+    assert!(
+        recorded(&env, "warning", &["message"])[0].starts_with("3 lines of the steering inbox are skipped")
+    );
     env.cliq(["cancel"]).expect(0);
     done(&run.wait_with_output().expect("it ends")).expect(130);
 }
@@ -180,7 +217,10 @@ workflow:
     env.team(outer, &[]);
     env.write("../team/inner/team.yml", inner);
     for (name, script) in [("deaf", DEAF), ("listener", LISTENER)] {
-        env.write_executable(&format!("../team/inner/agents/{name}"), &format!("{}{script}", crate::env::PRELUDE));
+        env.write_executable(
+            &format!("../team/inner/agents/{name}"),
+            &format!("{}{script}", crate::env::PRELUDE),
+        );
     }
     for name in ["first", "second"] {
         env.write(&format!("../team/inner/roles/{name}.md"), "You work.\n");
@@ -207,5 +247,8 @@ workflow:
     let received = text.lines().filter(|line| line.contains("\"steering_received\"")).count();
     assert_eq!(received, 3, "{text}");
     assert!(env.read("heard").contains("stop"));
-    assert_eq!(recorded(&env, "steering_delivered", &["id", "phase", "activation"]), ["m1 build 1", "m1 build 2", "m2 build 2", "m3 build 2"]);
+    assert_eq!(
+        recorded(&env, "steering_delivered", &["id", "phase", "activation"]),
+        ["m1 build 1", "m1 build 2", "m2 build 2", "m3 build 2"]
+    );
 }

@@ -86,11 +86,16 @@ fn check_steering(workspace: &Path, journal: &[Value], accepted: &BTreeSet<Strin
                 let n = iterations.entry(phase).or_default();
                 *n += 1;
                 // An agent that was killed at its start has not kept its message.
-                let Ok(text) = fs::read_to_string(workspace.join(format!("{phase}.{n}.json"))) else { continue };
+                let Ok(text) = fs::read_to_string(workspace.join(format!("{phase}.{n}.json"))) else {
+                    continue;
+                };
                 let message: Value = serde_json::from_str(&text).unwrap();
                 let steering = message["steering"].as_array().cloned().unwrap_or_default();
                 let got: Vec<&str> = steering.iter().map(|m| m["id"].as_str().unwrap()).collect();
-                assert!(got.starts_with(&received), "{phase} {n}: {got:?} instead of {received:?}: {journal:#?}");
+                assert!(
+                    got.starts_with(&received),
+                    "{phase} {n}: {got:?} instead of {received:?}: {journal:#?}"
+                );
             }
             _ => {}
         }

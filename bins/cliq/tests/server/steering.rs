@@ -111,7 +111,8 @@ fn a_run_receives_messages_in_every_state() {
     assert_eq!(count("steering_received"), 4);
     // The same events, in the same order, as the journal.
     let kinds = |events: Vec<Value>| -> Vec<String> {
-        let events = events.into_iter().filter(|event| event["event"].as_str().unwrap().starts_with("steering_"));
+        let events =
+            events.into_iter().filter(|event| event["event"].as_str().unwrap().starts_with("steering_"));
         events.map(|e| format!("{} {}", e["event"], e["id"])).filter(|e| !e.contains("stored")).collect()
     };
     let stored = server.events(&id).into_iter().map(|(_, event)| event).collect();
@@ -140,7 +141,9 @@ fn requests_outside_of_the_rules_are_refused() {
         let answer = server.post(&path, &body);
         assert_eq!(answer.status, status, "{body}: {}", answer.body);
     }
-    server.post("/api/v1/runs/0197a3f0-0000-7000-8000-000000000000/steering", &json!({"text": "x"})).expect(404);
+    server
+        .post("/api/v1/runs/0197a3f0-0000-7000-8000-000000000000/steering", &json!({"text": "x"}))
+        .expect(404);
     for n in 0..200 {
         steer(&server, &id, &json!({"text": "x", "id": n.to_string()}));
     }

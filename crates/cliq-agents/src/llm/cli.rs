@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
@@ -144,9 +144,9 @@ struct Transcript {
 
 impl Transcript {
     /// Adds the usage of a turn. Tokens are those of the turn, the cost is that of all turns.
-    fn finish_turn(&mut self, turn: Usage) {
+    fn finish_turn(&mut self, turn: &Usage) {
         let cost_usd = turn.cost_usd;
-        self.total.add(&turn);
+        self.total.add(turn);
         self.total.cost_usd = cost_usd;
     }
 
@@ -211,7 +211,7 @@ impl Cli {
                         meter.report(self.named(sum, transcript));
                     }
                     Event::Total(usage) => {
-                        transcript.finish_turn(usage);
+                        transcript.finish_turn(&usage);
                         meter.report(self.named(transcript.total.clone(), transcript));
                     }
                 }
@@ -240,13 +240,7 @@ impl Cli {
 type Input = Mutex<Option<ChildStdin>>;
 
 /// Writes the prompt, and then steering messages if the program takes them.
-fn feed(
-    input: PromptInput,
-    prompt: &str,
-    stdin: &Input,
-    steering: &mut Steering,
-    has_output: &AtomicBool,
-) {
+fn feed(input: PromptInput, prompt: &str, stdin: &Input, steering: &mut Steering, has_output: &AtomicBool) {
     if input == PromptInput::Argument {
         return close(stdin);
     }

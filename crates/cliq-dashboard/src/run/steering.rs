@@ -63,7 +63,10 @@ fn receivers(message: &SteeringDocument) -> String {
 fn phases(core: &Core, run: &Run, document: &RunDocument) -> Vec<String> {
     if let Some(workflow) = core.project(run).ok().and_then(|project| project.workflow().ok()) {
         let phases = workflow.phases().map(|(_, phase)| phase);
-        return phases.filter(|phase| phase.kind != PhaseKind::Exec).map(|phase| phase.name.to_string()).collect();
+        return phases
+            .filter(|phase| phase.kind != PhaseKind::Exec)
+            .map(|phase| phase.name.to_string())
+            .collect();
     }
     let phases = document.phases.as_array().into_iter().flatten();
     let names = phases.filter(|phase| phase["type"] != "exec").filter_map(|phase| phase["name"].as_str());

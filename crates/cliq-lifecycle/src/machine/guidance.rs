@@ -19,13 +19,18 @@ impl Plan {
                 effects.ignored = Some("the message was sent before");
                 return Ok(());
             }
-            return Err(format!("the plan has another message with the id `{}`: choose a new id", message.id));
+            return Err(format!(
+                "the plan has another message with the id `{}`: choose a new id",
+                message.id
+            ));
         }
         if matches!(self.state, PlanState::Done | PlanState::Cancelled) {
             return Err(format!("the plan is {} and takes no messages", self.state));
         }
         if self.guidance.len() >= MAX_STEERING_MESSAGES {
-            return Err(format!("the plan has received {MAX_STEERING_MESSAGES} messages, which is the limit"));
+            return Err(format!(
+                "the plan has received {MAX_STEERING_MESSAGES} messages, which is the limit"
+            ));
         }
         if let Some(task) = task
             && matches!(task, WorkId::Task { .. })
@@ -33,7 +38,10 @@ impl Plan {
         {
             return Err(format!("the plan has no task {task}"));
         }
-        effects.note("guidance", json!({"id": message.id, "from": message.from, "text": message.text, "task": task}));
+        effects.note(
+            "guidance",
+            json!({"id": message.id, "from": message.from, "text": message.text, "task": task}),
+        );
         self.guidance.push(Guidance { message, task, jobs: Vec::new() });
         Ok(())
     }
@@ -48,7 +56,8 @@ impl Plan {
             for guidance in &mut self.guidance {
                 if guidance.task.is_none() || guidance.task == about {
                     guidance.jobs.push(job.id);
-                    let detail = json!({"id": guidance.message.id, "job": job.id, "work": about, "role": job.role});
+                    let detail =
+                        json!({"id": guidance.message.id, "job": job.id, "work": about, "role": job.role});
                     effects.note("guidance_delivered", detail);
                 }
             }

@@ -6,21 +6,21 @@ use cliq_protocol::{NewSteering, Timestamp};
 use crate::world::World;
 
 fn send(world: &mut World, id: &str, text: &str, task: Option<&str>) -> Result<(), String> {
-    let new = NewSteering::new(id, "Ana", text, None).unwrap();
+    let new = NewSteering::new(id, "Ana", text, None).expect("a message");
     let message = new.received_at(Timestamp::from_unix_millis(0));
-    let task = task.map(|task| task.parse::<WorkId>().unwrap());
+    let task = task.map(|task| task.parse::<WorkId>().expect("an id"));
     world.step(Event::Person(Command::Guide { message, task })).map(drop)
 }
 
 /// The brief of the job that works on a task.
 fn brief_of(world: &World, role: Role, task: &str) -> String {
     let id = world.job(role, task);
-    let job = world.plan.jobs.iter().find(|job| job.id == id).unwrap();
+    let job = world.plan.jobs.iter().find(|job| job.id == id).expect("a job");
     brief(&world.plan, "p", camino::Utf8Path::new("/p/plan.md"), job)
 }
 
 fn jobs(world: &World, id: &str) -> Vec<u64> {
-    world.plan.guidance.iter().find(|guidance| guidance.message.id == id).unwrap().jobs.clone()
+    world.plan.guidance.iter().find(|guidance| guidance.message.id == id).expect("a message").jobs.clone()
 }
 
 #[test]

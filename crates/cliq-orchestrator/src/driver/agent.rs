@@ -6,7 +6,8 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use cliq_fs::{FsError, SignalTail, write_atomic};
 use cliq_protocol::{
-    AgentMessage, ChannelBody, ChannelOrder, Dispatch, FieldError, Line, PhaseName, Timestamp, Usage, WaitingReview,
+    AgentMessage, ChannelBody, ChannelOrder, Dispatch, FieldError, Line, PhaseName, Timestamp, Usage,
+    WaitingReview,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;

@@ -121,7 +121,7 @@ impl Driver {
             }
             RunEvent::AgentCompleted { phase, .. } | RunEvent::WorkFailed { phase, .. } => {
                 let reads = self.listeners.reads.as_mut().map(ReadWatch::take).unwrap_or_default();
-                self.steering_read(reads);
+                self.steering_read(&reads);
                 let ended = self.shared.workflow().find(phase.as_str());
                 if let Some(listener) = ended.and_then(|id| self.listeners.by_phase.get_mut(&id)) {
                     listener.is_working = false;
@@ -149,7 +149,7 @@ impl Driver {
         for line in news {
             let accepted = line.and_then(|message| self.acceptable(message));
             match accepted {
-                Ok(Some(message)) => self.pass_on(message),
+                Ok(Some(message)) => self.pass_on(&message),
                 Ok(None) => {}
                 Err(reason) => {
                     skipped += 1;
@@ -183,13 +183,14 @@ impl Driver {
     }
 
     /// Records a message, and appends it to the steering files of the activations that work.
-    fn pass_on(&mut self, message: SteeringMessage) {
+    fn pass_on(&mut self, message: &SteeringMessage) {
         let SteeringMessage { id, from, text, phase, .. } = message.clone();
         self.publish(RunEvent::SteeringReceived { id: id.clone(), from, text, phase });
         // With the time of the record.
         let Some(message) = self.view.steering.find(&id).map(|view| view.message.clone()) else { return };
-        let receives =
-            |listener: &&mut Listener| listener.is_working && (listener.is_gate || message.is_for(&listener.phase));
+        let receives = |listener: &&mut Listener| {
+            listener.is_working && (listener.is_gate || message.is_for(&listener.phase))
+        };
         let Listeners { by_phase, reads, dir, .. } = &mut self.listeners;
         let mut problems = Vec::new();
         for listener in by_phase.values_mut().filter(receives) {
@@ -207,7 +208,7 @@ impl Driver {
     }
 
     /// Records the deliveries of messages that agents have read.
-    pub(super) fn steering_read(&mut self, reads: Vec<FileRead>) {
+    pub(super) fn steering_read(&mut self, reads: &[FileRead]) {
         let mut delivered = Vec::new();
         for listener in self.listeners.by_phase.values() {
             let name = listener.file.file_name();

@@ -220,7 +220,14 @@ impl RecordedMessages {
         })
         .ok();
         let follower = JournalFollower::new(&dir.journal());
-        Self { follower, run_id: run_id.to_owned(), is_ours: false, found: Vec::new(), changes, _watch: watch }
+        Self {
+            follower,
+            run_id: run_id.to_owned(),
+            is_ours: false,
+            found: Vec::new(),
+            changes,
+            _watch: watch,
+        }
     }
 
     fn find(&mut self, id: &str) -> Result<Option<SteeringMessage>, JournalError> {

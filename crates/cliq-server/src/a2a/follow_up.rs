@@ -42,12 +42,7 @@ pub(super) async fn pass(
 /// Decides the review that a task waits for, by the data of a message: `verdict`, `target`, `reason`, `inputs`, `reviewer`, `review`. A
 /// text without a verdict is a comment for its reviewers, or guidance for the agents of a task that works (SPEC section 21). Returns
 /// the task.
-async fn answer(
-    app: &App,
-    caller: &A2aCaller,
-    id: &str,
-    message: &Message,
-) -> Result<StoredTask, A2aError> {
+async fn answer(app: &App, caller: &A2aCaller, id: &str, message: &Message) -> Result<StoredTask, A2aError> {
     let found = find(app, &caller.owner(), id).await?;
     if message.context_id.as_ref().is_some_and(|given| *given != found.task.context_id) {
         return Err(A2aError::wrong("message.contextId", "is not the context of the task"));
@@ -144,7 +139,8 @@ async fn guide(
     let text = message.text().unwrap_or_default();
     let author = &caller.0.label;
     // An id of any other form gets one that stands for it.
-    let stand_in = || uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, message.message_id.as_bytes()).to_string();
+    let stand_in =
+        || uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, message.message_id.as_bytes()).to_string();
     let new = match NewSteering::new(message.message_id.clone(), author, &text, phase.clone()) {
         Err(SteeringError::Id) => NewSteering::new(stand_in(), author, &text, phase),
         new => new,

@@ -61,18 +61,16 @@ impl Dialect {
     /// own configuration and by what the user sets.
     pub(super) fn args(self, model: Option<&str>, base: Option<&str>) -> Vec<String> {
         let mut args: Vec<String> = match self {
-            Self::ClaudeCode => {
-                &[
-                    "-p",
-                    "--input-format",
-                    "stream-json",
-                    "--output-format",
-                    "stream-json",
-                    "--verbose",
-                    "--permission-mode",
-                    "acceptEdits",
-                ][..]
-            }
+            Self::ClaudeCode => &[
+                "-p",
+                "--input-format",
+                "stream-json",
+                "--output-format",
+                "stream-json",
+                "--verbose",
+                "--permission-mode",
+                "acceptEdits",
+            ][..],
             Self::Cursor => &["--print", "--force", "--output-format", "stream-json"],
             Self::Gemini => {
                 &["--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"]

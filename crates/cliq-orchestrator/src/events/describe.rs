@@ -1,0 +1,102 @@
+//! Events as lines for people.
+
+use cliq_protocol::{CommandResult, PhaseName};
+
+use super::RunEvent;
+
+impl RunEvent {
+    /// The event as a line for people, without time and colour.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::RunStarted { run_id, team, .. } => format!("run {run_id} of {team} started"),
+            Self::RunParked { on, until } => {
+                format!("run parked until {until}, or until an answer to {}", on.join(", "))
+            }
+            Self::RunInterrupted => "the orchestrator had died; the run was not over".to_owned(),
+            Self::RunResumed { from: None, .. } => "run taken up again".to_owned(),
+            Self::RunResumed { from: Some(phase), .. } => format!("run taken up again from {phase}"),
+            Self::PhaseStarted { phase, kind, iteration, routed_by } => {
+                let again = match (routed_by, kind.is_gate(), iteration) {
+                    (Some(gate), false, _) => format!(", sent back by {gate}"),
+                    (_, true, n) => format!(", evaluation {n}"),
+                    _ => String::new(),
+                };
+                format!("{phase}: started ({kind}{again})")
+            }
+            Self::AgentStarted { phase, agent, .. } => format!("{phase}: agent {agent} runs"),
+            Self::CommandStarted { phase, command } => format!("{phase}: command `{command}` runs"),
+            Self::CommandFinished { phase, result } => format!("{phase}: command {}", outcome(result)),
+            Self::CommandsFinished { phase, results, .. } => {
+                let failed = results.iter().filter(|r| !r.pass).count();
+                format!("{phase}: {} of {} commands passed", results.len() - failed, results.len())
+            }
+            Self::Progress { phase, message } => format!("{phase}: {message}"),
+            Self::ReviewWaits { phase, review, .. } => {
+                let (who, until) = (review.reviewers.join(", "), review.until.as_str());
+                format!(
+                    "{phase}: waits for a review by {who}, until {until} (`cliq review show {}`)",
+                    review.id
+                )
+            }
+            Self::ReviewIdle { phase, due: Some(due), .. } => {
+                format!("{phase}: idle until an answer, or {due}")
+            }
+            Self::ReviewIdle { phase, due: None, .. } => {
+                format!("{phase}: the agent of the review works again")
+            }
+            Self::UsageReported { phase, usage, .. } => {
+                let cost = usage.cost_usd.map(|cost| format!(", {cost:.4} USD")).unwrap_or_default();
+                format!("{phase}: {} tokens in, {} out so far{cost}", usage.tokens_in, usage.tokens_out)
+            }
+            Self::SteeringReceived { from, text, phase, .. } => {
+                let to = phase.as_ref().map(|phase| format!(" to {phase}")).unwrap_or_default();
+                format!("steering message from {from}{to}: {text}")
+            }
+            Self::SteeringDelivered { id, phase, .. } => format!("{phase}: received steering message {id}"),
+            Self::NotifyRequested { phase: Some(phase), agent, about } => {
+                format!("{phase}: tells {agent} of {about}")
+            }
+            Self::NotifyRequested { phase: None, agent, about } => format!("tells {agent} of {about}"),
+            Self::AgentCompleted { phase, .. } => format!("{phase}: agent is done"),
+            Self::WorkFailed { phase, reason, .. } => format!("{phase}: {reason}"),
+            Self::Verdict { gate, iteration, max_iterations, verdict } => {
+                format!("{gate}: {} (evaluation {iteration} of {max_iterations})", verdict.sentence())
+            }
+            Self::VerdictRejected { gate, reason, .. } => {
+                format!("{gate}: no valid verdict, asked again: {reason}")
+            }
+            Self::PhaseCompleted { phase } => format!("{phase}: completed"),
+            Self::PhaseEscalated { phase, reason } => format!("{phase}: escalated: {reason}"),
+            Self::PhaseReset { phase } => format!("{phase}: is to be done again"),
+            Self::PhaseStopped { phase } => format!("{phase}: stopped"),
+            Self::Draining { running } => {
+                let names = running.iter().map(PhaseName::as_str).collect::<Vec<_>>().join(", ");
+                format!("nothing new starts; waiting for {names}")
+            }
+            Self::Warning { phase: Some(phase), message } => format!("{phase}: warning: {message}"),
+            Self::Warning { phase: None, message } => format!("warning: {message}"),
+            Self::CancelRequested { by } => format!("cancelled by {by}"),
+            Self::OrchestratorFailed { reason } => format!("cannot go on: {reason}"),
+            Self::RunFinished { status, reason, .. } => match reason {
+                Some(reason) => format!("run {status}: {reason}"),
+                None => format!("run {status}"),
+            },
+        }
+    }
+}
+
+/// `name` passed, was skipped, or failed and how.
+fn outcome(result: &CommandResult) -> String {
+    let name = &result.label();
+    if result.was_skipped() {
+        format!("`{name}` skipped")
+    } else if result.pass {
+        format!("`{name}` passed")
+    } else {
+        match result.exit_code {
+            Some(code) => format!("`{name}` failed with exit status {code}"),
+            None => format!("`{name}` failed"),
+        }
+    }
+}
