@@ -21,7 +21,7 @@ const OUTLAST: Duration = Duration::from_secs(4);
 const LOOKED_AT: Duration = Duration::from_secs(15);
 /// Time for which pages are served after the decision for requests that are under way: a second answer gets a refusal, and no broken
 /// connection.
-const IN_FLIGHT: Duration = Duration::from_millis(150);
+const IN_FLIGHT: Duration = Duration::from_millis(500);
 
 /// Now.
 pub(crate) fn now() -> Time {

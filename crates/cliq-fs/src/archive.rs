@@ -22,6 +22,7 @@ pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
         run_id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
     let target = dir.history().join(if safe.is_empty() { "unknown" } else { &safe });
     fs::create_dir_all(&target).at("create", &target)?;
+    put_steering_aside(dir, run_id, &target)?;
     let moved = ["signals", "logs", "messages", "files", "channels", "orchestrator.log", "gate_context.md"];
     // The journal last: while it is there, an interrupted archiving is taken up again.
     for name in moved.into_iter().chain([CliqDir::JOURNAL]) {
@@ -37,7 +38,6 @@ pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
             restore_instructions(dir, &to)?;
         }
     }
-    put_steering_aside(dir, run_id, &target)?;
     put_reviews_aside(dir, target.file_name().unwrap_or("unknown"))?;
     dir.ensure_layout()?;
     prune(&dir.history())

@@ -23,12 +23,13 @@ impl Project {
         let journal = Journal::read(&dir.journal()).ok().flatten();
         let run_id = journal.as_ref().and_then(Journal::run_id).unwrap_or("cleaned");
         archive_run(dir, run_id)?;
-        let history = dir.history();
-        match fs::remove_dir_all(&history) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(error).at("remove", &history).map_err(Into::into)
+        // Messages to runs that have not started are not archived.
+        for left in [dir.history(), dir.root().join("steering")] {
+            match fs::remove_dir_all(&left) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).at("remove", &left)?,
+                _ => {}
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 }

@@ -42,7 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-docker", &["cliq-fs", "cliq-settings"]),
     ("cliq-kubernetes", &["cliq-fs", "cliq-settings"]),
     ("cliq-telemetry", &[]),
-    ("cliq-lifecycle", &["cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs"]),
+    ("cliq-lifecycle", &["cliq-protocol", "cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs"]),
     (
         "cliq-project",
         &[

@@ -132,7 +132,7 @@ fn requests_outside_of_the_rules_are_refused() {
         (json!({"text": ""}), 422),
         (json!({"text": "x".repeat(16385)}), 422),
         (json!({"text": "x", "id": "a b"}), 422),
-        (json!({"text": "x", "phase": "no phase"}), 422),
+        (json!({"text": "x", "phase": "no phase"}), 409),
         (json!({"text": "x", "phase": "frist"}), 409),
         (json!({"text": "x", "unknown": 1}), 422),
         (json!({"text": 1}), 422),

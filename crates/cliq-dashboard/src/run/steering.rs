@@ -36,7 +36,7 @@ fn messages(messages: &[SteeringDocument], is_final: bool) -> Markup {
         @if messages.is_empty() { p.empty { "No messages. Agents receive a message while they work if they can, or when they start." } }
         ul.plain {
             @for message in messages.iter().rev() {
-                li.card {
+                li {
                     p.facts {
                         @if message.pending {
                             span.badge.waiting { @if is_final { "never delivered" } @else { "pending" } }
@@ -108,7 +108,7 @@ pub(crate) async fn send(
     let run = core.run(&id).await?;
     let invalid = |error: String| Problem::unprocessable("the message cannot be sent", vec![error]);
     let phase = form.get("phase").filter(|phase| !phase.is_empty()).map(PhaseName::parse).transpose();
-    let phase = phase.map_err(|error| invalid(format!("cannot use the phase: {error}")))?;
+    let phase = phase.map_err(|error| Problem::conflict(format!("cannot use the phase: {error}")))?;
     let message_id = form.get("id").map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned);
     let new = NewSteering::new(message_id, &caller.label, form.get("text").unwrap_or_default(), phase);
     let new = new.map_err(|error| invalid(error.to_string()))?;

@@ -108,6 +108,8 @@ impl SteeringLedger {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn name(phase: &str) -> PhaseName {
@@ -151,5 +153,82 @@ mod tests {
         assert_eq!(delivered, [("a", 1), ("b", 1), ("a", 2)]);
         assert!(!view.pending);
         assert_eq!(ledger.pending().map(|view| view.message.id.as_str()).collect::<Vec<_>>(), ["2"]);
+    }
+
+    proptest! {
+        /// Whatever the order of receipts, starts, live reads, kills and resumptions: each activation receives each message for its phase
+        /// once, in order, and the ledger that is rebuilt from the records is the same.
+        #[test]
+        fn activations_receive_each_message_once(
+            steps in proptest::collection::vec((0..5_u8, 0..3_usize, proptest::option::of(0..2_usize)), 1..80),
+        ) {
+            let phases = [name("a"), name("b"), name("c")];
+            let now = Timestamp::from_unix_millis(0);
+            let mut ledger = SteeringLedger::default();
+            // Per phase: number of activations, and what the present one has received.
+            let mut active: Vec<(u32, Option<Vec<String>>)> = vec![(0, None); phases.len()];
+            let mut records: Vec<Result<SteeringMessage, (String, usize, u32)>> = Vec::new();
+            for (n, (step, which, only)) in steps.into_iter().enumerate() {
+                match step {
+                    // A message, sent twice.
+                    0 | 1 => {
+                        let new = message(&n.to_string(), only.map(|only| phases[only].as_str()));
+                        records.push(Ok(new.clone()));
+                        ledger.receive(new.clone());
+                        ledger.receive(new.clone());
+                        for (phase, (activation, received)) in phases.iter().zip(&mut active) {
+                            // Agents that listen read it, all but the last.
+                            let Some(received) = received.as_mut().filter(|_| *phase != phases[2]) else { continue };
+                            let delivery = Delivery { id: &new.id, phase, activation: *activation };
+                            if ledger.is_delivery(delivery) {
+                                ledger.deliver(delivery, &now);
+                                received.push(new.id.clone());
+                                let place = phases.iter().position(|known| known == phase).unwrap_or(0);
+                                records.push(Err((new.id.clone(), place, *activation)));
+                            }
+                        }
+                    }
+                    // A start, after an end or a kill.
+                    2 | 3 => {
+                        let (activation, received) = &mut active[which];
+                        *activation += 1;
+                        let messages = ledger.for_activation(&phases[which], false);
+                        let all: Vec<&SteeringView> =
+                            ledger.iter().filter(|view| view.message.is_for(&phases[which])).collect();
+                        prop_assert_eq!(messages.len(), all.len());
+                        *received = Some(messages.iter().map(|message| message.id.clone()).collect());
+                        for message in messages {
+                            let delivery =
+                                Delivery { id: &message.id, phase: &phases[which], activation: *activation };
+                            prop_assert!(ledger.is_delivery(delivery), "twice: {:?}", delivery);
+                            ledger.deliver(delivery, &now);
+                            records.push(Err((message.id.clone(), which, *activation)));
+                        }
+                    }
+                    // The end of an activation.
+                    _ => active[which].1 = None,
+                }
+            }
+            for (phase, (activation, received)) in phases.iter().zip(&active) {
+                let Some(received) = received else { continue };
+                let recorded = |view: &&SteeringView| {
+                    view.delivered.iter().filter(|d| d.phase == *phase && d.activation == *activation).count() == 1
+                };
+                let ids: Vec<String> =
+                    ledger.iter().filter(recorded).map(|view| view.message.id.clone()).collect();
+                prop_assert_eq!(&ids, received);
+            }
+            prop_assert_eq!(ledger.pending().count(), ledger.iter().filter(|view| view.delivered.is_empty()).count());
+            let mut rebuilt = SteeringLedger::default();
+            for record in &records {
+                match record {
+                    Ok(message) => rebuilt.receive(message.clone()),
+                    Err((id, phase, activation)) => {
+                        rebuilt.deliver(Delivery { id, phase: &phases[*phase], activation: *activation }, &now);
+                    }
+                }
+            }
+            prop_assert_eq!(rebuilt, ledger);
+        }
     }
 }

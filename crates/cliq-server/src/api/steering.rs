@@ -46,7 +46,8 @@ pub(crate) async fn send(
     let run = app.run(&id).await?;
     let invalid = |error: String| Problem::unprocessable("the message cannot be sent", vec![error]);
     let phase = new.phase.as_deref().map(PhaseName::parse).transpose();
-    let phase = phase.map_err(|error| invalid(format!("cannot use the phase: {error}")))?;
+    // No team has a phase of such a name.
+    let phase = phase.map_err(|error| Problem::conflict(format!("cannot use the phase: {error}")))?;
     let message_id = new.id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     let new = NewSteering::new(message_id, &caller.label, &new.text, phase);
     let new = new.map_err(|error| invalid(error.to_string()))?;
