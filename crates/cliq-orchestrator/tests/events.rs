@@ -90,6 +90,14 @@ fn events_are_pinned() {
             on: vec!["0123456789abcdef0123456789abcdef".into()],
             until: Timestamp::from_unix_millis(3_600_000),
         },
+        RunEvent::SteeringReceived {
+            id: "m1".into(),
+            from: "ann".into(),
+            text: "Use PostgreSQL.".into(),
+            phase: Some(name("dev")),
+        },
+        RunEvent::SteeringReceived { id: "m2".into(), from: "ann".into(), text: "All.".into(), phase: None },
+        RunEvent::SteeringDelivered { id: "m1".into(), phase: name("dev"), activation: 2 },
         RunEvent::NotifyRequested { phase: Some(name("dev")), agent: "slack".into(), about: "help".into() },
         RunEvent::AgentCompleted { phase: name("dev"), result: Some(json!({"n": 1})) },
         RunEvent::WorkFailed {
