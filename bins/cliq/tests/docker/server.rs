@@ -1,6 +1,7 @@
 //! A server whose runs work in containers.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
@@ -134,4 +135,46 @@ fn a_task_of_a2a_works_in_a_container() {
     caller.ok("CancelTask", &json!({"id": id}));
     assert_eq!(caller.ended(&id)["status"]["state"], "TASK_STATE_CANCELED");
     wait_for("the container goes", || containers(&machine.home).is_empty().then_some(()));
+}
+
+/// The inbox and the steering file lie in the mounted project: a message of the host reaches an agent in a container while it works.
+#[test]
+fn agent_in_a_container_receives_a_steering_message() {
+    let Some(machine) = machine() else { return };
+    machine.team(
+        "guided",
+        "agents: {listens: {entry: agents/listens}}
+workflow:
+  phases:
+    - {name: work, type: standard, agent: listens}
+",
+    );
+    let dir = machine.home.join("teams/@local/guided");
+    fs::create_dir_all(dir.join("agents")).unwrap();
+    fs::write(dir.join("roles/work.md"), "You listen.\n").unwrap();
+    let agent = r#"#!/bin/sh
+message=$(cat)
+file=$(printf '%s' "$message" | sed -n 's/.*"steering_file": "\([^"]*\)".*/\1/p')
+say() { printf '{"ts":"2026-01-01T00:00:00.000Z","version":1,"type":"phase",%s}\n' "$1" >> "$CLIQ_SIGNAL_FILE"; }
+say '"status":"ok"'
+touch ready
+until grep -q . "$file"; do sleep 0.05; done
+cat "$file" > heard
+say '"status":"complete","result":{}'
+"#;
+    fs::write(dir.join("agents/listens"), agent).unwrap();
+    fs::set_permissions(dir.join("agents/listens"), fs::Permissions::from_mode(0o755)).unwrap();
+    let server = machine.serve();
+    let id = server.start_run(&json!({"team": "@local/guided"}));
+    let workspace = machine.home.join("workspaces").join(&id);
+    wait_for("the agent works", || workspace.join("ready").exists().then_some(()));
+    let path = format!("/api/v1/runs/{id}/steering");
+    server.post(&path, &json!({"text": "Only one page.", "id": "m1"})).expect(201);
+    assert_eq!(server.ended(&id)["state"], "completed");
+    assert!(fs::read_to_string(workspace.join("heard")).unwrap().contains("Only one page."));
+    let messages = server.get(&path).expect(200).json()["messages"].clone();
+    assert_eq!(
+        (&messages[0]["pending"], &messages[0]["delivered"][0]["phase"]),
+        (&false.into(), &"work".into())
+    );
 }
