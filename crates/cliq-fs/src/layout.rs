@@ -41,10 +41,16 @@ impl CliqDir {
         Ok(Self { root, workspace: workspace.canonicalize_utf8().at("open", workspace)? })
     }
 
+    /// The directories of the teams that team phases run.
+    #[must_use]
+    pub fn teams(&self) -> Utf8PathBuf {
+        self.root.join("teams")
+    }
+
     /// The directory of the team that a phase runs, in the same workspace. It may not exist.
     #[must_use]
     pub fn team_of(&self, phase: &PhaseName) -> Self {
-        Self { root: self.root.join("teams").join(phase.as_str()), workspace: self.workspace.clone() }
+        Self { root: self.teams().join(phase.as_str()), workspace: self.workspace.clone() }
     }
 
     /// The `.cliq` directory of the nearest of `start` and its parents that has one.
@@ -263,6 +269,18 @@ impl CliqDir {
     #[must_use]
     pub fn lock_file(&self) -> Utf8PathBuf {
         self.root.join("lock")
+    }
+
+    /// The `.cliq` directory of the project. Differs from [`CliqDir::root`] for the team of a team phase, which has a directory below it.
+    #[must_use]
+    pub fn outermost(&self) -> &Utf8Path {
+        self.root.ancestors().find(|dir| dir.file_name() == Some(Self::NAME)).unwrap_or(&self.root)
+    }
+
+    /// The file of [`ParkingLock`](crate::ParkingLock).
+    #[must_use]
+    pub fn parking_lock(&self) -> Utf8PathBuf {
+        self.outermost().join("parking")
     }
 
     /// The file whose lock the follower of a run elsewhere holds.

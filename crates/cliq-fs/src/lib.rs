@@ -16,6 +16,7 @@ mod last_error;
 mod layout;
 mod lock;
 mod markdown;
+mod parking;
 mod proc;
 mod read;
 mod shared_path;
@@ -36,6 +37,7 @@ pub use last_error::last_error;
 pub use layout::CliqDir;
 pub use lock::{FollowerLock, LockError, ProjectLock};
 pub use markdown::render_handoff;
+pub use parking::ParkingLock;
 pub use proc::{parent_of, process_group_is_alive, session_of};
 pub use read::{
     DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, describe_kind, open_regular, read_if_exists, read_limited,

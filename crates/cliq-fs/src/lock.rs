@@ -135,7 +135,7 @@ fn holder(path: &Utf8Path) -> Result<Option<Option<u32>>, FsError> {
 }
 
 /// Opens the lock file without waiting: another process may have left something else under this name.
-fn open(path: &Utf8Path, flags: OFlags) -> io::Result<File> {
+pub(crate) fn open(path: &Utf8Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path.as_std_path(), flags, Mode::from_raw_mode(0o666))?);
     let kind = file.metadata()?.file_type();

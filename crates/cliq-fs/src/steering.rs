@@ -108,6 +108,8 @@ impl SteeringInbox {
 pub struct SteeringTail {
     path: Utf8PathBuf,
     offset: u64,
+    /// Size of the file when it was read last, in bytes. Beyond `offset` there is a line that is not whole.
+    size: u64,
     inode: Option<u64>,
 }
 
@@ -115,7 +117,7 @@ impl SteeringTail {
     /// A reader at the start of a file that need not exist yet.
     #[must_use]
     pub fn new(path: &Utf8Path) -> Self {
-        Self { path: path.to_owned(), offset: 0, inode: None }
+        Self { path: path.to_owned(), offset: 0, size: 0, inode: None }
     }
 
     /// The file.
@@ -124,10 +126,10 @@ impl SteeringTail {
         &self.path
     }
 
-    /// Whether the file has more bytes than were read, or has become shorter. Does not read it.
+    /// Whether the file has grown or become shorter since it was read. Does not read it.
     #[must_use]
-    pub fn has_more(&self) -> bool {
-        self.path.symlink_metadata().is_ok_and(|meta| meta.len() != self.offset)
+    pub fn has_changed(&self) -> bool {
+        self.path.symlink_metadata().is_ok_and(|meta| meta.len() != self.size)
     }
 
     /// Returns the messages that were appended since the last call. Lines that are not messages are returned as the reason. A missing
@@ -145,7 +147,7 @@ impl SteeringTail {
         if size < self.offset || self.inode.is_some_and(|known| known != inode) {
             self.offset = 0;
         }
-        self.inode = Some(inode);
+        (self.inode, self.size) = (Some(inode), size);
         if size == self.offset {
             return Ok(Vec::new());
         }
@@ -227,8 +229,10 @@ mod tests {
         append_steering(&path, &message("1")).expect("written");
         let (half, rest) = (&encode(&message("2"))[..9], &encode(&message("2"))[9..]);
         crate::append_line(&path, half).expect("written");
+        assert!(tail.has_changed());
         assert_eq!(tail.read_new().expect("read"), [Ok(message("1"))]);
         assert_eq!(tail.read_new().expect("read"), []);
+        assert!(!tail.has_changed(), "half a line is no reason to read again");
         crate::append_line(&path, &[rest, b"nonsense\n", &encode(&message("3"))].concat()).expect("written");
         let news = tail.read_new().expect("read");
         assert_eq!((&news[0], &news[2]), (&Ok(message("2")), &Ok(message("3"))));

@@ -2,17 +2,42 @@
 
 use std::time::Duration;
 
-use cliq_fs::CliqDir;
+use cliq_fs::{CliqDir, ProjectLock};
+use cliq_protocol::PhaseName;
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::orphans::{Mark, end_marked};
+use crate::orphans::{Mark, end_marked, marked};
 use crate::tmux::revoke_all;
 
 /// Ends all processes of a run whose orchestrator died: jobs that were about to start never do, and every process on
 /// this machine that is of the run by its environment, save this one, is asked to end and after `grace` forced to. Gives
 /// how many it found. `dir` is the directory of the run. The caller makes sure that no run is under way there.
 ///
+/// Orchestrators of team phases are killed first: one that lived on would take the end of its commands for a failure.
+///
 /// Finds no processes on systems without `/proc`.
 pub fn end_dead_run(dir: &CliqDir, run_id: &str, grace: Duration) -> usize {
     revoke_all(dir);
-    end_marked(&Mark { run_id: run_id.to_owned(), ..Mark::default() }, grace)
+    let mark = Mark { run_id: run_id.to_owned(), ..Mark::default() };
+    let mut killed = 0;
+    let mut orchestrators = Vec::new();
+    inner_orchestrators(dir, &mut orchestrators);
+    if !orchestrators.is_empty() {
+        for pid in marked(&mark).into_iter().filter(|pid| orchestrators.contains(pid)) {
+            killed += usize::from(kill_process(pid, Signal::KILL).is_ok());
+        }
+    }
+    killed + end_marked(&mark, grace)
+}
+
+/// Finds the orchestrators of team phases, at any depth, by the locks that they hold.
+fn inner_orchestrators(dir: &CliqDir, found: &mut Vec<Pid>) {
+    let Ok(teams) = dir.teams().read_dir_utf8() else { return };
+    for name in teams.flatten().filter_map(|team| PhaseName::parse(team.file_name()).ok()) {
+        let team = dir.team_of(&name);
+        if let Ok(Some(Some(pid))) = ProjectLock::holder(&team) {
+            found.extend(i32::try_from(pid).ok().and_then(Pid::from_raw));
+        }
+        inner_orchestrators(&team, found);
+    }
 }

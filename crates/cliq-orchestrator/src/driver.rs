@@ -10,6 +10,7 @@ mod effects;
 mod gate_files;
 mod message;
 mod notifications;
+mod parking;
 mod recovery;
 mod shared;
 mod spans;
@@ -20,10 +21,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::{
-    AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signal, clear_signals, clear_status,
-    clear_temporaries, create_channel, read_status, sync_file_system, write_status,
+    AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signals, clear_status, clear_temporaries,
+    create_channel, read_status, sync_file_system, write_status,
 };
-use cliq_protocol::{PhaseName, Timestamp, Usage};
+use cliq_protocol::{PhaseName, Usage};
 use cliq_workflow::PhaseId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -31,13 +32,14 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::engine::{Effect, Input, PhaseState, Pipeline};
+use crate::engine::{Effect, PhaseState, Pipeline};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 use crate::journal::{Journal, JournalWriter};
 use crate::plan::{Durability, RunPlan};
 use crate::view::RunView;
 use crate::watch::DirectoryWatch;
 pub use commands::repositories;
+use parking::Parking;
 pub(crate) use recovery::put_earlier_run_aside;
 use shared::{Message, Shared, Wakers};
 use spans::Spans;
@@ -97,6 +99,7 @@ pub(crate) struct Driver {
     watch: Option<DirectoryWatch>,
     /// Activations that receive steering messages.
     listeners: Listeners,
+    parking: Parking,
     _lock: ProjectLock,
 }
 
@@ -146,6 +149,7 @@ impl Driver {
         };
         let log = AppendedFile::open(&dir.orchestrator_log())?;
         let listeners = Listeners::new(&dir, &run_id);
+        let parking = Parking::new(&plan)?;
         let inputs = plan.resolved_inputs();
         let shared = Arc::new(Shared {
             plan,
@@ -179,6 +183,7 @@ impl Driver {
             last_word: None,
             watch: None,
             listeners,
+            parking,
             _lock: lock,
         })
     }
@@ -203,9 +208,16 @@ impl Driver {
                 }
             }
             tokio::select! {
-                Some(message) = self.inbox.recv() => self.received(message),
+                Some(message) = self.inbox.recv() => {
+                    if self.may_work() {
+                        self.received(message);
+                    }
+                }
                 () = self.cancel.cancelled(), if !cancelled => {
                     cancelled = true;
+                    if !self.may_work() {
+                        continue;
+                    }
                     // Agents that are asked to end see why (seed 000).
                     if let Err(error) = write_status(self.shared.dir(), PipelineStatus::Cancelled) {
                         self.cannot_record(&error);
@@ -222,14 +234,14 @@ impl Driver {
                 next_look = Instant::now() + if is_idle { IDLE_POLL } else { often };
             }
             if look {
-                self.receive_steering();
+                self.poll_steering();
             }
             if look && !cancelled && read_status(self.shared.dir()) == Some(PipelineStatus::Cancelled) {
                 cancelled = true;
                 self.happened(RunEvent::CancelRequested { by: "cliq cancel".to_owned() });
             }
-            if !cancelled {
-                self.park_if_waiting();
+            if !cancelled && self.park_if_waiting() {
+                next_look = Instant::now() + often;
             }
             if look
                 && !self.broken
@@ -244,23 +256,6 @@ impl Driver {
         }
         self.wind_up().await;
         self.view
-    }
-
-    /// Parks the run if it waits and nothing is under way: agents have no message left, and all notifications are delivered.
-    fn park_if_waiting(&mut self) {
-        let idle = self.inbox.is_empty() && self.notifications.is_empty() && !self.broken && !self.over;
-        if !self.shared.plan.parks || !idle || self.cancel.is_cancelled() {
-            return;
-        }
-        let Some(wait) = self.pipeline.waits() else { return };
-        let until = Timestamp::from_unix_millis(wait.until_ms);
-        self.publish(RunEvent::RunParked { on: wait.reviews, until });
-        // A run whose parking is not recorded goes on, to the failure that this is.
-        if !self.broken {
-            self.pipeline.step(Input::Park);
-            self.over = true;
-            self.shared.stop.cancel();
-        }
     }
 
     /// Feeds the start of the run to the machine, which starts the first phases.
@@ -306,13 +301,6 @@ impl Driver {
                 self.happened(RunEvent::RunResumed { cliq_version, pid, max_parallel, from, budgets });
             }
         }
-    }
-
-    /// Agents that wake report in the same activation: what they said before they were parked has been recorded.
-    fn clear_parked_signals(&self) -> Result<(), FsError> {
-        let workflow = self.shared.workflow();
-        let working = workflow.phases().filter(|(id, _)| *self.pipeline.state(*id) == PhaseState::Working);
-        working.map(|(_, phase)| phase).try_for_each(|phase| clear_signal(self.shared.dir(), &phase.name))
     }
 
     /// Waits for remaining agents and deliveries. Their late messages become warnings.

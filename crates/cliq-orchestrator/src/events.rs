@@ -151,15 +151,26 @@ pub enum RunEvent {
         /// The review.
         review: WaitingReview,
     },
-    /// The agent of a review is idle until a reviewer answers or a time is due, or it works again (SPEC section 21).
+    /// The agent of a review, or the run of a team phase, is idle until a reviewer answers or a time is due, or works again (SPEC
+    /// section 21).
     ReviewIdle {
         /// The phase.
         phase: PhaseName,
         /// Id of the review.
         review: String,
+        /// Ids of other reviews of a team phase. An answer to any of them ends the wait.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<String>,
         /// Time of the next reminder or of the expiry, or `None` if the agent works.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
+    },
+    /// The run of a team phase waits, or works again. Reported to the run around it, and not recorded.
+    RunIdle {
+        /// Ids of the reviews that it waits for.
+        on: Vec<String>,
+        /// Time at which it works again without an answer, or `None` if it works.
+        until: Option<Timestamp>,
     },
     /// The run is parked: its agents end, and an answer, a point in time or a person wakes it (SPEC section 21).
     RunParked {
@@ -354,7 +365,13 @@ impl RunEvent {
     /// Whether the journal keeps it: all but what comes in any number and decides nothing.
     #[must_use]
     pub fn is_journaled(&self) -> bool {
-        !matches!(self, Self::Progress { .. } | Self::CommandStarted { .. } | Self::CommandFinished { .. })
+        !matches!(
+            self,
+            Self::Progress { .. }
+                | Self::RunIdle { .. }
+                | Self::CommandStarted { .. }
+                | Self::CommandFinished { .. }
+        )
     }
 
     /// Whether work of a phase, or the run, ended with it. A reader relies on the files that the work left.
@@ -420,13 +437,13 @@ impl RunEvent {
             Self::WorkFailed { phase, reason, .. } => {
                 Input::WorkFailed { phase: find(phase)?, reason: reason.clone() }
             }
-            Self::ReviewIdle { phase, review, due } => Input::PhaseWaits {
+            Self::ReviewIdle { phase, review, others, due } => Input::PhaseWaits {
                 phase: find(phase)?,
                 // A time that cannot be read is none: the agent keeps its process.
-                wait: due
-                    .as_ref()
-                    .and_then(Timestamp::unix_millis)
-                    .map(|due_ms| PhaseWait { review: review.clone(), due_ms }),
+                wait: due.as_ref().and_then(Timestamp::unix_millis).map(|due_ms| PhaseWait {
+                    reviews: std::iter::once(review).chain(others).cloned().collect(),
+                    due_ms,
+                }),
             },
             Self::RunParked { .. } => Input::Park,
             Self::CancelRequested { .. } => Input::Cancel,
@@ -494,6 +511,7 @@ impl RunEvent {
             Self::RunStarted { .. }
             | Self::RunInterrupted
             | Self::RunResumed { .. }
+            | Self::RunIdle { .. }
             | Self::RunParked { .. }
             | Self::Draining { .. }
             | Self::CancelRequested { .. }

@@ -281,6 +281,11 @@ impl PhaseView {
                 self.usage = Some(summary);
             }
             RunEvent::Progress { message, .. } => self.message = Some(message.clone()),
+            // In the team of the phase, a person has answered.
+            RunEvent::ReviewWaits { review, .. } if review.reviewers.is_empty() => {
+                self.message = Some(format!("review {} is over", review.id));
+                self.review = None;
+            }
             RunEvent::ReviewWaits { review, .. } => {
                 self.message = Some(format!("waits for a review by {}", review.reviewers.join(", ")));
                 self.review = Some(review.clone());

@@ -332,7 +332,7 @@ const ASKING: &str =
 ";
 
 fn idle(phase: PhaseId, due_ms: i64) -> Input {
-    Input::PhaseWaits { phase, wait: Some(PhaseWait { review: "r".into(), due_ms }) }
+    Input::PhaseWaits { phase, wait: Some(PhaseWait { reviews: vec!["r".into()], due_ms }) }
 }
 
 #[test]
@@ -363,6 +363,22 @@ fn run_waits_once_nothing_else_is_to_be_done() {
         !effects.iter().any(|effect| matches!(effect, Effect::RunCommands { .. })),
         "the commands have run"
     );
+}
+
+#[test]
+fn team_phase_waits_with_the_reviews_of_its_run() {
+    let (mut pipeline, id) = pipeline("    - {name: sub, type: team, team: '@t/inner'}\n");
+    let limits = Limits { run: Budget { tokens: Some(10), usd: None }, ..Limits::default() };
+    started(&mut pipeline, limits);
+    let wait = PhaseWait { reviews: vec!["a".into(), "b".into()], due_ms: 5 };
+    pipeline.step(Input::PhaseWaits { phase: id("sub"), wait: Some(wait) });
+    assert_eq!(pipeline.waits().expect("it waits").reviews, ["a", "b"]);
+    pipeline.step(Input::Park);
+    let effects = resumed(&mut pipeline, None);
+    let [Effect::RunAgent { iteration: 1, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!(pipeline.waits(), None, "its agent has started");
+    pipeline.step(done(id("sub")));
+    assert!(pipeline.is_finished());
 }
 
 /// A review takes no place from the moment that its agent is idle.

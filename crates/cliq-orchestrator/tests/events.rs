@@ -74,6 +74,7 @@ fn events_are_pinned() {
                 reviewers: vec!["ann".into()],
                 since: Timestamp::from_unix_millis(0),
                 due: None,
+                others: Vec::new(),
                 until: Timestamp::from_unix_millis(86_400_000),
                 page: None,
                 route_targets: vec![name("dev")],
@@ -83,9 +84,10 @@ fn events_are_pinned() {
         RunEvent::ReviewIdle {
             phase: name("dev"),
             review: "0123456789abcdef0123456789abcdef".into(),
+            others: vec!["fedcba9876543210fedcba9876543210".into()],
             due: Some(Timestamp::from_unix_millis(3_600_000)),
         },
-        RunEvent::ReviewIdle { phase: name("dev"), review: "r".into(), due: None },
+        RunEvent::ReviewIdle { phase: name("dev"), review: "r".into(), others: Vec::new(), due: None },
         RunEvent::RunParked {
             on: vec!["0123456789abcdef0123456789abcdef".into()],
             until: Timestamp::from_unix_millis(3_600_000),
@@ -181,7 +183,8 @@ fn agent_without_a_readable_time_is_not_idle() {
     let phase = PhaseName::parse("a").expect("a name");
     let idle = |due: Option<&str>| {
         let due = due.map(Timestamp::from_text);
-        let event = RunEvent::ReviewIdle { phase: phase.clone(), review: "r".into(), due };
+        let event =
+            RunEvent::ReviewIdle { phase: phase.clone(), review: "r".into(), others: Vec::new(), due };
         match event.as_input(&workflow) {
             Some(Input::PhaseWaits { wait, .. }) => wait.map(|wait| wait.due_ms),
             other => panic!("{other:?}"),

@@ -185,6 +185,9 @@ pub enum ProjectError {
         /// Why.
         reason: String,
     },
+    /// The run around a team phase was parked, and the run of its team with it.
+    #[error("the run is parked")]
+    TeamParked,
     /// A handoff cannot be read.
     #[error(transparent)]
     Handoff(#[from] cliq_fs::HandoffError),

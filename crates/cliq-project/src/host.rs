@@ -1,7 +1,7 @@
 //! The host that projects live on, as values.
 
-use camino::Utf8PathBuf;
-use cliq_settings::Environment;
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_settings::{Environment, Settings};
 
 /// The host that projects live on: environment, cliq home, and the program that runs built-in agents.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +19,13 @@ pub struct Host {
 /// The variable with which a server marks runs whose inputs a caller chose: they must not name addresses of this network
 /// ([`cliq_orchestrator::RunPlan::guards_inputs`]).
 pub const GUARD_INPUTS: &str = "CLIQ_GUARD_INPUTS";
+
+/// Returns the directory of the workspaces that a server makes for runs.
+#[must_use]
+pub fn workspace_root(home: &Utf8Path, settings: &Settings) -> Utf8PathBuf {
+    let chosen = settings.text("server.workspace_root").map(Utf8PathBuf::from);
+    chosen.unwrap_or_else(|| home.join("workspaces"))
+}
 
 impl Host {
     /// A host with this environment and this `cliq` program. The home is the one that the environment names.

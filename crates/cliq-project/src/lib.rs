@@ -50,7 +50,7 @@ pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};
 pub use handover::{HANDOVER_LIMIT, Handover};
 pub use history::RecordedRun;
-pub use host::{GUARD_INPUTS, Host};
+pub use host::{GUARD_INPUTS, Host, workspace_root};
 pub use install::InstalledTeam;
 pub use launcher::LauncherKind;
 pub use new_team::is_empty_dir;

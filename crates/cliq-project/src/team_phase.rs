@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cliq_fs::{CliqDir, ProjectLock, SteeringInbox, read_handoff, read_limited, write_atomic};
 use cliq_orchestrator::{Journal, Parent, PipelineStatus, Record, RunEvent, RunPlan, RunView};
-use cliq_protocol::Budget;
+use cliq_protocol::{Budget, WaitingReview};
 use cliq_sdk::{
     Agent, Completion, Handoff, Object, PhaseName, Reporter, SteeringMessage, SteeringStop, TeamContext,
     Usage,
@@ -67,10 +67,11 @@ fn run_team(
     let run_id = run_id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     plan.run_id = Some(run_id.clone());
     let forwarder = SteeringForwarder::start(ctx, &dir, &run_id)?;
+    let mut reviews = InnerReviews::default();
     let view = execute(plan, &start, &mut |record, view| {
-        if let RunEvent::ReviewWaits { review, .. } = &record.event {
+        if let Some(review) = reviews.change(&record.event) {
             // As for progress: the end of the phase would fail too.
-            let _ = reporter.review(record.event.describe(), review);
+            let _ = reporter.review(record.event.describe(), &review);
         }
         report(&reporter, record);
         if matches!(record.event, RunEvent::UsageReported { .. })
@@ -82,6 +83,9 @@ fn run_team(
     });
     forwarder.stop();
     let view = view?;
+    if view.waiting.is_some() {
+        return Err(ProjectError::TeamParked);
+    }
     if view.pipeline_status() != Some(PipelineStatus::Completed) {
         return Err(ProjectError::TeamEnded {
             team: view.team.clone(),
@@ -91,6 +95,50 @@ fn run_team(
     }
     ctx.send(&result(&view, &dir, &results, max_file_bytes(&settings))?)?;
     Ok(ctx.complete(json!({"team": view.team, "run_id": view.run_id, "status": view.status})))
+}
+
+/// Reviews that the run of a team waits for, as the phase reports them.
+#[derive(Default)]
+struct InnerReviews {
+    /// Open reviews, by phase.
+    open: Vec<(PhaseName, WaitingReview)>,
+    /// Review that was reported last.
+    last: Option<WaitingReview>,
+}
+
+impl InnerReviews {
+    /// Returns what is to be reported after an event: a review that is waited for, with the time up to which the whole run waits; or one that
+    /// is over, without reviewers, if there is no other.
+    fn change(&mut self, event: &RunEvent) -> Option<WaitingReview> {
+        let changed = match event {
+            RunEvent::ReviewWaits { phase, review, .. } => {
+                self.open.retain(|(of, _)| of != phase);
+                if !review.reviewers.is_empty() {
+                    self.open.push((phase.clone(), review.clone()));
+                }
+                review.clone()
+            }
+            RunEvent::AgentCompleted { phase, .. } | RunEvent::WorkFailed { phase, .. } => {
+                let place = self.open.iter().position(|(of, _)| of == phase)?;
+                let (_, over) = self.open.remove(place);
+                match self.open.last() {
+                    Some((_, review)) => review.clone(),
+                    None => WaitingReview { reviewers: Vec::new(), ..over },
+                }
+            }
+            RunEvent::RunIdle { on, until } => {
+                let last = self.last.clone()?;
+                let is_named = |review: &WaitingReview| on.contains(&review.id);
+                let others = self.open.iter().map(|(_, review)| review).find(|review| is_named(review));
+                let review = Some(last.clone()).filter(is_named).or(others.cloned()).unwrap_or(last);
+                let others = on.iter().filter(|id| **id != review.id).cloned().collect();
+                WaitingReview { due: until.clone(), others, ..review }
+            }
+            _ => return None,
+        };
+        self.last = Some(WaitingReview { due: None, others: Vec::new(), ..changed.clone() });
+        Some(changed)
+    }
 }
 
 /// Forwards the steering messages of the phase to the run of its team (SPEC section 21). The inner run receives each with its id: those
@@ -111,9 +159,7 @@ impl SteeringForwarder {
         let stop = steering.stop_handle();
         let (dir, run_id, reporter) = (dir.clone(), run_id.to_owned(), ctx.reporter().clone());
         let thread = std::thread::spawn(move || {
-            while steering.wait(Duration::MAX) {
-                let next = steering.try_next();
-                let Ok(Some(message)) = next else { return };
+            while let Ok(Some(message)) = steering.next_within(Duration::MAX) {
                 if let Err(error) = store(&dir, &run_id, &message) {
                     let _ = reporter.progress(format!("cannot forward a steering message: {error}"));
                 }

@@ -102,7 +102,7 @@ fn duration(fields: &mut Fields, name: &str) -> Result<Option<Duration>, FieldEr
 pub struct WaitingReview {
     /// Id of the review.
     pub id: String,
-    /// Reviewers who have not answered yet.
+    /// Reviewers who have not answered yet. Empty once the review is over, if the phase goes on with other work.
     pub reviewers: Vec<String>,
     /// When it was made.
     pub since: Timestamp,
@@ -111,6 +111,8 @@ pub struct WaitingReview {
     /// Time of the next reminder, or of the expiry. Present once the agent has nothing to do before that: the run can be parked
     /// (SPEC section 21).
     pub due: Option<Timestamp>,
+    /// Ids of other reviews of a team phase. With `due`, an answer to any of them ends the wait too.
+    pub others: Vec<String>,
     /// Page for people who are signed in, or `None` if the run itself serves the page.
     pub page: Option<String>,
     /// Phases that may be asked to work again.
@@ -133,6 +135,11 @@ impl WaitingReview {
             since: Timestamp::from_text(fields.text("since")?),
             until: Timestamp::from_text(fields.text("until")?),
             due: fields.optional_text("due")?.map(Timestamp::from_text),
+            others: match fields.take("others") {
+                None => Vec::new(),
+                Some(value) => serde_json::from_value(value.clone())
+                    .map_err(|_| fields.wrong("others", "a list of ids", &value))?,
+            },
             page: fields.optional_text("page")?,
             route_targets: match fields.take("route_targets") {
                 None => Vec::new(),
@@ -152,6 +159,9 @@ impl WaitingReview {
         let mut value = json!({"id": self.id, "reviewers": self.reviewers, "since": self.since.as_str(), "until": self.until.as_str()});
         if let Some(due) = &self.due {
             value["due"] = json!(due.as_str());
+        }
+        if !self.others.is_empty() {
+            value["others"] = json!(self.others);
         }
         if let Some(page) = &self.page {
             value["page"] = json!(page);

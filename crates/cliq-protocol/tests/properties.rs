@@ -107,6 +107,7 @@ fn waiting() -> impl Strategy<Value = WaitingReview> {
             since,
             due: page.as_ref().map(|_| until.clone()),
             until,
+            others: page.iter().cloned().collect(),
             page,
             route_targets,
             inputs,

@@ -116,6 +116,7 @@ fn written_formats_are_pinned() {
         since: Timestamp::from_unix_millis(0),
         until: Timestamp::from_unix_millis(86_400_000),
         due: Some(Timestamp::from_unix_millis(3_600_000)),
+        others: vec!["fedcba9876543210fedcba9876543210".into()],
         page: Some("http://localhost:4100/reviews/0123456789abcdef0123456789abcdef".into()),
         route_targets: vec![name("developer")],
         inputs: Form::from_value(json!([{"name": "version", "required": true}]), "inputs").unwrap(),

@@ -451,6 +451,7 @@ impl Review {
             since: self.created.timestamp(),
             until: self.deadline.timestamp(),
             due: None,
+            others: Vec::new(),
             page,
             route_targets: self.route_targets.clone(),
             inputs: self.form.clone(),

@@ -90,8 +90,8 @@ impl Steering {
         Ok(self.ready.pop_front())
     }
 
-    /// Waits until there is a message, and returns whether there is one. Returns `false` after `timeout` and after
-    /// [`SteeringStop::stop`]. Reads no message, so none counts as delivered.
+    /// Waits until there may be a message: [`Steering::try_next`] returns it, or `None` if the file changed otherwise. Returns `false` after
+    /// `timeout` and after [`SteeringStop::stop`]. Reads no message, so none counts as delivered.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let last = Instant::now().checked_add(timeout);
         self.start_watch();
@@ -99,7 +99,7 @@ impl Steering {
             if self.is_stopped.load(Ordering::SeqCst) {
                 return false;
             }
-            if !self.ready.is_empty() || self.tail.as_ref().is_some_and(SteeringTail::has_more) {
+            if !self.ready.is_empty() || self.tail.as_ref().is_some_and(SteeringTail::has_changed) {
                 return true;
             }
             let now = Instant::now();
@@ -124,10 +124,8 @@ impl Steering {
             if !self.wait(left) {
                 return Ok(None);
             }
-            // A line that is not whole yet is no message.
-            match self.try_next()? {
-                None => std::thread::sleep(Duration::from_millis(1)),
-                found => return Ok(found),
+            if let Some(message) = self.try_next()? {
+                return Ok(Some(message));
             }
         }
     }

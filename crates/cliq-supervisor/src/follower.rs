@@ -15,7 +15,7 @@ use tokio::process::Child;
 
 use crate::shared::{FollowerHandle, Shared};
 use crate::task::{self, Outputs};
-use crate::{orchestrator, workspace};
+use crate::{orchestrator, steering, workspace};
 use recovery::Next;
 use state::Follower;
 
@@ -103,7 +103,7 @@ impl Follower<'_> {
                 return;
             }
             self.watch();
-            self.pass_steering();
+            self.pass_steering().await;
             // Check this before reading the journal, so that everything written before the end is read.
             let gone = self.is_gone();
             let pending = self.read();
@@ -153,7 +153,7 @@ impl Follower<'_> {
             .await;
         }
         self.watch();
-        self.pass_steering();
+        self.pass_steering().await;
         let started = prepared.and_then(|()| {
             orchestrator::start(&self.shared.options, &self.run)
                 .map_err(|error| format!("its orchestrator cannot be started: {error}"))
@@ -185,12 +185,17 @@ impl Follower<'_> {
         }
     }
 
-    /// Passes steering messages that arrived before the run started. They may arrive until its journal exists.
-    fn pass_steering(&mut self) {
+    /// Passes steering messages that arrived before the run started. They may arrive until its journal exists. Called again after an error.
+    async fn pass_steering(&mut self) {
         let arrived = self.run.request.steering.len();
-        if self.passed < arrived && self.dir.is_some() {
-            Shared::pass_steering(&self.run);
-            self.passed = arrived;
+        if self.passed == arrived || self.dir.is_none() {
+            return;
+        }
+        let run = self.run.clone();
+        match tokio::task::spawn_blocking(move || steering::pass_on(&run)).await {
+            Ok(Ok(())) => self.passed = arrived,
+            Ok(Err(error)) => tracing::warn!(run = %self.run.id, %error, "cannot pass steering messages on"),
+            Err(error) => tracing::error!(run = %self.run.id, %error, "cannot pass steering messages on"),
         }
     }
 

@@ -57,13 +57,12 @@ impl SupervisorOptions {
             Some("resume") => Recovery::Resume,
             _ => Recovery::Fail,
         };
-        let root = settings.text("server.workspace_root").map(Utf8PathBuf::from);
         Self {
             host,
             max_runs: settings.count("server.max_runs").unwrap_or(4),
             recovery,
             retention: settings.duration("server.retention").unwrap_or(Duration::from_secs(7 * 86_400)),
-            workspace_root: root.unwrap_or_else(|| home.join("workspaces")),
+            workspace_root: cliq_project::workspace_root(home, settings),
             log_dir: home.join("server").join("runs"),
             replica: RunId::generate().to_string(),
             lease: settings.duration("server.lease").unwrap_or(Duration::from_secs(15)),

@@ -1,6 +1,6 @@
 //! Steering of a run (SPEC section 21): stored with the request until the run has started, then passed to its orchestrator.
 
-use cliq_fs::CliqDir;
+use cliq_fs::{CliqDir, FsError, SteeringInbox};
 use cliq_gateway::GatewayError;
 use cliq_orchestrator::{
     JournalFollower, JournalUpdate, Record, RunView, SteerError, ValidatedWorkflow, accepts_steering, steer,
@@ -9,11 +9,11 @@ use cliq_project::{Host, Project, task_event};
 use cliq_protocol::{MAX_STEERING_MESSAGES, NewSteering, SteeringMessage};
 use cliq_runs::{Change, NewRunEvent, Run, RunId, RunOrigin, RunState};
 use serde_json::json;
+use tokio::task::JoinError;
 
 use crate::Supervisor;
 use crate::change::event;
 use crate::journal::{is_of, status_document, stored};
-use crate::shared::Shared;
 
 /// Reason why a steering message was not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +31,9 @@ pub enum SteeringRefusal {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] GatewayError),
+    /// An internal error.
+    #[error("cannot send the message: {0}")]
+    Internal(#[from] JoinError),
 }
 
 /// Outcome of an attempt to store a message with the request of a run.
@@ -62,7 +65,7 @@ impl Supervisor {
             let host = shared.options.host.clone();
             let (run_id, sent) = (id.to_string(), new.clone());
             let receipt = tokio::task::spawn_blocking(move || send(&host, &run, &run_id, sent)).await;
-            let receipt = receipt.map_err(|_| SteeringRefusal::NoWorkspace)??;
+            let receipt = receipt??;
             self.import_of_parked(id).await?;
             return Ok(receipt);
         }
@@ -79,9 +82,9 @@ impl Supervisor {
         }
         if let Some(phase) = new.phase().cloned() {
             let (host, run) = (shared.options.host.clone(), run.clone());
-            let workflow = tokio::task::spawn_blocking(move || workflow_of(&host, &run)).await;
+            let workflow = tokio::task::spawn_blocking(move || workflow_of(&host, &run)).await?;
             // A team that cannot be read fails when the run starts.
-            if let Some(workflow) = workflow.ok().flatten() {
+            if let Some(workflow) = workflow {
                 accepts_steering(&workflow, &phase)?;
             }
         }
@@ -95,7 +98,7 @@ impl Supervisor {
         Ok(Attempt::Stored(message))
     }
 
-    /// Stores the journal's new events of a parked run, which has no follower. The next follower of any other run does that.
+    /// Stores the journal's new events of a parked run. Other runs have a follower that does so, or get one.
     async fn import_of_parked(&self, id: &RunId) -> Result<(), SteeringRefusal> {
         let shared = self.shared();
         loop {
@@ -104,8 +107,8 @@ impl Supervisor {
                 return Ok(());
             };
             let host = shared.options.host.clone();
-            let change = tokio::task::spawn_blocking(move || with_new_events(&host, run)).await;
-            match change.ok().flatten() {
+            let change = tokio::task::spawn_blocking(move || with_new_events(&host, run)).await?;
+            match change {
                 Some(change) if shared.commit(&change).await?.is_none() => {}
                 _ => return Ok(()),
             }
@@ -160,21 +163,17 @@ fn event_of(run: &Run, record: &Record, view: &RunView) -> NewRunEvent {
     NewRunEvent { ts: record.ts.as_str().to_owned(), kind, data: event.to_string() }
 }
 
-impl Shared {
-    /// Passes the messages that were stored with a request to the run's inbox, which its orchestrator reads. Messages that were passed
-    /// before have no effect.
-    pub(crate) fn pass_steering(run: &Run) {
-        let Ok(dir) = CliqDir::open(&run.workspace) else { return };
-        let passed = cliq_fs::SteeringInbox::open(&dir, run.id.as_str()).and_then(|mut inbox| {
-            for message in &run.request.steering {
-                if !inbox.messages().iter().any(|known| known.id == message.id) {
-                    inbox.append(message.clone())?;
-                }
-            }
-            Ok(())
-        });
-        if let Err(error) = passed {
-            tracing::warn!(run = %run.id, %error, "cannot pass steering messages to the run; retrying");
+/// Passes the messages that were stored with a request to the run's inbox, which its orchestrator reads. Messages that were passed before
+/// have no effect. Waits up to 5 seconds for other senders.
+///
+/// # Errors
+/// Returns an error if the inbox cannot be written.
+pub(crate) fn pass_on(run: &Run) -> Result<(), FsError> {
+    let mut inbox = SteeringInbox::open(&CliqDir::open(&run.workspace)?, run.id.as_str())?;
+    for message in &run.request.steering {
+        if !inbox.messages().iter().any(|known| known.id == message.id) {
+            inbox.append(message.clone())?;
         }
     }
+    Ok(())
 }

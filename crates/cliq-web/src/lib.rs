@@ -15,6 +15,7 @@ mod problem;
 mod projects;
 mod reviews;
 mod runs;
+mod steering;
 mod teams;
 
 pub use caller::{Admin, Caller, Reader, Runner, Via};
@@ -27,7 +28,8 @@ pub use plans::list_plans;
 pub use problem::{PROBLEM_JSON, Problem};
 pub use projects::{find_project, register_project};
 pub use reviews::find_review;
-pub use runs::{DeliveryDocument, RunDocument, RunSummary, SteeringDocument, find_run, list_runs};
+pub use runs::{RunDocument, RunSummary, find_run, list_runs};
+pub use steering::{DeliveryDocument, SteeringDocument, new_steering};
 pub use teams::{
     DiagnosticDocument, InputDocument, PhaseDocument, TeamDocument, TeamSummary, diagnostics, find_team,
     list_teams, team_document,

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cliq_orchestrator::{Record, RunView};
-use cliq_protocol::SteeringMessage;
 use cliq_runs::{Run, RunFilter, RunOrigin, RunState, RunTotals};
 use cliq_supervisor::status_document;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::core::Core;
 use crate::problem::Problem;
+use crate::steering::SteeringDocument;
 
 /// Run in a list.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -68,67 +68,6 @@ pub struct RunDocument {
     pub phases: Value,
     /// Steering messages, oldest first.
     pub steering: Vec<SteeringDocument>,
-}
-
-/// Steering message of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SteeringDocument {
-    /// Id of the message.
-    pub id: String,
-    /// Time at which the run received it, UTC.
-    pub ts: String,
-    /// Label of the caller's token, or name of the person.
-    pub from: String,
-    /// Text of the author.
-    pub text: String,
-    /// Phase that it is for, or `null` if it is for the whole run.
-    #[serde(default)]
-    pub phase: Option<String>,
-    /// Deliveries, oldest first.
-    #[serde(default)]
-    pub delivered: Vec<DeliveryDocument>,
-    /// Whether no activation has received it.
-    #[serde(default)]
-    pub pending: bool,
-}
-
-/// Delivery of a steering message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct DeliveryDocument {
-    /// Phase that received it.
-    pub phase: String,
-    /// Number of the activation, 1-based.
-    pub activation: u32,
-    /// Time of the delivery, UTC.
-    pub ts: String,
-}
-
-impl SteeringDocument {
-    /// Returns the document of a message that no activation has received.
-    #[must_use]
-    pub fn pending(message: &SteeringMessage) -> Self {
-        Self {
-            id: message.id.clone(),
-            ts: message.ts.as_str().to_owned(),
-            from: message.from.clone(),
-            text: message.text.clone(),
-            phase: message.phase.as_ref().map(ToString::to_string),
-            delivered: Vec::new(),
-            pending: true,
-        }
-    }
-
-    /// Returns the messages of a run: those of its journal, then those that wait for its start.
-    fn all(run: &Run, status: &Value) -> Vec<Self> {
-        let recorded = status.get("steering").cloned().unwrap_or_default();
-        let mut all: Vec<Self> = serde_json::from_value(recorded).unwrap_or_default();
-        for message in &run.request.steering {
-            if !all.iter().any(|known| known.id == message.id) {
-                all.push(Self::pending(message));
-            }
-        }
-        all
-    }
 }
 
 impl RunSummary {

@@ -1,7 +1,6 @@
 //! Tasks from their message to their artifacts: what a team gets, what a caller gets, what is left behind.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
@@ -335,17 +334,13 @@ fn a_message_to_a_working_task_is_steering() {
             "description: A team\ntools: [sh]\nagents: {{writer: {{entry: agents/writer}}}}\n{workflow}"
         ),
     );
-    let dir = machine.home.join("teams/@local/steered");
-    fs::create_dir_all(dir.join("agents")).unwrap();
-    fs::write(dir.join("roles/write.md"), "You write.\n").unwrap();
     let agent = "#!/bin/sh
 cat > \"$CLIQ_WORKSPACE/../dispatched.json\"
 say() { printf '{\"ts\":\"2026-01-01T00:00:00.000Z\",\"version\":1,\"type\":\"phase\",%s}\\n' \"$1\" >> \"$CLIQ_SIGNAL_FILE\"; }
 say '\"status\":\"ok\"'
 say '\"status\":\"complete\",\"result\":{}'
 ";
-    fs::write(dir.join("agents/writer"), agent).unwrap();
-    fs::set_permissions(dir.join("agents/writer"), fs::Permissions::from_mode(0o755)).unwrap();
+    machine.agent("steered", "writer", agent, &["write"]);
     let server = machine.serve();
     let caller = Caller::new(&machine, &server);
     let id = caller.start("m1", "@local/steered");

@@ -1,7 +1,6 @@
 //! A server whose runs work in containers.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
@@ -149,9 +148,6 @@ workflow:
     - {name: work, type: standard, agent: listens}
 ",
     );
-    let dir = machine.home.join("teams/@local/guided");
-    fs::create_dir_all(dir.join("agents")).unwrap();
-    fs::write(dir.join("roles/work.md"), "You listen.\n").unwrap();
     let agent = r#"#!/bin/sh
 message=$(cat)
 file=$(printf '%s' "$message" | sed -n 's/.*"steering_file": "\([^"]*\)".*/\1/p')
@@ -162,8 +158,7 @@ until grep -q . "$file"; do sleep 0.05; done
 cat "$file" > heard
 say '"status":"complete","result":{}'
 "#;
-    fs::write(dir.join("agents/listens"), agent).unwrap();
-    fs::set_permissions(dir.join("agents/listens"), fs::Permissions::from_mode(0o755)).unwrap();
+    machine.agent("guided", "listens", agent, &["work"]);
     let server = machine.serve();
     let id = server.start_run(&json!({"team": "@local/guided"}));
     let workspace = machine.home.join("workspaces").join(&id);

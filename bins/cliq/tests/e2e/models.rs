@@ -445,3 +445,36 @@ cat > rest
     let used = &status["usage"]["models"][0];
     assert_eq!((used["tokens_in"].as_u64(), used["cost_usd"].as_f64()), (Some(20), Some(0.02)), "{used}");
 }
+
+/// A program that takes its prompt as a whole is asked again, with its answer and the messages that arrived meanwhile.
+#[test]
+fn other_programs_receive_steering_messages_after_their_answer() {
+    let env = Env::new(&STANDARD.replace("AGENT", "codex"), &[]);
+    env.write_executable(
+        "../bin/vendor",
+        "#!/bin/sh
+n=$(($(ls prompt.* 2>/dev/null | wc -l) + 1))
+cat > prompt.$n
+touch working
+until test -e go; do sleep 0.02; done
+printf '%s\\n' '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"```json\\n{\\\"answer\\\": '$n'}\\n```\"}}'
+",
+    );
+    let program = env.path("../bin/vendor").canonicalize().expect("it is there");
+    env.cliq(["settings", "set", "agents.codex.command", program.to_str().expect("text")]).expect(0);
+    env.cliq(["req", "-m", "Find the answer."]).expect(0);
+    let run = env.spawn(["run", "--headless"]);
+    env.wait_for("the model", || env.exists("working"));
+    env.cliq(["steer", "It is even.", "--id", "m1"]).expect(0);
+    env.write("go", "");
+    done(&run.wait_with_output().expect("it ends")).expect(0);
+    assert!(!env.read("prompt.1").contains("It is even."));
+    let second = env.read("prompt.2");
+    assert!(second.contains("Find the answer.") && second.contains("## Your Last Answer"), "{second}");
+    assert!(
+        second.contains("does not replace it") && second.contains("```message\nIt is even.\n```"),
+        "{second}"
+    );
+    assert!(!env.exists("prompt.3"));
+    assert_eq!(env.read("answer"), "2\n", "the answer with the addition counts");
+}

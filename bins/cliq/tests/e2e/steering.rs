@@ -153,6 +153,10 @@ fn a_message_to_a_run_without_an_orchestrator_is_delivered_after_it_is_resumed()
     env.cliq(["steer", "before", "--id", "m1"]).expect(0);
     run.kill().expect("killed");
     run.wait().expect("it ends");
+    // A sender records its own message: what agents forge is checked by the next orchestrator.
+    let inbox = format!(".cliq/steering/{}/inbox.jsonl", env.run_id());
+    let forged = serde_json::json!({"id": "f", "ts": "2026-01-01T00:00:00.000Z", "from": "a", "text": " "});
+    env.write(&inbox, &format!("{}{forged}\n", env.read(&inbox)));
     env.cliq(["steer", "meanwhile", "--id", "m2"]).expect(0);
     env.cliq(["steer", "meanwhile", "--id", "m2"]).expect(0);
     assert_eq!(recorded(&env, "steering_received", &["id"]), ["m1", "m2"]);

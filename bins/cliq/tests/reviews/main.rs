@@ -13,6 +13,7 @@ mod machine;
 mod notices;
 mod pages;
 mod parking;
+mod parking_teams;
 mod records;
 mod runs;
 mod servers;

@@ -36,7 +36,9 @@ fn run_parks_and_continues_after_the_answer() {
     let status = waiting.status();
     assert_eq!((&status["state"], &status["waiting"]["on"]), (&json!("waiting"), &json!([review["id"]])));
     assert!(waiting.ok(&["status"]).contains("parked until"));
-    assert!(waiting.ok(&["explain"]).contains("run parked"));
+    let explained = waiting.ok(&["explain"]);
+    assert!(explained.contains("run parked") && explained.contains("WAITING"), "{explained}");
+    assert!(!explained.contains("was killed"), "{explained}");
     // Without an answer it parks again, with the same review.
     assert_eq!(run(&waiting, &["--resume"]), 6);
     waiting.ok(&["review", "approve", "-m", "fine"]);

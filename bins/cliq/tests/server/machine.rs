@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -97,6 +98,18 @@ impl Machine {
         let dir = self.home.join("teams/@local").join(name);
         fs::create_dir_all(dir.join("roles")).unwrap();
         fs::write(dir.join("team.yml"), format!("name: \"@local/{name}\"\n{workflow}")).unwrap();
+    }
+
+    /// Adds an agent to an installed team, and roles for its phases.
+    pub(crate) fn agent(&self, team: &str, agent: &str, script: &str, phases: &[&str]) {
+        let dir = self.home.join("teams/@local").join(team);
+        fs::create_dir_all(dir.join("agents")).unwrap();
+        for phase in phases {
+            fs::write(dir.join("roles").join(format!("{phase}.md")), "You work.\n").unwrap();
+        }
+        let file = dir.join("agents").join(agent);
+        fs::write(&file, script).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     /// Installs a team of exec phases that follow each other, each with one command.

@@ -175,6 +175,36 @@ fn parked_run_is_cancelled_with_its_review() {
     assert!(!workspace(&machine, &id).join("after").exists());
 }
 
+/// The reviews of sub-teams are stored with the run of the team: the run around it waits for them too.
+#[test]
+fn runs_with_sub_teams_park_and_continue_after_the_answer() {
+    let machine = machine(1);
+    machine.team(
+        "outer",
+        "workflow:
+  phases:
+    - {name: sub, type: team, team: \"@local/ask\"}
+    - {name: last, type: exec, depends_on: [sub], commands: [{name: c, run: 'echo last >> last'}]}
+",
+    );
+    let server = machine.serve();
+    let ids: Vec<String> = (0..3).map(|_| server.start_run(&json!({"team": "@local/outer"}))).collect();
+    for id in &ids {
+        let run = parked(&server, id);
+        assert_eq!(run["phases"][0]["review"]["reviewers"], json!(["ann"]), "{run}");
+        assert_eq!(processes_with(id), [0_u32; 0], "it holds no process");
+    }
+    for id in ids.iter().rev() {
+        let review = server.run(id)["phases"][0]["review"]["id"].as_str().unwrap().to_owned();
+        let body = json!({"reviewer": "ann", "verdict": "approve"});
+        server.post(&format!("/api/v1/reviews/{review}/decision"), &body).expect(200);
+        assert_eq!(server.ended(id)["state"], "completed");
+        let read = |name: &str| fs::read_to_string(workspace(&machine, id).join(name)).unwrap_or_default();
+        let files = ["notes", "checks", "after", "last"].map(read);
+        assert_eq!(files, ["written\n", "checked\n", "passed\n", "last\n"]);
+    }
+}
+
 #[test]
 fn deadline_wakes_the_run_on_time() {
     let machine = machine(1);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -35,17 +34,6 @@ workflow:
       review: {reviewer: ann}
     - {name: after, type: standard, agent: worker, depends_on: [approval]}
 ";
-
-fn install(machine: &Machine) {
-    machine.team("guided", TEAM);
-    let dir = machine.home.join("teams/@local/guided");
-    fs::create_dir_all(dir.join("agents")).unwrap();
-    for role in ["writer", "approval", "after"] {
-        fs::write(dir.join("roles").join(format!("{role}.md")), "You work.\n").unwrap();
-    }
-    fs::write(dir.join("agents/worker"), WORKER).unwrap();
-    fs::set_permissions(dir.join("agents/worker"), fs::Permissions::from_mode(0o755)).unwrap();
-}
 
 /// Sends a message through the API or the command line, often twice. Returns whether it was accepted: the run may have ended.
 fn steer(machine: &Machine, server: &Running, run: &str, id: &str, random: &mut Random) -> bool {
@@ -167,7 +155,8 @@ fn kills_lose_no_parked_run_and_wake_none_twice() {
     println!("CLIQ_TEST_SEED={seed}");
     let (mut random, mut killed) = (Random(seed), 0);
     let machine = machine(3);
-    install(&machine);
+    machine.team("guided", TEAM);
+    machine.agent("guided", "worker", WORKER, &["writer", "approval", "after"]);
     let mut server = machine.serve();
     machine.keep_port(&server);
     while killed < kills {

@@ -1,7 +1,6 @@
 //! Guidance for runs of a server: queued, working, parked and finished ones.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
@@ -31,14 +30,7 @@ workflow:
 fn machine(max_runs: u32) -> Machine {
     let machine = Machine::new().settings(&json!({"server": {"max_runs": max_runs, "recovery": "resume"}}));
     machine.team("guided", TEAM);
-    let dir = machine.home.join("teams/@local/guided");
-    fs::create_dir_all(dir.join("agents")).unwrap();
-    for role in ["first", "last", "approval"] {
-        fs::write(dir.join("roles").join(format!("{role}.md")), "You work.\n").unwrap();
-    }
-    let agent = dir.join("agents/waits");
-    fs::write(&agent, AGENT).unwrap();
-    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+    machine.agent("guided", "waits", AGENT, &["first", "last", "approval"]);
     machine.chain("blocker", &["until test -e ../go; do sleep 0.02; done"]);
     machine
 }

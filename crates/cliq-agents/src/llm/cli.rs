@@ -245,7 +245,7 @@ fn feed(input: PromptInput, prompt: &str, stdin: &Input, steering: &mut Steering
         return close(stdin);
     }
     // A program that does not read to the end reports the reason itself.
-    write(stdin, || Some(input.encode(prompt)));
+    write(stdin, || input.encode(prompt));
     if input == PromptInput::Text {
         return close(stdin);
     }
@@ -264,8 +264,8 @@ fn feed(input: PromptInput, prompt: &str, stdin: &Input, steering: &mut Steering
             continue;
         }
         let message = || {
-            let message = steering.try_next().ok().flatten()?;
-            Some(input.encode(&guidance(&[message])))
+            let message = steering.try_next().ok().flatten();
+            message.map(|message| input.encode(&guidance(&[message]))).unwrap_or_default()
         };
         if !write(stdin, message) {
             return;
@@ -274,11 +274,11 @@ fn feed(input: PromptInput, prompt: &str, stdin: &Input, steering: &mut Steering
 }
 
 /// Writes what `make` returns, unless the input is closed: a message that was taken has been sent. Returns `false` if the input is closed
-/// or broken, or there is nothing to write.
-fn write(stdin: &Input, make: impl FnOnce() -> Option<Vec<u8>>) -> bool {
+/// or broken.
+fn write(stdin: &Input, make: impl FnOnce() -> Vec<u8>) -> bool {
     let mut stdin = stdin.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(open) = stdin.as_mut() else { return false };
-    make().is_some_and(|bytes| open.write_all(&bytes).and_then(|()| open.flush()).is_ok())
+    open.write_all(&make()).and_then(|()| open.flush()).is_ok()
 }
 
 fn close(stdin: &Input) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Redirect;
-use cliq_protocol::{MAX_STEERING_TEXT, NewSteering, PhaseKind, PhaseName};
+use cliq_protocol::{MAX_STEERING_TEXT, PhaseKind};
 use cliq_runs::{Run, Scope};
-use cliq_web::{Core, Form, Path, Problem, RunDocument, SteeringDocument};
+use cliq_web::{Core, Form, Path, Problem, RunDocument, SteeringDocument, new_steering};
 use maud::{Markup, html};
 
 use super::LISTED;
@@ -106,12 +106,8 @@ pub(crate) async fn send(
 ) -> Result<Redirect, PageError> {
     let caller = visitor.demand(Scope::Run)?;
     let run = core.run(&id).await?;
-    let invalid = |error: String| Problem::unprocessable("the message cannot be sent", vec![error]);
-    let phase = form.get("phase").filter(|phase| !phase.is_empty()).map(PhaseName::parse).transpose();
-    let phase = phase.map_err(|error| Problem::conflict(format!("cannot use the phase: {error}")))?;
-    let message_id = form.get("id").map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned);
-    let new = NewSteering::new(message_id, &caller.label, form.get("text").unwrap_or_default(), phase);
-    let new = new.map_err(|error| invalid(error.to_string()))?;
+    let text = form.get("text").unwrap_or_default();
+    let new = new_steering(caller, form.get("id"), text, form.get("phase"))?;
     core.supervisor.steer(&run.id, new).await.map_err(Problem::of_steering)?;
     Ok(Redirect::to(&format!("/runs/{id}#steering-title")))
 }

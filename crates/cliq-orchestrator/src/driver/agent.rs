@@ -58,13 +58,15 @@ pub(super) struct AgentRun {
 pub(super) struct Follower {
     tail: SignalTail,
     order: ChannelOrder,
-    /// The last review that the agent named, and the time before which it had nothing to do.
-    review: Option<(WaitingReview, Option<Timestamp>)>,
+    /// The last review that the agent named.
+    review: Option<WaitingReview>,
+    /// Time before which the agent has nothing to do, with other reviews that end its wait.
+    idle: Option<(Timestamp, Vec<String>)>,
 }
 
 impl Follower {
     pub(super) fn new(file: &camino::Utf8Path) -> Self {
-        Self { tail: SignalTail::new(file), order: ChannelOrder::new(), review: None }
+        Self { tail: SignalTail::new(file), order: ChannelOrder::new(), review: None, idle: None }
     }
 
     /// Reads what is new. Gives the terminal message once it has come; passes the rest to `each`, and what has no
@@ -270,15 +272,17 @@ impl AgentRun {
 
     /// Reports a review to people if it is another than before, and to the machine if the time changes up to which the agent waits.
     fn review_waits(&self, follower: &mut Follower, mut review: WaitingReview) {
-        let due = review.due.take();
+        let (due, others) = (review.due.take(), std::mem::take(&mut review.others));
         let (phase, id) = (self.phase.clone(), review.id.clone());
-        let (before, due_before) = follower.review.replace((review.clone(), due.clone())).unzip();
-        if before.as_ref() != Some(&review) {
+        if follower.review.as_ref() != Some(&review) {
+            follower.review = Some(review.clone());
             let iteration = self.iteration;
             self.shared.send(RunEvent::ReviewWaits { phase: phase.clone(), iteration, review });
         }
-        if due_before.flatten() != due {
-            self.shared.send(RunEvent::ReviewIdle { phase, review: id, due });
+        let idle = due.clone().map(|due| (due, others.clone()));
+        if follower.idle != idle {
+            follower.idle = idle;
+            self.shared.send(RunEvent::ReviewIdle { phase, review: id, others, due });
         }
     }
 

@@ -2,15 +2,20 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, FsError, IoContext, SteeringInbox, SteeringTail, append_steering, open_append};
 use cliq_protocol::{PhaseName, SteeringMessage};
 use cliq_workflow::PhaseId;
+use tokio::time::Instant;
 
 use super::Driver;
 use crate::events::RunEvent;
 use crate::steering::{Delivery, FileRead, ReadWatch, accepts_steering};
+
+/// Polling interval of the inbox. Once an agent has started, changes are noticed without it.
+const POLL: Duration = Duration::from_secs(1);
 
 /// Activations that receive steering messages while they work.
 #[derive(Debug)]
@@ -23,6 +28,8 @@ pub(super) struct Listeners {
     reads: Option<ReadWatch>,
     /// Whether changes of the inbox are noticed without polling.
     is_watched: bool,
+    /// Time of the next poll.
+    next_poll: Instant,
     /// Last error of the inbox, which is reported once.
     problem: Option<String>,
 }
@@ -48,6 +55,7 @@ impl Listeners {
             by_phase: HashMap::new(),
             reads: None,
             is_watched: false,
+            next_poll: Instant::now() + POLL,
             problem: None,
         }
     }
@@ -130,6 +138,15 @@ impl Driver {
             _ => {}
         }
         true
+    }
+
+    /// Reads the inbox if it has not been read for a second: no agent has started, or the system lost a notification.
+    pub(super) fn poll_steering(&mut self) {
+        let now = Instant::now();
+        if now >= self.listeners.next_poll {
+            self.listeners.next_poll = now + POLL;
+            self.receive_steering();
+        }
     }
 
     /// Records the messages that arrived in the inbox, and passes them to the activations that work.

@@ -84,7 +84,7 @@ pub(super) enum Task {
     Reevaluate(PhaseId),
     /// Start anew what an earlier stretch of the run did not finish.
     Resume(PhaseId),
-    /// Ask the agent of a human gate again, in the same activation: the run was parked while it waited.
+    /// Ask the agent of a human gate or of a team phase again, in the same activation: the run was parked while it waited.
     Wake(PhaseId),
 }
 
@@ -252,7 +252,7 @@ impl Pipeline {
         out
     }
 
-    fn is_working(&self, phase: PhaseId) -> bool {
+    pub(super) fn is_working(&self, phase: PhaseId) -> bool {
         self.phases.get(phase.index()).is_some_and(|cell| cell.state == PhaseState::Working)
     }
 
@@ -352,10 +352,7 @@ impl Pipeline {
                     self.start(phase, if again { GateEvent::Restart } else { GateEvent::Start }, out);
                 }
                 Task::Resume(phase) => self.start(phase, GateEvent::Resume, out),
-                Task::Wake(gate) => {
-                    self.phases[gate.index()].state = PhaseState::Working;
-                    self.gate_event(gate, GateEvent::Wake, out);
-                }
+                Task::Wake(phase) => self.wake(phase, out),
                 Task::Reevaluate(gate) => {
                     self.phases[gate.index()].state = PhaseState::Working;
                     self.gate_event(gate, GateEvent::TargetFinished, out);
@@ -389,6 +386,18 @@ impl Pipeline {
                 out.push(Effect::Report(Report::PhaseStarted { phase, iteration, routed_by }));
                 self.run_agent(phase, iteration, None, out);
             }
+        }
+    }
+
+    /// Asks the agent of a phase again that waited when the run was parked.
+    fn wake(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
+        let cell = &mut self.phases[phase.index()];
+        cell.state = PhaseState::Working;
+        let iteration = cell.activations;
+        if cell.gate.is_some() {
+            self.gate_event(phase, GateEvent::Wake, out);
+        } else {
+            self.run_agent(phase, iteration, None, out);
         }
     }
 

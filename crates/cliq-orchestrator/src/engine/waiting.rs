@@ -1,5 +1,6 @@
 //! Waiting runs: nothing works, and the next event is a person's answer or a point in time (SPEC section 21).
 
+use cliq_protocol::PhaseKind;
 use cliq_workflow::PhaseId;
 
 use super::machine::{PhaseState, Pipeline};
@@ -7,8 +8,8 @@ use super::machine::{PhaseState, Pipeline};
 /// Cause of a phase's wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhaseWait {
-    /// Id of the review.
-    pub review: String,
+    /// Ids of the reviews: one, or several for a team phase. An answer to any of them ends the wait.
+    pub reviews: Vec<String>,
     /// Time of the next reminder or of the deadline, in milliseconds since 1970: the agent then works without an answer.
     pub due_ms: i64,
 }
@@ -34,7 +35,7 @@ impl Pipeline {
         let working = self.phases.iter().filter(|cell| cell.state == PhaseState::Working);
         let waits: Vec<&PhaseWait> = working.map(|cell| cell.wait.as_ref()).collect::<Option<_>>()?;
         let until_ms = waits.iter().map(|wait| wait.due_ms).min()?;
-        Some(Wait { reviews: waits.iter().map(|wait| wait.review.clone()).collect(), until_ms })
+        Some(Wait { reviews: waits.iter().flat_map(|wait| wait.reviews.clone()).collect(), until_ms })
     }
 
     /// Whether the run was parked and has not been resumed.
@@ -48,10 +49,16 @@ impl Pipeline {
         self.working - self.exempt
     }
 
-    /// Records the wait of a human gate whose commands have run: its agent can be ended and asked again without a loss. Others keep
-    /// their process.
+    /// Whether a phase that works can wait: its agent can be ended and asked again without a loss. That is so for a human gate whose
+    /// commands have run, and for a team phase, whose run parks.
+    fn can_wait(&self, phase: PhaseId) -> bool {
+        let is_team = self.workflow.phase(phase).kind == PhaseKind::Team;
+        self.waits_for_person(phase) || is_team && self.is_working(phase)
+    }
+
+    /// Records the wait of a phase. Phases that cannot wait keep their process.
     pub(super) fn phase_waits(&mut self, phase: PhaseId, wait: Option<PhaseWait>) {
-        if !self.waits_for_person(phase) {
+        if !self.can_wait(phase) {
             return;
         }
         let cell = &mut self.phases[phase.index()];

@@ -13,6 +13,10 @@ impl RunEvent {
             Self::RunParked { on, until } => {
                 format!("run parked until {until}, or until an answer to {}", on.join(", "))
             }
+            Self::RunIdle { on, until: Some(until) } => {
+                format!("idle until an answer to {}, or {until}", on.join(", "))
+            }
+            Self::RunIdle { until: None, .. } => "works again".to_owned(),
             Self::RunInterrupted => "the orchestrator had died; the run was not over".to_owned(),
             Self::RunResumed { from: None, .. } => "run taken up again".to_owned(),
             Self::RunResumed { from: Some(phase), .. } => format!("run taken up again from {phase}"),
@@ -32,6 +36,9 @@ impl RunEvent {
                 format!("{phase}: {} of {} commands passed", results.len() - failed, results.len())
             }
             Self::Progress { phase, message } => format!("{phase}: {message}"),
+            Self::ReviewWaits { phase, review, .. } if review.reviewers.is_empty() => {
+                format!("{phase}: review {} is over", review.id)
+            }
             Self::ReviewWaits { phase, review, .. } => {
                 let (who, until) = (review.reviewers.join(", "), review.until.as_str());
                 format!(

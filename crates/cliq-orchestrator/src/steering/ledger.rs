@@ -156,8 +156,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order of receipts, starts, live reads, kills and resumptions: each activation receives each message for its phase
-        /// once, in order, and the ledger that is rebuilt from the records is the same.
+        /// Checks that each activation receives each message for its phase once, in order, and that the ledger is the same when it is
+        /// rebuilt from its records. Receipts, starts, live reads and ends come in any order.
         #[test]
         fn activations_receive_each_message_once(
             steps in proptest::collection::vec((0..5_u8, 0..3_usize, proptest::option::of(0..2_usize)), 1..80),

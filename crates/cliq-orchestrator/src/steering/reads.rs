@@ -133,11 +133,11 @@ mod tests {
             std::fs::write(path, "").expect("made");
             read(path);
         }
-        assert_eq!(watch.take(), [], "there was nothing to read");
+        assert_eq!(watch.take(), [], "an empty file has no lines");
         for _ in 0..3 {
             cliq_fs::append_line(&a, b"line\n").expect("written");
         }
-        assert_eq!(watch.take(), [], "nobody has read it");
+        assert_eq!(watch.take(), [], "no process has read it");
         read(&a);
         cliq_fs::append_line(&a, b"line\n").expect("written");
         cliq_fs::append_line(&b, b"line\n").expect("written");

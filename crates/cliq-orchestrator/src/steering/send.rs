@@ -148,7 +148,7 @@ impl State {
     }
 }
 
-/// Records the messages of the inbox in place of an orchestrator. Returns `None` if there is one.
+/// Records a message of the inbox in place of an orchestrator. Returns `None` if there is one.
 ///
 /// An orchestrator takes the project's lock and then waits for senders before it reads the journal ([`SteeringInbox::wait_for_senders`]):
 /// so it reads what is written here.
@@ -178,23 +178,13 @@ fn record(
         (State::Unfinished, Some(journal)) => journal,
     };
     let mut writer = JournalWriter::reopen(&dir.journal(), &journal)?;
-    let mut receipt = None;
-    for message in inbox.messages() {
-        if received(&journal.records).any(|known| known.id == message.id) {
-            continue;
-        }
-        let SteeringMessage { id, from, text, phase, .. } = message.clone();
-        let event = RunEvent::SteeringReceived { id, from, text, phase };
-        let record = Record { ts: cliq_fs::now(), event };
-        writer.append(&record)?;
-        if message.id == stored.id {
-            let message = SteeringMessage { ts: record.ts, ..message.clone() };
-            receipt = Some(SteeringReceipt { message, is_recorded: true });
-        }
-    }
+    // Only the own message: others are recorded by their senders, or checked by the next orchestrator, since agents can write to the inbox.
+    let SteeringMessage { id, from, text, phase, .. } = stored.clone();
+    let record = Record { ts: cliq_fs::now(), event: RunEvent::SteeringReceived { id, from, text, phase } };
+    writer.append(&record)?;
     writer.sync()?;
-    // Another sender's file may have replaced the inbox: then the message is sent again.
-    Ok(receipt)
+    let message = SteeringMessage { ts: record.ts, ..stored.clone() };
+    Ok(Some(SteeringReceipt { message, is_recorded: true }))
 }
 
 fn received(records: &[Record]) -> impl Iterator<Item = SteeringMessage> + '_ {

@@ -26,6 +26,8 @@ enum Kind {
     Gate,
     /// A gate at which a person judges.
     Hug,
+    /// A phase that runs a team, which may wait for people.
+    Team,
 }
 
 /// A team to be.
@@ -36,7 +38,7 @@ pub(crate) struct Team {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let kind = prop_oneof![1 => Just(Kind::Standard), 1 => Just(Kind::Exec), 2 => Just(Kind::Gate), 1 => Just(Kind::Hug)];
+    let kind = prop_oneof![1 => Just(Kind::Standard), 1 => Just(Kind::Exec), 2 => Just(Kind::Gate), 1 => Just(Kind::Hug), 1 => Just(Kind::Team)];
     (kind, vec(any::<Index>(), 0..4), vec(any::<Index>(), 0..5), 1u8..=5)
         .prop_map(|(kind, depends_on, route_to, budget)| Shape { kind, depends_on, route_to, budget })
 }
@@ -98,6 +100,7 @@ fn write_phase(yml: &mut String, name: &str, shape: &Shape, depends_on: &[String
         Kind::Exec => "exec",
         Kind::Gate => "gate",
         Kind::Hug => "hug",
+        Kind::Team => "team",
     };
     let _ = writeln!(yml, "    - name: {name}\n      type: {kind}");
     if !depends_on.is_empty() {
@@ -105,6 +108,7 @@ fn write_phase(yml: &mut String, name: &str, shape: &Shape, depends_on: &[String
     }
     match shape.kind {
         Kind::Standard => {}
+        Kind::Team => yml.push_str("      team: '@t/inner'\n"),
         Kind::Exec => yml.push_str("      commands: [{name: c, run: 'true'}]\n"),
         Kind::Gate | Kind::Hug => {
             if shape.kind == Kind::Hug {

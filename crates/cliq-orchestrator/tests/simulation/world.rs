@@ -217,7 +217,7 @@ impl World {
                     self.ended.remove(&phase);
                     self.waiting.remove(&phase);
                     if matches!(effect, Effect::RunAgent { .. })
-                        && workflow.phase(phase).kind == PhaseKind::Hug
+                        && matches!(workflow.phase(phase).kind, PhaseKind::Hug | PhaseKind::Team)
                     {
                         asked.push(phase);
                     }
@@ -260,11 +260,14 @@ impl World {
         }
     }
 
-    /// The agent of a human gate says that it waits, or does not come to it; or says that it has something to do again.
+    /// The agent of a human gate or of a team phase says that it waits, or does not come to it; or says that it has something to do again.
     fn wait_for_person(&mut self, phase: PhaseId) {
         for says_so in [true, false, true].into_iter().take(usize::try_from(self.draw() % 4).unwrap_or(0)) {
             let due_ms = i64::try_from(self.now + self.draw() % 5000).unwrap_or(0);
-            let wait = says_so.then(|| PhaseWait { review: format!("r{}", phase.index()), due_ms });
+            let several = self.pipeline.workflow().phase(phase).kind == PhaseKind::Team
+                && self.draw().is_multiple_of(2);
+            let reviews = (0..=u8::from(several)).map(|n| format!("r{}-{n}", phase.index())).collect();
+            let wait = says_so.then_some(PhaseWait { reviews, due_ms });
             self.step(Input::PhaseWaits { phase, wait });
             if says_so {
                 self.waiting.insert(phase)
@@ -286,7 +289,7 @@ impl World {
             assert!(drains, "a run sleeps that could be parked: {:?}", self.at_work);
         }
         let Some(wait) = wait else { return };
-        assert_eq!(wait.reviews.len(), self.at_work.len());
+        assert!(self.at_work.iter().all(|phase| wait.reviews.contains(&format!("r{}-0", phase.index()))));
         if self.draw().is_multiple_of(2) {
             return;
         }
@@ -487,9 +490,11 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 budgets: recorded(&limits, workflow),
             },
             Input::PhaseWaits { phase, wait } => {
-                let (review, due) =
-                    wait.map(|wait| (wait.review, Timestamp::from_unix_millis(wait.due_ms))).unzip();
-                RunEvent::ReviewIdle { phase: name(phase), review: review.unwrap_or_default(), due }
+                let (reviews, due) =
+                    wait.map(|wait| (wait.reviews, Timestamp::from_unix_millis(wait.due_ms))).unzip();
+                let mut reviews = reviews.unwrap_or_default().into_iter();
+                let review = reviews.next().unwrap_or_default();
+                RunEvent::ReviewIdle { phase: name(phase), review, others: reviews.collect(), due }
             }
             Input::Park => RunEvent::RunParked { on: Vec::new(), until: Timestamp::from_unix_millis(0) },
             Input::Interrupt => RunEvent::RunInterrupted,

@@ -500,9 +500,8 @@ fn message(review: &Review, kind: NoticeKind) -> String {
 
 /// The `.cliq` of the project: a team within a team works in a directory of its own below it.
 fn outermost(ctx: &GateContext) -> Result<CliqDir, AnyError> {
-    let own = ctx.cliq_dir();
-    let root = own.ancestors().find(|dir| dir.file_name() == Some(".cliq")).unwrap_or(own);
-    Ok(CliqDir::at(root, ctx.workspace())?)
+    let own = CliqDir::at(ctx.cliq_dir(), ctx.workspace())?;
+    Ok(CliqDir::at(own.outermost(), ctx.workspace())?)
 }
 
 /// Calls until the store answers: a database or a server that is away comes back.

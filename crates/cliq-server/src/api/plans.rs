@@ -7,8 +7,7 @@ use axum::http::StatusCode;
 use cliq_gateway::PlanName;
 use cliq_lifecycle::{Command, WorkId, plan_document};
 use cliq_project::Project;
-use cliq_protocol::NewSteering;
-use cliq_web::{Json, Path, Problem, Query, Reader, Runner, find_project, list_plans};
+use cliq_web::{Json, Path, Problem, Query, Reader, Runner, find_project, list_plans, new_steering};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -166,12 +165,9 @@ pub(crate) async fn command(
             Command::Answer { question, text: text.trim_end().to_owned() }
         }
         PlanCommand::Steer { text, task, id } => {
-            let invalid = |error: String| Problem::unprocessable("the message cannot be sent", vec![error]);
             let task = task.as_deref().map(str::parse::<WorkId>).transpose();
             let task = task.map_err(|_| Problem::conflict("the plan has no such task"))?;
-            let id = id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-            let new = NewSteering::new(id, &caller.label, &text, None);
-            let message = new.map_err(|error| invalid(error.to_string()))?.received_at(cliq_fs::now());
+            let message = new_steering(&caller, id.as_deref(), &text, None)?.received_at(cliq_fs::now());
             Command::Guide { message, task }
         }
     };

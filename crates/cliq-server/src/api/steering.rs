@@ -5,8 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use cliq_protocol::{NewSteering, PhaseName};
-use cliq_web::{Json, Path, Problem, Reader, Runner, SteeringDocument, find_run};
+use cliq_web::{Json, Path, Problem, Reader, Runner, SteeringDocument, find_run, new_steering};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -44,13 +43,7 @@ pub(crate) async fn send(
     Json(new): Json<NewMessage>,
 ) -> Result<impl IntoResponse, Problem> {
     let run = app.run(&id).await?;
-    let invalid = |error: String| Problem::unprocessable("the message cannot be sent", vec![error]);
-    let phase = new.phase.as_deref().map(PhaseName::parse).transpose();
-    // No team has a phase of such a name.
-    let phase = phase.map_err(|error| Problem::conflict(format!("cannot use the phase: {error}")))?;
-    let message_id = new.id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-    let new = NewSteering::new(message_id, &caller.label, &new.text, phase);
-    let new = new.map_err(|error| invalid(error.to_string()))?;
+    let new = new_steering(&caller, new.id.as_deref(), &new.text, new.phase.as_deref())?;
     let message = app.core.supervisor.steer(&run.id, new).await.map_err(Problem::of_steering)?;
     // A message that was sent before may have been delivered.
     let (_, document) = find_run(&app.core, &id).await?;
