@@ -79,6 +79,41 @@ fn one_version_only() {
     }
 }
 
+/// Version 0.3 is published as a JSON schema, version 1.0 as a protobuf definition, which the official SDK contains.
+#[test]
+fn card_is_valid_by_the_published_schema_of_its_version() {
+    let python = target("venv/bin/python");
+    if !Command::new(&python)
+        .args(["-c", "import a2a, jsonschema"])
+        .output()
+        .is_ok_and(|out| out.status.success())
+    {
+        return cliq_testkit::not_run("there is no Python with a2a-sdk in target/venv (./test makes it)");
+    }
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/a2a/0.3.0.json");
+    let by_schema = "import json, sys, jsonschema
+card, schema = (json.load(open(name)) for name in sys.argv[1:])
+jsonschema.Draft7Validator({**schema, '$ref': '#/definitions/AgentCard'}).validate(card)";
+    let by_definition = "import json, sys
+from a2a.types.a2a_pb2 import AgentCard
+from google.protobuf.json_format import ParseDict
+ParseDict(json.load(open(sys.argv[1])), AgentCard(), ignore_unknown_fields=False)";
+    for (versions, checks) in [
+        (vec!["0.3"], vec![by_schema]),
+        (vec!["1.0"], vec![by_definition]),
+        (vec!["0.3", "1.0"], vec![by_schema]),
+    ] {
+        let machine = machine_with(&json!({"versions": versions}));
+        let server = machine.serve();
+        let file = machine.path("card.json");
+        fs::write(&file, card(&server).to_string()).unwrap();
+        for check in checks {
+            let checked = Command::new(&python).args(["-c", check]).arg(&file).arg(schema).output().unwrap();
+            assert!(checked.status.success(), "{versions:?}: {}", String::from_utf8_lossy(&checked.stderr));
+        }
+    }
+}
+
 #[test]
 fn a_server_without_a2a_has_none() {
     let machine = Machine::new();

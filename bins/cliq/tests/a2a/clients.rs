@@ -1,13 +1,22 @@
 //! Clients that others wrote: the official SDKs for Python, JavaScript and Go. Each does discovery, send, stream, resubscribe, push,
-//! list and cancel against a real server with real teams.
+//! list, cancel and a conversation against a real server with real teams.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::agent::{machine, target, token};
+use crate::agent::{target, token};
+use crate::machine::Machine;
 
 /// Protocol bindings with their versions.
 const BINDINGS: [(&str, &str); 3] = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")];
+
+/// A machine whose team `ask` waits for a review.
+fn machine() -> Machine {
+    let machine = crate::agent::machine();
+    let asking = "workflow:\n  phases:\n    - {name: approval, type: hug, review: {reviewer: ann}}\n";
+    machine.team("ask", asking);
+    machine
+}
 
 fn client(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/a2a/clients").join(name)

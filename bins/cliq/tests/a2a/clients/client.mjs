@@ -107,6 +107,32 @@ for (let n = 0; !JSON.stringify(received.at(-1) ?? '').toLowerCase().includes('c
 }
 assert(received.every(([given]) => given === 'hush'));
 
+// Conversation: a message to a task that works, a comment and a decision of a task that waits
+const say = async (task, $case, value) => {
+  const said = request('', at_once);
+  Object.assign(said.message, { taskId: task.id, contextId: task.contextId });
+  said.message.parts = [{ content: { $case, value }, metadata: undefined, filename: '', mediaType: '' }];
+  const result = await client.sendMessage(said);
+  return result.task ?? result.payload?.value ?? result;
+};
+const until = async (id, state) => {
+  for (let n = 0; ; n++) {
+    const task = await client.getTask({ tenant: '', id, historyLength: undefined });
+    if (task.status.state === state) return task;
+    assert(n < 600, JSON.stringify(task));
+    await sleep(50);
+  }
+};
+const steered = await start('@local/slow');
+task = await say(steered, 'text', 'Use short words.');
+assert.equal(task.id, steered.id);
+assert.equal(task.history.at(-1).parts[0].content.value, 'Use short words.');
+await client.cancelTask({ tenant: '', id: steered.id, metadata: undefined });
+const asked = await until((await start('@local/ask')).id, TaskState.TASK_STATE_INPUT_REQUIRED);
+assert.equal((await say(asked, 'text', 'Looks good so far.')).status.state, TaskState.TASK_STATE_INPUT_REQUIRED);
+await say(asked, 'data', { verdict: 'approve' });
+await until(asked.id, TaskState.TASK_STATE_COMPLETED);
+
 // List. 0.3 has no such method.
 if (version === '1.0') {
   const page = await client.listTasks({ tenant: '', contextId: '', status: 0, pageSize: 2, pageToken: '', historyLength: undefined, statusTimestampAfter: undefined, includeArtifacts: undefined });

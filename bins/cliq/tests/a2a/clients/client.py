@@ -157,6 +157,26 @@ async def main():
         state = last["statusUpdate"]["status"]["state"] if VERSION == "1.0" else last["status"]["state"]
         assert state == ("TASK_STATE_CANCELED" if VERSION == "1.0" else "canceled"), last
 
+        # Conversation: a message to a task that works, a comment and a decision of a task that waits
+        def say(task, *parts):
+            return SendMessageRequest(message=Message(
+                message_id=str(uuid.uuid4()), role=Role.ROLE_USER, task_id=task.id, context_id=task.context_id, parts=parts))
+
+        steered = await task_of(request("@local/slow"))
+        task = await task_of(say(steered, Part(text="Use short words.")))
+        assert task.id == steered.id and task.history[-1].parts[0].text == "Use short words.", task
+        await poll.cancel_task(CancelTaskRequest(id=steered.id))
+        asked = await task_of(request("@local/ask"))
+        for _ in range(600):
+            asked = await poll.get_task(GetTaskRequest(id=asked.id))
+            if asked.status.state == TaskState.TASK_STATE_INPUT_REQUIRED:
+                break
+            await asyncio.sleep(0.05)
+        commented = await task_of(say(asked, Part(text="Looks good so far.")))
+        assert commented.status.state == TaskState.TASK_STATE_INPUT_REQUIRED, commented
+        await task_of(say(asked, Part(data=ParseDict({"verdict": "approve"}, Value()))))
+        assert (await ended(asked.id)).status.state == TaskState.TASK_STATE_COMPLETED
+
         # List. 0.3 has no such method.
         if VERSION == "1.0":
             page = await poll.list_tasks(ListTasksRequest(page_size=2))

@@ -121,6 +121,30 @@ func main() {
 		check(n < 200, all)
 		time.Sleep(50 * time.Millisecond)
 	}
+
+	// Conversation: a message to a task that works, a comment and a decision of a task that waits
+	say := func(task *a2a.Task, part a2a.Part) *a2a.Task {
+		params := &a2a.MessageSendParams{Message: a2a.NewMessageForTask(a2a.MessageRoleUser, task, part)}
+		return must(client.SendMessage(ctx, params)).(*a2a.Task)
+	}
+	slow = start("@local/slow")
+	steered := say(slow, a2a.TextPart{Text: "Use short words."})
+	last := steered.History[len(steered.History)-1].Parts[0].(a2a.TextPart)
+	check(steered.ID == slow.ID && last.Text == "Use short words.", steered)
+	must(client.CancelTask(ctx, &a2a.TaskIDParams{ID: slow.ID}))
+	asked := start("@local/ask")
+	for asked.Status.State != a2a.TaskStateInputRequired {
+		check(!asked.Status.State.Terminal(), asked.Status.State)
+		time.Sleep(50 * time.Millisecond)
+		asked = must(client.GetTask(ctx, &a2a.TaskQueryParams{ID: asked.ID}))
+	}
+	check(say(asked, a2a.TextPart{Text: "Looks good so far."}).Status.State == a2a.TaskStateInputRequired)
+	say(asked, a2a.DataPart{Data: map[string]any{"verdict": "approve"}})
+	for asked.Status.State != a2a.TaskStateCompleted {
+		check(!asked.Status.State.Terminal(), asked.Status.State)
+		time.Sleep(50 * time.Millisecond)
+		asked = must(client.GetTask(ctx, &a2a.TaskQueryParams{ID: asked.ID}))
+	}
 	check(client.DeleteTaskPushConfig(ctx, &a2a.DeleteTaskPushConfigParams{TaskID: slow.ID, ConfigID: "mine"}) == nil)
 	fmt.Println("ok")
 }
