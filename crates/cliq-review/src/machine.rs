@@ -34,14 +34,17 @@ pub enum Event {
         #[serde(flatten)]
         state: NoticeState,
     },
-    /// The links are replaced: the old ones were lost.
+    /// Adds links: an agent that does not have the earlier ones makes its own. The newest 4 of each reviewer are valid.
     Relink {
-        /// The new ones.
+        /// New links.
         links: Vec<Link>,
     },
     /// The record was written.
     Audited(AuditReference),
 }
+
+/// Maximum number of valid links of a reviewer.
+const MAX_LINKS: usize = 4;
 
 impl Review {
     /// The review after an event; `None` where the event changes nothing.
@@ -68,7 +71,14 @@ impl Review {
                 Ok((*state != NoticeState::Planned).then_some(next))
             }
             Event::Relink { links } if self.is_pending() => {
-                Ok(Some(Self { links: links.clone(), ..self.clone() }))
+                let mut valid: Vec<Link> = Vec::new();
+                for link in links.iter().chain(&self.links) {
+                    let own = valid.iter().filter(|known| known.reviewer == link.reviewer);
+                    if own.count() < MAX_LINKS {
+                        valid.push(link.clone());
+                    }
+                }
+                Ok(Some(Self { links: valid, ..self.clone() }))
             }
             Event::Relink { .. } => Ok(None),
             Event::Audited(audit) if !self.is_pending() && self.audit.is_none() => {

@@ -152,7 +152,14 @@ fn people_review_what_runs_in_the_cluster() {
     let id = server.start_run(&json!({"team": "@local/asks"}));
     let waiting = || server.get("/api/v1/reviews?pending=true").json();
     let review = wait_for("the review", || waiting()["reviews"][0]["id"].as_str().map(str::to_owned));
+    // The server has the run too, and parks it: its Job ends.
+    wait_for("the run is parked", || (server.run(&id)["state"] == "waiting").then_some(()));
+    wait_for("no pod works", || of_run("jobs", &id).is_empty().then_some(()));
+    machine.ok(&["steer", "Use short words.", "--run", &id]);
     machine.ok(&["review", "approve", &review]);
     assert_eq!(server.ended(&id)["state"], "completed");
+    assert_eq!(waiting()["reviews"], json!([]), "the next pod goes on with the same review");
+    let steered = server.run(&id)["steering"].clone();
+    assert_eq!(steered[0]["text"], "Use short words.", "{steered}");
     assert_eq!(fs::read_to_string(machine.path("workspaces").join(&id).join("ran")).unwrap(), "last\n");
 }

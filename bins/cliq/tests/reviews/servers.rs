@@ -128,6 +128,29 @@ fn a_server_elsewhere_has_the_review() {
     assert!(waiting.ok(&["review", "show", &second]).contains("as it was written"));
 }
 
+/// A server that has both the run and its review parks the run, and wakes it where nothing of the first agent is known.
+#[test]
+fn run_parks_if_its_server_has_the_review() {
+    let machine = Machine::new();
+    machine.team("ask", &team("        reviewer: ann\n"));
+    let server = machine.serve();
+    machine.keep_port(&server);
+    let settings = json!({"hug": {"server_url": server.url, "token": server.token}});
+    let machine = machine.settings(&settings);
+    server.kill();
+    let server = machine.serve();
+    let id = server.start_run(&json!({"team": "@local/ask"}));
+    wait_for("the run is parked", || (server.run(&id)["state"] == "waiting").then_some(()));
+    let kept = machine.home.join("reviews");
+    std::fs::remove_dir_all(&kept).unwrap();
+    let reviews = server.get("/api/v1/reviews").json()["reviews"].clone();
+    let review = reviews[0]["id"].as_str().unwrap();
+    let body = json!({"reviewer": "ann", "verdict": "approve"});
+    server.post(&format!("/api/v1/reviews/{review}/decision"), &body).expect(200);
+    assert_eq!(server.ended(&id)["state"], "completed");
+    assert_eq!(server.get("/api/v1/reviews").json()["reviews"].as_array().unwrap().len(), 1);
+}
+
 #[test]
 fn a_server_that_is_not_there_does_not_stop_a_review() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -100,6 +100,8 @@ struct Gate<'a> {
     reviewers: cliq_protocol::Reviewers,
     directory: Directory,
     evaluation: u32,
+    /// Id of the run, or of the outermost run around it.
+    outermost_run: Option<String>,
 }
 
 /// A review with the way to reach it.
@@ -118,7 +120,21 @@ impl<'a> Gate<'a> {
         let settings = Project::of(outermost(ctx)?, host.clone()).settings()?;
         let directory = settings.reviewers();
         let reviewers = directory.expand(&spec.reviewers)?;
-        Ok(Self { ctx, backend, home, dir, project, settings, spec, reviewers, directory, evaluation })
+        let path = host.environment.get("CLIQ_RUN_PATH").unwrap_or_default();
+        let outermost_run = path.split_once('/').map(|(run, _)| run.to_owned());
+        Ok(Self {
+            ctx,
+            backend,
+            home,
+            dir,
+            project,
+            settings,
+            spec,
+            reviewers,
+            directory,
+            evaluation,
+            outermost_run,
+        })
     }
 
     async fn run(&self, mut wakeups: Wakeups) -> Result<Completion, AnyError> {
@@ -154,6 +170,14 @@ impl<'a> Gate<'a> {
         }
         // The links may be lost, and the review not.
         let reviews = self.backend.reviews().await?;
+        match self.listed(&*reviews).await? {
+            None => Ok(None),
+            Some(review) => self.adopt(None, reviews, review).await.map(Some),
+        }
+    }
+
+    /// The review of this evaluation in a store.
+    async fn listed(&self, reviews: &dyn Reviews) -> Result<Option<Review>, ReviewsError> {
         let same =
             |review: &Review| review.phase == self.ctx.phase().name && review.evaluation == self.evaluation;
         let filter = ReviewFilter {
@@ -161,30 +185,35 @@ impl<'a> Gate<'a> {
             limit: 1000,
             ..ReviewFilter::default()
         };
-        let known = reviews.list(&filter).await?.into_iter().filter(same).max_by_key(|review| review.attempt);
-        let Some(review) = known else { return Ok(None) };
+        Ok(reviews.list(&filter).await?.into_iter().filter(same).max_by_key(|review| review.attempt))
+    }
+
+    /// Goes on with a review of which this machine has no links.
+    async fn adopt(
+        &self,
+        server: Option<String>,
+        reviews: Arc<dyn Reviews>,
+        review: Review,
+    ) -> Result<ExistingReview, AnyError> {
         if matches!(review.state, ReviewState::Cancelled { .. }) {
-            return Ok(Some(self.make_new(None, reviews, review.attempt + 1).await?));
+            return self.make_new(server, reviews, review.attempt + 1).await;
         }
-        let mut kept = self.new_links(None, review.attempt)?;
+        let mut kept = self.new_links(server, review.attempt)?;
         kept.id = review.id.clone();
         kept.save(&self.home)?;
         let review = reviews.apply(&review.id, Event::Relink { links: kept.hashes() }).await?;
-        Ok(Some(ExistingReview { review, kept, reviews }))
+        Ok(ExistingReview { review, kept, reviews })
     }
 
-    /// A new review: at the server of the settings, or on this machine where there is none or it does not answer.
+    /// The review at the server of the settings, which may have it from an agent on another machine, or a new one: there, or on this
+    /// machine where there is no server or it does not answer.
     async fn create(&self) -> Result<ExistingReview, AnyError> {
         if let Some((url, reviews)) = self.remote() {
             let began = Instant::now();
-            let filter = ReviewFilter {
-                limit: 1,
-                run_id: Some(self.ctx.run_id().to_owned()),
-                ..ReviewFilter::default()
-            };
             loop {
-                match reviews.list(&filter).await {
-                    Ok(_) => return self.make_new(Some(url), reviews, 1).await,
+                match self.listed(&*reviews).await {
+                    Ok(None) => return self.make_new(Some(url), reviews, 1).await,
+                    Ok(Some(review)) => return self.adopt(Some(url), reviews, review).await,
                     Err(error) if began.elapsed() > SERVER_PATIENCE => {
                         self.ctx.progress(format!(
                             "the review server cannot be used, so the review is made on this machine: {error}"
@@ -206,7 +235,19 @@ impl<'a> Gate<'a> {
     }
 
     fn server(&self, url: &str) -> Arc<dyn Reviews> {
-        Arc::new(ServerReviews::new(url, self.settings.secret("hug.token")))
+        Arc::new(self.client(url))
+    }
+
+    fn client(&self, url: &str) -> ServerReviews {
+        ServerReviews::new(url, self.settings.secret("hug.token"))
+    }
+
+    /// Whether the server that has the review also has the run, and so wakes it after an answer.
+    async fn is_run_of(&self, url: &str) -> Result<bool, ReviewsError> {
+        match &self.outermost_run {
+            Some(run) => self.client(url).has_run(run).await,
+            None => Ok(false),
+        }
     }
 
     async fn reviews_of(&self, kept: &KeptReview) -> Result<Arc<dyn Reviews>, AnyError> {
@@ -297,6 +338,8 @@ impl<'a> Gate<'a> {
         let (mut requested, mut reported, mut is_away) = (HashMap::new(), None, false);
         let mut next_look = Instant::now();
         let mut has_dashboard = found.kept.server.is_some();
+        // Nothing else wakes a parked run for a review that is kept elsewhere.
+        let mut is_woken = found.kept.server.is_none().then_some(true);
         let poll = if found.kept.server.is_some() { POLL_REMOTE } else { POLL };
         loop {
             if wakeups.is_cancelled() {
@@ -305,6 +348,9 @@ impl<'a> Gate<'a> {
             if found.review.is_pending() && Instant::now() >= next_look {
                 next_look = Instant::now() + PAGES;
                 has_dashboard = self.locate(found).await?;
+                if let (None, Some(url)) = (is_woken, &found.kept.server) {
+                    is_woken = self.is_run_of(url).await.ok();
+                }
             }
             // A server that is away for a while keeps the review.
             match found.reviews.get(&found.review.id).await {
@@ -342,8 +388,7 @@ impl<'a> Gate<'a> {
                 found.kept.base_url.as_ref().map(|base| format!("{base}/reviews/{}", found.review.id))
             });
             let mut waiting = found.review.waiting(page.flatten());
-            // Nothing wakes a parked run for a review that is kept elsewhere.
-            if found.kept.server.is_none() && found.review.planned_notices().next().is_none() {
+            if is_woken == Some(true) && found.review.planned_notices().next().is_none() {
                 waiting.due = found.review.next_due().map(cliq_review::Time::timestamp);
             }
             if reported.as_ref() != Some(&waiting) {

@@ -11,6 +11,10 @@ impl ServerReviews {
     pub(super) fn new(_: impl Into<String>, _: Option<Secret>) -> Self {
         Self
     }
+
+    pub(super) async fn has_run(&self, _: &str) -> Result<bool, ReviewsError> {
+        missing()
+    }
 }
 
 fn missing<T>() -> Result<T, ReviewsError> {

@@ -43,6 +43,14 @@ impl ServerReviews {
         Self { url: url.trim_end_matches('/').to_owned(), token, http: Client::new(limits) }
     }
 
+    /// Whether the server has this run.
+    ///
+    /// # Errors
+    /// Returns an error if the server cannot be reached or refuses the token.
+    pub async fn has_run(&self, id: &str) -> Result<bool, ReviewsError> {
+        Ok(matches!(self.call("GET", format!("/runs/{id}"), None).await?, Reply::Ok(_)))
+    }
+
     /// Calls block their thread: each has one of its own.
     async fn call(
         &self,
@@ -57,7 +65,7 @@ impl ServerReviews {
     }
 
     fn call_blocking(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Reply, StoreError> {
-        let url = format!("{}/api/v1/reviews{path}", self.url);
+        let url = format!("{}/api/v1{path}", self.url);
         let broken = |why: String| StoreError::new(format!("the review server {}: {why}", self.url));
         let mut request = match method {
             "GET" => Request::get(url),
@@ -131,7 +139,7 @@ fn said(answer: &Answer) -> String {
 impl Reviews for ServerReviews {
     async fn create(&self, review: &Review, content: &Content) -> Result<Review, ReviewsError> {
         let body = json!({"review": review, "content": content});
-        match self.call("PUT", format!("/{}", review.id), Some(body)).await? {
+        match self.call("PUT", format!("/reviews/{}", review.id), Some(body)).await? {
             Reply::Ok(value) => self.decode(value),
             Reply::NotFound => {
                 Err(StoreError::new(format!("{} is not a cliq server with reviews", self.url)).into())
@@ -144,7 +152,7 @@ impl Reviews for ServerReviews {
     }
 
     async fn get(&self, id: &ReviewId) -> Result<Option<Review>, ReviewsError> {
-        match self.call("GET", format!("/{id}"), None).await? {
+        match self.call("GET", format!("/reviews/{id}"), None).await? {
             Reply::Ok(value) => self.decode(value).map(Some),
             Reply::NotFound => Ok(None),
             Reply::Refused(said) => Err(StoreError::new(said).into()),
@@ -152,7 +160,7 @@ impl Reviews for ServerReviews {
     }
 
     async fn content(&self, id: &ReviewId) -> Result<Option<Content>, ReviewsError> {
-        match self.call("GET", format!("/{id}/content"), None).await? {
+        match self.call("GET", format!("/reviews/{id}/content"), None).await? {
             Reply::Ok(value) => self.decode(value).map(Some),
             Reply::NotFound => Ok(None),
             Reply::Refused(said) => Err(StoreError::new(said).into()),
@@ -168,7 +176,7 @@ impl Reviews for ServerReviews {
             ("limit", limit),
         ];
         let parts: Vec<_> = parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        let path = format!("?{}", serde_urlencoded::to_string(parts).unwrap_or_default());
+        let path = format!("/reviews?{}", serde_urlencoded::to_string(parts).unwrap_or_default());
         match self.call("GET", path, None).await? {
             Reply::Ok(mut value) => self.decode(value["reviews"].take()),
             Reply::NotFound => {
@@ -181,12 +189,12 @@ impl Reviews for ServerReviews {
     async fn apply(&self, id: &ReviewId, event: Event) -> Result<Review, ReviewsError> {
         let Event::Answer(answer) = &event else {
             let body = json!(event);
-            return self.change(id, format!("/{id}/events"), body, &event).await;
+            return self.change(id, format!("/reviews/{id}/events"), body, &event).await;
         };
         let mut body = json!({"verdict": answer.choice.as_str(), "reviewer": answer.reviewer, "reason": answer.reason, "inputs": answer.inputs});
         if let Choice::RequestChanges { to: Some(to) } = &answer.choice {
             body["to"] = json!(to);
         }
-        self.change(id, format!("/{id}/decision"), body, &event).await
+        self.change(id, format!("/reviews/{id}/decision"), body, &event).await
     }
 }
