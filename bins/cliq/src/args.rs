@@ -536,6 +536,44 @@ pub(crate) enum AgentCommand {
     /// Convert the document on standard input to markdown.
     #[command(hide = true)]
     Convert,
+    /// Run a command in a sandbox (docs/sandbox.md).
+    #[cfg(target_os = "linux")]
+    Sandbox {
+        /// Profile: `workspace` (write here, read all but secrets) or `strict` (read this directory and system programs only).
+        #[arg(long, default_value = "workspace", value_parser = ["workspace", "strict"])]
+        profile: String,
+        /// Network access: `all` or `none`.
+        #[arg(long, default_value = "all")]
+        network: String,
+        /// Path that may be read too; may be repeated.
+        #[arg(long, value_name = "PATH")]
+        read: Vec<String>,
+        /// Path that may be read and written too; may be repeated.
+        #[arg(long, value_name = "PATH")]
+        write: Vec<String>,
+        /// Environment variable to keep; may be repeated.
+        #[arg(long, value_name = "NAME")]
+        env: Vec<String>,
+        /// Mechanism: `auto`, `bubblewrap` or `landlock`. By default that of `sandbox.mechanism`.
+        #[arg(long, value_parser = ["auto", "bubblewrap", "landlock"])]
+        mechanism: Option<String>,
+        /// The program and its arguments.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Run a command under a policy: for the orchestrator.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Confine {
+        /// The namespaces of the policy have been made.
+        #[arg(long)]
+        inner: bool,
+        /// The policy in JSON.
+        policy: String,
+        /// The program and its arguments.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
     /// Show inputs, outputs and settings of a connector.
     Show {
         /// The connector.

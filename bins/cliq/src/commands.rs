@@ -29,6 +29,8 @@ mod plan_agent;
 mod req;
 mod review;
 mod run;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod server;
 mod settings;
 mod signal;

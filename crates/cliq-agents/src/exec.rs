@@ -4,11 +4,12 @@ use std::process::Command;
 use std::time::Instant;
 
 use cliq_sdk::{Completion, Handoff, StandardContext};
+use cliq_settings::Environment;
 use serde_json::{Value, json};
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-pub(crate) fn run(ctx: &StandardContext) -> Result<Completion, AnyError> {
+pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
     let mut results = Vec::new();
     let mut fatal = None;
     for command in &ctx.phase().commands {
@@ -16,14 +17,14 @@ pub(crate) fn run(ctx: &StandardContext) -> Result<Completion, AnyError> {
         let (name, script) =
             (text("name").unwrap_or("command"), text("run").ok_or("a command has no `run`")?);
         if let Some(condition) = text("if")
-            && !shell(ctx, condition)?.success()
+            && !shell(ctx, environment, condition)?.success()
         {
             results.push(json!({"name": name, "pass": true, "skipped": true}));
             continue;
         }
         ctx.progress(format!("running `{name}`"))?;
         let started = Instant::now();
-        let status = shell(ctx, script)?;
+        let status = shell(ctx, environment, script)?;
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         results.push(json!({"name": name, "pass": status.success(), "exit_code": status.code(), "duration_ms": millis}));
         if !status.success() && command.get("escalate_on_fail").and_then(Value::as_bool).unwrap_or(true) {
@@ -47,7 +48,19 @@ pub(crate) fn run(ctx: &StandardContext) -> Result<Completion, AnyError> {
 }
 
 /// The script's output is the agent's own. Templates are for the orchestrator: a message's scripts stand as they are.
-fn shell(ctx: &StandardContext, script: &str) -> Result<std::process::ExitStatus, AnyError> {
-    let status = Command::new("sh").arg("-c").arg(script).current_dir(ctx.workspace()).status();
+fn shell(
+    ctx: &StandardContext,
+    environment: &Environment,
+    script: &str,
+) -> Result<std::process::ExitStatus, AnyError> {
+    let mut command = match crate::wrapper(environment)?.map(|wrapper| wrapper.command()) {
+        Some((wrapper, before)) => {
+            let mut command = Command::new(wrapper);
+            command.args(before).arg("sh");
+            command
+        }
+        None => Command::new("sh"),
+    };
+    let status = command.arg("-c").arg(script).current_dir(ctx.workspace()).status();
     status.map_err(|error| format!("cannot start sh: {error}").into())
 }

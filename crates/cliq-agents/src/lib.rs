@@ -23,6 +23,7 @@ mod rules;
 use std::sync::Arc;
 
 use camino::Utf8Path;
+use cliq_sandbox::{POLICY_VARIABLE, PROGRAM_VARIABLE, Wrapper};
 use cliq_sdk::{Agent, Completion, NotifyContext, PhaseContext};
 pub use cliq_settings::Environment;
 use cliq_settings::Settings;
@@ -70,7 +71,7 @@ pub fn agent(environment: Environment) -> Agent {
     let (for_gates, for_deliveries) = (Arc::clone(&environment), Arc::clone(&environment));
     Agent::new()
         .standard(move |ctx| match ctx.phase().agent.as_str() {
-            "exec" => exec::run(ctx),
+            "exec" => exec::run(ctx, &environment),
             #[cfg(feature = "http")]
             "a2a" => remote::run(ctx, &environment),
             #[cfg(feature = "http")]
@@ -86,6 +87,11 @@ pub fn agent(environment: Environment) -> Agent {
             _ => Err(unknown(ctx)),
         })
         .notify(move |ctx| deliver(ctx, &for_deliveries))
+}
+
+/// The wrapper around programs that a built-in agent starts, if its phase has a sandbox.
+fn wrapper(environment: &Environment) -> Result<Option<Wrapper>, AnyError> {
+    Ok(Wrapper::of_variables(environment.get(POLICY_VARIABLE), environment.get(PROGRAM_VARIABLE))?)
 }
 
 #[cfg(feature = "http")]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
+use cliq_protocol::Sandbox;
 
 /// Command of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,13 +17,24 @@ pub struct AgentCommand {
     pub needs_env: Vec<String>,
     /// Whether it is known to use a language model: a budget that is spent keeps it from starting.
     pub uses_model: bool,
+    /// Sandbox that the team asks for.
+    pub sandbox: Sandbox,
+    /// Whether it is a program of cliq, which restricts what it starts and is not restricted itself.
+    pub is_part_of_cliq: bool,
 }
 
 impl AgentCommand {
     /// A program without arguments.
     #[must_use]
     pub fn new(program: impl Into<Utf8PathBuf>) -> Self {
-        Self { program: program.into(), args: Vec::new(), needs_env: Vec::new(), uses_model: false }
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            needs_env: Vec::new(),
+            uses_model: false,
+            sandbox: Sandbox::default(),
+            is_part_of_cliq: false,
+        }
     }
 
     /// The same with arguments.
@@ -36,6 +48,20 @@ impl AgentCommand {
     #[must_use]
     pub fn with_needed_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.needs_env = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The same in a sandbox.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// The same as a program of cliq.
+    #[must_use]
+    pub fn as_part_of_cliq(mut self) -> Self {
+        self.is_part_of_cliq = true;
         self
     }
 

@@ -262,6 +262,9 @@ impl Driver {
     fn open(&mut self) {
         let plan = &self.shared.plan;
         plan.launcher.expect(plan.workflow.phases().map(|(_, phase)| 1 + phase.commands.len()).sum());
+        if let Some(message) = plan.confinement.as_ref().and_then(|confinement| confinement.warning()) {
+            self.shared.send(RunEvent::Warning { phase: None, message });
+        }
         let (cliq_version, pid) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
         let max_parallel = plan.max_parallel;
         match std::mem::replace(&mut self.opening, StartMode::Start) {

@@ -11,6 +11,7 @@
 //! happens is a [`RunEvent`].
 
 mod agents;
+mod confinement;
 mod dead_run;
 mod driver;
 mod engine;
@@ -29,6 +30,7 @@ mod view;
 mod watch;
 
 pub use agents::{AgentCommand, Agents};
+pub use confinement::{Confinement, PhaseProcess};
 pub use dead_run::end_dead_run;
 pub use driver::repositories;
 pub use engine::{Amount, Effect, Input, Limits, PhaseState, PhaseWait, Pipeline, Report, Wait};

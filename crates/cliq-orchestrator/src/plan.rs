@@ -9,6 +9,7 @@ use cliq_protocol::{Budget, PhaseKind, PhaseName, Price};
 use cliq_workflow::{Phase, ValidatedWorkflow, is_connector, nearest};
 
 use crate::agents::Agents;
+use crate::confinement::Confinement;
 use crate::events::RecordedBudgets;
 use crate::launcher::Launcher;
 use crate::process::ProcessLauncher;
@@ -116,6 +117,8 @@ pub struct RunPlan {
     pub guards_inputs: bool,
     /// Launcher of processes.
     pub launcher: Arc<dyn Launcher>,
+    /// Restriction of processes, or `None` if none is restricted.
+    pub confinement: Option<Arc<dyn Confinement>>,
 }
 
 /// A recipient.
@@ -160,6 +163,7 @@ impl RunPlan {
             max_file_bytes: DEFAULT_FILE_LIMIT,
             guards_inputs: false,
             launcher: Arc::new(ProcessLauncher),
+            confinement: None,
         }
     }
 

@@ -52,7 +52,10 @@ impl Project {
     ) -> impl Iterator<Item = (String, AgentCommand)> + 'a {
         declared.iter().map(|(name, agent)| {
             let program = self.dir().root().join("team").join(&agent.entry);
-            (name.clone(), AgentCommand::new(program).with_needed_env(&agent.env))
+            (
+                name.clone(),
+                AgentCommand::new(program).with_needed_env(&agent.env).with_sandbox(agent.sandbox.clone()),
+            )
         })
     }
 
@@ -114,14 +117,18 @@ pub(crate) fn needs_default(workflow: &ValidatedWorkflow) -> bool {
 impl Host {
     /// The `cliq` program with arguments, as an agent.
     pub(crate) fn cliq(&self, args: &[&str]) -> AgentCommand {
-        AgentCommand::new(&self.program).with_args(args.iter().copied())
+        AgentCommand::new(&self.program).with_args(args.iter().copied()).as_part_of_cliq()
     }
 }
 
 /// `cliq-agent` beside the `cliq` program; where it is not installed, `cliq agent handle` does the same.
 fn built_in(host: &Host) -> AgentCommand {
     let sibling = host.program.with_file_name("cliq-agent");
-    if sibling.is_file() { AgentCommand::new(sibling) } else { host.cliq(&["agent", "handle"]) }
+    if sibling.is_file() {
+        AgentCommand::new(sibling).as_part_of_cliq()
+    } else {
+        host.cliq(&["agent", "handle"])
+    }
 }
 
 #[derive(Deserialize)]

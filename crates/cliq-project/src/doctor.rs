@@ -4,6 +4,7 @@ use camino::Utf8Path;
 use cliq_agents::Usable;
 use cliq_fs::CliqDir;
 use cliq_orchestrator::TmuxServer;
+use cliq_sandbox::LANDLOCK_VERSION;
 use cliq_settings::Settings;
 use serde::Serialize;
 
@@ -69,6 +70,19 @@ impl Host {
         match TmuxServer::installed() {
             Some(version) => add("tmux", Good, format!("version {version}")),
             None => add("tmux", Note, "not found, or older than 3.2: phases run without panes".to_owned()),
+        }
+        let support = self.sandbox_support();
+        match &support.bubblewrap {
+            Ok(program) => add("bubblewrap", Good, program.to_string()),
+            Err(why) => add("bubblewrap", Note, format!("{why}: a sandbox does not protect .cliq and .git without it")),
+        }
+        match support.landlock {
+            0 => add("landlock", Note, "the kernel has none".to_owned()),
+            version @ ..LANDLOCK_VERSION => {
+                let detail = format!("version {version}: a sandbox without bubblewrap needs {LANDLOCK_VERSION}");
+                add("landlock", Note, detail);
+            }
+            version => add("landlock", Good, format!("version {version} or later")),
         }
         match &self.home {
             Some(home) if home.is_dir() => add("home", Good, home.to_string()),

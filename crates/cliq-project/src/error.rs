@@ -185,6 +185,9 @@ pub enum ProjectError {
         /// Why.
         reason: String,
     },
+    /// A sandbox cannot be enforced.
+    #[error("{0}")]
+    Sandbox(String),
     /// The run around a team phase was parked, and the run of its team with it.
     #[error("the run is parked")]
     TeamParked,

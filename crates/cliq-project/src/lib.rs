@@ -32,6 +32,8 @@ mod requirement;
 mod rerun_rules;
 mod reviews;
 mod run_plan;
+mod run_sandbox;
+mod sandbox;
 mod status;
 mod steering;
 mod task_events;
@@ -75,6 +77,10 @@ pub use teams::{FoundTeam, ListedTeam, TeamSource};
 pub use timeline::{OutputTail, RelatedFile, Significance, Step, Timeline, duration};
 
 pub use cliq_orchestrator::{Run, RunPlan, RunView};
+pub use cliq_protocol::{Network, Profile, Sandbox};
+pub use cliq_sandbox::{Access, LANDLOCK_VERSION, Mechanism, Policy, Preference, Support};
+#[cfg(target_os = "linux")]
+pub use cliq_sandbox::{Confined, enter as enter_sandbox, exec as exec_sandboxed};
 pub use cliq_settings::{Environment, Settings};
 
 /// Runs the example of the README as a documentation test.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cliq_fs::DEFAULT_FILE_LIMIT;
 use cliq_orchestrator::{Durability, Launcher, Recipient, RunPlan, StartError, Timing};
-use cliq_protocol::{Budget, PhaseKind, Price};
+use cliq_protocol::{Budget, PhaseKind, Price, Sandbox};
 use cliq_settings::Settings;
 use cliq_workflow::ValidatedWorkflow;
 
@@ -30,6 +30,8 @@ pub struct RunOptions {
     pub budget: Budget,
     /// Whether the run works in another place, such as a container: what this host lacks is no matter then.
     pub is_elsewhere: bool,
+    /// Sandbox around all processes, beside those of settings and team.
+    pub sandbox: Option<Sandbox>,
     /// The id of the run, where the caller chooses it ([`RunPlan::run_id`]).
     pub run_id: Option<String>,
 }
@@ -73,6 +75,9 @@ impl Project {
         }
         if let Some(launcher) = &options.launcher {
             plan.launcher = Arc::clone(launcher);
+        }
+        if !options.is_elsewhere {
+            self.confine(&mut plan, settings, options.sandbox.as_ref())?;
         }
         Ok(plan)
     }

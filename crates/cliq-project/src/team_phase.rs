@@ -47,6 +47,7 @@ fn run_team(
     if let Some(agent) = agent {
         inner.set_default_agent(&mut plan, agent);
     }
+    inner.confine(&mut plan, &settings, None)?;
     plan.adopts_orphans = cliq_orchestrator::adopt_orphans();
     let results = result_channels(&plan);
     let start = start(ctx, &dir, &plan)?;

@@ -2,6 +2,7 @@
 
 mod table;
 
+use cliq_protocol::Network;
 use cliq_review::Directory;
 use cliq_workflow::{nearest, parse_duration};
 use serde_json::Value;
@@ -56,6 +57,8 @@ pub enum Kind {
     Meshes,
     /// A list of people and groups who review.
     Reviewers,
+    /// Network access of a sandbox: `all`, `none`, or a list of hosts.
+    Network,
 }
 
 /// Events that `notifications.*` knows.
@@ -139,6 +142,8 @@ impl Key {
             Kind::List if text.trim_start().starts_with('[') => {
                 serde_json::from_str(text).unwrap_or_else(|_| text.into())
             }
+            Kind::Network if matches!(text, "all" | "none") => text.into(),
+            Kind::Network => Value::Array(list()),
             Kind::Meshes | Kind::Reviewers => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
             Kind::List | Kind::Channels => Value::Array(list()),
             _ => text.into(),
@@ -167,6 +172,7 @@ impl Key {
             Kind::List => texts(),
             Kind::Meshes => Mesh::read(value).is_some(),
             Kind::Reviewers => Directory::from_value(value).is_ok(),
+            Kind::Network => Network::from_value(value.clone(), path).is_ok(),
             Kind::Channels => {
                 let channel = |item: &Value| {
                     let text = item.as_str().unwrap_or_default();
@@ -197,6 +203,7 @@ impl Kind {
             Self::Duration => "a duration such as \"90s\", \"45m\", \"8h\"".to_owned(),
             Self::Size => "a number of bytes, such as \"512m\" or \"4g\"".to_owned(),
             Self::Url | Self::SecretUrl => "an address that begins with https:// or http://".to_owned(),
+            Self::Network => "`all`, `none`, or a list of hosts".to_owned(),
             Self::List => "a list of texts".to_owned(),
             Self::Meshes => {
                 "a list of objects with name, type (\"savant\"), url, client_id, client_secret and active"

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_protocol::Sandbox;
 use cliq_review::Directory;
 use cliq_workflow::parse_duration;
 use serde_json::{Map, Value};
@@ -75,6 +76,12 @@ impl Settings {
             check(&values)
                 .map_err(|source| SettingsError::In { file: file.clone(), source: Box::new(source) })?;
             layers.push((file, values));
+        }
+        // Only a person chooses how a sandbox is enforced.
+        if let (Some(_), Some((_, project))) = (project, layers.last_mut())
+            && let Some(Value::Object(sandbox)) = project.get_mut("sandbox")
+        {
+            sandbox.retain(|name, _| !ENFORCEMENT.contains(&name.as_str()));
         }
         if let [(_, own), (_, project)] = &mut layers[..] {
             let is_chosen = |group: &&str| at(own, &format!("{group}.enabled")) == Some(&Value::Bool(true));
@@ -211,6 +218,23 @@ impl Settings {
             .collect()
     }
 
+    /// Sandboxes that the files set, the person's first. All of them hold: what they allow together is what each allows.
+    #[must_use]
+    pub fn sandboxes(&self) -> Vec<Sandbox> {
+        let values = self.layers.iter().filter_map(|(_, values)| values.get("sandbox"));
+        let sandboxes = values.filter_map(|value| {
+            let mut value = value.clone();
+            if let Value::Object(fields) = &mut value {
+                fields.retain(|name, _| !ENFORCEMENT.contains(&name.as_str()));
+                if fields.is_empty() {
+                    return None;
+                }
+            }
+            Sandbox::from_value(value, "sandbox").ok()
+        });
+        sandboxes.filter(Sandbox::is_on).collect()
+    }
+
     /// The meshes of `server.a2a.meshes`.
     #[must_use]
     pub fn meshes(&self) -> Vec<Mesh> {
@@ -231,6 +255,9 @@ impl Settings {
         items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
     }
 }
+
+/// Settings of `sandbox` that say how it is enforced.
+const ENFORCEMENT: &[&str] = &["mechanism", "missing"];
 
 /// The most bytes of a settings file.
 const FILE_LIMIT: u64 = 16 << 20;
@@ -283,6 +310,27 @@ fn at<'a>(values: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn project_does_not_choose_how_its_sandbox_is_enforced() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Utf8Path::from_path(dir.path()).expect("UTF-8");
+        let project = home.join("project.json");
+        std::fs::write(
+            home.join("settings.json"),
+            r#"{"sandbox": {"profile": "workspace", "mechanism": "landlock"}}"#,
+        )
+        .expect("written");
+        let of_project = r#"{"sandbox": {"profile": "off", "mechanism": "bubblewrap", "missing": "warn"}}"#;
+        std::fs::write(&project, of_project).expect("written");
+        let settings = Settings::load(Some(home), Some(&project)).expect("settings");
+        assert_eq!(settings.text("sandbox.missing").as_deref(), Some("refuse"));
+        assert_eq!(settings.text("sandbox.mechanism").as_deref(), Some("landlock"));
+        assert_eq!(settings.sandboxes(), [Sandbox::profile(cliq_protocol::Profile::Workspace)]);
+        std::fs::write(&project, r#"{"sandbox": "strict"}"#).expect("written");
+        let settings = Settings::load(Some(home), Some(&project)).expect("settings");
+        assert_eq!(settings.sandboxes().len(), 2);
+    }
 
     #[test]
     fn a_project_does_not_choose_its_own_walls() {

@@ -24,6 +24,8 @@ pub(crate) enum Type {
     TextMap,
     /// A mapping with the given fields.
     Object(&'static [Field]),
+    /// One of these words, or a mapping with the given fields.
+    WordOrObject(&'static [&'static str], &'static [Field]),
     /// A list of mappings with the given fields.
     Objects(&'static [Field]),
     /// A mapping whose keys are free and whose values have the given fields.
@@ -95,6 +97,7 @@ pub(crate) static OUTPUT: &[Field] =
 pub(crate) static AGENT: &[Field] = &[
     must("entry", Type::Text, "An executable, as a path within the team folder."),
     may("env", Type::Texts, "Environment variables that it needs."),
+    may("sandbox", Type::WordOrObject(PROFILES, SANDBOX), "The least strict sandbox that it works in."),
 ];
 
 pub(crate) static PHASE: &[Field] = &[
@@ -138,7 +141,30 @@ pub(crate) static PHASE: &[Field] = &[
         Type::Object(BUDGET),
         "The most that its agent may use of a language model. On phases that an agent works in.",
     ),
+    may(
+        "sandbox",
+        Type::WordOrObject(PROFILES, SANDBOX),
+        "The least strict sandbox of its agent and commands. Not on pull, push and connector phases.",
+    ),
     may("notify", Type::Object(NOTIFY_EVENTS), "Whom to tell when it completes, escalates or fails."),
+];
+
+pub(crate) const PROFILES: &[&str] = &["off", "workspace", "strict"];
+
+pub(crate) static SANDBOX: &[Field] = &[
+    may("profile", Type::Word(PROFILES), "The profile. Default `workspace`."),
+    may(
+        "read",
+        Type::Texts,
+        "Paths that may be read too: absolute, below `~/`, or relative to the workspace.",
+    ),
+    may("write", Type::Texts, "Paths that may be read and written too."),
+    may(
+        "network",
+        Type::TextOrTexts,
+        "`all`, `none`, or a list of hosts such as `*.example.com`. Default `all`.",
+    ),
+    may("env", Type::Texts, "Environment variables that are kept."),
 ];
 
 pub(crate) static BUDGET: &[Field] = &[
@@ -238,6 +264,7 @@ pub(crate) const OBJECTS: &[(&str, &[Field])] = &[
     ("workflow", WORKFLOW),
     ("phase", PHASE),
     ("budget", BUDGET),
+    ("sandbox", SANDBOX),
     ("command", COMMAND),
     ("review", REVIEW),
     ("source", SOURCE),

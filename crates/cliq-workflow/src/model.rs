@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_protocol::{Budget, PhaseKind, PhaseName};
+use cliq_protocol::{Budget, PhaseKind, PhaseName, Sandbox};
 use serde_json::Value;
 
 /// A phase of a workflow, by its place in it: phases of the main flow first, then support phases, each in the order
@@ -82,6 +82,8 @@ pub struct Agent {
     pub entry: Utf8PathBuf,
     /// Environment variables that it needs.
     pub env: Vec<String>,
+    /// Sandbox that the team asks for.
+    pub sandbox: Sandbox,
 }
 
 /// One step of the pipeline.
@@ -130,6 +132,8 @@ pub struct Phase {
     pub timeout: Option<Duration>,
     /// The most that its agent may use of a language model.
     pub budget: Budget,
+    /// Sandbox that the team asks for, for agent and commands.
+    pub sandbox: Sandbox,
     /// Notifications, by event.
     pub notify: Vec<Notify>,
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cliq_protocol::{Budget, PhaseKind, ReviewSpec};
+use cliq_protocol::{Budget, PhaseKind, ReviewSpec, Sandbox};
 use serde_json::Value;
 
 use crate::agents::is_connector;
@@ -33,6 +33,7 @@ pub(crate) struct RawAgent {
     pub(crate) name: Located<String>,
     pub(crate) entry: Located<String>,
     pub(crate) env: Vec<String>,
+    pub(crate) sandbox: Sandbox,
 }
 
 pub(crate) struct RawPhase<'a> {
@@ -45,6 +46,7 @@ pub(crate) struct RawPhase<'a> {
     pub(crate) commands: Vec<RawCommand<'a>>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) budget: Budget,
+    pub(crate) sandbox: Sandbox,
 }
 
 pub(crate) struct RawCommand<'a> {
@@ -96,7 +98,8 @@ pub(crate) fn read<'a>(node: &'a Node, problems: &mut Vec<Diagnostic>) -> Option
             let record = Record::read(&entry.value, fields::AGENT, "an agent", problems)?;
             let name = Located { value: entry.key.clone(), span: entry.span };
             let env = record.texts("env").into_iter().map(|name| name.value).collect();
-            Some(RawAgent { name, entry: record.text("entry")?, env })
+            let sandbox = read_sandbox(&record, problems);
+            Some(RawAgent { name, entry: record.text("entry")?, env, sandbox })
         })
         .collect();
     let budget = read_budget(&top, problems);
@@ -116,6 +119,33 @@ fn read_budget(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Budget {
     }
     let tokens = budget.integer("tokens").and_then(|tokens| u64::try_from(tokens).ok());
     Budget { tokens, usd: budget.amount("usd") }
+}
+
+/// The `sandbox` of a phase or an agent.
+fn read_sandbox(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Sandbox {
+    let Some(node) = record.node("sandbox") else { return Sandbox::default() };
+    let before = problems.len();
+    let fields = match &node.kind {
+        Kind::Map(_) => Record::read(node, fields::SANDBOX, "`sandbox`", problems),
+        Kind::Bool(_) => return Sandbox::default(),
+        _ => None,
+    };
+    if problems.len() > before {
+        return Sandbox::default();
+    }
+    Sandbox::from_value(node.to_json(), "sandbox").unwrap_or_else(|error| {
+        let name = error.field.split(['.', '[']).nth(1).unwrap_or_default();
+        let of_field = fields.as_ref().and_then(|record| record.node(name));
+        let span = of_field.map_or(node.span, |node| node.span);
+        let message = format!("`{}`: expected {}, found {}", error.field, error.expected, error.found);
+        problems.push(Diagnostic::error(
+            "invalid-sandbox",
+            span,
+            message,
+            "docs/sandbox.md describes sandboxes",
+        ));
+        Sandbox::default()
+    })
 }
 
 fn read_input(node: &Node, problems: &mut Vec<Diagnostic>) -> Option<RawInput> {
@@ -182,6 +212,7 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
         name: record.text("name").unwrap_or(Located { value: String::new(), span: record.span }),
         timeout: record.duration("timeout"),
         budget: read_budget(&record, problems),
+        sandbox: read_sandbox(&record, problems),
         record,
         node,
         support,

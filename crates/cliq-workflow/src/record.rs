@@ -235,6 +235,12 @@ fn check(node: &Node, ty: Type, name: &str, problems: &mut Vec<Diagnostic>) -> b
             }
             _ => "a mapping of texts to texts",
         },
+        Type::WordOrObject(..) if matches!(node.kind, Kind::Map(_)) => return true,
+        // A YAML parser may take `off` for a boolean.
+        Type::WordOrObject(words, _) if words.contains(&"off") && matches!(node.kind, Kind::Bool(false)) => {
+            return true;
+        }
+        Type::WordOrObject(words, _) => return check(node, Type::Word(words), name, problems),
         Type::Object(_) | Type::ObjectMap(_) if matches!(node.kind, Kind::Map(_)) => return true,
         Type::Object(_) | Type::ObjectMap(_) => "a mapping",
         Type::Objects(_) if matches!(node.kind, Kind::List(_)) => return true,

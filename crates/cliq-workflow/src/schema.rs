@@ -46,6 +46,7 @@ fn of(ty: Type) -> Value {
         Type::TextOrTexts => json!({"anyOf": [text(), {"type": "array", "items": text()}]}),
         Type::TextMap => json!({"type": "object", "additionalProperties": text()}),
         Type::Object(fields) => object(fields),
+        Type::WordOrObject(words, fields) => json!({"anyOf": [{"enum": words}, object(fields)]}),
         Type::Objects(fields) => json!({"type": "array", "items": object(fields)}),
         Type::ObjectMap(fields) => json!({"type": "object", "additionalProperties": object(fields)}),
         Type::Any => json!({}),

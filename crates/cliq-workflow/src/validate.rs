@@ -116,6 +116,7 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
             inputs: text_map("inputs"),
             timeout: raw.timeout,
             budget: raw.budget,
+            sandbox: raw.sandbox.clone(),
             notify: notify(raw),
         });
     }

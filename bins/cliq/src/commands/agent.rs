@@ -24,6 +24,13 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
         AgentCommand::Review => review(),
         #[cfg(any(feature = "docker", feature = "kubernetes"))]
         AgentCommand::Plan { here, run_id } => super::plan_agent::run(here.as_deref().zip(run_id.as_deref())),
+        #[cfg(target_os = "linux")]
+        AgentCommand::Sandbox { profile, network, read, write, env, mechanism, command } => {
+            let request = super::sandbox::Request { profile, network, read, write, env, mechanism };
+            super::sandbox::run(request, &command)
+        }
+        #[cfg(target_os = "linux")]
+        AgentCommand::Confine { inner, policy, command } => super::sandbox::confine(inner, &policy, &command),
         AgentCommand::List => list(),
         AgentCommand::Check { role, timeout, json, command } => {
             let role = match role {

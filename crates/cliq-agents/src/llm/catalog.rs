@@ -33,6 +33,8 @@ pub struct ModelAgent {
     pub(super) base_variable: Option<&'static str>,
     pub(super) default_base: &'static str,
     default_model: Option<&'static str>,
+    /// Paths below the home directory where the vendor's program keeps its state.
+    pub(super) state: &'static [&'static str],
 }
 
 const fn cli(
@@ -41,6 +43,7 @@ const fn cli(
     program: &'static str,
     key_variables: &'static [&'static str],
     base_variable: Option<&'static str>,
+    state: &'static [&'static str],
 ) -> ModelAgent {
     ModelAgent {
         name,
@@ -50,15 +53,30 @@ const fn cli(
         base_variable,
         default_base: "",
         default_model: None,
+        state,
     }
 }
 
 /// All of them, in the order in which a default is looked for.
 pub static MODEL_AGENTS: &[ModelAgent] = &[
-    cli("claude-code", Dialect::ClaudeCode, "claude", &["ANTHROPIC_API_KEY"], Some("ANTHROPIC_BASE_URL")),
-    cli("cursor", Dialect::Cursor, "cursor-agent", &["CURSOR_API_KEY"], None),
-    cli("gemini", Dialect::Gemini, "gemini", &["GEMINI_API_KEY"], Some("GOOGLE_GEMINI_BASE_URL")),
-    cli("codex", Dialect::Codex, "codex", &["CODEX_API_KEY"], None),
+    cli(
+        "claude-code",
+        Dialect::ClaudeCode,
+        "claude",
+        &["ANTHROPIC_API_KEY"],
+        Some("ANTHROPIC_BASE_URL"),
+        &[".claude", ".claude.json", ".cache/claude-cli-nodejs"],
+    ),
+    cli("cursor", Dialect::Cursor, "cursor-agent", &["CURSOR_API_KEY"], None, &[".cursor", ".config/cursor"]),
+    cli(
+        "gemini",
+        Dialect::Gemini,
+        "gemini",
+        &["GEMINI_API_KEY"],
+        Some("GOOGLE_GEMINI_BASE_URL"),
+        &[".gemini"],
+    ),
+    cli("codex", Dialect::Codex, "codex", &["CODEX_API_KEY"], None, &[".codex"]),
     ModelAgent {
         name: "claude-api",
         transport: Transport::Api(ApiKind::Anthropic),
@@ -67,6 +85,7 @@ pub static MODEL_AGENTS: &[ModelAgent] = &[
         base_variable: Some("ANTHROPIC_BASE_URL"),
         default_base: "https://api.anthropic.com",
         default_model: Some("claude-sonnet-4-20250514"),
+        state: &[],
     },
     ModelAgent {
         name: "openai-api",
@@ -76,6 +95,7 @@ pub static MODEL_AGENTS: &[ModelAgent] = &[
         base_variable: Some("OPENAI_BASE_URL"),
         default_base: "https://api.openai.com/v1",
         default_model: Some("gpt-4o"),
+        state: &[],
     },
     ModelAgent {
         name: "gemini-api",
@@ -85,6 +105,7 @@ pub static MODEL_AGENTS: &[ModelAgent] = &[
         base_variable: Some("GOOGLE_GEMINI_BASE_URL"),
         default_base: "https://generativelanguage.googleapis.com",
         default_model: Some("gemini-2.5-flash"),
+        state: &[],
     },
 ];
 

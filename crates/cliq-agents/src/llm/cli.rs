@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
+use cliq_sandbox::Wrapper;
 use cliq_sdk::{Steering, Usage};
 use cliq_settings::Secret;
 use serde_json::Value;
@@ -50,6 +51,8 @@ pub(crate) struct Cli {
     pub(crate) workspace: Utf8PathBuf,
     /// File for a prompt that is too long for an argument.
     pub(crate) prompt_file: Utf8PathBuf,
+    /// Sandbox of the program.
+    pub(crate) wrapper: Option<Wrapper>,
 }
 
 impl Model for Cli {
@@ -64,7 +67,14 @@ impl Model for Cli {
             display.hide(key.reveal());
         }
         let prompt = conversation.as_one();
-        let mut command = Command::new(&self.program);
+        let mut command = match self.wrapper.as_ref().map(Wrapper::command) {
+            Some((wrapper, before)) => {
+                let mut command = Command::new(wrapper);
+                command.args(before).arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
         command.args(self.dialect.args(self.model.as_deref(), self.base.as_deref()));
         command.args(&self.args).current_dir(&self.workspace);
         if let Some((variable, key)) = &self.key {

@@ -1,5 +1,6 @@
 //! Opening a model: from an entry of the catalog to something that can be asked.
 
+use camino::Utf8PathBuf;
 use cliq_sdk::PhaseContext;
 use cliq_settings::{Environment, Settings};
 
@@ -37,6 +38,12 @@ pub(super) fn open(
             base_variable: agent.base_variable,
             workspace: ctx.workspace().to_owned(),
             prompt_file: ctx.files_dir().join(".prompt.md"),
+            wrapper: crate::wrapper(environment)?.map(|wrapper| {
+                let home = environment.get("HOME").map(Utf8PathBuf::from);
+                let state = agent.state.iter().filter_map(|path| Some(home.as_ref()?.join(path)));
+                let variables = agent.key_variables.iter().copied().chain(agent.base_variable);
+                wrapper.with(state, variables.map(str::to_owned))
+            }),
         })),
         #[cfg(feature = "http")]
         Transport::Api(kind) => Ok(Box::new(super::api::Api::new(super::api::Access {

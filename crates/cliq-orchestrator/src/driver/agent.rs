@@ -182,6 +182,12 @@ impl AgentRun {
             stdin: Some(self.message_file.clone()),
             log: self.log.clone(),
         };
+        let phase = self.shared.workflow().find(self.phase.as_str());
+        let phase = phase.map(|id| self.shared.workflow().phase(id));
+        let job = match phase {
+            Some(phase) => self.shared.confine(job, phase, Some(command)).map_err(failed)?,
+            None => job,
+        };
         tracing::debug!(phase = %self.phase, agent = self.agent, program = job.program, "agent starts");
         self.shared.plan.launcher.launch(&job).await.map_err(|error| failed(error.to_string()))
     }

@@ -268,6 +268,7 @@ impl Runner<'_> {
             stdin: None,
             log: log.to_owned(),
         };
+        let job = self.shared.confine(job, self.phase, None).map_err(CommandFailure::Phase)?;
         let mut process =
             self.shared.plan.launcher.launch(&job).await.map_err(|e| CommandFailure::Run(e.to_string()))?;
         if self.phase.kind == PhaseKind::Exec {

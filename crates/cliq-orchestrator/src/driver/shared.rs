@@ -11,7 +11,10 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::AgentCommand;
+use crate::confinement::PhaseProcess;
 use crate::events::RunEvent;
+use crate::launcher::Job;
 use crate::orphans::{Mark, RUN_PATH, end_marked, marked};
 use crate::plan::RunPlan;
 
@@ -79,6 +82,27 @@ impl Shared {
             env.insert(FILE_LIMIT_VARIABLE.to_owned(), self.plan.max_file_bytes.to_string());
         }
         env
+    }
+
+    /// Puts a job of a phase into its sandbox.
+    pub(super) fn confine(
+        &self,
+        job: Job,
+        phase: &Phase,
+        agent: Option<&AgentCommand>,
+    ) -> Result<Job, String> {
+        let Some(confinement) = &self.plan.confinement else { return Ok(job) };
+        let (dir, workflow) = (self.dir(), self.workflow());
+        let own = workflow.find(phase.name.as_str());
+        let channels = workflow.channels().into_iter().filter(|(from, _)| Some(*from) == own);
+        let to = channels.map(|(_, to)| workflow.phase(to).name.clone());
+        let mut directories: Vec<Utf8PathBuf> =
+            to.chain(self.plan.result_channel(phase)).map(|to| dir.channel(&phase.name, &to)).collect();
+        let files = dir.files().join(phase.name.as_str());
+        std::fs::create_dir_all(&files).map_err(|error| format!("cannot create {files}: {error}"))?;
+        directories.push(files);
+        let signal_file = dir.signal_file(&phase.name);
+        confinement.confine(job, &PhaseProcess { phase, agent, directories, signal_file })
     }
 
     /// Run and phase, after those of the runs that this one is part of: it distinguishes the processes of a run, and of the

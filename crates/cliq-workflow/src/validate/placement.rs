@@ -52,6 +52,10 @@ fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'sta
         "target_entries" => (kind == Push || connector, "push and connector phases"),
         "action" => (connector, "connector phases"),
         "team" | "inputs" => (kind == Team, "team phases"),
+        "sandbox" => (
+            !matches!(kind, Pull | Push) && !connector,
+            "phases with commands or with an agent that is a program",
+        ),
         "budget" => (matches!(kind, Standard | Gate | Team), "phases that an agent works in"),
         "config" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "model" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),

@@ -105,7 +105,11 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Option<
             .agents
             .iter()
             .map(|raw| {
-                let agent = Agent { entry: raw.entry.value.clone().into(), env: raw.env.clone() };
+                let agent = Agent {
+                    entry: raw.entry.value.clone().into(),
+                    env: raw.env.clone(),
+                    sandbox: raw.sandbox.clone(),
+                };
                 (raw.name.value.clone(), agent)
             })
             .collect(),

@@ -1,0 +1,81 @@
+//! `cliq agent sandbox`, and the wrapper that enters a sandbox.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode};
+
+use cliq_project::{
+    Access, Confined, Network, Policy, Preference, Profile, Sandbox, enter_sandbox, exec_sandboxed,
+};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::project;
+
+/// Sandbox as the options name it.
+pub(super) struct Request {
+    pub(super) profile: String,
+    pub(super) network: String,
+    pub(super) read: Vec<String>,
+    pub(super) write: Vec<String>,
+    pub(super) env: Vec<String>,
+    pub(super) mechanism: Option<String>,
+}
+
+/// Becomes the command in a sandbox around this directory.
+pub(super) fn run(request: Request, command: &[String]) -> Result<ExitCode, Failure> {
+    let (host, here) = (project::host(), project::here()?);
+    let hosts = || request.network.split(',').map(Value::from).collect();
+    let network = match request.network.as_str() {
+        word @ ("all" | "none") => Value::from(word),
+        _ => Value::Array(hosts()),
+    };
+    let network =
+        Network::from_value(network, "--network").map_err(|error| Failure::usage(error.to_string()))?;
+    let profile = Profile::parse(&request.profile).unwrap_or(Profile::Workspace);
+    let sandbox = Sandbox { profile, read: request.read, write: request.write, network, env: request.env };
+    let settings = project::settings()?;
+    let mechanism = request.mechanism.or_else(|| settings.text("sandbox.mechanism")).unwrap_or_default();
+    let preference = Preference::parse(&mechanism).unwrap_or_default();
+    let temporary = std::env::temp_dir().join(format!("cliq-sandbox-{}", std::process::id()));
+    let access = Access { temporary: temporary.clone().try_into().ok(), ..Access::default() };
+    let policy = host.sandbox_policy(&sandbox, &here, &access, preference).map_err(|missing| {
+        Failure::failed(format!("this system cannot enforce a sandbox: {missing}"))
+            .hint("`cliq doctor` shows what is there; docs/sandbox.md says what is needed")
+    })?;
+    // The private directory for temporary files goes with the command.
+    let encoded = serde_json::to_string(&policy).map_err(|error| Failure::failed(error.to_string()))?;
+    let status = Command::new(project::own_program()?)
+        .args(["agent", "confine", &encoded, "--"])
+        .args(command)
+        .status();
+    let _ = std::fs::remove_dir_all(&temporary);
+    let status = status?;
+    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Enters the sandbox of a policy, for the orchestrator (`inner` is `false`) or inside bubblewrap.
+pub(super) fn confine(inner: bool, policy: &str, command: &[String]) -> Result<ExitCode, Failure> {
+    let policy = serde_json::from_str(policy)
+        .map_err(|error| Failure::usage(format!("the policy is not valid: {error}")))?;
+    Err(become_command(inner, &policy, command))
+}
+
+fn become_command(inner: bool, policy: &Policy, command: &[String]) -> Failure {
+    let Some((program, arguments)) = command.split_first() else {
+        return Failure::usage("no command was given");
+    };
+    let error = if inner {
+        enter_sandbox(policy, program, arguments)
+    } else {
+        let own = project::here().and_then(|here| Ok((here, project::own_program()?)));
+        let (here, wrapper) = match own {
+            Ok(own) => own,
+            Err(failure) => return failure,
+        };
+        let words = ["agent", "confine", "--inner"];
+        let confined = Confined { program, arguments, working: &here, wrapper: &wrapper, inner: &words };
+        exec_sandboxed(policy, &confined)
+    };
+    Failure::failed(error.to_string())
+}

@@ -1,0 +1,179 @@
+//! Sandboxes of a run's processes (SPEC section 22): of a person's settings, the project's, and what the team asks for.
+
+use camino::Utf8PathBuf;
+use cliq_fs::CliqDir;
+use cliq_orchestrator::{AgentCommand, Confinement, Job, PhaseProcess, RunPlan};
+use cliq_protocol::{Network, Profile, Sandbox};
+use cliq_sandbox::{Access, Base, Limits, Mechanism, Policy, Preference, SANDBOX_VARIABLE, Wrapper};
+use cliq_settings::Settings;
+use cliq_workflow::Phase;
+
+use crate::{Project, ProjectError};
+
+/// Sandboxes of a run.
+#[derive(Debug)]
+struct RunSandbox {
+    /// What every process is within.
+    around: Limits,
+    base: Base,
+    dir: CliqDir,
+    /// Program of cliq, which is the wrapper.
+    wrapper: Utf8PathBuf,
+    /// Mechanism, or what is missing.
+    mechanism: Result<Mechanism, String>,
+}
+
+impl Project {
+    /// Restricts the processes of a plan by the settings, by the sandbox around this process, and by what the team asks for.
+    ///
+    /// # Errors
+    /// Returns an error if the system cannot enforce a sandbox, unless `sandbox.missing` is `warn`.
+    pub(crate) fn confine(
+        &self,
+        plan: &mut RunPlan,
+        settings: &Settings,
+        requested: Option<&Sandbox>,
+    ) -> Result<(), ProjectError> {
+        let outer = self.host().environment.get(SANDBOX_VARIABLE).map(serde_json::from_str::<Sandbox>);
+        let outer = outer
+            .transpose()
+            .map_err(|error| ProjectError::Sandbox(format!("{SANDBOX_VARIABLE}: {error}")))?;
+        let of_settings = settings.sandboxes();
+        let around: Vec<&Sandbox> = of_settings.iter().chain(&outer).chain(requested).collect();
+        let asked = |phase: &Phase| {
+            let agent = plan.agent_of(phase).and_then(|agent| plan.agents.get(agent));
+            phase.sandbox.is_on() || agent.is_some_and(|agent| agent.sandbox.is_on())
+        };
+        if around.is_empty() && !plan.workflow.phases().any(|(_, phase)| asked(phase)) {
+            return Ok(());
+        }
+        let base = self.host().sandbox_base(self.dir().workspace());
+        let unlimited = Limits::new(&Sandbox::default(), &base);
+        let around = around
+            .into_iter()
+            .fold(unlimited, |limits, sandbox| limits.within(&Limits::new(sandbox, &base), &base));
+        let preference = settings.text("sandbox.mechanism").and_then(|text| Preference::parse(&text));
+        let mechanism = self.host().sandbox_support().choose(preference.unwrap_or_default());
+        let permits = settings.text("sandbox.missing").as_deref() == Some("warn");
+        let sandbox = RunSandbox {
+            around,
+            base,
+            dir: self.dir().clone(),
+            wrapper: self.host().program.clone(),
+            mechanism,
+        };
+        if let (Err(missing), false) = (&sandbox.mechanism, permits) {
+            return Err(ProjectError::Sandbox(format!(
+                "this system cannot enforce the sandbox of the run: {missing}"
+            )));
+        }
+        for (_, phase) in plan.workflow.phases() {
+            let agent = plan.agent_of(phase).and_then(|agent| plan.agents.get(agent));
+            if let Network::Hosts(_) = sandbox.limits(phase, agent).network {
+                let reason = format!(
+                    "phase `{}`: lists of hosts in `sandbox.network` are not supported yet; use `all` or `none`",
+                    phase.name
+                );
+                return Err(ProjectError::Sandbox(reason));
+            }
+        }
+        plan.confinement = Some(std::sync::Arc::new(sandbox));
+        Ok(())
+    }
+}
+
+impl RunSandbox {
+    fn limits(&self, phase: &Phase, agent: Option<&AgentCommand>) -> Limits {
+        let asked = [Some(&phase.sandbox), agent.map(|agent| &agent.sandbox)];
+        asked.into_iter().flatten().fold(self.around.clone(), |limits, sandbox| {
+            limits.within(&Limits::new(sandbox, &self.base), &self.base)
+        })
+    }
+
+    /// Files of a process, and those that it must not reach in the workspace.
+    fn access(&self, job: &Job, process: &PhaseProcess<'_>) -> Access {
+        let mut write = process.directories.clone();
+        write.push(process.signal_file.clone());
+        let outermost = self.dir.outermost().to_owned();
+        let mut hidden = Vec::new();
+        // This run's directory and those of the runs around it.
+        let levels = self.dir.root().ancestors().take_while(|dir| dir.starts_with(&outermost));
+        for level in levels.filter(|dir| {
+            dir.parent().is_none_or(|parent| parent.file_name() == Some("teams")) || **dir == outermost
+        }) {
+            hidden.extend(
+                ["messages", "signals", "settings.json", "lock", "parking", "follower", "teams", "tmp"]
+                    .map(|name| level.join(name)),
+            );
+        }
+        let workspace = self.dir.workspace();
+        // Programs outside of the sandbox act on them.
+        let git = ["hooks", "config", "config.worktree", "info/attributes", "modules"]
+            .map(|name| workspace.join(".git").join(name));
+        Access {
+            write,
+            read: vec![self.dir.root().to_owned()],
+            protected: [outermost].into_iter().chain(git).collect(),
+            hidden,
+            temporary: Some(self.dir.root().join("tmp").join(process.phase.name.as_str())),
+            env: job
+                .env
+                .keys()
+                .cloned()
+                .chain(process.agent.into_iter().flat_map(|agent| agent.needs_env.clone()))
+                .collect(),
+        }
+    }
+}
+
+impl Confinement for RunSandbox {
+    fn confine(&self, mut job: Job, process: &PhaseProcess<'_>) -> Result<Job, String> {
+        let limits = self.limits(process.phase, process.agent);
+        let Ok(mechanism) = &self.mechanism else { return Ok(job) };
+        if limits.profile == Profile::Off {
+            return Ok(job);
+        }
+        let access = self.access(&job, process);
+        if let Some(temporary) = &access.temporary {
+            // What an earlier activation left is not this one's.
+            let _ = std::fs::remove_dir_all(temporary);
+            std::fs::create_dir_all(temporary)
+                .map_err(|error| format!("cannot create {temporary}: {error}"))?;
+        }
+        // Bubblewrap shows files that exist.
+        cliq_fs::append_line(&process.signal_file, b"").map_err(|error| error.to_string())?;
+        let policy = Policy::new(&limits, &self.base, &access, *mechanism);
+        let wrapper = Wrapper::new(self.wrapper.clone(), policy);
+        if process.agent.is_some_and(|agent| agent.is_part_of_cliq) {
+            let paths = |list: &[Utf8PathBuf]| list.iter().map(ToString::to_string).collect();
+            let sandbox = Sandbox {
+                profile: limits.profile,
+                read: paths(&limits.read),
+                write: paths(&limits.write),
+                network: limits.network.clone(),
+                env: limits.env.clone(),
+            };
+            let sandbox = serde_json::to_string(&sandbox).map_err(|error| error.to_string())?;
+            job.env.insert(SANDBOX_VARIABLE.to_owned(), sandbox);
+            job.env.extend(wrapper.variables().map(|(name, value)| (name.to_owned(), value)));
+            return Ok(job);
+        }
+        let (program, mut arguments) = wrapper.command();
+        arguments.push(std::mem::replace(&mut job.program, program));
+        arguments.append(&mut job.args);
+        job.args = arguments;
+        Ok(job)
+    }
+
+    fn sandbox(&self, phase: &Phase, agent: Option<&AgentCommand>) -> Sandbox {
+        let limits = self.limits(phase, agent);
+        let paths = |list: &[Utf8PathBuf]| list.iter().map(ToString::to_string).collect();
+        let (read, write) = (paths(&limits.read), paths(&limits.write));
+        Sandbox { profile: limits.profile, read, write, network: limits.network, env: limits.env }
+    }
+
+    fn warning(&self) -> Option<String> {
+        let missing = self.mechanism.as_ref().err()?;
+        Some(format!("processes of this run are not restricted: {missing} (`sandbox.missing` is `warn`)"))
+    }
+}

@@ -1,0 +1,115 @@
+//! File rules of Landlock for a policy. Landlock only allows: a tree without some entries is a list of the others.
+
+use std::fs;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_protocol::Profile;
+
+use crate::policy::{Mechanism, Policy};
+
+/// Right to a tree or a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Right {
+    /// Names of entries.
+    List,
+    /// Reading and executing.
+    Read,
+    /// Reading, executing and writing.
+    Write,
+    /// Writing to devices.
+    Device,
+}
+
+/// Devices that every process may use.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+/// Trees of the kernel that every process may read.
+const KERNEL: &[&str] =
+    &["/proc", "/dev/random", "/dev/urandom", "/sys/devices/system/cpu", "/sys/fs/cgroup"];
+
+/// Returns the rules of a policy. Looks at the file system as it is now.
+pub(crate) fn rules(policy: &Policy) -> Vec<(Utf8PathBuf, Right)> {
+    let mut rules: Vec<(Utf8PathBuf, Right)> = Vec::new();
+    let is_wrapped = policy.mechanism == Mechanism::Bubblewrap;
+    // In its own mount namespace, a process sees what it may read.
+    if is_wrapped {
+        rules.push(("/".into(), Right::Read));
+        rules.extend(["/tmp", "/var/tmp", "/dev/shm"].map(|path| (path.into(), Right::Write)));
+    } else {
+        let hidden: Vec<Utf8PathBuf> = policy
+            .hidden
+            .iter()
+            .map(|path| path.canonicalize_utf8().unwrap_or_else(|_| path.clone()))
+            .collect();
+        for path in policy.read.iter().filter_map(|path| path.canonicalize_utf8().ok()) {
+            // An entry inside a hidden tree names a secret.
+            let around: Vec<&Utf8Path> =
+                hidden.iter().map(AsRef::as_ref).filter(|hidden| !path.starts_with(hidden)).collect();
+            allow_except(&path, &around, &mut rules);
+        }
+        if policy.profile == Profile::Strict {
+            rules.extend(KERNEL.iter().map(|path| ((*path).into(), Right::Read)));
+        }
+        rules.extend(policy.temporary.iter().map(|path| (path.clone(), Right::Write)));
+    }
+    rules.extend(policy.write.iter().map(|path| (path.clone(), Right::Write)));
+    rules.extend(DEVICES.iter().map(|path| ((*path).into(), Right::Device)));
+    rules
+}
+
+/// Allows to read a tree without the hidden paths in it. Their parents may be listed.
+fn allow_except(path: &Utf8Path, hidden: &[&Utf8Path], rules: &mut Vec<(Utf8PathBuf, Right)>) {
+    if hidden.contains(&path) {
+        return;
+    }
+    let inside: Vec<&Utf8Path> = hidden.iter().copied().filter(|hidden| hidden.starts_with(path)).collect();
+    if inside.is_empty() {
+        rules.push((path.to_owned(), Right::Read));
+        return;
+    }
+    rules.push((path.to_owned(), Right::List));
+    let Ok(entries) = fs::read_dir(path) else { return };
+    for entry in entries.flatten() {
+        // A link leads to what has rules of its own.
+        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            continue;
+        }
+        if let Ok(child) = Utf8PathBuf::try_from(entry.path()) {
+            allow_except(&child, &inside, rules);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_paths_are_left_out() {
+        let place = tempfile::tempdir().expect("a directory");
+        let root = Utf8Path::from_path(place.path()).expect("UTF-8").canonicalize_utf8().expect("there");
+        for dir in ["h/.ssh/deep", "h/src/deep", "other"] {
+            fs::create_dir_all(root.join(dir)).expect("made");
+        }
+        fs::write(root.join("h/.netrc"), "").expect("written");
+        fs::write(root.join("h/notes"), "").expect("written");
+        let hidden = [root.join("h/.ssh"), root.join("h/.netrc"), root.join("h/absent")];
+        let hidden: Vec<&Utf8Path> = hidden.iter().map(AsRef::as_ref).collect();
+        let mut rules = Vec::new();
+        allow_except(&root, &hidden, &mut rules);
+        rules.sort();
+        let rules: Vec<(&str, Right)> = rules
+            .iter()
+            .map(|(path, right)| (path.strip_prefix(&root).expect("below").as_str(), *right))
+            .collect();
+        assert_eq!(
+            rules,
+            [
+                ("", Right::List),
+                ("h", Right::List),
+                ("h/notes", Right::Read),
+                ("h/src", Right::Read),
+                ("other", Right::Read)
+            ]
+        );
+    }
+}

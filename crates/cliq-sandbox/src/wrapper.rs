@@ -1,0 +1,67 @@
+//! Command lines of the wrapper, and the variables by which processes of cliq hand a policy on.
+
+use camino::Utf8PathBuf;
+
+use crate::policy::Policy;
+
+/// Variable with the sandbox around a process of cliq, in JSON: what it starts is within it.
+pub const SANDBOX_VARIABLE: &str = "CLIQ_SANDBOX";
+/// Variable with the policy of the programs that a built-in agent starts, in JSON.
+pub const POLICY_VARIABLE: &str = "CLIQ_SANDBOX_POLICY";
+/// Variable with the program that puts the policy into force.
+pub const PROGRAM_VARIABLE: &str = "CLIQ_SANDBOX_PROGRAM";
+
+/// Wrapper around commands: `cliq agent confine POLICY -- COMMAND`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrapper {
+    program: Utf8PathBuf,
+    policy: Policy,
+}
+
+impl Wrapper {
+    /// Makes a wrapper. `program` is cliq.
+    #[must_use]
+    pub fn new(program: Utf8PathBuf, policy: Policy) -> Self {
+        Self { program, policy }
+    }
+
+    /// Returns the wrapper that the variables of a built-in agent describe; `None` without a policy.
+    ///
+    /// # Errors
+    /// Returns an error if the policy is invalid, or the program is missing.
+    pub fn of_variables(policy: Option<&str>, program: Option<&str>) -> Result<Option<Self>, String> {
+        let Some(policy) = policy else { return Ok(None) };
+        let policy = serde_json::from_str(policy).map_err(|error| format!("{POLICY_VARIABLE}: {error}"))?;
+        let program = program.ok_or_else(|| format!("{PROGRAM_VARIABLE} is not set"))?;
+        Ok(Some(Self::new(program.into(), policy)))
+    }
+
+    /// The same with paths that may be written, and with variables that are kept.
+    #[must_use]
+    pub fn with(
+        mut self,
+        write: impl IntoIterator<Item = Utf8PathBuf>,
+        env: impl IntoIterator<Item = String>,
+    ) -> Self {
+        self.policy.write.extend(write);
+        self.policy.env.extend(env);
+        self
+    }
+
+    /// Variables for a built-in agent, by name.
+    #[must_use]
+    pub fn variables(&self) -> [(&'static str, String); 2] {
+        [(POLICY_VARIABLE, self.encoded()), (PROGRAM_VARIABLE, self.program.to_string())]
+    }
+
+    /// Returns the program and the arguments to put before a command.
+    #[must_use]
+    pub fn command(&self) -> (String, Vec<String>) {
+        let arguments = ["agent".to_owned(), "confine".to_owned(), self.encoded(), "--".to_owned()];
+        (self.program.to_string(), arguments.into())
+    }
+
+    fn encoded(&self) -> String {
+        serde_json::to_string(&self.policy).unwrap_or_default()
+    }
+}
