@@ -542,7 +542,7 @@ pub(crate) enum AgentCommand {
         /// Profile: `workspace` (write here, read all but secrets) or `strict` (read this directory and system programs only).
         #[arg(long, default_value = "workspace", value_parser = ["workspace", "strict"])]
         profile: String,
-        /// Network access: `all` or `none`.
+        /// Network access: `all`, `none`, or hosts separated by commas.
         #[arg(long, default_value = "all")]
         network: String,
         /// Path that may be read too; may be repeated.
@@ -560,6 +560,13 @@ pub(crate) enum AgentCommand {
         /// The program and its arguments.
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<String>,
+    },
+    /// Pass connections on to a UNIX socket: for the inside of a sandbox.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Forward {
+        /// The socket.
+        socket: Utf8PathBuf,
     },
     /// Run a command under a policy: for the orchestrator.
     #[cfg(target_os = "linux")]

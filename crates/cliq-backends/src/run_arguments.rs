@@ -1,6 +1,6 @@
 //! Arguments of `cliq run` that choose how a run works.
 
-use cliq_project::RunStart;
+use cliq_project::{Profile, RunStart};
 use cliq_protocol::Budget;
 
 /// Choices for a run, and their form as arguments of another `cliq run`.
@@ -16,6 +16,8 @@ pub struct RunArguments {
     pub max_parallel: Option<u32>,
     /// Name of this cliq if the run is a task of an A2A caller.
     pub a2a_events: Option<String>,
+    /// Profile of the sandbox around all processes, beside those of settings and team (SPEC section 22).
+    pub sandbox: Option<Profile>,
     /// Whether the run ends its process while it only waits for people (SPEC section 21).
     pub parks: bool,
 }
@@ -33,6 +35,7 @@ impl RunArguments {
         add("--budget-tokens", self.budget.tokens.map(|tokens| tokens.to_string()));
         add("--budget-usd", self.budget.usd.map(|usd| usd.to_string()));
         add("--max-parallel", self.max_parallel.map(|n| n.to_string()));
+        add("--sandbox", self.sandbox.map(|profile| profile.to_string()));
         arguments
     }
 

@@ -267,6 +267,7 @@ impl Driver {
         }
         let (cliq_version, pid) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
         let max_parallel = plan.max_parallel;
+        let sandboxes = self.sandboxes();
         match std::mem::replace(&mut self.opening, StartMode::Start) {
             StartMode::Start => self.happened(RunEvent::RunStarted {
                 version: JOURNAL_VERSION,
@@ -304,6 +305,23 @@ impl Driver {
                 self.happened(RunEvent::RunResumed { cliq_version, pid, max_parallel, from, budgets });
             }
         }
+        for event in sandboxes {
+            self.publish(event);
+        }
+    }
+
+    /// Returns the events that record the sandboxes of phases.
+    fn sandboxes(&self) -> Vec<RunEvent> {
+        let plan = &self.shared.plan;
+        let Some(confinement) = &plan.confinement else { return Vec::new() };
+        let Some(mechanism) = confinement.mechanism() else { return Vec::new() };
+        let sandboxed = plan.workflow.phases().filter_map(|(_, phase)| {
+            let agent = plan.agent_of(phase).and_then(|agent| plan.agents.get(agent));
+            let sandbox = confinement.sandbox(phase, agent);
+            let (phase, mechanism) = (phase.name.clone(), mechanism.to_owned());
+            sandbox.is_on().then_some(RunEvent::PhaseSandboxed { phase, sandbox, mechanism })
+        });
+        sandboxed.collect()
     }
 
     /// Waits for remaining agents and deliveries. Their late messages become warnings.

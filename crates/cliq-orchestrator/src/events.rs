@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    Budget, CommandResult, Outcome, PhaseKind, PhaseName, SteeringMessage, Timestamp, Usage, Verdict,
-    WaitingReview,
+    Budget, CommandResult, Outcome, PhaseKind, PhaseName, Sandbox, SteeringMessage, Timestamp, Usage,
+    Verdict, WaitingReview,
 };
 use cliq_workflow::ValidatedWorkflow;
 use serde::{Deserialize, Serialize};
@@ -164,6 +164,22 @@ pub enum RunEvent {
         /// Time of the next reminder or of the expiry, or `None` if the agent works.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
+    },
+    /// Agent and commands of a phase run in a sandbox (SPEC section 22).
+    PhaseSandboxed {
+        /// The phase.
+        phase: PhaseName,
+        /// Profile and exceptions, with absolute paths.
+        sandbox: Sandbox,
+        /// Mechanism that enforces it: `bubblewrap` or `landlock`.
+        mechanism: String,
+    },
+    /// A sandbox refused an access of a phase, as far as that is noticed.
+    AccessRefused {
+        /// The phase.
+        phase: PhaseName,
+        /// Refused access, with its remedy.
+        access: String,
     },
     /// The run of a team phase waits, or works again. Reported to the run around it, and not recorded.
     RunIdle {
@@ -495,6 +511,8 @@ impl RunEvent {
             | Self::UsageReported { phase, .. }
             | Self::ReviewWaits { phase, .. }
             | Self::ReviewIdle { phase, .. }
+            | Self::PhaseSandboxed { phase, .. }
+            | Self::AccessRefused { phase, .. }
             | Self::SteeringDelivered { phase, .. }
             | Self::AgentCompleted { phase, .. }
             | Self::WorkFailed { phase, .. }

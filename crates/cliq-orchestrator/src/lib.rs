@@ -30,7 +30,7 @@ mod view;
 mod watch;
 
 pub use agents::{AgentCommand, Agents};
-pub use confinement::{Confinement, PhaseProcess};
+pub use confinement::{Confinement, OnRefusal, PhaseProcess};
 pub use dead_run::end_dead_run;
 pub use driver::repositories;
 pub use engine::{Amount, Effect, Input, Limits, PhaseState, PhaseWait, Pipeline, Report, Wait};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cliq_fs::PipelineStatus;
-use cliq_protocol::{CommandResult, PhaseKind, PhaseName, Timestamp, Verdict, WaitingReview};
+use cliq_protocol::{CommandResult, PhaseKind, PhaseName, Sandbox, Timestamp, Verdict, WaitingReview};
 use cliq_workflow::ValidatedWorkflow;
 use serde::Serialize;
 
@@ -45,6 +45,9 @@ pub struct PhaseView {
     /// The usage of its agents; `None` where none was reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSummary>,
+    /// Sandbox of its agent and commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
     /// The review that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<WaitingReview>,
@@ -246,6 +249,7 @@ impl PhaseView {
             log_file: None,
             usage: None,
             review: None,
+            sandbox: None,
             settled_usage: UsageSummary::default(),
         }
     }
@@ -290,6 +294,7 @@ impl PhaseView {
                 self.message = Some(format!("waits for a review by {}", review.reviewers.join(", ")));
                 self.review = Some(review.clone());
             }
+            RunEvent::PhaseSandboxed { sandbox, .. } => self.sandbox = Some(sandbox.clone()),
             RunEvent::AgentCompleted { .. } => self.review = None,
             RunEvent::CommandsFinished { results, .. } => self.commands.clone_from(results),
             RunEvent::WorkFailed { output_tail, log_file, .. } => {

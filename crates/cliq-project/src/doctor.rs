@@ -74,12 +74,17 @@ impl Host {
         let support = self.sandbox_support();
         match &support.bubblewrap {
             Ok(program) => add("bubblewrap", Good, program.to_string()),
-            Err(why) => add("bubblewrap", Note, format!("{why}: a sandbox does not protect .cliq and .git without it")),
+            Err(why) => add(
+                "bubblewrap",
+                Note,
+                format!("{why}: a sandbox does not protect .cliq and .git without it"),
+            ),
         }
         match support.landlock {
             0 => add("landlock", Note, "the kernel has none".to_owned()),
             version @ ..LANDLOCK_VERSION => {
-                let detail = format!("version {version}: a sandbox without bubblewrap needs {LANDLOCK_VERSION}");
+                let detail =
+                    format!("version {version}: a sandbox without bubblewrap needs {LANDLOCK_VERSION}");
                 add("landlock", Note, detail);
             }
             version => add("landlock", Good, format!("version {version} or later")),

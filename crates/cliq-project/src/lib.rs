@@ -78,7 +78,9 @@ pub use timeline::{OutputTail, RelatedFile, Significance, Step, Timeline, durati
 
 pub use cliq_orchestrator::{Run, RunPlan, RunView};
 pub use cliq_protocol::{Network, Profile, Sandbox};
-pub use cliq_sandbox::{Access, LANDLOCK_VERSION, Mechanism, Policy, Preference, Support};
+#[cfg(feature = "egress")]
+pub use cliq_sandbox::egress;
+pub use cliq_sandbox::{Access, Egress, LANDLOCK_VERSION, Mechanism, Policy, Preference, Support};
 #[cfg(target_os = "linux")]
 pub use cliq_sandbox::{Confined, enter as enter_sandbox, exec as exec_sandboxed};
 pub use cliq_settings::{Environment, Settings};

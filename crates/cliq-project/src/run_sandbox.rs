@@ -1,9 +1,21 @@
 //! Sandboxes of a run's processes (SPEC section 22): of a person's settings, the project's, and what the team asks for.
 
+#[cfg(feature = "egress")]
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+#[cfg(feature = "egress")]
+use std::sync::{Mutex, PoisonError};
+
 use camino::Utf8PathBuf;
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{AgentCommand, Confinement, Job, PhaseProcess, RunPlan};
+#[cfg(feature = "egress")]
+use cliq_protocol::{HostPattern, PhaseName};
 use cliq_protocol::{Network, Profile, Sandbox};
+#[cfg(feature = "egress")]
+use cliq_sandbox::Egress;
+#[cfg(feature = "egress")]
+use cliq_sandbox::egress::{EgressProxy, EgressRules, Refusal};
 use cliq_sandbox::{Access, Base, Limits, Mechanism, Policy, Preference, SANDBOX_VARIABLE, Wrapper};
 use cliq_settings::Settings;
 use cliq_workflow::Phase;
@@ -21,6 +33,39 @@ struct RunSandbox {
     wrapper: Utf8PathBuf,
     /// Mechanism, or what is missing.
     mechanism: Result<Mechanism, String>,
+    /// Egress proxies of phases that may reach some hosts.
+    #[cfg(feature = "egress")]
+    proxies: Proxies,
+}
+
+/// Egress proxies by phase. They end with the run.
+#[cfg(feature = "egress")]
+#[derive(Debug, Default)]
+struct Proxies {
+    of_phases: Mutex<HashMap<PhaseName, (Vec<HostPattern>, EgressProxy)>>,
+}
+
+#[cfg(feature = "egress")]
+impl Proxies {
+    /// Returns the way to the proxy of a process. Starts one if the phase has none with these hosts.
+    fn egress(&self, hosts: &[HostPattern], process: &PhaseProcess<'_>) -> std::io::Result<Egress> {
+        let mut of_phases = self.of_phases.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = of_phases.get(&process.phase.name).filter(|(known, _)| known == hosts);
+        if known.is_none() {
+            let (on_refusal, reported) = (process.on_refusal.clone(), Mutex::new(HashSet::new()));
+            // Programs try again and again.
+            let report = move |refusal: &Refusal| {
+                let access = refusal.to_string();
+                if reported.lock().unwrap_or_else(PoisonError::into_inner).insert(access.clone()) {
+                    on_refusal.report(access);
+                }
+            };
+            let proxy = EgressProxy::start(EgressRules::new(hosts.to_vec()), Arc::new(report))?;
+            of_phases.insert(process.phase.name.clone(), (hosts.to_vec(), proxy));
+        }
+        let (_, proxy) = &of_phases[&process.phase.name];
+        Ok(Egress { port: proxy.port(), socket: proxy.socket().to_owned() })
+    }
 }
 
 impl Project {
@@ -61,23 +106,23 @@ impl Project {
             dir: self.dir().clone(),
             wrapper: self.host().program.clone(),
             mechanism,
+            #[cfg(feature = "egress")]
+            proxies: Proxies::default(),
         };
         if let (Err(missing), false) = (&sandbox.mechanism, permits) {
             return Err(ProjectError::Sandbox(format!(
                 "this system cannot enforce the sandbox of the run: {missing}"
             )));
         }
+        #[cfg(not(feature = "egress"))]
         for (_, phase) in plan.workflow.phases() {
             let agent = plan.agent_of(phase).and_then(|agent| plan.agents.get(agent));
             if let Network::Hosts(_) = sandbox.limits(phase, agent).network {
-                let reason = format!(
-                    "phase `{}`: lists of hosts in `sandbox.network` are not supported yet; use `all` or `none`",
-                    phase.name
-                );
-                return Err(ProjectError::Sandbox(reason));
+                let why = "this program was built without lists of hosts (feature `egress` of cliq-project)";
+                return Err(ProjectError::Sandbox(format!("phase `{}`: {why}", phase.name)));
             }
         }
-        plan.confinement = Some(std::sync::Arc::new(sandbox));
+        plan.confinement = Some(Arc::new(sandbox));
         Ok(())
     }
 }
@@ -143,6 +188,14 @@ impl Confinement for RunSandbox {
         // Bubblewrap shows files that exist.
         cliq_fs::append_line(&process.signal_file, b"").map_err(|error| error.to_string())?;
         let policy = Policy::new(&limits, &self.base, &access, *mechanism);
+        #[cfg(feature = "egress")]
+        let policy = match &limits.network {
+            Network::Hosts(hosts) => {
+                let egress = self.proxies.egress(hosts, process);
+                policy.with_egress(egress.map_err(|error| format!("cannot start the egress proxy: {error}"))?)
+            }
+            _ => policy,
+        };
         let wrapper = Wrapper::new(self.wrapper.clone(), policy);
         if process.agent.is_some_and(|agent| agent.is_part_of_cliq) {
             let paths = |list: &[Utf8PathBuf]| list.iter().map(ToString::to_string).collect();
@@ -170,6 +223,10 @@ impl Confinement for RunSandbox {
         let paths = |list: &[Utf8PathBuf]| list.iter().map(ToString::to_string).collect();
         let (read, write) = (paths(&limits.read), paths(&limits.write));
         Sandbox { profile: limits.profile, read, write, network: limits.network, env: limits.env }
+    }
+
+    fn mechanism(&self) -> Option<&'static str> {
+        self.mechanism.as_ref().ok().map(|mechanism| mechanism.as_str())
     }
 
     fn warning(&self) -> Option<String> {

@@ -1,9 +1,12 @@
 //! Putting a policy into force: a wrapper process restricts itself and becomes the command.
 
+use std::ffi::OsString;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use cliq_protocol::{Network, Profile};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
@@ -22,6 +25,8 @@ pub struct Confined<'a> {
     pub working: &'a Utf8Path,
     /// This program, which bubblewrap starts inside.
     pub wrapper: &'a Utf8Path,
+    /// Environment of this process.
+    pub variables: &'a [(OsString, OsString)],
     /// Arguments by which this program calls [`enter`] with the policy in JSON that follows, `--` and the command.
     pub inner: &'a [&'a str],
 }
@@ -31,7 +36,7 @@ pub struct Confined<'a> {
 /// With bubblewrap, this starts `bwrap`, which starts the wrapper again: that one calls [`enter`].
 #[must_use]
 pub fn exec(policy: &Policy, command: &Confined<'_>) -> SandboxError {
-    if let Network::Hosts(_) = policy.network {
+    if matches!(policy.network, Network::Hosts(_)) && policy.egress.is_none() {
         return SandboxError::Hosts;
     }
     if let Some(temporary) = &policy.temporary
@@ -40,10 +45,10 @@ pub fn exec(policy: &Policy, command: &Confined<'_>) -> SandboxError {
         return SandboxError::Start { program: temporary.to_string(), reason: error.to_string() };
     }
     match policy.mechanism {
-        Mechanism::Landlock => enter(policy, command.program, command.arguments),
+        Mechanism::Landlock => enter(policy, command),
         Mechanism::Bubblewrap => {
-            let path = std::env::var("PATH").ok();
-            let Some(bwrap) = support::find(path.as_deref()) else {
+            let path = command.variables.iter().find(|(name, _)| name == "PATH");
+            let Some(bwrap) = support::find(path.and_then(|(_, value)| value.to_str())) else {
                 return SandboxError::Mechanism {
                     mechanism: "bubblewrap",
                     reason: "`bwrap` is not installed".to_owned(),
@@ -66,14 +71,33 @@ pub fn exec(policy: &Policy, command: &Confined<'_>) -> SandboxError {
 
 /// Restricts this process by Landlock and seccomp and becomes the command. Returns only if that fails.
 #[must_use]
-pub fn enter(policy: &Policy, program: &str, arguments: &[String]) -> SandboxError {
-    match restrict(policy) {
+pub fn enter(policy: &Policy, command: &Confined<'_>) -> SandboxError {
+    let entered = start_forwarder(policy, command).and_then(|()| restrict(policy));
+    match entered {
         Ok(()) => {
-            let error = command(policy, program, arguments).exec();
-            SandboxError::Start { program: program.to_owned(), reason: error.to_string() }
+            let error = of(policy, command).exec();
+            SandboxError::Start { program: command.program.to_owned(), reason: error.to_string() }
         }
         Err(error) => error,
     }
+}
+
+/// Starts a process that passes connections on to the egress proxy, out of the network namespace. It has the listening socket as its
+/// standard input, so that it can be reached at once.
+fn start_forwarder(policy: &Policy, command: &Confined<'_>) -> Result<(), SandboxError> {
+    let (Mechanism::Bubblewrap, Some(egress)) = (policy.mechanism, &policy.egress) else { return Ok(()) };
+    let started = TcpListener::bind(("127.0.0.1", egress.port)).and_then(|listener| {
+        Command::new(command.wrapper)
+            .args(["agent", "forward", egress.socket.as_str()])
+            .env_clear()
+            .stdin(OwnedFd::from(listener))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+    });
+    started
+        .map(drop)
+        .map_err(|error| SandboxError::Mechanism { mechanism: "egress", reason: error.to_string() })
 }
 
 fn restrict(policy: &Policy) -> Result<(), SandboxError> {
@@ -99,9 +123,9 @@ fn restrict(policy: &Policy) -> Result<(), SandboxError> {
     rustix::thread::set_capabilities(None, none).map_err(failed)
 }
 
-fn command(policy: &Policy, program: &str, arguments: &[String]) -> Command {
-    let mut command = Command::new(program);
-    command.args(arguments);
+fn of(policy: &Policy, confined: &Confined<'_>) -> Command {
+    let mut command = Command::new(confined.program);
+    command.args(confined.arguments);
     if policy.profile == Profile::Off {
         return command;
     }
@@ -109,7 +133,16 @@ fn command(policy: &Policy, program: &str, arguments: &[String]) -> Command {
     let is_kept = |name: &str| {
         name.starts_with("CLIQ_") && is_of_protocol(name) || policy.env.iter().any(|kept| kept == name)
     };
-    command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_kept)));
+    let kept = confined.variables.iter().filter(|(name, _)| name.to_str().is_some_and(is_kept));
+    command.envs(kept.map(|(name, value)| (name, value)));
+    if let Some(egress) = &policy.egress {
+        let address = format!("http://127.0.0.1:{}", egress.port);
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+            command.env(name, &address);
+        }
+        // Node's own client reads these only if it is told to.
+        command.env("NODE_USE_ENV_PROXY", "1");
+    }
     if let Some(temporary) = &policy.temporary {
         let temporary = match policy.mechanism {
             Mechanism::Bubblewrap => Utf8Path::new("/tmp"),
@@ -132,14 +165,4 @@ fn is_of_protocol(name: &str) -> bool {
             | "CLIQ_RUN_PATH"
             | "CLIQ_MAX_FILE_BYTES"
     )
-}
-
-/// Path of the running program.
-///
-/// # Errors
-/// Returns an error if the system does not tell.
-pub fn this_program() -> Result<Utf8PathBuf, SandboxError> {
-    let failed = |reason: String| SandboxError::Start { program: "/proc/self/exe".to_owned(), reason };
-    let path = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    Utf8PathBuf::try_from(path).map_err(|error| failed(error.to_string()))
 }

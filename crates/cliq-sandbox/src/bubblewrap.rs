@@ -31,7 +31,7 @@ pub(crate) fn arguments(policy: &Policy, working: &Utf8Path, program: &Utf8Path)
     .map(str::to_owned)
     .into();
     let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
-    if policy.network == Network::None {
+    if policy.network != Network::All {
         add(&["--unshare-net"]);
     }
     match policy.profile {
@@ -123,6 +123,7 @@ mod tests {
             hidden: vec![root.join("home/.ssh"), root.join("w/.cliq/signals")],
             temporary: None,
             network: Network::None,
+            egress: None,
             env: Vec::new(),
         };
         let line = arguments(&policy, &root, "/bin/sh".into()).join(" ").replace(root.as_str(), "R");

@@ -2,8 +2,8 @@
 
 use cliq_protocol::Network;
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
 };
 
 use crate::SandboxError;
@@ -29,7 +29,8 @@ pub(crate) fn restrict(policy: &Policy) -> Result<(), SandboxError> {
         .handle_access(AccessFs::from_all(NEWEST))
         .and_then(|ruleset| ruleset.scope(Scope::from_all(NEWEST)))
         .map_err(|error| failed(&error))?;
-    if policy.network == Network::None {
+    let own_network = policy.mechanism == Mechanism::Bubblewrap && policy.egress.is_some();
+    if policy.network != Network::All && !own_network {
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(|error| failed(&error))?;
     }
     let mut ruleset = ruleset.create().map_err(|error| failed(&error))?;
@@ -44,6 +45,10 @@ pub(crate) fn restrict(policy: &Policy) -> Result<(), SandboxError> {
             continue;
         }
         ruleset = ruleset.add_rule(PathBeneath::new(file, access)).map_err(|error| failed(&error))?;
+    }
+    if let (Some(egress), false) = (&policy.egress, own_network) {
+        let rule = NetPort::new(egress.port, AccessNet::ConnectTcp);
+        ruleset = ruleset.add_rule(rule).map_err(|error| failed(&error))?;
     }
     ruleset.restrict_self().map(drop).map_err(|error| failed(&error))
 }

@@ -4,6 +4,8 @@
 //! looser. [`Policy`] adds the files of one process. A wrapper process puts the policy into force with [`exec`]: by bubblewrap if it works,
 //! and by Landlock and seccomp in any case.
 
+#[cfg(feature = "egress")]
+pub mod egress;
 mod filesystem;
 mod limits;
 mod policy;
@@ -21,9 +23,9 @@ mod landlock;
 mod seccomp;
 
 #[cfg(target_os = "linux")]
-pub use apply::{Confined, enter, exec, this_program};
+pub use apply::{Confined, enter, exec};
 pub use limits::{Base, Limits, normalize};
-pub use policy::{Access, Mechanism, Policy, secret_paths};
+pub use policy::{Access, Egress, Mechanism, Policy, secret_paths};
 pub use support::{LANDLOCK_VERSION, Preference, Support};
 pub use wrapper::{POLICY_VARIABLE, PROGRAM_VARIABLE, SANDBOX_VARIABLE, Wrapper};
 
@@ -39,8 +41,8 @@ pub enum SandboxError {
         /// Error of the system.
         reason: String,
     },
-    /// The network is limited to some hosts.
-    #[error("lists of hosts in `sandbox.network` are not supported yet; use `all` or `none`")]
+    /// The network is limited to some hosts, and there is no way to an egress proxy.
+    #[error("there is no egress proxy for the hosts of `sandbox.network`")]
     Hosts,
     /// The command cannot be started.
     #[error("cannot start {program}: {reason}")]

@@ -68,8 +68,20 @@ pub struct Policy {
     pub temporary: Option<Utf8PathBuf>,
     /// Network access.
     pub network: Network,
+    /// Way to the egress proxy, for a list of hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<Egress>,
     /// Environment variables that are kept.
     pub env: Vec<String>,
+}
+
+/// Way to the egress proxy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Egress {
+    /// Port on the loopback address, by which processes reach it. In a network namespace of its own a forwarder listens there.
+    pub port: u16,
+    /// UNIX socket of the proxy, for the forwarder.
+    pub socket: Utf8PathBuf,
 }
 
 impl Policy {
@@ -97,8 +109,17 @@ impl Policy {
             hidden: base.secrets.iter().chain(&access.hidden).cloned().collect(),
             temporary: access.temporary.clone(),
             network: limits.network.clone(),
+            egress: None,
             env,
         }
+    }
+
+    /// The same with a way to the egress proxy.
+    #[must_use]
+    pub fn with_egress(mut self, egress: Egress) -> Self {
+        self.read.push(egress.socket.clone());
+        self.egress = Some(egress);
+        self
     }
 
     /// Whether a path is hidden: an entry that hides it is nearer to it than one that shows it.

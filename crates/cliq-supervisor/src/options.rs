@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_http::Guard;
-use cliq_project::Host;
+use cliq_project::{Host, Profile};
 use cliq_runs::{Recovery, Run, RunId, RunOrigin};
 use cliq_settings::Settings;
 
@@ -33,6 +33,8 @@ pub struct SupervisorOptions {
     pub retention: Duration,
     /// Directory of the workspaces that are created for runs.
     pub workspace_root: Utf8PathBuf,
+    /// Sandbox around runs that callers of A2A start.
+    pub task_sandbox: Profile,
     /// Directory of orchestrator logs, if the workspaces are not shared.
     pub log_dir: Utf8PathBuf,
     /// Name of this supervisor among several on one database. Stable across restarts of the same home.
@@ -63,6 +65,10 @@ impl SupervisorOptions {
             recovery,
             retention: settings.duration("server.retention").unwrap_or(Duration::from_secs(7 * 86_400)),
             workspace_root: cliq_project::workspace_root(home, settings),
+            task_sandbox: settings
+                .text("server.sandbox")
+                .and_then(|name| Profile::parse(&name))
+                .unwrap_or(Profile::Workspace),
             log_dir: home.join("server").join("runs"),
             replica: RunId::generate().to_string(),
             lease: settings.duration("server.lease").unwrap_or(Duration::from_secs(15)),
@@ -71,6 +77,11 @@ impl SupervisorOptions {
             workflow_streaming: settings.flag("server.workflow_streaming"),
             tasks: None,
         }
+    }
+
+    /// Returns the sandbox around a run: text of tasks comes from outside.
+    pub(crate) fn sandbox_of(&self, run: &Run) -> Option<Profile> {
+        (run.origin == RunOrigin::A2a).then_some(self.task_sandbox)
     }
 
     /// Returns the name of this cliq if the run is a task.

@@ -22,6 +22,7 @@ pub(crate) fn start(options: &SupervisorOptions, run: &Run) -> Result<Child, Bac
         budget: request.budget,
         max_parallel: request.max_parallel,
         a2a_events: options.task_instance(run).map(str::to_owned),
+        sandbox: options.sandbox_of(run),
         parks: true,
     };
     backend(options).spawn(&run.workspace, run.id.as_str(), &start, &choices)

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use cliq_backends::RunArguments;
-use cliq_project::LauncherKind;
+use cliq_project::{LauncherKind, Profile};
 use cliq_protocol::Budget;
 
 /// Launcher of processes.
@@ -73,6 +73,9 @@ pub(crate) struct RunArgs {
     /// Cost limit of the run's language models in US dollars, instead of the team's `budget`.
     #[arg(long, value_name = "X", value_parser = amount)]
     pub(crate) budget_usd: Option<f64>,
+    /// Profile of the sandbox around all agents and commands: `off`, `workspace` or `strict`. Settings and team can make it stricter.
+    #[arg(long, value_name = "PROFILE", value_parser = profile)]
+    pub(crate) sandbox: Option<Profile>,
     /// Print events as JSON, one per line.
     #[arg(long)]
     pub(crate) json: bool,
@@ -96,9 +99,14 @@ impl RunArgs {
             budget: Budget { tokens: self.budget_tokens, usd: self.budget_usd },
             max_parallel: self.max_parallel,
             a2a_events: self.a2a_events.clone(),
+            sandbox: self.sandbox,
             parks: self.park,
         }
     }
+}
+
+fn profile(text: &str) -> Result<Profile, String> {
+    Profile::parse(text).ok_or_else(|| "write `off`, `workspace` or `strict`".to_owned())
 }
 
 fn run_id(text: &str) -> Result<String, String> {

@@ -30,6 +30,8 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
             super::sandbox::run(request, &command)
         }
         #[cfg(target_os = "linux")]
+        AgentCommand::Forward { socket } => super::sandbox::forward(&socket),
+        #[cfg(target_os = "linux")]
         AgentCommand::Confine { inner, policy, command } => super::sandbox::confine(inner, &policy, &command),
         AgentCommand::List => list(),
         AgentCommand::Check { role, timeout, json, command } => {

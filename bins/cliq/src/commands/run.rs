@@ -8,7 +8,7 @@ use cliq_orchestrator::{Journal, Run, RunPlan, StartError};
 use cliq_project::{
     LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings, rerun_rule,
 };
-use cliq_protocol::{Budget, PhaseKind};
+use cliq_protocol::{Budget, PhaseKind, Sandbox};
 use cliq_server::TaskEventsFile;
 use cliq_workflow::{Phase, ValidatedWorkflow};
 
@@ -69,6 +69,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     options.max_parallel = args.max_parallel.map(|n| n as usize);
     options.run_id.clone_from(&args.run_id);
     options.budget = Budget { tokens: args.budget_tokens, usd: args.budget_usd };
+    options.sandbox = args.sandbox.map(Sandbox::profile);
     options.is_elsewhere = backend.is_some();
     let remote = backend.map(|kind| (kind, workflow.clone()));
     let mut plan = project.run_plan_of(workflow, &settings, &options)?;

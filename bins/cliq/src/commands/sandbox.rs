@@ -1,15 +1,20 @@
 //! `cliq agent sandbox`, and the wrapper that enters a sandbox.
 
+use std::net::TcpListener;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
 
+use camino::Utf8Path;
+use cliq_project::egress::{EgressProxy, EgressRules, OnRefusal, forward_to_socket};
 use cliq_project::{
-    Access, Confined, Network, Policy, Preference, Profile, Sandbox, enter_sandbox, exec_sandboxed,
+    Access, Confined, Egress, Network, Policy, Preference, Profile, Sandbox, enter_sandbox, exec_sandboxed,
 };
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::project;
+use crate::{project, ui};
 
 /// Sandbox as the options name it.
 pub(super) struct Request {
@@ -42,7 +47,20 @@ pub(super) fn run(request: Request, command: &[String]) -> Result<ExitCode, Fail
         Failure::failed(format!("this system cannot enforce a sandbox: {missing}"))
             .hint("`cliq doctor` shows what is there; docs/sandbox.md says what is needed")
     })?;
-    // The private directory for temporary files goes with the command.
+    // The proxy and the private directory for temporary files go with the command.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let proxy = match &policy.network {
+        Network::Hosts(hosts) => {
+            let _entered = runtime.enter();
+            let on_refusal: OnRefusal = Arc::new(|refusal| ui::warning(&format!("refused: {refusal}")));
+            Some(EgressProxy::start(EgressRules::new(hosts.clone()), on_refusal)?)
+        }
+        _ => None,
+    };
+    let policy = match &proxy {
+        Some(proxy) => policy.with_egress(Egress { port: proxy.port(), socket: proxy.socket().to_owned() }),
+        None => policy,
+    };
     let encoded = serde_json::to_string(&policy).map_err(|error| Failure::failed(error.to_string()))?;
     let status = Command::new(project::own_program()?)
         .args(["agent", "confine", &encoded, "--"])
@@ -65,17 +83,29 @@ fn become_command(inner: bool, policy: &Policy, command: &[String]) -> Failure {
     let Some((program, arguments)) = command.split_first() else {
         return Failure::usage("no command was given");
     };
-    let error = if inner {
-        enter_sandbox(policy, program, arguments)
-    } else {
-        let own = project::here().and_then(|here| Ok((here, project::own_program()?)));
-        let (here, wrapper) = match own {
-            Ok(own) => own,
-            Err(failure) => return failure,
-        };
-        let words = ["agent", "confine", "--inner"];
-        let confined = Confined { program, arguments, working: &here, wrapper: &wrapper, inner: &words };
-        exec_sandboxed(policy, &confined)
+    let own = project::here().and_then(|here| Ok((here, project::own_program()?)));
+    let (here, wrapper) = match own {
+        Ok(own) => own,
+        Err(failure) => return failure,
     };
+    let variables: Vec<_> = std::env::vars_os().collect();
+    let words = ["agent", "confine", "--inner"];
+    let confined = Confined {
+        program,
+        arguments,
+        working: &here,
+        wrapper: &wrapper,
+        variables: &variables,
+        inner: &words,
+    };
+    let error = if inner { enter_sandbox(policy, &confined) } else { exec_sandboxed(policy, &confined) };
     Failure::failed(error.to_string())
+}
+
+/// Passes connections of the listening socket on standard input on to a UNIX socket.
+pub(super) fn forward(socket: &Utf8Path) -> Result<ExitCode, Failure> {
+    let listener = TcpListener::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(forward_to_socket(listener, socket))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -335,7 +335,7 @@ fn a_message_to_a_working_task_is_steering() {
         ),
     );
     let agent = "#!/bin/sh
-cat > \"$CLIQ_WORKSPACE/../dispatched.json\"
+cat > dispatched.json
 say() { printf '{\"ts\":\"2026-01-01T00:00:00.000Z\",\"version\":1,\"type\":\"phase\",%s}\\n' \"$1\" >> \"$CLIQ_SIGNAL_FILE\"; }
 say '\"status\":\"ok\"'
 say '\"status\":\"complete\",\"result\":{}'
@@ -379,7 +379,7 @@ say '\"status\":\"complete\",\"result\":{}'
     fs::write(workspace.join("go"), "").unwrap();
     let task = caller.ended(&id);
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
-    let text = fs::read_to_string(workspace.parent().unwrap().join("dispatched.json")).unwrap();
+    let text = fs::read_to_string(workspace.join("dispatched.json")).unwrap();
     let message: Value = serde_json::from_str(&text).unwrap();
     let texts: Vec<&str> =
         message["steering"].as_array().unwrap().iter().map(|m| m["text"].as_str().unwrap()).collect();

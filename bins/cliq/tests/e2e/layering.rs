@@ -24,7 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-sandbox",
         ],
     ),
-    ("cliq-sandbox", &["cliq-protocol"]),
+    ("cliq-sandbox", &["cliq-protocol", "cliq-http"]),
     ("cliq-http", &[]),
     ("cliq-connectors", &["cliq-fs", "cliq-http"]),
     ("cliq-a2a", &[]),

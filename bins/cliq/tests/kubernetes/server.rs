@@ -154,7 +154,9 @@ fn people_review_what_runs_in_the_cluster() {
     let review = wait_for("the review", || waiting()["reviews"][0]["id"].as_str().map(str::to_owned));
     // The server has the run too, and parks it: its Job ends.
     wait_for("the run is parked", || (server.run(&id)["state"] == "waiting").then_some(()));
-    wait_for("no pod works", || of_run("pods", &id).iter().all(|pod| pod["status"]["phase"] != "Running").then_some(()));
+    wait_for("no pod works", || {
+        of_run("pods", &id).iter().all(|pod| pod["status"]["phase"] != "Running").then_some(())
+    });
     machine.ok(&["steer", "Use short words.", "--run", &id]);
     machine.ok(&["review", "approve", &review]);
     assert_eq!(server.ended(&id)["state"], "completed");

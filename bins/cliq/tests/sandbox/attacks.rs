@@ -10,8 +10,12 @@ use crate::env::PRELUDE;
 use crate::world::{World, mechanisms};
 
 /// Columns of the table: profile and mechanism.
-const COLUMNS: [(&str, &str); 4] =
-    [("workspace", "bubblewrap"), ("strict", "bubblewrap"), ("workspace", "landlock"), ("strict", "landlock")];
+const COLUMNS: [(&str, &str); 4] = [
+    ("workspace", "bubblewrap"),
+    ("strict", "bubblewrap"),
+    ("workspace", "landlock"),
+    ("strict", "landlock"),
+];
 
 /// Results of the table in docs/sandbox.md: whether an attack succeeds, by attack, in the order of the columns.
 fn table() -> BTreeMap<String, [bool; 4]> {
@@ -43,7 +47,9 @@ fn attack(profile: &str, mechanism: &str) -> BTreeMap<String, bool> {
     - {{name: after, type: exec, depends_on: [other, hostile], commands: [{{name: c, run: 'true'}}]}}
 "
     );
-    let agent = format!("{PRELUDE}ok; hand hostile '{{}}'; hand after '{{\"agent\":\"other\",\"version\":1}}'; complete\n");
+    let agent = format!(
+        "{PRELUDE}ok; hand hostile '{{}}'; hand after '{{\"agent\":\"other\",\"version\":1}}'; complete\n"
+    );
     let world = World::new(&workflow, &[("other", &agent)]).with_victim();
     world.cliq(&["settings", "set", "-g", "sandbox.mechanism", mechanism]).expect(0);
     world.cliq(&["settings", "set", "max_parallel", "2"]).expect(0);
@@ -59,7 +65,6 @@ fn attack(profile: &str, mechanism: &str) -> BTreeMap<String, bool> {
     let run = world.cliq(&["run", "--headless"]);
     let log = fs::read_to_string(world.env.path(".cliq/logs/hostile.1.1-attack.log")).unwrap_or_default();
     assert!(world.env.exists("results.json"), "{}{}{log}", run.stdout, run.stderr);
-    println!("{profile} {mechanism}:\n{log}");
     let results = world.env.read_json("results.json");
     let mut results: BTreeMap<String, bool> = results
         .as_object()
@@ -90,11 +95,21 @@ fn hostile_command_succeeds_only_where_the_docs_say_so() {
         for (name, succeeded) in &results {
             match table.get(name) {
                 Some(row) if row[column] == *succeeded => {}
-                Some(_) => wrong.push(format!("{profile} {mechanism}: {name}: {}", if *succeeded { "succeeds" } else { "is refused" })),
-                None => wrong.push(format!("the table has no row `{name}` ({profile} {mechanism}: {succeeded})")),
+                Some(_) => wrong.push(format!(
+                    "{profile} {mechanism}: {name}: {}",
+                    if *succeeded { "succeeds" } else { "is refused" }
+                )),
+                None => {
+                    wrong.push(format!("the table has no row `{name}` ({profile} {mechanism}: {succeeded})"))
+                }
             }
         }
-        wrong.extend(table.keys().filter(|name| !results.contains_key(*name)).map(|name| format!("no attack is called `{name}`")));
+        wrong.extend(
+            table
+                .keys()
+                .filter(|name| !results.contains_key(*name))
+                .map(|name| format!("no attack is called `{name}`")),
+        );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(table.len() >= 60, "{} attacks", table.len());

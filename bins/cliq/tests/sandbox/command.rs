@@ -1,1 +1,57 @@
-//! Placeholder
+//! `cliq agent sandbox`.
+
+use std::fs;
+
+use crate::world::{World, mechanisms};
+
+const NOTHING: &str =
+    "workflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: c, run: 'true'}]}\n";
+
+#[test]
+fn command_runs_in_a_sandbox_around_this_directory() {
+    let world = World::new(NOTHING, &[]);
+    let home = world.outside("home").to_str().unwrap().to_owned();
+    let temporary = world.outside("temporary");
+    fs::create_dir(&temporary).unwrap();
+    for mechanism in mechanisms() {
+        let run = |options: &[&str], script: &str| {
+            let arguments =
+                [&["agent", "sandbox", "--mechanism", mechanism], options, &["--", "sh", "-c", script]]
+                    .concat();
+            crate::env::done(&world.command(&arguments).env("TMPDIR", &temporary).output().unwrap())
+        };
+        run(&[], "echo here > made; echo temporary > $TMPDIR/x; cat $TMPDIR/x").expect(0).says("temporary");
+        assert_eq!(world.env.read("made"), "here\n");
+        run(&[], &format!("cat {home}/.ssh/id_rsa")).expect(1);
+        run(&[], &format!("cat {home}/notes.txt")).expect(0).says("a note");
+        run(&["--profile", "strict"], &format!("cat {home}/notes.txt")).expect(1);
+        run(&["--profile", "strict", "--read", "~"], &format!("cat {home}/notes.txt")).expect(0);
+        run(&["--profile", "strict", "--read", "~"], &format!("cat {home}/.netrc")).expect(1);
+        run(&["--read", "~/.netrc"], &format!("cat {home}/.netrc")).expect(0).says("the secret");
+        run(&[], &format!("echo x > {home}/new")).expect(2);
+        run(&["--write", "~"], &format!("echo x > {home}/new-{mechanism}")).expect(0);
+        assert!(world.outside(&format!("home/new-{mechanism}")).exists());
+        run(&["--env", "SECRET_TOKEN"], "echo $SECRET_TOKEN").expect(0).says("the secret");
+        // The status of the command is the status of the whole.
+        run(&[], "exit 7").expect(7);
+        run(&[], "kill -TERM $$").expect(143);
+        run(&["--network", "none"], "python3 -c 'import socket; socket.socket()'")
+            .expect(1)
+            .says("Operation not permitted");
+    }
+    // The directory for temporary files goes with the command.
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn requests_that_cannot_be_met_are_refused() {
+    let world = World::new(NOTHING, &[]);
+    let run = |options: &[&str]| world.cliq(&[&["agent", "sandbox"], options, &["--", "true"]].concat());
+    run(&["--network", "not a host"]).expect(2).says("--network");
+    run(&["--profile", "off"]).expect(2);
+    world.cliq(&["agent", "sandbox", "--", "no-such-program"]).expect(1).says("cannot start no-such-program");
+    // Without bubblewrap on the PATH.
+    let mut command = world.command(&["agent", "sandbox", "--mechanism", "bubblewrap", "--", "true"]);
+    let output = crate::env::done(&command.env("PATH", "/nowhere").output().unwrap());
+    output.expect(1).says("bubblewrap (`bwrap`) is not installed").says("cliq doctor");
+}

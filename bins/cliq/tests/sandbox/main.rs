@@ -4,6 +4,7 @@
 mod attacks;
 mod builds;
 mod command;
+mod egress;
 #[path = "../e2e/env.rs"]
 #[expect(dead_code, reason = "the other tests use more of it")]
 mod env;

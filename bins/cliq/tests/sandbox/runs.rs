@@ -1,1 +1,151 @@
-//! Placeholder
+//! Sandboxes of phases, agents, projects and persons: who may ask for what, and what is shown.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::env::PRELUDE;
+use crate::world::{World, mechanisms};
+
+fn sandboxes(world: &World) -> Vec<Value> {
+    let journal = fs::read_to_string(world.env.path(".cliq/journal.jsonl")).unwrap();
+    let events = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    events.filter(|event| event["event"] == "phase_sandboxed").collect()
+}
+
+/// A team whose command and whose agent read a secret of the home directory.
+fn reading(phase: &str, agent: &str) -> (String, String) {
+    let read = "cat \"$HOME/.ssh/id_rsa\" > read-by-$CLIQ_PHASE || true";
+    let workflow = format!(
+        "workflow:
+  phases:
+    - {{name: command, type: exec, {phase} commands: [{{name: c, run: '{read}'}}]}}
+    - {{name: agent, type: standard, depends_on: [command], {agent} agent: reader}}
+    - {{name: last, type: exec, depends_on: [agent], commands: [{{name: c, run: 'test -s \"$CLIQ_DIR/channels/agent--last/handoff.json\"'}}]}}
+"
+    );
+    (workflow, format!("{PRELUDE}ok; {read}; hand last '{{\"agent\":\"reader\",\"version\":1}}'; complete\n"))
+}
+
+fn read_by(world: &World, phase: &str) -> bool {
+    world.env.read(&format!("read-by-{phase}")).contains("secret")
+}
+
+#[test]
+fn teams_ask_and_persons_decide() {
+    for mechanism in mechanisms() {
+        let world = |phase: &str, agent: &str| {
+            let (workflow, script) = reading(phase, agent);
+            let world = World::new(&workflow, &[("reader", &script)]);
+            world.cliq(&["settings", "set", "-g", "sandbox.mechanism", mechanism]).expect(0);
+            world
+        };
+        // Nobody asks: nothing is restricted.
+        let open = world("", "");
+        open.cliq(&["run", "--headless"]).expect(0);
+        assert!(read_by(&open, "command") && read_by(&open, "agent") && sandboxes(&open).is_empty());
+        // One phase asks.
+        let asks = world("", "sandbox: strict,");
+        asks.cliq(&["run", "--headless"]).expect(0);
+        assert!(read_by(&asks, "command") && !read_by(&asks, "agent"));
+        let recorded = sandboxes(&asks);
+        assert_eq!((recorded.len(), &recorded[0]["mechanism"]), (1, &json!(mechanism)));
+        asks.cliq(&["explain"]).expect(0).says(&format!("sandbox strict by {mechanism}"));
+        let status = asks.cliq(&["status", "--json"]).expect(0).json();
+        assert_eq!(status["phases"][1]["sandbox"], "strict", "{status}");
+        // The person's setting holds for all. A team lifts nothing.
+        let (off, lax) = ("sandbox: off,", "sandbox: {profile: workspace, read: [~/.ssh]},");
+        let set = world(off, lax);
+        set.cliq(&["settings", "set", "-g", "sandbox", "workspace"]).expect(0);
+        set.cliq(&["settings", "set", "sandbox", "off"]).expect(0);
+        set.cliq(&["run", "--headless"]).expect(0);
+        assert!(!read_by(&set, "command") && !read_by(&set, "agent"));
+        // A person's exception, for a team that asks for it.
+        let allowed = world(off, lax);
+        allowed.cliq(&["settings", "set", "-g", "sandbox.read", "~/.ssh"]).expect(0);
+        allowed.cliq(&["settings", "set", "-g", "sandbox.profile", "workspace"]).expect(0);
+        allowed.cliq(&["run", "--headless"]).expect(0);
+        assert!(read_by(&allowed, "command") && read_by(&allowed, "agent"));
+        // For one run.
+        let once = world("", "");
+        once.cliq(&["run", "--headless", "--sandbox", "workspace"]).expect(0);
+        assert!(!read_by(&once, "command") && !read_by(&once, "agent"));
+    }
+}
+
+#[test]
+fn sub_teams_are_within_the_sandbox_of_their_phase() {
+    let workflow = "workflow:
+  phases:
+    - {name: sub, type: team, team: ./inner, sandbox: workspace}
+    - {name: free, type: exec, depends_on: [sub], commands: [{name: c, run: 'cat \"$HOME/.ssh/id_rsa\" > read-by-free'}]}
+";
+    let world = World::new(
+        "workflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: c, run: 'true'}]}\n",
+        &[],
+    );
+    let (inner, script) = reading("", "sandbox: off,");
+    world.env.team(workflow, &[]);
+    world.env.write(
+        "../team/inner/team.yml",
+        &format!("name: \"@local/inner\"\nagents:\n  reader: {{entry: agents/reader}}\n{inner}"),
+    );
+    world.env.write_executable("../team/inner/agents/reader", &script);
+    world.env.write("../team/inner/roles/agent.md", "Reads.\n");
+    world.cliq(&["assemble", "../team"]).expect(0);
+    world.cliq(&["run", "--headless"]).expect(0);
+    assert!(!read_by(&world, "command") && !read_by(&world, "agent") && read_by(&world, "free"));
+}
+
+#[test]
+fn what_cannot_be_enforced_is_refused() {
+    let (workflow, script) = reading("sandbox: workspace,", "");
+    let world = World::new(&workflow, &[("reader", &script)]);
+    world.cliq(&["settings", "set", "-g", "sandbox.mechanism", "bubblewrap"]).expect(0);
+    let without = |arguments: &[&str]| {
+        // `sh` and `cat` without `bwrap`.
+        let programs = world.outside("programs");
+        fs::create_dir_all(&programs).unwrap();
+        for program in ["cat", "test", "mkdir", "mv", "printf"] {
+            let _ = std::os::unix::fs::symlink(format!("/usr/bin/{program}"), programs.join(program));
+        }
+        crate::env::done(&world.command(arguments).env("PATH", &programs).output().unwrap())
+    };
+    without(&["run", "--headless"])
+        .expect(1)
+        .says("cannot enforce the sandbox of the run")
+        .says("is not installed");
+    assert!(!world.env.exists(".cliq/journal.jsonl"), "nothing has started");
+    // A project cannot permit it.
+    world.cliq(&["settings", "set", "sandbox.missing", "warn"]).expect(0);
+    without(&["run", "--headless"]).expect(1);
+    world.cliq(&["settings", "set", "-g", "sandbox.missing", "warn"]).expect(0);
+    without(&["run", "--headless"]).expect(0).says("processes of this run are not restricted");
+}
+
+#[test]
+fn mistakes_in_a_team_are_reported_where_they_are() {
+    let world = World::new(
+        "workflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: c, run: 'true'}]}\n",
+        &[],
+    );
+    for (sandbox, says) in [
+        ("lax", "`sandbox` cannot be \"lax\""),
+        ("{profile: lax}", "`profile` cannot be \"lax\""),
+        ("{net: none}", "has no field `net`"),
+        ("{network: [a b]}", "sandbox.network[0]"),
+        ("{profile: off, network: none}", "restricts nothing"),
+    ] {
+        let phase = format!(
+            "    - name: a\n      type: exec\n      sandbox: {sandbox}\n      commands: [{{name: c, run: 'true'}}]\n"
+        );
+        world.env.team(&format!("workflow:\n  phases:\n{phase}"), &[]);
+        let output = world.cliq(&["team", "validate", "../team"]).expect(2).says(says);
+        assert!(
+            output.stderr.contains("team.yml:6:") || output.stdout.contains("team.yml:6:"),
+            "{}{}",
+            output.stdout,
+            output.stderr
+        );
+    }
+}

@@ -9,7 +9,8 @@ use crate::env::{CommandOutput, Env, done};
 
 /// Mechanisms that this machine has. Both are needed: a machine that lacks one does not show what holds.
 pub(crate) fn mechanisms() -> Vec<&'static str> {
-    let support = cliq_project::Host::new(cliq_project::Environment::of_process(), "cliq".into()).sandbox_support();
+    let support =
+        cliq_project::Host::new(cliq_project::Environment::of_process(), "cliq".into()).sandbox_support();
     let mut found = Vec::new();
     match &support.bubblewrap {
         Ok(_) => found.push("bubblewrap"),

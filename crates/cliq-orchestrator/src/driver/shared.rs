@@ -12,7 +12,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::AgentCommand;
-use crate::confinement::PhaseProcess;
+use crate::confinement::{OnRefusal, PhaseProcess};
 use crate::events::RunEvent;
 use crate::launcher::Job;
 use crate::orphans::{Mark, RUN_PATH, end_marked, marked};
@@ -102,7 +102,11 @@ impl Shared {
         std::fs::create_dir_all(&files).map_err(|error| format!("cannot create {files}: {error}"))?;
         directories.push(files);
         let signal_file = dir.signal_file(&phase.name);
-        confinement.confine(job, &PhaseProcess { phase, agent, directories, signal_file })
+        let (messages, name) = (self.messages.clone(), phase.name.clone());
+        let on_refusal = OnRefusal::new(move |access| {
+            let _ = messages.send(Message::Event(RunEvent::AccessRefused { phase: name.clone(), access }));
+        });
+        confinement.confine(job, &PhaseProcess { phase, agent, directories, signal_file, on_refusal })
     }
 
     /// Run and phase, after those of the runs that this one is part of: it distinguishes the processes of a run, and of the

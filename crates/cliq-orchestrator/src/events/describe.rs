@@ -1,6 +1,6 @@
 //! Events as lines for people.
 
-use cliq_protocol::{CommandResult, PhaseName};
+use cliq_protocol::{CommandResult, Network, PhaseName};
 
 use super::RunEvent;
 
@@ -17,6 +17,11 @@ impl RunEvent {
                 format!("idle until an answer to {}, or {until}", on.join(", "))
             }
             Self::RunIdle { until: None, .. } => "works again".to_owned(),
+            Self::PhaseSandboxed { phase, sandbox, mechanism } => {
+                let network = if sandbox.network == Network::None { ", no network" } else { "" };
+                format!("{phase}: sandbox {} by {mechanism}{network}", sandbox.profile)
+            }
+            Self::AccessRefused { phase, access } => format!("{phase} was refused: {access}"),
             Self::RunInterrupted => "the orchestrator had died; the run was not over".to_owned(),
             Self::RunResumed { from: None, .. } => "run taken up again".to_owned(),
             Self::RunResumed { from: Some(phase), .. } => format!("run taken up again from {phase}"),

@@ -183,6 +183,12 @@ pub static KEYS: &[Key] = &[
         "how many runs of the server may work at the same time; more wait in a queue, first in, first out",
     ),
     key(
+        "server.sandbox",
+        Kind::Choice(&["off", "workspace", "strict"]),
+        Some("workspace"),
+        "the sandbox around runs that callers of A2A start, whose text comes from outside",
+    ),
+    key(
         "server.recovery",
         Kind::Choice(&["fail", "resume"]),
         Some("fail"),
