@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
+use cliq_project::SIGNAL_FILES;
 use cliq_settings::{Secret, Settings};
 use cliq_store::{Location, SqlStore};
 
@@ -35,14 +36,10 @@ pub(crate) fn location() -> Result<Location, Failure> {
     Location::choose(url, &home).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// The variable that is set where the database cannot be reached, because the agent of a plan works in a container or a cluster: signals go as files
-/// into the inbox of the plan's project, which the daemon reads.
-pub(crate) const SIGNAL_FILES: &str = "CLIQ_SIGNAL_FILES";
-
 /// The database of signals, plans and runs.
 pub(crate) async fn open() -> Result<Arc<SqlStore>, Failure> {
     if sends_files() {
-        return Err(Failure::failed("signals and plans cannot be read in a container")
+        return Err(Failure::failed("signals and plans cannot be read in a container or a sandbox")
             .hint("`cliq signal emit` works: the daemon takes what is emitted from the project's inbox"));
     }
     Ok(Arc::new(SqlStore::open(&location()?).await?))

@@ -34,6 +34,7 @@ mod reviews;
 mod run_plan;
 mod run_sandbox;
 mod sandbox;
+mod sandbox_git;
 mod status;
 mod steering;
 mod task_events;
@@ -58,7 +59,7 @@ pub use launcher::LauncherKind;
 pub use new_team::is_empty_dir;
 pub use outside::{OutsideDirection, OutsideEntry};
 #[cfg(feature = "plans")]
-pub use plan_agents::{PlanAgent, SettingsPlanAgents, plan_config};
+pub use plan_agents::{PlanAgent, SIGNAL_FILES, SettingsPlanAgents, plan_config};
 #[cfg(feature = "plans")]
 pub use plan_commands::PlanCommandError;
 pub use project::Project;

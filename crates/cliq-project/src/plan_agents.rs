@@ -5,6 +5,7 @@ use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, SharedPath, read_limited, read_within, write_atomic};
+use cliq_gateway::Inbox;
 use cliq_lifecycle::{AgentRun, Assignment, Config, PlanAgents, Role, Slots, TaskLoop};
 use cliq_orchestrator::RunPlan;
 use cliq_settings::Settings;
@@ -13,8 +14,12 @@ use serde_json::json;
 
 use crate::agents::needs_default;
 use crate::launcher::LauncherKind;
+use crate::run_sandbox::RunAccess;
 use crate::{Host, Project, ProjectError};
 
+/// Variable that is set where the database cannot be reached, because the agent of a plan works in a container, a cluster or a sandbox: signals go as files
+/// into the inbox of the plan's project, which the daemon reads.
+pub const SIGNAL_FILES: &str = "CLIQ_SIGNAL_FILES";
 /// The most bytes of a role file.
 const ROLE_LIMIT: u64 = 16 << 20;
 
@@ -152,7 +157,7 @@ impl PlanAgent {
     /// # Errors
     /// No agent is named for the role, and none is on this host; or it is to work in tmux, which is not there.
     pub fn run_plan(self) -> Result<RunPlan, ProjectError> {
-        let job = &self.project;
+        let (job, access) = (&self.project, self.access());
         let mut plan = job.base_plan(self.workflow, &self.settings);
         for (name, command) in self.owner.team_agents(&self.declared) {
             plan.agents = std::mem::take(&mut plan.agents).with(name, command);
@@ -163,11 +168,32 @@ impl PlanAgent {
         }
         plan.env = self.env;
         plan.env.extend(program_variables(job.host()));
+        job.confine(&mut plan, &self.settings, access)?;
+        if plan.confinement.is_some() {
+            // The database is not within reach of a sandbox.
+            plan.env.insert(SIGNAL_FILES.to_owned(), "1".to_owned());
+        }
         if self.settings.text("launcher").as_deref() == Some("tmux") {
             LauncherKind::require_tmux()?;
             plan.launcher = job.launcher(LauncherKind::Tmux, &self.settings);
         }
         Ok(plan)
+    }
+
+    /// Files of a plan that its agents write: the plan's directory, without the jobs of others, and the project's inbox of signals.
+    fn access(&self) -> RunAccess<'static> {
+        let (owner, dir) = (self.owner.dir(), self.project.dir());
+        let jobs = dir.root().parent().map(Utf8Path::to_owned);
+        let of_plan = jobs.as_deref().and_then(Utf8Path::parent).map(Utf8Path::to_owned);
+        let inbox = Inbox::of(owner.workspace());
+        // Only what exists can be shown in a sandbox.
+        let _ = inbox.ensure();
+        RunAccess {
+            requested: None,
+            write: of_plan.into_iter().chain([inbox.root().to_owned()]).collect(),
+            hidden: jobs.into_iter().collect(),
+            git: (owner.workspace() != dir.workspace()).then(|| owner.workspace().join(".git")),
+        }
     }
 
     /// As [`Project::variables_for_container`]: those of the agents that the team of the plan's project declares, too.

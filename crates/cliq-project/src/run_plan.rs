@@ -11,6 +11,7 @@ use cliq_workflow::ValidatedWorkflow;
 
 use crate::agents::needs_default;
 use crate::host::GUARD_INPUTS;
+use crate::run_sandbox::RunAccess;
 use crate::{Project, ProjectError};
 
 /// Options of one run. Everything else comes from the team and the settings.
@@ -77,7 +78,8 @@ impl Project {
             plan.launcher = Arc::clone(launcher);
         }
         if !options.is_elsewhere {
-            self.confine(&mut plan, settings, options.sandbox.as_ref())?;
+            let access = RunAccess { requested: options.sandbox.as_ref(), ..RunAccess::default() };
+            self.confine(&mut plan, settings, access)?;
         }
         Ok(plan)
     }

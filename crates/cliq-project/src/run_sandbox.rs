@@ -2,7 +2,7 @@
 
 #[cfg(feature = "egress")]
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 #[cfg(feature = "egress")]
 use std::sync::{Mutex, PoisonError};
 
@@ -20,7 +20,21 @@ use cliq_sandbox::{Access, Base, Limits, Mechanism, Policy, Preference, SANDBOX_
 use cliq_settings::Settings;
 use cliq_workflow::Phase;
 
+use crate::sandbox_git::{GitGuard, GitPaths};
 use crate::{Project, ProjectError};
+
+/// Part of a sandbox that the caller of a run decides.
+#[derive(Debug, Default)]
+pub(crate) struct RunAccess<'a> {
+    /// Sandbox around all processes, beside those of settings and team.
+    pub(crate) requested: Option<&'a Sandbox>,
+    /// Paths below the `.cliq` directory, and elsewhere, that all processes write.
+    pub(crate) write: Vec<Utf8PathBuf>,
+    /// Paths that none reads.
+    pub(crate) hidden: Vec<Utf8PathBuf>,
+    /// Git directory of which the workspace is a worktree, and that processes write.
+    pub(crate) git: Option<Utf8PathBuf>,
+}
 
 /// Sandboxes of a run.
 #[derive(Debug)]
@@ -33,6 +47,12 @@ struct RunSandbox {
     wrapper: Utf8PathBuf,
     /// Mechanism, or what is missing.
     mechanism: Result<Mechanism, String>,
+    write: Vec<Utf8PathBuf>,
+    hidden: Vec<Utf8PathBuf>,
+    git: GitPaths,
+    /// Git directory to be guarded while the run goes on. The team of a team phase leaves that to the outermost run.
+    guarded: Option<Utf8PathBuf>,
+    guard: OnceLock<Option<GitGuard>>,
     /// Egress proxies of phases that may reach some hosts.
     #[cfg(feature = "egress")]
     proxies: Proxies,
@@ -77,14 +97,14 @@ impl Project {
         &self,
         plan: &mut RunPlan,
         settings: &Settings,
-        requested: Option<&Sandbox>,
+        access: RunAccess<'_>,
     ) -> Result<(), ProjectError> {
         let outer = self.host().environment.get(SANDBOX_VARIABLE).map(serde_json::from_str::<Sandbox>);
         let outer = outer
             .transpose()
             .map_err(|error| ProjectError::Sandbox(format!("{SANDBOX_VARIABLE}: {error}")))?;
         let of_settings = settings.sandboxes();
-        let around: Vec<&Sandbox> = of_settings.iter().chain(&outer).chain(requested).collect();
+        let around: Vec<&Sandbox> = of_settings.iter().chain(&outer).chain(access.requested).collect();
         let asked = |phase: &Phase| {
             let agent = plan.agent_of(phase).and_then(|agent| plan.agents.get(agent));
             phase.sandbox.is_on() || agent.is_some_and(|agent| agent.sandbox.is_on())
@@ -100,9 +120,15 @@ impl Project {
         let preference = settings.text("sandbox.mechanism").and_then(|text| Preference::parse(&text));
         let mechanism = self.host().sandbox_support().choose(preference.unwrap_or_default());
         let permits = settings.text("sandbox.missing").as_deref() == Some("warn");
+        let workspace = self.dir().workspace();
         let sandbox = RunSandbox {
             around,
             base,
+            git: GitPaths::of(workspace, access.git.as_deref()),
+            guarded: plan.parent.is_none().then(|| access.git.unwrap_or_else(|| workspace.join(".git"))),
+            guard: OnceLock::new(),
+            write: access.write,
+            hidden: access.hidden,
             dir: self.dir().clone(),
             wrapper: self.host().program.clone(),
             mechanism,
@@ -137,28 +163,25 @@ impl RunSandbox {
 
     /// Files of a process, and those that it must not reach in the workspace.
     fn access(&self, job: &Job, process: &PhaseProcess<'_>) -> Access {
-        let mut write = process.directories.clone();
+        let mut write = [&process.directories[..], &self.write, &self.git.write].concat();
         write.push(process.signal_file.clone());
         let outermost = self.dir.outermost().to_owned();
-        let mut hidden = Vec::new();
+        let mut hidden = self.hidden.clone();
         // This run's directory and those of the runs around it.
         let levels = self.dir.root().ancestors().take_while(|dir| dir.starts_with(&outermost));
         for level in levels.filter(|dir| {
-            dir.parent().is_none_or(|parent| parent.file_name() == Some("teams")) || **dir == outermost
+            let is_team = dir.parent().is_none_or(|parent| parent.file_name() == Some("teams"));
+            is_team || **dir == outermost || *dir == self.dir.root()
         }) {
             hidden.extend(
                 ["messages", "signals", "settings.json", "lock", "parking", "follower", "teams", "tmp"]
                     .map(|name| level.join(name)),
             );
         }
-        let workspace = self.dir.workspace();
-        // Programs outside of the sandbox act on them.
-        let git = ["hooks", "config", "config.worktree", "info/attributes", "modules"]
-            .map(|name| workspace.join(".git").join(name));
         Access {
             write,
             read: vec![self.dir.root().to_owned()],
-            protected: [outermost].into_iter().chain(git).collect(),
+            protected: [outermost].into_iter().chain(self.git.protected.iter().cloned()).collect(),
             hidden,
             temporary: Some(self.dir.root().join("tmp").join(process.phase.name.as_str())),
             env: job
@@ -184,6 +207,9 @@ impl Confinement for RunSandbox {
             let _ = std::fs::remove_dir_all(temporary);
             std::fs::create_dir_all(temporary)
                 .map_err(|error| format!("cannot create {temporary}: {error}"))?;
+        }
+        if *mechanism == Mechanism::Bubblewrap {
+            self.guard.get_or_init(|| self.guarded.as_deref().and_then(GitGuard::new));
         }
         // Bubblewrap shows files that exist.
         cliq_fs::append_line(&process.signal_file, b"").map_err(|error| error.to_string())?;

@@ -14,6 +14,7 @@ use cliq_sdk::{
 use serde_json::{Value, json};
 
 use crate::run_plan::max_file_bytes;
+use crate::run_sandbox::RunAccess;
 use crate::{Host, Project, ProjectError, RunStart};
 
 /// Executes the plan of a team phase's team, and calls the function with each event. Programs make it from
@@ -47,7 +48,7 @@ fn run_team(
     if let Some(agent) = agent {
         inner.set_default_agent(&mut plan, agent);
     }
-    inner.confine(&mut plan, &settings, None)?;
+    inner.confine(&mut plan, &settings, RunAccess::default())?;
     plan.adopts_orphans = cliq_orchestrator::adopt_orphans();
     let results = result_channels(&plan);
     let start = start(ctx, &dir, &plan)?;

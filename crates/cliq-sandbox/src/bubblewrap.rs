@@ -77,6 +77,7 @@ fn mounts(policy: &Policy, program: &Utf8Path) -> Vec<(Utf8PathBuf, Mount)> {
         paths.map(|path| (path, mount)).collect::<Vec<_>>()
     };
     let mut all = existing(&policy.hidden, Mount::Hidden);
+    all.extend(existing(&policy.covered, Mount::Hidden));
     // Sockets of the user's session and of system services are there.
     all.extend(existing(&["/run".into()], Mount::Hidden));
     all.extend(existing(
@@ -120,7 +121,8 @@ mod tests {
             write: vec![root.join("w"), root.join("w/.cliq/signals/own"), root.join("missing")],
             read: vec!["/".into(), root.join("home/.ssh/known")],
             protected: vec![root.join("w/.cliq")],
-            hidden: vec![root.join("home/.ssh"), root.join("w/.cliq/signals")],
+            hidden: vec![root.join("home/.ssh")],
+            covered: vec![root.join("w/.cliq/signals")],
             temporary: None,
             network: Network::None,
             egress: None,

@@ -34,36 +34,41 @@ pub(crate) fn rules(policy: &Policy) -> Vec<(Utf8PathBuf, Right)> {
     if is_wrapped {
         rules.push(("/".into(), Right::Read));
         rules.extend(["/tmp", "/var/tmp", "/dev/shm"].map(|path| (path.into(), Right::Write)));
+        rules.extend(policy.write.iter().map(|path| (path.clone(), Right::Write)));
     } else {
-        let hidden: Vec<Utf8PathBuf> = policy
-            .hidden
-            .iter()
-            .map(|path| path.canonicalize_utf8().unwrap_or_else(|_| path.clone()))
-            .collect();
-        for path in policy.read.iter().filter_map(|path| path.canonicalize_utf8().ok()) {
-            // An entry inside a hidden tree names a secret.
-            let around: Vec<&Utf8Path> =
-                hidden.iter().map(AsRef::as_ref).filter(|hidden| !path.starts_with(hidden)).collect();
-            allow_except(&path, &around, &mut rules);
-        }
+        let real = |paths: &[Utf8PathBuf]| -> Vec<Utf8PathBuf> {
+            let real = paths.iter().map(|path| path.canonicalize_utf8().unwrap_or_else(|_| path.clone()));
+            real.collect()
+        };
+        let (secrets, mut hidden) = (real(&policy.hidden), real(&policy.covered));
+        hidden.extend(secrets.iter().cloned());
+        let mut allow = |paths: &[Utf8PathBuf], right: Right, hidden: &[Utf8PathBuf]| {
+            for path in paths.iter().filter_map(|path| path.canonicalize_utf8().ok()) {
+                // An entry inside a hidden tree names a secret.
+                let around = hidden.iter().map(AsRef::as_ref).filter(|hidden| !path.starts_with(hidden));
+                allow_except(&path, right, &around.collect::<Vec<_>>(), &mut rules);
+            }
+        };
+        allow(&policy.read, Right::Read, &hidden);
+        // New entries can be made in a tree that is writable as a whole only.
+        allow(&policy.write, Right::Write, &secrets);
         if policy.profile == Profile::Strict {
             rules.extend(KERNEL.iter().map(|path| ((*path).into(), Right::Read)));
         }
         rules.extend(policy.temporary.iter().map(|path| (path.clone(), Right::Write)));
     }
-    rules.extend(policy.write.iter().map(|path| (path.clone(), Right::Write)));
     rules.extend(DEVICES.iter().map(|path| ((*path).into(), Right::Device)));
     rules
 }
 
-/// Allows to read a tree without the hidden paths in it. Their parents may be listed.
-fn allow_except(path: &Utf8Path, hidden: &[&Utf8Path], rules: &mut Vec<(Utf8PathBuf, Right)>) {
+/// Allows a tree without the hidden paths in it. Their parents may be listed.
+fn allow_except(path: &Utf8Path, right: Right, hidden: &[&Utf8Path], rules: &mut Vec<(Utf8PathBuf, Right)>) {
     if hidden.contains(&path) {
         return;
     }
     let inside: Vec<&Utf8Path> = hidden.iter().copied().filter(|hidden| hidden.starts_with(path)).collect();
     if inside.is_empty() {
-        rules.push((path.to_owned(), Right::Read));
+        rules.push((path.to_owned(), right));
         return;
     }
     rules.push((path.to_owned(), Right::List));
@@ -74,7 +79,7 @@ fn allow_except(path: &Utf8Path, hidden: &[&Utf8Path], rules: &mut Vec<(Utf8Path
             continue;
         }
         if let Ok(child) = Utf8PathBuf::try_from(entry.path()) {
-            allow_except(&child, &inside, rules);
+            allow_except(&child, right, &inside, rules);
         }
     }
 }
@@ -95,7 +100,7 @@ mod tests {
         let hidden = [root.join("h/.ssh"), root.join("h/.netrc"), root.join("h/absent")];
         let hidden: Vec<&Utf8Path> = hidden.iter().map(AsRef::as_ref).collect();
         let mut rules = Vec::new();
-        allow_except(&root, &hidden, &mut rules);
+        allow_except(&root, Right::Read, &hidden, &mut rules);
         rules.sort();
         let rules: Vec<(&str, Right)> = rules
             .iter()

@@ -29,6 +29,20 @@ impl Base {
     fn is_secret(&self, path: &Utf8Path) -> bool {
         self.secrets.iter().any(|secret| path.starts_with(secret))
     }
+
+    /// Intersection of two sets of trees. A tree that contains a secret does not name it.
+    fn common(&self, a: &[Utf8PathBuf], b: &[Utf8PathBuf]) -> Vec<Utf8PathBuf> {
+        let inside = |path: &Utf8Path, trees: &[Utf8PathBuf]| {
+            let is_secret = self.is_secret(path);
+            trees.iter().any(|tree| path.starts_with(tree) && (!is_secret || self.is_secret(tree)))
+        };
+        let of_a = a.iter().filter(|path| inside(path, b));
+        let mut paths: Vec<Utf8PathBuf> =
+            of_a.chain(b.iter().filter(|path| inside(path, a))).cloned().collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
 }
 
 /// Removes `.` and `..` from an absolute path without looking at the file system.
@@ -84,17 +98,17 @@ impl Limits {
             return strict.clone();
         }
         let read = if lax.profile == strict.profile {
-            common(&readable(lax), &readable(strict))
+            base.common(&readable(lax), &readable(strict))
         } else {
             // The laxer profile reads all but secrets.
             let (secret, plain): (Vec<_>, Vec<_>) =
                 readable(strict).into_iter().partition(|path| base.is_secret(path));
-            plain.into_iter().chain(common(&secret, &readable(lax))).collect()
+            plain.into_iter().chain(base.common(&secret, &readable(lax))).collect()
         };
         Self {
             profile: strict.profile,
             read,
-            write: common(&lax.write, &strict.write),
+            write: base.common(&lax.write, &strict.write),
             network: lax.network.within(&strict.network),
             env: strict.env.iter().filter(|name| lax.env.contains(name)).cloned().collect(),
         }
@@ -130,20 +144,6 @@ impl Limits {
 /// Paths that the lists make readable: those that may be written are among them.
 fn readable(limits: &Limits) -> Vec<Utf8PathBuf> {
     limits.read.iter().chain(&limits.write).cloned().collect()
-}
-
-/// Intersection of two sets of trees.
-fn common(a: &[Utf8PathBuf], b: &[Utf8PathBuf]) -> Vec<Utf8PathBuf> {
-    let inside = |path: &Utf8Path, trees: &[Utf8PathBuf]| trees.iter().any(|tree| path.starts_with(tree));
-    let mut paths: Vec<Utf8PathBuf> = a
-        .iter()
-        .filter(|path| inside(path, b))
-        .chain(b.iter().filter(|path| inside(path, a)))
-        .cloned()
-        .collect();
-    paths.sort();
-    paths.dedup();
-    paths
 }
 
 #[cfg(test)]
@@ -183,7 +183,7 @@ mod tests {
 
     fn sandbox() -> impl Strategy<Value = Sandbox> {
         let env = vec(prop_oneof![Just("A".to_owned()), Just("B".to_owned())], 0..2);
-        (0..3_usize, vec(path(), 0..3), vec(path(), 0..3), network(), env).prop_map(
+        (0..3_usize, vec(path(), 0..4), vec(path(), 0..4), network(), env).prop_map(
             |(profile, read, write, network, env)| match Profile::ALL[profile] {
                 Profile::Off => Sandbox::default(),
                 profile => Sandbox { profile, read, write, network, env },

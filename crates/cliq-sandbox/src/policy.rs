@@ -63,6 +63,8 @@ pub struct Policy {
     pub protected: Vec<Utf8PathBuf>,
     /// Trees and files that may not be read, unless an entry of `read` or `write` is inside.
     pub hidden: Vec<Utf8PathBuf>,
+    /// The same inside of `write`, where Landlock alone cannot hide them.
+    pub covered: Vec<Utf8PathBuf>,
     /// Directory for temporary files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary: Option<Utf8PathBuf>,
@@ -106,7 +108,8 @@ impl Policy {
             write,
             read,
             protected: access.protected.clone(),
-            hidden: base.secrets.iter().chain(&access.hidden).cloned().collect(),
+            hidden: base.secrets.clone(),
+            covered: access.hidden.clone(),
             temporary: access.temporary.clone(),
             network: limits.network.clone(),
             egress: None,
@@ -129,7 +132,7 @@ impl Policy {
             list.iter().filter(|entry| path.starts_with(entry)).map(|entry| entry.components().count()).max()
         };
         let shown = nearest(&self.read).max(nearest(&self.write));
-        nearest(&self.hidden) > shown
+        nearest(&self.hidden).max(nearest(&self.covered)) > shown
     }
 }
 

@@ -6,12 +6,11 @@ use std::process::ExitCode;
 use camino::Utf8Path;
 use cliq_backends::{BackendKind, RunJob};
 use cliq_lifecycle::Assignment;
-use cliq_project::{PlanAgent, RunStart};
+use cliq_project::{PlanAgent, RunStart, SIGNAL_FILES};
 
 use super::backends;
 use super::execution::{execute_here, exit_code};
 use crate::failure::Failure;
-use crate::gateway::SIGNAL_FILES;
 use crate::project;
 use crate::render::progress::Progress;
 

@@ -335,7 +335,8 @@ fn a_message_to_a_working_task_is_steering() {
         ),
     );
     let agent = "#!/bin/sh
-cat > dispatched.json
+cat > dispatched && mv dispatched dispatched.json
+until test -e seen; do sleep 0.02; done
 say() { printf '{\"ts\":\"2026-01-01T00:00:00.000Z\",\"version\":1,\"type\":\"phase\",%s}\\n' \"$1\" >> \"$CLIQ_SIGNAL_FILE\"; }
 say '\"status\":\"ok\"'
 say '\"status\":\"complete\",\"result\":{}'
@@ -377,9 +378,11 @@ say '\"status\":\"complete\",\"result\":{}'
     let workspace = workspace.filter_map(Result::ok).map(|e| e.path()).find(|path| path.ends_with(&id));
     let workspace = workspace.expect("the workspace of the task");
     fs::write(workspace.join("go"), "").unwrap();
+    // The workspace goes with the task.
+    let text = wait_for("the agent's message", || fs::read_to_string(workspace.join("dispatched.json")).ok());
+    fs::write(workspace.join("seen"), "").unwrap();
     let task = caller.ended(&id);
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
-    let text = fs::read_to_string(workspace.join("dispatched.json")).unwrap();
     let message: Value = serde_json::from_str(&text).unwrap();
     let texts: Vec<&str> =
         message["steering"].as_array().unwrap().iter().map(|m| m["text"].as_str().unwrap()).collect();

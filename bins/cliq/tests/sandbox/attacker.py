@@ -91,6 +91,26 @@ for name, path in writes.items():
     attack(name)(lambda path=path: append(path))
 
 
+def replaced(directory):
+    """Moves a directory away and puts another one in its place."""
+    os.rename(directory, f"{directory}.old")
+    os.mkdir(directory)
+    return append(f"{directory}/config")
+
+
+def redirected(file, target):
+    """Makes a file of the git directory name another directory."""
+    with open(file, "w") as opened:
+        opened.write(target)
+    return True
+
+
+attack("lead git to another directory by commondir")(lambda: redirected(".git/commondir", "../evil"))
+attack("lead git to another directory by a worktree")(lambda: redirected(".git/worktrees/tree/commondir", "../../../evil"))
+attack("move the git hooks away")(lambda: replaced(".git/hooks"))
+attack("lead git to another directory by a link")(lambda: os.rename(".git/config", "gone") is None and os.symlink("../evil", ".git/config") is None)
+
+
 @attack("read a secret through a symbolic link")
 def _():
     os.symlink(f"{home}/.ssh/id_rsa", "link")
@@ -178,6 +198,12 @@ attack("call by the x32 ABI")(lambda: call(0x40000000 | 101, 16, pid, 0, 0))
 attack("write a kernel setting")(lambda: append("/proc/sys/kernel/hostname", "evil"))
 attack("type into the terminal")(lambda: __import__("fcntl").ioctl(os.open("/dev/tty", os.O_RDWR), termios.TIOCSTI, b"x") is not None)
 attack("approve a review with cliq")(lambda: sh(f"HOME={home} CLIQ_HOME={home}/.cliqrc {open('program').read()} review list"))
+
+for name, result in (line.split(": ") for line in subprocess.run(["./attacker", str(pid)], capture_output=True, text=True, check=True).stdout.splitlines()):
+    attack(name)(lambda result=result: result == "succeeds")
+# Last: others name what these move.
+attack("replace the git directory")(lambda: replaced(".git"))
+attack("replace the directory of cliq")(lambda: replaced(".cliq"))
 
 results = {}
 for name, function in attacks:

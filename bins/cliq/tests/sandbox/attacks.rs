@@ -53,8 +53,14 @@ fn attack(profile: &str, mechanism: &str) -> BTreeMap<String, bool> {
     let world = World::new(&workflow, &[("other", &agent)]).with_victim();
     world.cliq(&["settings", "set", "-g", "sandbox.mechanism", mechanism]).expect(0);
     world.cliq(&["settings", "set", "max_parallel", "2"]).expect(0);
-    let init = Command::new("git").args(["init", "-q"]).current_dir(world.env.path(".")).status();
-    assert!(init.unwrap().success());
+    let made = Command::new("sh")
+        .args(["-c", "git init -q && git -c user.name=a -c user.email=b commit -q --allow-empty -m first && git worktree add -q ../tree"])
+        .current_dir(world.env.path("."))
+        .status();
+    assert!(made.unwrap().success());
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sandbox/attacker.c");
+    let compiled = Command::new("cc").args([program, "-o"]).arg(world.env.path("attacker")).status();
+    assert!(compiled.unwrap().success());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sandbox/attacker.py");
     fs::copy(script, world.env.path("attacker.py")).unwrap();
     world.env.write("place", world.outside("").to_str().unwrap().trim_end_matches('/'));
@@ -79,6 +85,10 @@ fn attack(profile: &str, mechanism: &str) -> BTreeMap<String, bool> {
     results.insert("leave a process behind".to_owned(), !world.env.marked("-left").is_empty());
     let signals = fs::read_to_string(world.outside("signals.txt")).unwrap_or_default();
     assert_eq!(signals, "", "the victim received signals");
+    assert!(
+        mechanism != "bubblewrap" || !world.env.exists(".git/commondir"),
+        "nothing is left in the git directory"
+    );
     results
 }
 

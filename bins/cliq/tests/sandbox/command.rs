@@ -13,6 +13,7 @@ fn command_runs_in_a_sandbox_around_this_directory() {
     let home = world.outside("home").to_str().unwrap().to_owned();
     let temporary = world.outside("temporary");
     fs::create_dir(&temporary).unwrap();
+    fs::create_dir(world.outside("home/open")).unwrap();
     for mechanism in mechanisms() {
         let run = |options: &[&str], script: &str| {
             let arguments =
@@ -29,8 +30,24 @@ fn command_runs_in_a_sandbox_around_this_directory() {
         run(&["--profile", "strict", "--read", "~"], &format!("cat {home}/.netrc")).expect(1);
         run(&["--read", "~/.netrc"], &format!("cat {home}/.netrc")).expect(0).says("the secret");
         run(&[], &format!("echo x > {home}/new")).expect(2);
-        run(&["--write", "~"], &format!("echo x > {home}/new-{mechanism}")).expect(0);
-        assert!(world.outside(&format!("home/new-{mechanism}")).exists());
+        run(&["--write", "~/open"], &format!("echo x > {home}/open/new-{mechanism}")).expect(0);
+        assert!(world.outside(&format!("home/open/new-{mechanism}")).exists());
+        run(&["--write", "~"], &format!("echo x >> {home}/notes.txt && cat {home}/.netrc")).expect(1);
+        assert!(fs::read_to_string(world.outside("home/notes.txt")).unwrap().ends_with("x\n"));
+        // In a directory around the home directory, too.
+        let mut above = world.command(&[
+            "agent",
+            "sandbox",
+            "--mechanism",
+            mechanism,
+            "--",
+            "cat",
+            "home/.netrc",
+            "outside.txt",
+        ]);
+        let output = crate::env::done(&above.current_dir(world.outside("")).output().unwrap());
+        let output = output.expect(1).says("outside");
+        assert!(!output.stdout.contains("secret"), "{}", output.stdout);
         run(&["--env", "SECRET_TOKEN"], "echo $SECRET_TOKEN").expect(0).says("the secret");
         // The status of the command is the status of the whole.
         run(&[], "exit 7").expect(7);

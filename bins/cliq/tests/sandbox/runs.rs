@@ -1,6 +1,7 @@
 //! Sandboxes of phases, agents, projects and persons: who may ask for what, and what is shown.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -147,5 +148,79 @@ fn mistakes_in_a_team_are_reported_where_they_are() {
             output.stdout,
             output.stderr
         );
+    }
+}
+
+/// Agents and commands in panes.
+#[test]
+fn panes_are_within_the_sandbox() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        return cliq_testkit::not_run("there is no tmux");
+    }
+    for mechanism in mechanisms() {
+        let (workflow, script) = reading("", "");
+        let world = World::new(&workflow, &[("reader", &script)]);
+        world.cliq(&["settings", "set", "-g", "sandbox.mechanism", mechanism]).expect(0);
+        world.cliq(&["run", "--launcher", "tmux", "--sandbox", "workspace"]).expect(0);
+        assert!(world.env.exists("read-by-command") && !read_by(&world, "command"));
+        assert!(world.env.exists("read-by-agent") && !read_by(&world, "agent"));
+        world.cliq(&["run", "-f", "--launcher", "tmux"]).expect(0);
+        assert!(read_by(&world, "command") && read_by(&world, "agent"));
+    }
+}
+
+/// Agents and commands of plans: each writes the plan and emits signals, and reads no secret.
+#[test]
+fn agents_of_plans_are_within_the_sandbox() {
+    let workflow = "workflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: c, run: 'true'}]}\n";
+    for mechanism in mechanisms() {
+        let world = World::new(workflow, &[]);
+        let git = "git init -q && git config user.name a && git config user.email b && git commit -q --allow-empty -m first";
+        assert!(
+            Command::new("sh").args(["-c", git]).current_dir(world.env.path(".")).status().unwrap().success()
+        );
+        world.cliq(&["settings", "set", "-g", "sandbox.mechanism", mechanism]).expect(0);
+        world.cliq(&["settings", "set", "-g", "sandbox", "workspace"]).expect(0);
+        let script = world.outside("agent.sh");
+        fs::write(
+            &script,
+            "set -eu
+cat \"$HOME/.ssh/id_rsa\" > read-by-$CLIQ_ROLE || true
+cat \"$HOME/.cliqrc/settings.json\" > read-by-$CLIQ_ROLE || true
+case $CLIQ_ROLE in
+planner) printf 'Goal.\\n\\nBranches: yes\\n\\n## Wave 1\\n\\n### Task 1: a\\nDo a.\\n' > \"$CLIQ_PLAN_FILE\" ;;
+coder) test -f .git && echo work > worked && git add worked && git commit -qm work
+  ! touch \"$CLIQ_PROJECT/.git/hooks/post-commit\" 2>/dev/null || touch hooked
+  cliq signal emit implement_task_finished \"$CLIQ_PLAN\" --payload '{\"wave_number\":1,\"task_number\":1}' ;;
+reviewer) cliq signal emit review_approved \"$CLIQ_PLAN\" ;;
+master) cliq signal emit verify_approved \"$CLIQ_PLAN\" ;;
+esac
+",
+        )
+        .unwrap();
+        for role in ["planner", "coder", "reviewer", "master"] {
+            let command = format!("sh '{}'", script.display());
+            world.cliq(&["settings", "set", &format!("roles.{role}.command"), &command]).expect(0);
+        }
+        world.env.write("ship.md", "Goal.\n\nBranches: yes\n");
+        world.cliq(&["plan", "add", "ship.md"]).expect(0);
+        world.cliq(&["plan", "start", "ship"]).expect(0);
+        let mut daemon = world.command(&["daemon", "run"]).spawn().unwrap();
+        let state = || world.cliq(&["plan", "status", "ship", "--json"]).expect(0).json();
+        world.env.wait_for("the plan is done", || state()["state"] == "done");
+        let pid = rustix::process::Pid::from_child(&daemon);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        daemon.wait().unwrap();
+        let tree = world.env.path(".worktrees/ship");
+        assert_eq!(fs::read_to_string(tree.join("worked")).unwrap(), "work\n");
+        for (dir, role) in
+            [(".", "planner"), (".worktrees/ship-w1-t1", "coder"), (".worktrees/ship", "master")]
+        {
+            let read = world.env.path(dir).join(format!("read-by-{role}"));
+            assert_eq!(fs::read_to_string(&read).unwrap(), "", "{mechanism}: {}", read.display());
+        }
+        // Landlock alone does not protect a git directory below the project.
+        assert!(mechanism == "landlock" || !tree.join("hooked").exists());
+        assert!(mechanism == "landlock" || !world.env.exists(".git/commondir"));
     }
 }
