@@ -19,5 +19,6 @@ mod machine;
 mod plan_agents;
 mod plans;
 mod runs;
+mod sandbox;
 mod server;
 mod steps;

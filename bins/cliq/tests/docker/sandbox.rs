@@ -1,0 +1,43 @@
+//! Sandboxes inside of containers: engines permit no namespaces there, so Landlock and seccomp hold.
+
+use crate::engine::project;
+
+const TEAM: &str = "workflow:
+  phases:
+    - name: free
+      type: exec
+      commands: [{name: c, run: 'cat \"$CLIQ_HOME/settings.json\" > read-free; mkdir -p /tmp/out'}]
+    - name: walled
+      type: exec
+      depends_on: [free]
+      sandbox: {profile: workspace, network: none}
+      commands:
+        - name: c
+          run: |
+            ! cat \"$CLIQ_HOME/settings.json\" > read-walled
+            ! touch /tmp/out/file
+            touch \"$TMPDIR/file\"
+            ! python3 -c 'import socket; socket.socket()'
+            grep -q '^Seccomp:.*2' /proc/self/status
+            echo done > made
+";
+
+#[test]
+fn phases_are_within_a_sandbox_in_a_container() {
+    let Some(env) = project(TEAM, &[]) else { return };
+    env.cliq(["settings", "set", "-g", "sandbox.mechanism", "auto"]).expect(0);
+    env.cliq(["run"]).expect(0);
+    assert!(env.read("read-free").contains("sandbox"), "{}", env.read("read-free"));
+    assert_eq!((env.read("read-walled"), env.read("made")), (String::new(), "done\n".to_owned()));
+    env.cliq(["explain"]).expect(0).says("sandbox workspace by landlock");
+}
+
+#[test]
+fn setting_of_a_person_holds_in_a_container() {
+    let Some(env) = project(&TEAM.replace("sandbox: {profile: workspace, network: none}", ""), &[]) else {
+        return;
+    };
+    env.cliq(["settings", "set", "-g", "sandbox", "strict"]).expect(0);
+    env.cliq(["run"]).expect(3);
+    env.cliq(["explain"]).expect(0).says("sandbox strict by landlock");
+}
