@@ -3,5 +3,6 @@
 pub(crate) mod diagnostics;
 pub(crate) mod plan;
 pub(crate) mod progress;
+pub(crate) mod sandbox;
 pub(crate) mod summary;
 pub(crate) mod usage;

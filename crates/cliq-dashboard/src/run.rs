@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Redirect;
-use cliq_protocol::Budget;
+use cliq_protocol::{Budget, Sandbox};
 use cliq_runs::{Run, RunOrigin, RunState, Scope};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
@@ -215,6 +215,7 @@ fn row(phase: &Value, depth: usize) -> Markup {
                         (output("Output of the command", &shown(command["output_tail"].as_str().unwrap_or_default().as_bytes())))
                     }
                 }
+                @if let Ok(sandbox) = Sandbox::from_value(phase["sandbox"].clone(), "sandbox") { p.quiet { "sandbox " (sandbox.to_string()) } }
                 @if let Some(tail) = phase["output_tail"].as_str().filter(|tail| !tail.is_empty()) {
                     details { summary { "the last it printed" } (output("Output of the agent", &shown(tail.as_bytes()))) }
                 }

@@ -99,24 +99,15 @@ impl Project {
         settings: &Settings,
         access: RunAccess<'_>,
     ) -> Result<(), ProjectError> {
-        let outer = self.host().environment.get(SANDBOX_VARIABLE).map(serde_json::from_str::<Sandbox>);
-        let outer = outer
-            .transpose()
-            .map_err(|error| ProjectError::Sandbox(format!("{SANDBOX_VARIABLE}: {error}")))?;
-        let of_settings = settings.sandboxes();
-        let around: Vec<&Sandbox> = of_settings.iter().chain(&outer).chain(access.requested).collect();
+        let base = self.host().sandbox_base(self.dir().workspace());
+        let around = self.host().sandbox_around(settings, access.requested, &base)?;
         let asked = |phase: &Phase| {
             let agent = plan.agent_of(phase).and_then(|agent| plan.agents.get(agent));
             phase.sandbox.is_on() || agent.is_some_and(|agent| agent.sandbox.is_on())
         };
-        if around.is_empty() && !plan.workflow.phases().any(|(_, phase)| asked(phase)) {
+        if around.profile == Profile::Off && !plan.workflow.phases().any(|(_, phase)| asked(phase)) {
             return Ok(());
         }
-        let base = self.host().sandbox_base(self.dir().workspace());
-        let unlimited = Limits::new(&Sandbox::default(), &base);
-        let around = around
-            .into_iter()
-            .fold(unlimited, |limits, sandbox| limits.within(&Limits::new(sandbox, &base), &base));
         let preference = settings.text("sandbox.mechanism").and_then(|text| Preference::parse(&text));
         let mechanism = self.host().sandbox_support().choose(preference.unwrap_or_default());
         let permits = settings.text("sandbox.missing").as_deref() == Some("warn");
@@ -224,15 +215,7 @@ impl Confinement for RunSandbox {
         };
         let wrapper = Wrapper::new(self.wrapper.clone(), policy);
         if process.agent.is_some_and(|agent| agent.is_part_of_cliq) {
-            let paths = |list: &[Utf8PathBuf]| list.iter().map(ToString::to_string).collect();
-            let sandbox = Sandbox {
-                profile: limits.profile,
-                read: paths(&limits.read),
-                write: paths(&limits.write),
-                network: limits.network.clone(),
-                env: limits.env.clone(),
-            };
-            let sandbox = serde_json::to_string(&sandbox).map_err(|error| error.to_string())?;
+            let sandbox = serde_json::to_string(&limits.to_sandbox()).map_err(|error| error.to_string())?;
             job.env.insert(SANDBOX_VARIABLE.to_owned(), sandbox);
             job.env.extend(wrapper.variables().map(|(name, value)| (name.to_owned(), value)));
             return Ok(job);
@@ -245,10 +228,7 @@ impl Confinement for RunSandbox {
     }
 
     fn sandbox(&self, phase: &Phase, agent: Option<&AgentCommand>) -> Sandbox {
-        let limits = self.limits(phase, agent);
-        let paths = |list: &[Utf8PathBuf]| list.iter().map(ToString::to_string).collect();
-        let (read, write) = (paths(&limits.read), paths(&limits.write));
-        Sandbox { profile: limits.profile, read, write, network: limits.network, env: limits.env }
+        self.limits(phase, agent).to_sandbox()
     }
 
     fn mechanism(&self) -> Option<&'static str> {

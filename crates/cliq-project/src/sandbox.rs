@@ -1,10 +1,12 @@
 //! Sandboxes of a host: which paths are secret, and what the system can enforce (SPEC section 22).
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_protocol::Sandbox;
-use cliq_sandbox::{Access, Base, Limits, Policy, Preference, Support, secret_paths};
+use cliq_protocol::{PhaseKind, PhaseName, Sandbox};
+use cliq_sandbox::{Access, Base, Limits, Policy, Preference, SANDBOX_VARIABLE, Support, secret_paths};
+use cliq_settings::Settings;
+use cliq_workflow::{Phase, ValidatedWorkflow};
 
-use crate::Host;
+use crate::{Host, ProjectError};
 
 impl Host {
     /// Directories by which the paths of a sandbox around a workspace are resolved.
@@ -21,6 +23,52 @@ impl Host {
         secrets.extend(targets);
         // Runs of a server work inside the cliq home.
         Base { workspace: workspace.to_owned(), home, secrets }
+    }
+
+    /// Combines the sandboxes around all processes of a workspace: those of settings, the one around this process, and another one.
+    ///
+    /// # Errors
+    /// Returns an error if the variable with the sandbox around this process is not valid.
+    pub(crate) fn sandbox_around(
+        &self,
+        settings: &Settings,
+        requested: Option<&Sandbox>,
+        base: &Base,
+    ) -> Result<Limits, ProjectError> {
+        let outer = self.environment.get(SANDBOX_VARIABLE).map(serde_json::from_str::<Sandbox>);
+        let outer = outer
+            .transpose()
+            .map_err(|error| ProjectError::Sandbox(format!("{SANDBOX_VARIABLE}: {error}")))?;
+        let of_settings = settings.sandboxes();
+        let around = of_settings.iter().chain(&outer).chain(requested);
+        let unlimited = Limits::new(&Sandbox::default(), base);
+        Ok(around.fold(unlimited, |limits, sandbox| limits.within(&Limits::new(sandbox, base), base)))
+    }
+
+    /// Returns the sandboxes of phases that have one, by team and settings.
+    ///
+    /// # Errors
+    /// Returns an error if the variable with the sandbox around this process is not valid.
+    pub fn sandboxes(
+        &self,
+        workflow: &ValidatedWorkflow,
+        settings: &Settings,
+        workspace: &Utf8Path,
+    ) -> Result<Vec<(PhaseName, Sandbox)>, ProjectError> {
+        let base = self.sandbox_base(workspace);
+        let around = self.sandbox_around(settings, None, &base)?;
+        let of_phase = |phase: &Phase| {
+            let agent = phase.agent.as_ref().and_then(|agent| workflow.agents.get(agent));
+            let asked = [Some(&phase.sandbox), agent.map(|agent| &agent.sandbox)];
+            let limits = asked
+                .into_iter()
+                .flatten()
+                .fold(around.clone(), |limits, sandbox| limits.within(&Limits::new(sandbox, &base), &base));
+            (phase.name.clone(), limits.to_sandbox())
+        };
+        let is_cliq = |kind: PhaseKind| matches!(kind, PhaseKind::Pull | PhaseKind::Push);
+        let phases = workflow.phases().map(|(_, phase)| phase).filter(|phase| !is_cliq(phase.kind));
+        Ok(phases.map(of_phase).filter(|(_, sandbox)| sandbox.is_on()).collect())
     }
 
     /// Detects the mechanisms for sandboxes. Starts `bwrap` once.

@@ -225,6 +225,27 @@ pub struct Sandbox {
     pub env: Vec<String>,
 }
 
+/// As people read it: the profile, then exceptions.
+impl fmt::Display for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.profile.fmt(f)?;
+        match &self.network {
+            Network::All => {}
+            Network::None => f.write_str(", no network")?,
+            Network::Hosts(hosts) => {
+                let hosts: Vec<&str> = hosts.iter().map(HostPattern::as_str).collect();
+                write!(f, ", network {}", hosts.join(" "))?;
+            }
+        }
+        for (name, list) in [("read", &self.read), ("write", &self.write), ("env", &self.env)] {
+            if !list.is_empty() {
+                write!(f, ", {name} {}", list.join(" "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Sandbox {
     /// Names of the fields of the object.
     pub const FIELDS: &[&str] = &["profile", "read", "write", "network", "env"];

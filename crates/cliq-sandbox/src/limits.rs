@@ -90,6 +90,19 @@ impl Limits {
         }
     }
 
+    /// Returns the sandbox with these limits.
+    #[must_use]
+    pub fn to_sandbox(&self) -> Sandbox {
+        let paths = |list: &[Utf8PathBuf]| list.iter().map(ToString::to_string).collect();
+        Sandbox {
+            profile: self.profile,
+            read: paths(&self.read),
+            write: paths(&self.write),
+            network: self.network.clone(),
+            env: self.env.clone(),
+        }
+    }
+
     /// Returns what both allow.
     #[must_use]
     pub fn within(&self, other: &Self, base: &Base) -> Self {

@@ -12,6 +12,7 @@ pub(super) fn run(reference: &str) -> Result<ExitCode, Failure> {
     let assembled = assemble(&project, reference)?;
     ui::line(format!("assembled {} into {}", assembled.workflow.name, project.dir().root()))?;
     ui::raw_styled(&assembled.workflow.to_text())?;
+    render::sandbox::show(&assembled.workflow, project.dir().workspace())?;
     ui::line("next: `cliq req -m TEXT` says what it is to do, `cliq run` runs it")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::args::{GraphFormat, TeamCommand};
 use crate::failure::{Failure, Kind};
 use crate::project;
-use crate::render::diagnostics;
+use crate::render::{diagnostics, sandbox};
 use crate::ui::{self, BOLD, DIM, GREEN, RED, paint};
 
 pub(super) fn run(command: TeamCommand) -> Result<ExitCode, Failure> {
@@ -60,6 +60,7 @@ fn validate(path: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
                 let with = if count.is_empty() { String::new() } else { format!(" with {count}") };
                 let phases = workflow.phases().len();
                 ui::line(format!("{} {} ({phases} phases){with}", paint(GREEN, "valid:"), workflow.name))?;
+                sandbox::show(workflow, &project::here()?)?;
             }
             None => ui::line(format!("{} {file}: {count}", paint(RED, "invalid:")))?,
         }

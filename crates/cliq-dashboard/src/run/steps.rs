@@ -56,9 +56,10 @@ fn weight(event: &RunEvent) -> Option<&'static str> {
         RunEvent::PhaseEscalated { .. }
         | RunEvent::WorkFailed { .. }
         | RunEvent::OrchestratorFailed { .. } => "bad",
-        RunEvent::Warning { .. } | RunEvent::VerdictRejected { .. } | RunEvent::CancelRequested { .. } => {
-            "notable"
-        }
+        RunEvent::AccessRefused { .. }
+        | RunEvent::Warning { .. }
+        | RunEvent::VerdictRejected { .. }
+        | RunEvent::CancelRequested { .. } => "notable",
         RunEvent::RunFinished { status, .. } => {
             if *status == cliq_orchestrator::PipelineStatus::Completed {
                 "good"

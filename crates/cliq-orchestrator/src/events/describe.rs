@@ -1,6 +1,6 @@
 //! Events as lines for people.
 
-use cliq_protocol::{CommandResult, Network, PhaseName};
+use cliq_protocol::{CommandResult, PhaseName};
 
 use super::RunEvent;
 
@@ -18,8 +18,7 @@ impl RunEvent {
             }
             Self::RunIdle { until: None, .. } => "works again".to_owned(),
             Self::PhaseSandboxed { phase, sandbox, mechanism } => {
-                let network = if sandbox.network == Network::None { ", no network" } else { "" };
-                format!("{phase}: sandbox {} by {mechanism}{network}", sandbox.profile)
+                format!("{phase}: sandbox {sandbox} by {mechanism}")
             }
             Self::AccessRefused { phase, access } => format!("{phase} was refused: {access}"),
             Self::RunInterrupted => "the orchestrator had died; the run was not over".to_owned(),
