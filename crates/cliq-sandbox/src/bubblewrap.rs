@@ -96,8 +96,9 @@ fn mounts(policy: &Policy, program: &Utf8Path) -> Vec<(Utf8PathBuf, Mount)> {
     for link in policy.read.iter().filter(|path| path.is_symlink()) {
         all.push((link.clone(), Mount::ReadOnly));
     }
-    all.sort_by_key(|(path, mount)| (path.components().count(), *mount, path.clone()));
-    all.dedup();
+    all.sort_by_key(|(path, mount)| (path.components().count(), path.clone(), std::cmp::Reverse(*mount)));
+    // Of mounts of one path, the last one in precedence holds.
+    all.dedup_by(|next, kept| next.0 == kept.0);
     all
 }
 
@@ -110,7 +111,7 @@ mod tests {
     fn nearer_mounts_come_later() {
         let place = tempfile::tempdir().expect("a directory");
         let root = Utf8Path::from_path(place.path()).expect("UTF-8").canonicalize_utf8().expect("there");
-        for dir in ["w/.cliq/signals", "home/.ssh/known"] {
+        for dir in ["w/.cliq/signals", "home/.ssh/known", "home/.state"] {
             std::fs::create_dir_all(root.join(dir)).expect("made");
         }
         std::fs::write(root.join("w/.cliq/signals/own"), "").expect("written");
@@ -118,10 +119,15 @@ mod tests {
             profile: Profile::Workspace,
             mechanism: Mechanism::Bubblewrap,
             home: None,
-            write: vec![root.join("w"), root.join("w/.cliq/signals/own"), root.join("missing")],
+            write: vec![
+                root.join("w"),
+                root.join("w/.cliq/signals/own"),
+                root.join("missing"),
+                root.join("home/.state"),
+            ],
             read: vec!["/".into(), root.join("home/.ssh/known")],
             protected: vec![root.join("w/.cliq")],
-            hidden: vec![root.join("home/.ssh")],
+            hidden: vec![root.join("home/.ssh"), root.join("home/.state")],
             covered: vec![root.join("w/.cliq/signals")],
             temporary: None,
             network: Network::None,
@@ -133,6 +139,7 @@ mod tests {
         assert!(
             line.contains("--unshare-net") && line.contains("--ro-bind / /") && !line.contains("missing")
         );
+        assert!(line.contains("--bind R/home/.state") && !line.contains("--remount-ro R/home/.state"));
         assert!(place("--bind R/w R/w") < place("--ro-bind R/w/.cliq"));
         assert!(place("--ro-bind R/w/.cliq") < place("--tmpfs R/w/.cliq/signals"));
         assert!(place("--tmpfs R/w/.cliq/signals") < place("--bind R/w/.cliq/signals/own"));

@@ -33,8 +33,10 @@ pub struct ModelAgent {
     pub(super) base_variable: Option<&'static str>,
     pub(super) default_base: &'static str,
     default_model: Option<&'static str>,
-    /// Paths below the home directory where the vendor's program keeps its state.
+    /// Paths below the home directory where the vendor's program keeps its state. Directories end with `/`.
     pub(super) state: &'static [&'static str],
+    /// Variable that names another directory for its state.
+    pub(super) state_variable: Option<&'static str>,
 }
 
 const fn cli(
@@ -43,7 +45,7 @@ const fn cli(
     program: &'static str,
     key_variables: &'static [&'static str],
     base_variable: Option<&'static str>,
-    state: &'static [&'static str],
+    (state, state_variable): (&'static [&'static str], Option<&'static str>),
 ) -> ModelAgent {
     ModelAgent {
         name,
@@ -54,6 +56,7 @@ const fn cli(
         default_base: "",
         default_model: None,
         state,
+        state_variable,
     }
 }
 
@@ -65,18 +68,25 @@ pub static MODEL_AGENTS: &[ModelAgent] = &[
         "claude",
         &["ANTHROPIC_API_KEY"],
         Some("ANTHROPIC_BASE_URL"),
-        &[".claude", ".claude.json", ".cache/claude-cli-nodejs"],
+        (&[".claude/", ".claude.json", ".cache/claude-cli-nodejs/"], Some("CLAUDE_CONFIG_DIR")),
     ),
-    cli("cursor", Dialect::Cursor, "cursor-agent", &["CURSOR_API_KEY"], None, &[".cursor", ".config/cursor"]),
+    cli(
+        "cursor",
+        Dialect::Cursor,
+        "cursor-agent",
+        &["CURSOR_API_KEY"],
+        None,
+        (&[".cursor/", ".config/cursor/"], None),
+    ),
     cli(
         "gemini",
         Dialect::Gemini,
         "gemini",
         &["GEMINI_API_KEY"],
         Some("GOOGLE_GEMINI_BASE_URL"),
-        &[".gemini"],
+        (&[".gemini/"], None),
     ),
-    cli("codex", Dialect::Codex, "codex", &["CODEX_API_KEY"], None, &[".codex"]),
+    cli("codex", Dialect::Codex, "codex", &["CODEX_API_KEY"], None, (&[".codex/"], Some("CODEX_HOME"))),
     ModelAgent {
         name: "claude-api",
         transport: Transport::Api(ApiKind::Anthropic),
@@ -86,6 +96,7 @@ pub static MODEL_AGENTS: &[ModelAgent] = &[
         default_base: "https://api.anthropic.com",
         default_model: Some("claude-sonnet-4-20250514"),
         state: &[],
+        state_variable: None,
     },
     ModelAgent {
         name: "openai-api",
@@ -96,6 +107,7 @@ pub static MODEL_AGENTS: &[ModelAgent] = &[
         default_base: "https://api.openai.com/v1",
         default_model: Some("gpt-4o"),
         state: &[],
+        state_variable: None,
     },
     ModelAgent {
         name: "gemini-api",
@@ -106,6 +118,7 @@ pub static MODEL_AGENTS: &[ModelAgent] = &[
         default_base: "https://generativelanguage.googleapis.com",
         default_model: Some("gemini-2.5-flash"),
         state: &[],
+        state_variable: None,
     },
 ];
 

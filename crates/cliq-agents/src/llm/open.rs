@@ -39,10 +39,9 @@ pub(super) fn open(
             workspace: ctx.workspace().to_owned(),
             prompt_file: ctx.files_dir().join(".prompt.md"),
             wrapper: crate::wrapper(environment)?.map(|wrapper| {
-                let home = environment.get("HOME").map(Utf8PathBuf::from);
-                let state = agent.state.iter().filter_map(|path| Some(home.as_ref()?.join(path)));
                 let variables = agent.key_variables.iter().copied().chain(agent.base_variable);
-                wrapper.with(state, variables.map(str::to_owned))
+                let variables = variables.chain(agent.state_variable);
+                wrapper.with(state_paths(agent, environment), variables.map(str::to_owned))
             }),
         })),
         #[cfg(feature = "http")]
@@ -57,4 +56,18 @@ pub(super) fn open(
         #[cfg(not(feature = "http"))]
         Transport::Api(_) => Err("this cliq was built without HTTP".into()),
     }
+}
+
+/// Returns the paths where a vendor's program keeps its state. Makes its directories: a sandbox shows what exists.
+fn state_paths(agent: &ModelAgent, environment: &Environment) -> Vec<Utf8PathBuf> {
+    let own = agent.state_variable.and_then(|name| environment.get(name)).map(Utf8PathBuf::from);
+    let home = environment.get("HOME").map(Utf8PathBuf::from);
+    let below_home = agent.state.iter().filter_map(|path| {
+        let full = home.as_ref()?.join(path.trim_end_matches('/'));
+        if path.ends_with('/') && own.is_none() {
+            let _ = std::fs::create_dir_all(&full);
+        }
+        Some(full)
+    });
+    own.iter().cloned().chain(below_home).collect()
 }
