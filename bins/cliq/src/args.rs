@@ -572,9 +572,6 @@ pub(crate) enum AgentCommand {
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Confine {
-        /// The namespaces of the policy have been made.
-        #[arg(long)]
-        inner: bool,
         /// The policy in JSON.
         policy: String,
         /// The program and its arguments.

@@ -53,8 +53,9 @@ fn shell(
     environment: &Environment,
     script: &str,
 ) -> Result<std::process::ExitStatus, AnyError> {
-    let mut command = match crate::wrapper(environment)?.map(|wrapper| wrapper.command()) {
-        Some((wrapper, before)) => {
+    let mut command = match crate::wrapper(environment)? {
+        Some(wrapper) => {
+            let (wrapper, before) = wrapper.command(ctx.workspace(), environment.get("PATH"))?;
             let mut command = Command::new(wrapper);
             command.args(before).arg("sh");
             command

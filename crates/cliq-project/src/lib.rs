@@ -81,9 +81,9 @@ pub use cliq_orchestrator::{Run, RunPlan, RunView};
 pub use cliq_protocol::{Network, Profile, Sandbox};
 #[cfg(feature = "egress")]
 pub use cliq_sandbox::egress;
-pub use cliq_sandbox::{Access, Egress, LANDLOCK_VERSION, Mechanism, Policy, Preference, Support};
+pub use cliq_sandbox::{Access, Egress, LANDLOCK_VERSION, Mechanism, Policy, Preference, Support, Wrapper};
 #[cfg(target_os = "linux")]
-pub use cliq_sandbox::{Confined, enter as enter_sandbox, exec as exec_sandboxed};
+pub use cliq_sandbox::{Confined, enter as enter_sandbox};
 pub use cliq_settings::{Environment, Settings};
 
 /// Runs the example of the README as a documentation test.

@@ -43,6 +43,7 @@ struct RunSandbox {
     around: Limits,
     base: Base,
     dir: CliqDir,
+    path: Option<String>,
     /// Program of cliq, which is the wrapper.
     wrapper: Utf8PathBuf,
     /// Mechanism, or what is missing.
@@ -121,6 +122,7 @@ impl Project {
             write: access.write,
             hidden: access.hidden,
             dir: self.dir().clone(),
+            path: self.host().environment.get("PATH").map(str::to_owned),
             wrapper: self.host().program.clone(),
             mechanism,
             #[cfg(feature = "egress")]
@@ -220,7 +222,7 @@ impl Confinement for RunSandbox {
             job.env.extend(wrapper.variables().map(|(name, value)| (name.to_owned(), value)));
             return Ok(job);
         }
-        let (program, mut arguments) = wrapper.command();
+        let (program, mut arguments) = wrapper.command(&job.dir, self.path.as_deref())?;
         arguments.push(std::mem::replace(&mut job.program, program));
         arguments.append(&mut job.args);
         job.args = arguments;

@@ -1,5 +1,7 @@
 //! Sandboxes of a host: which paths are secret, and what the system can enforce (SPEC section 22).
 
+use std::collections::HashMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_protocol::{PhaseKind, PhaseName, Sandbox};
 use cliq_sandbox::{Access, Base, Limits, Policy, Preference, SANDBOX_VARIABLE, Support, secret_paths};
@@ -13,7 +15,14 @@ impl Host {
     #[must_use]
     pub fn sandbox_base(&self, workspace: &Utf8Path) -> Base {
         let home = self.environment.get("HOME").map(Utf8PathBuf::from).filter(|home| home.is_absolute());
-        let mut secrets = secret_paths(home.as_deref(), self.home.as_deref());
+        let mut real_dirs: HashMap<Utf8PathBuf, Utf8PathBuf> = HashMap::new();
+        let real = |path: Utf8PathBuf| {
+            let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return path };
+            let found = real_dirs.entry(dir.to_owned());
+            found.or_insert_with(|| dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned())).join(name)
+        };
+        let of_user = secret_paths(home.as_deref(), self.home.as_deref());
+        let mut secrets: Vec<Utf8PathBuf> = of_user.into_iter().map(real).collect();
         // Links lead to secrets too.
         let targets: Vec<Utf8PathBuf> = secrets
             .iter()

@@ -12,7 +12,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use crate::SandboxError;
 use crate::policy::{Mechanism, Policy};
-use crate::{bubblewrap, landlock, seccomp, support};
+use crate::{landlock, seccomp};
 
 /// Command that runs in a sandbox.
 #[derive(Debug, Clone)]
@@ -21,57 +21,20 @@ pub struct Confined<'a> {
     pub program: &'a str,
     /// Arguments of the program.
     pub arguments: &'a [String],
-    /// Working directory.
-    pub working: &'a Utf8Path,
-    /// This program, which bubblewrap starts inside.
+    /// Program of cliq, which is the forwarder of an own network namespace too.
     pub wrapper: &'a Utf8Path,
     /// Environment of this process.
     pub variables: &'a [(OsString, OsString)],
-    /// Arguments by which this program calls [`enter`] with the policy in JSON that follows, `--` and the command.
-    pub inner: &'a [&'a str],
-}
-
-/// Becomes the command under a policy. Returns only if that fails.
-///
-/// With bubblewrap, this starts `bwrap`, which starts the wrapper again: that one calls [`enter`].
-#[must_use]
-pub fn exec(policy: &Policy, command: &Confined<'_>) -> SandboxError {
-    if matches!(policy.network, Network::Hosts(_)) && policy.egress.is_none() {
-        return SandboxError::Hosts;
-    }
-    if let Some(temporary) = &policy.temporary
-        && let Err(error) = std::fs::create_dir_all(temporary)
-    {
-        return SandboxError::Start { program: temporary.to_string(), reason: error.to_string() };
-    }
-    match policy.mechanism {
-        Mechanism::Landlock => enter(policy, command),
-        Mechanism::Bubblewrap => {
-            let path = command.variables.iter().find(|(name, _)| name == "PATH");
-            let Some(bwrap) = support::find(path.and_then(|(_, value)| value.to_str())) else {
-                return SandboxError::Mechanism {
-                    mechanism: "bubblewrap",
-                    reason: "`bwrap` is not installed".to_owned(),
-                };
-            };
-            let encoded = serde_json::to_string(policy).unwrap_or_default();
-            close_fds::set_fds_cloexec(3, &[]);
-            let error = Command::new(&bwrap)
-                .args(bubblewrap::arguments(policy, command.working, command.wrapper))
-                .arg("--")
-                .arg(command.wrapper)
-                .args(command.inner)
-                .args([encoded.as_str(), "--", command.program])
-                .args(command.arguments)
-                .exec();
-            SandboxError::Start { program: bwrap.to_string(), reason: error.to_string() }
-        }
-    }
 }
 
 /// Restricts this process by Landlock and seccomp and becomes the command. Returns only if that fails.
+///
+/// With bubblewrap, this process is inside its namespaces already ([`Wrapper::command`](crate::Wrapper::command)).
 #[must_use]
 pub fn enter(policy: &Policy, command: &Confined<'_>) -> SandboxError {
+    if matches!(policy.network, Network::Hosts(_)) && policy.egress.is_none() {
+        return SandboxError::Hosts;
+    }
     let entered = start_forwarder(policy, command).and_then(|()| restrict(policy));
     match entered {
         Ok(()) => {

@@ -39,14 +39,12 @@ pub(crate) fn arguments(policy: &Policy, working: &Utf8Path, program: &Utf8Path)
         _ => add(&["--ro-bind", "/", "/"]),
     }
     add(&["--dev", "/dev", "--proc", "/proc"]);
-    // Mounts inside of a hidden directory need a place that can still be written.
-    let mut empty = Vec::new();
     for (path, mount) in mounts(policy, program) {
         let path = path.as_str();
         match mount {
             Mount::Hidden if Utf8Path::new(path).is_dir() => {
-                add(&["--tmpfs", path]);
-                empty.push(path.to_owned());
+                // Nobody has the capability to write into it later.
+                add(&["--perms", "0555", "--tmpfs", path]);
             }
             Mount::Hidden => add(&["--ro-bind", "/dev/null", path]),
             Mount::Private => {
@@ -56,9 +54,6 @@ pub(crate) fn arguments(policy: &Policy, working: &Utf8Path, program: &Utf8Path)
             Mount::ReadOnly => add(&["--ro-bind", path, path]),
             Mount::Writable => add(&["--bind", path, path]),
         }
-    }
-    for path in &empty {
-        add(&["--remount-ro", path]);
     }
     if policy.profile == Profile::Strict {
         if let Some(home) = &policy.home {

@@ -36,12 +36,9 @@ pub(crate) fn rules(policy: &Policy) -> Vec<(Utf8PathBuf, Right)> {
         rules.extend(["/tmp", "/var/tmp", "/dev/shm"].map(|path| (path.into(), Right::Write)));
         rules.extend(policy.write.iter().map(|path| (path.clone(), Right::Write)));
     } else {
-        let real = |paths: &[Utf8PathBuf]| -> Vec<Utf8PathBuf> {
-            let real = paths.iter().map(|path| path.canonicalize_utf8().unwrap_or_else(|_| path.clone()));
-            real.collect()
-        };
-        let (secrets, mut hidden) = (real(&policy.hidden), real(&policy.covered));
-        hidden.extend(secrets.iter().cloned());
+        let is_writable = |path: &Utf8PathBuf| policy.write.iter().any(|tree| path.starts_with(tree));
+        let (secrets, mut hidden) = (policy.hidden.clone(), policy.hidden.clone());
+        hidden.extend(policy.covered.iter().filter(|path| !is_writable(path)).cloned());
         let mut allow = |paths: &[Utf8PathBuf], right: Right, hidden: &[Utf8PathBuf]| {
             for path in paths.iter().filter_map(|path| path.canonicalize_utf8().ok()) {
                 // An entry inside a hidden tree names a secret.

@@ -6,6 +6,8 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
 };
 
+use rustix::fs::FileType;
+
 use crate::SandboxError;
 use crate::filesystem::{Right, rules};
 use crate::policy::{Mechanism, Policy};
@@ -38,7 +40,7 @@ pub(crate) fn restrict(policy: &Policy) -> Result<(), SandboxError> {
         // A path that does not exist, or went away, needs no rule.
         let Ok(file) = PathFd::new(&path) else { continue };
         let mut access = access(right);
-        if !path.is_dir() {
+        if !rustix::fs::fstat(&file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()) {
             access &= AccessFs::from_file(NEWEST);
         }
         if access.is_empty() {

@@ -1,8 +1,8 @@
 //! Sandbox for agents, commands and tools (SPEC section 22), without a container and without privileges.
 //!
 //! A [`Sandbox`](cliq_protocol::Sandbox) of a team or of the settings becomes [`Limits`]; limits of several are combined and never become
-//! looser. [`Policy`] adds the files of one process. A wrapper process puts the policy into force with [`exec`]: by bubblewrap if it works,
-//! and by Landlock and seccomp in any case.
+//! looser. [`Policy`] adds the files of one process. A [`Wrapper`] puts the policy into force: by bubblewrap if it works, and by
+//! Landlock and seccomp in any case ([`enter`]).
 
 #[cfg(feature = "egress")]
 pub mod egress;
@@ -23,7 +23,7 @@ mod landlock;
 mod seccomp;
 
 #[cfg(target_os = "linux")]
-pub use apply::{Confined, enter, exec};
+pub use apply::{Confined, enter};
 pub use limits::{Base, Limits, normalize};
 pub use policy::{Access, Egress, Mechanism, Policy, secret_paths};
 pub use support::{LANDLOCK_VERSION, Preference, Support};

@@ -61,7 +61,7 @@ pub struct Policy {
     pub read: Vec<Utf8PathBuf>,
     /// Trees and files that may be read and not written, inside of `write`.
     pub protected: Vec<Utf8PathBuf>,
-    /// Trees and files that may not be read, unless an entry of `read` or `write` is inside.
+    /// Trees and files that may not be read, unless an entry of `read` or `write` is inside. Directories above them are no links.
     pub hidden: Vec<Utf8PathBuf>,
     /// The same inside of `write`, where Landlock alone cannot hide them.
     pub covered: Vec<Utf8PathBuf>,
@@ -136,10 +136,11 @@ impl Policy {
     }
 }
 
-/// Secrets of a user and of the system, with the cliq home.
+/// Secrets of a user and of the system, with the cliq home. Leaves out files of the system that this user cannot read anyway.
 #[must_use]
 pub fn secret_paths(home: Option<&Utf8Path>, cliq_home: Option<&Utf8Path>) -> Vec<Utf8PathBuf> {
     let of_user = home.into_iter().flat_map(|home| secrets::HOME.iter().map(|name| home.join(name)));
-    let of_system = secrets::SYSTEM.iter().map(Utf8PathBuf::from);
+    let is_readable = |path: &&&str| std::fs::File::open(path).is_ok();
+    let of_system = secrets::SYSTEM.iter().filter(is_readable).map(Utf8PathBuf::from);
     of_user.chain(of_system).chain(cliq_home.map(Utf8Path::to_owned)).collect()
 }

@@ -1,8 +1,10 @@
 //! Command lines of the wrapper, and the variables by which processes of cliq hand a policy on.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::policy::Policy;
+use crate::policy::{Mechanism, Policy};
+#[cfg(target_os = "linux")]
+use crate::{bubblewrap, support};
 
 /// Variable with the sandbox around a process of cliq, in JSON: what it starts is within it.
 pub const SANDBOX_VARIABLE: &str = "CLIQ_SANDBOX";
@@ -11,7 +13,7 @@ pub const POLICY_VARIABLE: &str = "CLIQ_SANDBOX_POLICY";
 /// Variable with the program that puts the policy into force.
 pub const PROGRAM_VARIABLE: &str = "CLIQ_SANDBOX_PROGRAM";
 
-/// Wrapper around commands: `cliq agent confine POLICY -- COMMAND`.
+/// Wrapper around commands: `cliq agent confine POLICY -- COMMAND`, which bubblewrap starts if that is the mechanism.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapper {
     program: Utf8PathBuf,
@@ -54,11 +56,24 @@ impl Wrapper {
         [(POLICY_VARIABLE, self.encoded()), (PROGRAM_VARIABLE, self.program.to_string())]
     }
 
-    /// Returns the program and the arguments to put before a command.
-    #[must_use]
-    pub fn command(&self) -> (String, Vec<String>) {
-        let arguments = ["agent".to_owned(), "confine".to_owned(), self.encoded(), "--".to_owned()];
-        (self.program.to_string(), arguments.into())
+    /// Returns the program and the arguments to put before a command with a working directory: `bwrap` or the wrapper. `path` is the value of `PATH`.
+    ///
+    /// # Errors
+    /// Returns an error if `bwrap` is not there.
+    pub fn command(&self, working: &Utf8Path, path: Option<&str>) -> Result<(String, Vec<String>), String> {
+        let inner = ["agent".to_owned(), "confine".to_owned(), self.encoded(), "--".to_owned()];
+        match self.policy.mechanism {
+            Mechanism::Landlock => Ok((self.program.to_string(), inner.into())),
+            #[cfg(target_os = "linux")]
+            Mechanism::Bubblewrap => {
+                let bwrap = support::find(path).ok_or("bubblewrap (`bwrap`) is not installed")?;
+                let mut arguments = bubblewrap::arguments(&self.policy, working, &self.program);
+                arguments.extend(["--".to_owned(), self.program.to_string()].into_iter().chain(inner));
+                Ok((bwrap.into_string(), arguments))
+            }
+            #[cfg(not(target_os = "linux"))]
+            Mechanism::Bubblewrap => Err("sandboxes need Linux".to_owned()),
+        }
     }
 
     fn encoded(&self) -> String {

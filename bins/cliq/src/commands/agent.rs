@@ -32,7 +32,7 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
         #[cfg(target_os = "linux")]
         AgentCommand::Forward { socket } => super::sandbox::forward(&socket),
         #[cfg(target_os = "linux")]
-        AgentCommand::Confine { inner, policy, command } => super::sandbox::confine(inner, &policy, &command),
+        AgentCommand::Confine { policy, command } => super::sandbox::confine(&policy, &command),
         AgentCommand::List => list(),
         AgentCommand::Check { role, timeout, json, command } => {
             let role = match role {

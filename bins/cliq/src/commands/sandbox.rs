@@ -9,7 +9,7 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use cliq_project::egress::{EgressProxy, EgressRules, OnRefusal, forward_to_socket};
 use cliq_project::{
-    Access, Confined, Egress, Network, Policy, Preference, Profile, Sandbox, enter_sandbox, exec_sandboxed,
+    Access, Confined, Egress, Network, Policy, Preference, Profile, Sandbox, Wrapper, enter_sandbox,
 };
 use serde_json::Value;
 
@@ -61,45 +61,27 @@ pub(super) fn run(request: Request, command: &[String]) -> Result<ExitCode, Fail
         Some(proxy) => policy.with_egress(Egress { port: proxy.port(), socket: proxy.socket().to_owned() }),
         None => policy,
     };
-    let encoded = serde_json::to_string(&policy).map_err(|error| Failure::failed(error.to_string()))?;
-    let status = Command::new(project::own_program()?)
-        .args(["agent", "confine", &encoded, "--"])
-        .args(command)
-        .status();
+    std::fs::create_dir_all(&temporary)?;
+    let wrapper = Wrapper::new(project::own_program()?, policy);
+    let (program, before) = wrapper.command(&here, host.environment.get("PATH")).map_err(Failure::failed)?;
+    let status = Command::new(program).args(before).args(command).status();
     let _ = std::fs::remove_dir_all(&temporary);
     let status = status?;
     let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
-/// Enters the sandbox of a policy, for the orchestrator (`inner` is `false`) or inside bubblewrap.
-pub(super) fn confine(inner: bool, policy: &str, command: &[String]) -> Result<ExitCode, Failure> {
-    let policy = serde_json::from_str(policy)
+/// Enters the sandbox of a policy and becomes the command.
+pub(super) fn confine(policy: &str, command: &[String]) -> Result<ExitCode, Failure> {
+    let policy: Policy = serde_json::from_str(policy)
         .map_err(|error| Failure::usage(format!("the policy is not valid: {error}")))?;
-    Err(become_command(inner, &policy, command))
-}
-
-fn become_command(inner: bool, policy: &Policy, command: &[String]) -> Failure {
     let Some((program, arguments)) = command.split_first() else {
-        return Failure::usage("no command was given");
+        return Err(Failure::usage("no command was given"));
     };
-    let own = project::here().and_then(|here| Ok((here, project::own_program()?)));
-    let (here, wrapper) = match own {
-        Ok(own) => own,
-        Err(failure) => return failure,
-    };
+    let wrapper = project::own_program()?;
     let variables: Vec<_> = std::env::vars_os().collect();
-    let words = ["agent", "confine", "--inner"];
-    let confined = Confined {
-        program,
-        arguments,
-        working: &here,
-        wrapper: &wrapper,
-        variables: &variables,
-        inner: &words,
-    };
-    let error = if inner { enter_sandbox(policy, &confined) } else { exec_sandboxed(policy, &confined) };
-    Failure::failed(error.to_string())
+    let confined = Confined { program, arguments, wrapper: &wrapper, variables: &variables };
+    Err(Failure::failed(enter_sandbox(&policy, &confined).to_string()))
 }
 
 /// Passes connections of the listening socket on standard input on to a UNIX socket.

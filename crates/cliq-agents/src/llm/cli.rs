@@ -53,6 +53,8 @@ pub(crate) struct Cli {
     pub(crate) prompt_file: Utf8PathBuf,
     /// Sandbox of the program.
     pub(crate) wrapper: Option<Wrapper>,
+    /// Value of `PATH`.
+    pub(crate) path: Option<String>,
 }
 
 impl Model for Cli {
@@ -67,8 +69,9 @@ impl Model for Cli {
             display.hide(key.reveal());
         }
         let prompt = conversation.as_one();
-        let mut command = match self.wrapper.as_ref().map(Wrapper::command) {
-            Some((wrapper, before)) => {
+        let mut command = match &self.wrapper {
+            Some(wrapper) => {
+                let (wrapper, before) = wrapper.command(&self.workspace, self.path.as_deref())?;
                 let mut command = Command::new(wrapper);
                 command.args(before).arg(&self.program);
                 command

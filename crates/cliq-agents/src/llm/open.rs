@@ -38,6 +38,7 @@ pub(super) fn open(
             base_variable: agent.base_variable,
             workspace: ctx.workspace().to_owned(),
             prompt_file: ctx.files_dir().join(".prompt.md"),
+            path: environment.get("PATH").map(str::to_owned),
             wrapper: crate::wrapper(environment)?.map(|wrapper| {
                 let variables = agent.key_variables.iter().copied().chain(agent.base_variable);
                 let variables = variables.chain(agent.state_variable);
