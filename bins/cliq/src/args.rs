@@ -561,23 +561,6 @@ pub(crate) enum AgentCommand {
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
-    /// Pass connections on to a UNIX socket: for the inside of a sandbox.
-    #[cfg(target_os = "linux")]
-    #[command(hide = true)]
-    Forward {
-        /// The socket.
-        socket: Utf8PathBuf,
-    },
-    /// Run a command under a policy: for the orchestrator.
-    #[cfg(target_os = "linux")]
-    #[command(hide = true)]
-    Confine {
-        /// The policy in JSON.
-        policy: String,
-        /// The program and its arguments.
-        #[arg(last = true, required = true, value_name = "COMMAND")]
-        command: Vec<String>,
-    },
     /// Show inputs, outputs and settings of a connector.
     Show {
         /// The connector.

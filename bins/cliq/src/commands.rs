@@ -30,7 +30,7 @@ mod req;
 mod review;
 mod run;
 #[cfg(target_os = "linux")]
-mod sandbox;
+pub(crate) mod sandbox;
 mod server;
 mod settings;
 mod signal;

@@ -15,11 +15,15 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // A pane starts with each job, and scripts ask for the version: neither needs the table of all arguments.
+    // Panes and sandboxes start with each job, and scripts ask for the version: none needs the table of all arguments.
     let own: Vec<String> =
         std::env::args_os().skip(1).filter_map(|argument| argument.into_string().ok()).collect();
     match own.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["pane", ..] => return cliq_orchestrator::run_pane(&own[1..]),
+        #[cfg(target_os = "linux")]
+        ["confine", policy, ..] => return commands::sandbox::confine(policy, &own[2..]).report(),
+        #[cfg(target_os = "linux")]
+        ["forward", socket] => return commands::sandbox::forward(socket),
         ["--version" | "-V"] if std::env::args_os().len() == 2 => {
             return ui::line(concat!("cliq ", env!("CARGO_PKG_VERSION")))
                 .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);

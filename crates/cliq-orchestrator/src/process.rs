@@ -29,6 +29,8 @@ pub(crate) use group::ExitWatch;
 
 /// Time in which output is still read after the process has exited while others hold its output open.
 const DRAIN: Duration = Duration::from_millis(200);
+/// Number of times, one millisecond apart, that processes of an ended group are reaped before the group is looked at.
+const ADOPTED_TRIES: u32 = 4;
 
 /// Starts plain child processes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -159,6 +161,14 @@ impl Running for Process {
         let leader = tokio::time::timeout_at(deadline, self.exited.wait()).await;
         if leader.is_ok() {
             self.reap();
+            // The first process of a namespace ends just after the leader that waits for it.
+            for _ in 0..ADOPTED_TRIES {
+                group::reap_adopted(self.pid);
+                if !group::exists(self.pid) {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
         }
         let mut is_alive = group::is_alive(self.pid);
         while is_alive && tokio::time::Instant::now() < deadline {

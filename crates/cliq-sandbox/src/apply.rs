@@ -51,7 +51,7 @@ fn start_forwarder(policy: &Policy, command: &Confined<'_>) -> Result<(), Sandbo
     let (Mechanism::Bubblewrap, Some(egress)) = (policy.mechanism, &policy.egress) else { return Ok(()) };
     let started = TcpListener::bind(("127.0.0.1", egress.port)).and_then(|listener| {
         Command::new(command.wrapper)
-            .args(["agent", "forward", egress.socket.as_str()])
+            .args(["forward", egress.socket.as_str()])
             .env_clear()
             .stdin(OwnedFd::from(listener))
             .stdout(Stdio::null())

@@ -86,7 +86,13 @@ fn mounts(policy: &Policy, program: &Utf8Path) -> Vec<(Utf8PathBuf, Mount)> {
     all.extend(existing(&read, Mount::ReadOnly));
     all.extend(existing(&policy.protected, Mount::ReadOnly));
     all.extend(existing(&policy.write, Mount::Writable));
-    all.extend(existing(&[program.to_owned()], Mount::ReadOnly));
+    // The wrapper is nearly always visible.
+    let covers = |(path, mount): &(Utf8PathBuf, Mount)| {
+        matches!(mount, Mount::Hidden | Mount::Private) && program.starts_with(path)
+    };
+    if policy.profile == Profile::Strict || all.iter().any(covers) {
+        all.extend(existing(&[program.to_owned()], Mount::ReadOnly));
+    }
     // `/bin` may be a link: programs are looked for by that name.
     for link in policy.read.iter().filter(|path| path.is_symlink()) {
         all.push((link.clone(), Mount::ReadOnly));

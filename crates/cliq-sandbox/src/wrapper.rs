@@ -13,7 +13,7 @@ pub const POLICY_VARIABLE: &str = "CLIQ_SANDBOX_POLICY";
 /// Variable with the program that puts the policy into force.
 pub const PROGRAM_VARIABLE: &str = "CLIQ_SANDBOX_PROGRAM";
 
-/// Wrapper around commands: `cliq agent confine POLICY -- COMMAND`, which bubblewrap starts if that is the mechanism.
+/// Wrapper around commands: `cliq confine POLICY COMMAND`, which bubblewrap starts if that is the mechanism.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapper {
     program: Utf8PathBuf,
@@ -61,7 +61,7 @@ impl Wrapper {
     /// # Errors
     /// Returns an error if `bwrap` is not there.
     pub fn command(&self, working: &Utf8Path, path: Option<&str>) -> Result<(String, Vec<String>), String> {
-        let inner = ["agent".to_owned(), "confine".to_owned(), self.encoded(), "--".to_owned()];
+        let inner = ["confine".to_owned(), self.encoded()];
         match self.policy.mechanism {
             Mechanism::Landlock => Ok((self.program.to_string(), inner.into())),
             #[cfg(target_os = "linux")]

@@ -29,10 +29,6 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
             let request = super::sandbox::Request { profile, network, read, write, env, mechanism };
             super::sandbox::run(request, &command)
         }
-        #[cfg(target_os = "linux")]
-        AgentCommand::Forward { socket } => super::sandbox::forward(&socket),
-        #[cfg(target_os = "linux")]
-        AgentCommand::Confine { policy, command } => super::sandbox::confine(&policy, &command),
         AgentCommand::List => list(),
         AgentCommand::Check { role, timeout, json, command } => {
             let role = match role {

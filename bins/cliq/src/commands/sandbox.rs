@@ -6,7 +6,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use camino::Utf8Path;
 use cliq_project::egress::{EgressProxy, EgressRules, OnRefusal, forward_to_socket};
 use cliq_project::{
     Access, Confined, Egress, Network, Policy, Preference, Profile, Sandbox, Wrapper, enter_sandbox,
@@ -71,23 +70,29 @@ pub(super) fn run(request: Request, command: &[String]) -> Result<ExitCode, Fail
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
-/// Enters the sandbox of a policy and becomes the command.
-pub(super) fn confine(policy: &str, command: &[String]) -> Result<ExitCode, Failure> {
-    let policy: Policy = serde_json::from_str(policy)
-        .map_err(|error| Failure::usage(format!("the policy is not valid: {error}")))?;
-    let Some((program, arguments)) = command.split_first() else {
-        return Err(Failure::usage("no command was given"));
+/// Enters the sandbox of a policy and becomes the command: `cliq confine POLICY PROGRAM ARGUMENTS…`. Returns only if that fails.
+pub(crate) fn confine(policy: &str, command: &[String]) -> Failure {
+    let policy: Policy = match serde_json::from_str(policy) {
+        Ok(policy) => policy,
+        Err(error) => return Failure::usage(format!("the policy is not valid: {error}")),
     };
-    let wrapper = project::own_program()?;
+    let Some((program, arguments)) = command.split_first() else {
+        return Failure::usage("no command was given");
+    };
+    let wrapper = match project::own_program() {
+        Ok(wrapper) => wrapper,
+        Err(error) => return error.into(),
+    };
     let variables: Vec<_> = std::env::vars_os().collect();
     let confined = Confined { program, arguments, wrapper: &wrapper, variables: &variables };
-    Err(Failure::failed(enter_sandbox(&policy, &confined).to_string()))
+    Failure::failed(enter_sandbox(&policy, &confined).to_string())
 }
 
-/// Passes connections of the listening socket on standard input on to a UNIX socket.
-pub(super) fn forward(socket: &Utf8Path) -> Result<ExitCode, Failure> {
-    let listener = TcpListener::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(forward_to_socket(listener, socket))?;
-    Ok(ExitCode::SUCCESS)
+/// Passes connections of the listening socket on standard input on to a UNIX socket: `cliq forward SOCKET`.
+pub(crate) fn forward(socket: &str) -> ExitCode {
+    let served = std::io::stdin().as_fd().try_clone_to_owned().and_then(|listener| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(forward_to_socket(TcpListener::from(listener), socket.into()))
+    });
+    if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -29,7 +29,7 @@ fn phases_are_within_a_sandbox_in_a_container() {
     env.cliq(["run"]).expect(0);
     assert!(env.read("read-free").contains("sandbox"), "{}", env.read("read-free"));
     assert_eq!((env.read("read-walled"), env.read("made")), (String::new(), "done\n".to_owned()));
-    env.cliq(["explain"]).expect(0).says("sandbox workspace by landlock");
+    env.cliq(["explain"]).expect(0).says("sandbox workspace, no network by landlock");
 }
 
 #[test]

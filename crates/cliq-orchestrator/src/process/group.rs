@@ -55,9 +55,19 @@ pub(crate) fn peek(pid: Pid) -> io::Result<Exit> {
     }
 }
 
+/// Reaps processes of a group that became children of this process, as it adopts orphans. Only after the leader is reaped.
+pub(crate) fn reap_adopted(pid: Pid) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    while let Ok(Some(_)) = rustix::process::waitid(WaitId::Pgid(Some(pid)), options) {}
+}
+
+/// Whether any process of the group is left, even one that has exited.
+pub(crate) fn exists(pid: Pid) -> bool {
+    rustix::process::test_kill_process_group(pid).is_ok()
+}
+
 /// Whether a living process of the group is left.
 pub(crate) fn is_alive(pid: Pid) -> bool {
     // Nearly always no process is left, and that check is cheap. Only otherwise are the processes listed.
-    rustix::process::test_kill_process_group(pid).is_ok()
-        && cliq_fs::process_group_is_alive(pid.as_raw_nonzero().get()).unwrap_or(true)
+    exists(pid) && cliq_fs::process_group_is_alive(pid.as_raw_nonzero().get()).unwrap_or(true)
 }
