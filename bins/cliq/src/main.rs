@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         ["confine", policy, ..] => return commands::sandbox::confine(policy, &own[2..]).report(),
         #[cfg(target_os = "linux")]
         ["forward", socket] => return commands::sandbox::forward(socket),
+        [cliq_agents::SERVE_TOOLS, ..] => return cliq_agents::serve_tools(&own[1..]),
         ["--version" | "-V"] if std::env::args_os().len() == 2 => {
             return ui::line(concat!("cliq ", env!("CARGO_PKG_VERSION")))
                 .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);

@@ -172,12 +172,12 @@ impl Builder<'_> {
         question: String,
         check: impl Fn(Reply) -> Result<T, Vec<String>>,
     ) -> Result<T, AnyError> {
-        let reply = self.first(question)?;
+        let reply = self.request(question)?;
         match check(reply) {
             Ok(value) => Ok(value),
             Err(problems) => {
                 let list = problems.join("\n- ");
-                let reply = self.again(prompts::mend(&list))?;
+                let reply = self.request(prompts::mend(&list))?;
                 check(reply).map_err(|problems| {
                     format!(
                         "the model was asked twice, and what it returned is not valid: {}",

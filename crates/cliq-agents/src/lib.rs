@@ -23,6 +23,7 @@ mod rules;
 use std::sync::Arc;
 
 use camino::Utf8Path;
+use cliq_protocol::{AgentTools, PhaseKind};
 use cliq_sandbox::{POLICY_VARIABLE, PROGRAM_VARIABLE, Wrapper};
 use cliq_sdk::{Agent, Completion, NotifyContext, PhaseContext};
 pub use cliq_settings::Environment;
@@ -143,6 +144,37 @@ fn settings_of(cliq_dir: &Utf8Path, environment: &Environment) -> Result<Setting
     let project = cliq_dir.ancestors().find(|dir| dir.file_name() == Some(".cliq")).unwrap_or(cliq_dir);
     let project = project.join("settings.json");
     Ok(Settings::load(environment.cliq_home().as_deref(), Some(&project))?)
+}
+
+/// Tools that a model agent has in a phase: those that the phase chooses, those of the settings, or by the type of the phase.
+#[must_use]
+pub fn agent_tools(
+    agent: &str,
+    settings: &Settings,
+    phase: Option<&AgentTools>,
+    kind: PhaseKind,
+) -> AgentTools {
+    let by_kind = || if kind.is_gate() { AgentTools::Read } else { AgentTools::Full };
+    phase.cloned().or_else(|| settings.agent_tools(agent)).unwrap_or_else(by_kind)
+}
+
+/// Argument by which the programs of cliq serve the tools of model agents.
+pub const SERVE_TOOLS: &str = "serve-tools";
+
+/// Serves the tools of a model agent on standard input and output. `arguments` are the workspace and the directory of the phase's files.
+#[cfg(feature = "http")]
+#[must_use]
+pub fn serve_tools(arguments: &[String]) -> std::process::ExitCode {
+    let [workspace, files] = arguments else { return std::process::ExitCode::from(2) };
+    let served = cliq_coder::tools::Workspace::open(Utf8Path::new(workspace), vec![files.into()])
+        .and_then(|workspace| cliq_coder::serve(&workspace, std::io::stdin().lock(), std::io::stdout()));
+    match served {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{error}\n").as_bytes());
+            std::process::ExitCode::FAILURE
+        }
+    }
 }
 
 fn unknown(ctx: &PhaseContext) -> AnyError {

@@ -10,14 +10,20 @@ mod builder;
 mod catalog;
 mod cli;
 mod display;
+#[cfg(feature = "http")]
+mod images;
 mod meter;
+#[cfg(feature = "http")]
+mod model_loop;
 mod open;
 mod prompt;
 mod reply;
 
 use std::time::{Duration, Instant};
 
-use cliq_sdk::{Completion, GateContext, Handoff, PhaseContext, StandardContext, Steering};
+use cliq_sdk::{
+    Completion, GateContext, Handoff, PhaseContext, StandardContext, Steering, SteeringMessage, Usage,
+};
 use cliq_settings::Environment;
 use serde_json::{Value, json};
 
@@ -26,8 +32,11 @@ use crate::AnyError;
 pub(crate) use builder::Builder;
 pub(crate) use catalog::usable;
 pub use catalog::{MODEL_AGENTS, ModelAgent, Usable};
+use cli::Cli;
 use display::Display;
 use meter::Meter;
+#[cfg(feature = "http")]
+use model_loop::ModelLoop;
 #[cfg(feature = "http")]
 pub(crate) use prompt::opening;
 pub(crate) use reply::Reply;
@@ -35,7 +44,7 @@ pub(crate) use reply::Reply;
 /// The minimum time between two progress messages about the output.
 const PROGRESS_EVERY: Duration = Duration::from_millis(700);
 
-/// A conversation: what was asked and answered, beginning and ending with a question.
+/// A conversation with a vendor's program, which keeps no history: what was asked and answered, beginning and ending with a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conversation {
     /// The first question, and then answers and questions in turn.
@@ -51,7 +60,7 @@ impl Conversation {
         self.turns.extend([answer, question]);
     }
 
-    /// The whole conversation as one question, for programs that keep no history.
+    /// The whole conversation as one question.
     pub(crate) fn as_one(&self) -> String {
         let mut text = String::new();
         for (n, turn) in self.turns.iter().enumerate() {
@@ -68,44 +77,60 @@ impl Conversation {
     }
 }
 
-/// Something that answers.
-pub(crate) trait Model {
-    /// Asks and gives the answer. Shows what comes while it comes, and meters its usage.
-    fn ask(
-        &self,
-        conversation: &Conversation,
-        display: &mut Display<'_>,
-        meter: &mut Meter<'_>,
-        steering: &mut Steering,
-    ) -> Result<String, AnyError>;
+/// A model that works on one activation, with the steering messages that arrive meanwhile.
+enum Worker<'a> {
+    #[cfg(feature = "http")]
+    Api(Box<ModelLoop<'a>>),
+    Program(Box<Program<'a>>),
 }
 
-/// A model that is asked about one activation, with the steering messages that arrive meanwhile.
-struct Asked<'a> {
-    model: Box<dyn Model>,
+/// Program of a vendor that works on one activation.
+struct Program<'a> {
+    program: Cli,
     conversation: Conversation,
     display: Display<'a>,
     meter: Meter<'a>,
     steering: Steering,
 }
 
-impl<'a> Asked<'a> {
-    fn new(ctx: &'a PhaseContext, environment: &Environment, question: String) -> Result<Self, AnyError> {
-        Ok(Self {
-            model: model(ctx, environment)?,
-            conversation: Conversation::new(question),
-            display: Display::new(ctx.reporter()),
-            meter: Meter::new(ctx.reporter()),
-            // The prompt contains those of the dispatch message.
-            steering: ctx.steering().live_only(),
-        })
+impl Worker<'_> {
+    /// Returns the answer.
+    fn answer(&mut self) -> Result<String, AnyError> {
+        match self {
+            #[cfg(feature = "http")]
+            Self::Api(model) => model.answer(),
+            Self::Program(program) => program.answer(),
+        }
     }
 
-    /// Returns the answer. Asks again as long as steering messages arrived while the model worked.
+    /// Asks about the last answer.
+    fn again(&mut self, answer: String, question: String) -> Result<(), AnyError> {
+        match self {
+            #[cfg(feature = "http")]
+            Self::Api(model) => model.again(question),
+            Self::Program(program) => {
+                program.conversation.again(answer, question);
+                Ok(())
+            }
+        }
+    }
+
+    /// Usage of the activation.
+    fn total(&self) -> Usage {
+        match self {
+            #[cfg(feature = "http")]
+            Self::Api(model) => model.total(),
+            Self::Program(program) => program.meter.total(),
+        }
+    }
+}
+
+impl Program<'_> {
+    /// Returns the answer. Asks again as long as steering messages arrived while the program worked.
     fn answer(&mut self) -> Result<String, AnyError> {
         loop {
-            let Self { model, conversation, display, meter, steering } = self;
-            let answer = model.ask(conversation, display, meter, steering)?;
+            let Self { program, conversation, display, meter, steering } = self;
+            let answer = program.ask(conversation, display, meter, steering)?;
             display.finish();
             let mut messages = Vec::new();
             while let Some(message) = steering.try_next()? {
@@ -119,16 +144,49 @@ impl<'a> Asked<'a> {
     }
 }
 
-fn model(ctx: &PhaseContext, environment: &Environment) -> Result<Box<dyn Model>, AnyError> {
+/// Opens the model of a phase. `render` makes the prompt for steering messages, `rejected` asks about an answer that was rejected.
+fn open<'a>(
+    ctx: &'a PhaseContext,
+    environment: &Environment,
+    render: &dyn Fn(&prompt::Form<'_>) -> Result<String, AnyError>,
+    rejected: Option<String>,
+) -> Result<Worker<'a>, AnyError> {
     let name = ctx.phase().agent.as_str();
     let agent = ModelAgent::find(name).ok_or_else(|| format!("`{name}` is not a model agent"))?;
     let settings = crate::settings_of(ctx.cliq_dir(), environment)?;
-    open::open(agent, &settings, environment, ctx)
+    match open::open(agent, &settings, environment, ctx)? {
+        open::Opened::Program(program) => {
+            let form = prompt::Form {
+                steering: &ctx.dispatch().steering,
+                rejected: rejected.is_some(),
+                has_tools: false,
+            };
+            Ok(Worker::Program(Box::new(Program {
+                program: *program,
+                conversation: Conversation::new(render(&form)?),
+                display: Display::new(ctx.reporter()),
+                meter: Meter::new(ctx.reporter()),
+                // The prompt contains those of the dispatch message.
+                steering: ctx.steering().live_only(),
+            })))
+        }
+        #[cfg(feature = "http")]
+        open::Opened::Api(access) => {
+            let has_tools = model_loop::tools_of(agent, &settings, ctx).built_in().next().is_some();
+            let render = |steering: &[SteeringMessage]| {
+                // A loop asks about a rejected answer in its conversation.
+                render(&prompt::Form { steering, rejected: false, has_tools })
+            };
+            let prompt = model_loop::Prompt { render: &render, again: rejected };
+            let model = ModelLoop::open(agent, *access, &settings, environment, ctx, &prompt)?;
+            Ok(Worker::Api(Box::new(model)))
+        }
+    }
 }
 
 pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
-    let mut asked = Asked::new(ctx, environment, prompt::standard(ctx)?)?;
-    let answer = asked.answer()?;
+    let mut worker = open(ctx, environment, &|form| prompt::standard(ctx, form), None)?;
+    let answer = worker.answer()?;
     let markers = markers(&answer);
     let reply = Reply::parse(&answer);
     if reply.is_empty() {
@@ -139,7 +197,7 @@ pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Resu
         handoff = handoff.with_data(Value::Object(data));
     }
     ctx.send(&handoff)?;
-    let mut result = json!({"usage": asked.meter.total()});
+    let mut result = json!({"usage": worker.total()});
     if !markers.is_empty() {
         result["markers"] = markers.into();
     }
@@ -147,15 +205,16 @@ pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Resu
 }
 
 pub(crate) fn gate(ctx: &GateContext, environment: &Environment) -> Result<Completion, AnyError> {
-    let mut asked = Asked::new(ctx, environment, prompt::gate(ctx)?)?;
+    let rejected = ctx.rejected().map(|why| prompt::again(why, ctx.route_targets()));
+    let mut worker = open(ctx, environment, &|form| prompt::gate(ctx, form), rejected)?;
     let mut again = false;
     loop {
-        let answer = asked.answer()?;
+        let answer = worker.answer()?;
         match Reply::parse(&answer).verdict(ctx.route_targets()) {
             Ok(verdict) => return Ok(ctx.decide(&verdict)?),
             Err(why) if !std::mem::replace(&mut again, true) => {
                 ctx.progress(format!("no usable verdict ({why}); asking once more"))?;
-                asked.conversation.again(answer, prompt::again(&why, ctx.route_targets()));
+                worker.again(answer, prompt::again(&why, ctx.route_targets()))?;
             }
             Err(why) => return Err(format!("the model gave no usable verdict, asked twice: {why}").into()),
         }

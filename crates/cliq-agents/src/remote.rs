@@ -150,7 +150,7 @@ impl Attempt {
 
 /// The message of a phase, without an id.
 fn message(ctx: &StandardContext, config: &Config) -> Result<Value, AnyError> {
-    let mut parts = vec![json!({"text": opening(ctx)?})];
+    let mut parts = vec![json!({"text": opening(ctx, &ctx.dispatch().steering)?})];
     if config.skill.is_some() || !config.inputs.is_empty() {
         let mut data = json!({});
         if let Some(skill) = &config.skill {

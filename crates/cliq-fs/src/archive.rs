@@ -23,7 +23,16 @@ pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
     let target = dir.history().join(if safe.is_empty() { "unknown" } else { &safe });
     fs::create_dir_all(&target).at("create", &target)?;
     put_steering_aside(dir, run_id, &target)?;
-    let moved = ["signals", "logs", "messages", "files", "channels", "orchestrator.log", "gate_context.md"];
+    let moved = [
+        "signals",
+        "logs",
+        "messages",
+        "transcripts",
+        "files",
+        "channels",
+        "orchestrator.log",
+        "gate_context.md",
+    ];
     // The journal last: while it is there, an interrupted archiving is taken up again.
     for name in moved.into_iter().chain([CliqDir::JOURNAL]) {
         let (from, to) = (dir.root().join(name), target.join(name));

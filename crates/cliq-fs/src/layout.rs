@@ -178,6 +178,18 @@ impl CliqDir {
         self.root.join("logs").join(format!("{phase}.{activation}.log"))
     }
 
+    /// Directory of the transcripts of model agents.
+    #[must_use]
+    pub fn transcripts(&self) -> Utf8PathBuf {
+        self.root.join("transcripts")
+    }
+
+    /// Transcript of a model agent in the `activation`th activation of a phase, 1-based; for a gate, in that evaluation of the run.
+    #[must_use]
+    pub fn transcript(&self, phase: &PhaseName, activation: u32) -> Utf8PathBuf {
+        self.transcripts().join(format!("{phase}.{activation}.jsonl"))
+    }
+
     /// Dispatch messages as they were sent.
     #[must_use]
     pub fn messages(&self) -> Utf8PathBuf {

@@ -24,6 +24,7 @@ mod signal_tail;
 mod signal_writer;
 mod state;
 mod steering;
+mod transcript;
 mod watch;
 
 pub use archive::archive_run;
@@ -51,6 +52,7 @@ pub use state::{
     read_status, write_command_results, write_routed, write_status,
 };
 pub use steering::{SteeringInbox, SteeringTail, append_steering};
+pub use transcript::{TranscriptFile, read_transcript, transcripts_of};
 pub use watch::SignalWatch;
 
 /// Runs the example of the README as a documentation test.

@@ -102,6 +102,8 @@ pub enum Effect {
         routed_by: Option<PhaseId>,
         /// For a gate: why its last answer was no valid verdict.
         rejected: Option<String>,
+        /// First of the interrupted activations that this one continues. `None` for gates: an evaluation keeps its number.
+        continues: Option<u32>,
     },
     /// Run the commands of a gate or exec phase.
     RunCommands {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cliq_fs::DEFAULT_FILE_LIMIT;
 use cliq_orchestrator::{Durability, Launcher, Recipient, RunPlan, StartError, Timing};
-use cliq_protocol::{Budget, PhaseKind, Price, Sandbox};
+use cliq_protocol::{Budget, PhaseKind, Sandbox};
 use cliq_settings::Settings;
 use cliq_workflow::ValidatedWorkflow;
 
@@ -95,7 +95,7 @@ impl Project {
         plan.timing = timing(settings);
         plan.durability = durability(settings);
         plan.max_file_bytes = max_file_bytes(settings);
-        plan.prices = prices(settings);
+        plan.prices = settings.prices();
         plan.guards_inputs = self.host().has_variable(GUARD_INPUTS);
         plan.env.extend(self.host().path().map(|path| ("PATH".to_owned(), path)));
         plan
@@ -158,16 +158,6 @@ pub fn timing(settings: &Settings) -> Timing {
 /// The most bytes of a file that an agent wrote.
 pub(crate) fn max_file_bytes(settings: &Settings) -> u64 {
     settings.count("max_file_bytes").map_or(DEFAULT_FILE_LIMIT, |bytes| bytes as u64)
-}
-
-/// The prices of models in the settings.
-fn prices(settings: &Settings) -> BTreeMap<String, Price> {
-    let price = |model: String| {
-        let part = |part: &str| settings.amount(&format!("prices.{model}.{part}"));
-        let price = Price { input: part("in")?, output: part("out")?, cached: part("cached") };
-        Some((model, price))
-    };
-    settings.names_below("prices").into_iter().filter_map(price).collect()
 }
 
 fn durability(settings: &Settings) -> Durability {

@@ -1,17 +1,19 @@
 //! Sandboxes of a run's processes (SPEC section 22): of a person's settings, the project's, and what the team asks for.
 
+use std::collections::HashMap;
 #[cfg(feature = "egress")]
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 #[cfg(feature = "egress")]
 use std::sync::{Mutex, PoisonError};
 
 use camino::Utf8PathBuf;
+use cliq_agents::ModelAgent;
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{AgentCommand, Confinement, Job, PhaseProcess, RunPlan};
 #[cfg(feature = "egress")]
-use cliq_protocol::{HostPattern, PhaseName};
-use cliq_protocol::{Network, Profile, Sandbox};
+use cliq_protocol::HostPattern;
+use cliq_protocol::{AgentTools, Network, PhaseName, Profile, Sandbox};
 #[cfg(feature = "egress")]
 use cliq_sandbox::Egress;
 #[cfg(feature = "egress")]
@@ -51,6 +53,8 @@ struct RunSandbox {
     write: Vec<Utf8PathBuf>,
     hidden: Vec<Utf8PathBuf>,
     git: GitPaths,
+    /// Tools of the model agents of phases that have any. They run in a sandbox of their own.
+    tools: HashMap<PhaseName, AgentTools>,
     /// Git directory to be guarded while the run goes on. The team of a team phase leaves that to the outermost run.
     guarded: Option<Utf8PathBuf>,
     guard: OnceLock<Option<GitGuard>>,
@@ -106,7 +110,10 @@ impl Project {
             let agent = plan.agent_of(phase).and_then(|agent| plan.agents.get(agent));
             phase.sandbox.is_on() || agent.is_some_and(|agent| agent.sandbox.is_on())
         };
-        if around.profile == Profile::Off && !plan.workflow.phases().any(|(_, phase)| asked(phase)) {
+        let tools = model_tools(plan, settings);
+        let is_asked =
+            around.profile != Profile::Off || plan.workflow.phases().any(|(_, phase)| asked(phase));
+        if !is_asked && tools.is_empty() {
             return Ok(());
         }
         let preference = settings.text("sandbox.mechanism").and_then(|text| Preference::parse(&text));
@@ -121,6 +128,7 @@ impl Project {
             guard: OnceLock::new(),
             write: access.write,
             hidden: access.hidden,
+            tools,
             dir: self.dir().clone(),
             path: self.host().environment.get("PATH").map(str::to_owned),
             wrapper: self.host().program.clone(),
@@ -129,9 +137,17 @@ impl Project {
             proxies: Proxies::default(),
         };
         if let (Err(missing), false) = (&sandbox.mechanism, permits) {
-            return Err(ProjectError::Sandbox(format!(
-                "this system cannot enforce the sandbox of the run: {missing}"
-            )));
+            if is_asked {
+                let why = format!("this system cannot enforce the sandbox of the run: {missing}");
+                return Err(ProjectError::Sandbox(why));
+            }
+            if let Some((phase, _)) = sandbox.tools.iter().find(|(_, tools)| tools.allows_changes()) {
+                return Err(ProjectError::Sandbox(format!(
+                    "phase `{phase}` has a model with tools, and this system cannot enforce their sandbox: {missing}; `agent_tools: read` \
+                     needs none"
+                )));
+            }
+            return Ok(());
         }
         #[cfg(not(feature = "egress"))]
         for (_, phase) in plan.workflow.phases() {
@@ -146,18 +162,51 @@ impl Project {
     }
 }
 
+/// Tools of phases whose agent is a model behind an API.
+fn model_tools(plan: &RunPlan, settings: &Settings) -> HashMap<PhaseName, AgentTools> {
+    let of_phase = |phase: &Phase| {
+        let name = plan.agent_of(phase)?;
+        let is_ours = plan.agents.get(name).is_some_and(|agent| agent.is_part_of_cliq);
+        if !is_ours || !ModelAgent::find(name).is_some_and(ModelAgent::is_api) {
+            return None;
+        }
+        let tools = cliq_agents::agent_tools(name, settings, phase.agent_tools.as_ref(), phase.kind);
+        let has_any = tools.built_in().next().is_some();
+        has_any.then(|| (phase.name.clone(), tools))
+    };
+    plan.workflow.phases().filter_map(|(_, phase)| of_phase(phase)).collect()
+}
+
 impl RunSandbox {
     fn limits(&self, phase: &Phase, agent: Option<&AgentCommand>) -> Limits {
         let asked = [Some(&phase.sandbox), agent.map(|agent| &agent.sandbox)];
-        asked.into_iter().flatten().fold(self.around.clone(), |limits, sandbox| {
-            limits.within(&Limits::new(sandbox, &self.base), &self.base)
-        })
+        let has_tools = agent.is_some() && self.tools.contains_key(&phase.name);
+        let around = match (self.around.profile, has_tools) {
+            // Tools are in a sandbox if nothing else is.
+            (Profile::Off, true) => {
+                let sandbox = Sandbox { network: Network::None, ..Sandbox::profile(Profile::Workspace) };
+                Limits::new(&sandbox, &self.base)
+            }
+            _ => self.around.clone(),
+        };
+        asked
+            .into_iter()
+            .flatten()
+            .fold(around, |limits, sandbox| limits.within(&Limits::new(sandbox, &self.base), &self.base))
     }
 
     /// Files of a process, and those that it must not reach in the workspace.
     fn access(&self, job: &Job, process: &PhaseProcess<'_>) -> Access {
-        let mut write = [&process.directories[..], &self.write, &self.git.write].concat();
-        write.push(process.signal_file.clone());
+        let has_tools = process.agent.is_some() && self.tools.contains_key(&process.phase.name);
+        let mut write = [&self.write[..], &self.git.write].concat();
+        if has_tools {
+            // The agent itself reports and hands over: its tools must not do it in its name.
+            let files = process.directories.iter().filter(|dir| dir.starts_with(self.dir.files()));
+            write.extend(files.cloned());
+        } else {
+            write.extend(process.directories.iter().cloned());
+            write.push(process.signal_file.clone());
+        }
         let outermost = self.dir.outermost().to_owned();
         let mut hidden = self.hidden.clone();
         // This run's directory and those of the runs around it.
@@ -167,8 +216,18 @@ impl RunSandbox {
             is_team || **dir == outermost || *dir == self.dir.root()
         }) {
             hidden.extend(
-                ["messages", "signals", "settings.json", "lock", "parking", "follower", "teams", "tmp"]
-                    .map(|name| level.join(name)),
+                [
+                    "messages",
+                    "signals",
+                    "transcripts",
+                    "settings.json",
+                    "lock",
+                    "parking",
+                    "follower",
+                    "teams",
+                    "tmp",
+                ]
+                .map(|name| level.join(name)),
             );
         }
         Access {

@@ -28,6 +28,8 @@ mod sandbox;
 mod steering;
 mod stream;
 mod time;
+mod tools;
+mod transcript;
 mod usage;
 mod verdict;
 
@@ -50,6 +52,10 @@ pub use sandbox::{HostPattern, Network, Profile, Sandbox};
 pub use steering::{MAX_STEERING_MESSAGES, MAX_STEERING_TEXT, NewSteering, SteeringError, SteeringMessage};
 pub use stream::{Line, LineFault, MAX_LINE_BYTES, StreamDecoder};
 pub use time::Timestamp;
+pub use tools::{AgentTools, MCP_SEPARATOR, TOOL_NAMES};
+pub use transcript::{
+    Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody, TranscriptEntry, TranscriptStart,
+};
 pub use usage::{Budget, Price, Usage};
 pub use verdict::{Outcome, Verdict, VerdictError};
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::{
-    Budget, CommandResult, DecodeError, DispatchType, HistoryEntry, Object, PhaseKind, PhaseName,
+    AgentTools, Budget, CommandResult, DecodeError, DispatchType, HistoryEntry, Object, PhaseKind, PhaseName,
     SteeringMessage, VERSION,
 };
 
@@ -67,6 +67,12 @@ pub struct PhaseDispatch {
     /// File to which later steering messages are appended during this activation, one JSON object per line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering_file: Option<Utf8PathBuf>,
+    /// File for the transcript of a model agent (SPEC section 23).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript_file: Option<Utf8PathBuf>,
+    /// Remaining budget of the phase for language models.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub budget: Budget,
     /// Data for a gate. Only for gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateDispatch>,
@@ -111,6 +117,12 @@ pub struct PhaseInfo {
     /// Names of environment variables that the agent declared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
+    /// Tools of a model agent, if the team chooses them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_tools: Option<AgentTools>,
+    /// First of the interrupted activations that this one continues. The activations from it on have the same task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<u32>,
     /// Settings of the agent for this phase, such as the `rules` of a gate.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub config: Object,

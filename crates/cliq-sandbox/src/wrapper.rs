@@ -50,6 +50,19 @@ impl Wrapper {
         self
     }
 
+    /// The same with the program of the wrapper as a file that may be read and executed.
+    #[must_use]
+    pub fn showing_its_program(mut self) -> Self {
+        self.policy.read.push(self.program.clone());
+        self
+    }
+
+    /// Program of the wrapper.
+    #[must_use]
+    pub fn program(&self) -> &Utf8Path {
+        &self.program
+    }
+
     /// Variables for a built-in agent, by name.
     #[must_use]
     pub fn variables(&self) -> [(&'static str, String); 2] {

@@ -2,7 +2,7 @@
 
 mod table;
 
-use cliq_protocol::Network;
+use cliq_protocol::{AgentTools, Network, TOOL_NAMES};
 use cliq_review::Directory;
 use cliq_workflow::{nearest, parse_duration};
 use serde_json::Value;
@@ -57,6 +57,8 @@ pub enum Kind {
     Meshes,
     /// A list of people and groups who review.
     Reviewers,
+    /// Tools of a model agent: `none`, `read`, `full`, or a list of names.
+    Tools,
     /// Network access of a sandbox: `all`, `none`, or a list of hosts.
     Network,
 }
@@ -143,9 +145,10 @@ impl Key {
                 serde_json::from_str(text).unwrap_or_else(|_| text.into())
             }
             Kind::Network if matches!(text, "all" | "none") => text.into(),
+            Kind::Tools if AgentTools::WORDS.contains(&text) => text.into(),
             Kind::Network => Value::Array(list()),
             Kind::Meshes | Kind::Reviewers => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
-            Kind::List | Kind::Channels => Value::Array(list()),
+            Kind::List | Kind::Channels | Kind::Tools => Value::Array(list()),
             _ => text.into(),
         };
         self.check(path, &value)?;
@@ -172,6 +175,7 @@ impl Key {
             Kind::List => texts(),
             Kind::Meshes => Mesh::read(value).is_some(),
             Kind::Reviewers => Directory::from_value(value).is_ok(),
+            Kind::Tools => serde_json::from_value::<AgentTools>(value.clone()).is_ok(),
             Kind::Network => Network::from_value(value.clone(), path).is_ok(),
             Kind::Channels => {
                 let channel = |item: &Value| {
@@ -205,6 +209,9 @@ impl Kind {
             Self::Url | Self::SecretUrl => "an address that begins with https:// or http://".to_owned(),
             Self::Network => "`all`, `none`, or a list of hosts".to_owned(),
             Self::List => "a list of texts".to_owned(),
+            Self::Tools => {
+                format!("`none`, `read`, `full`, or a list of {} and SERVER__TOOL", TOOL_NAMES.join(", "))
+            }
             Self::Meshes => {
                 "a list of objects with name, type (\"savant\"), url, client_id, client_secret and active"
                     .to_owned()

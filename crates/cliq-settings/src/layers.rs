@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_protocol::Sandbox;
+use cliq_protocol::{AgentTools, Price, Sandbox};
 use cliq_review::Directory;
 use cliq_workflow::parse_duration;
 use serde_json::{Map, Value};
@@ -193,6 +193,30 @@ impl Settings {
     #[must_use]
     pub fn flag(&self, path: &str) -> bool {
         self.value(path).and_then(|value| value.as_bool()).unwrap_or_default()
+    }
+
+    /// A flag, or `None` if it is not set and has no default.
+    #[must_use]
+    pub fn flag_if_set(&self, path: &str) -> Option<bool> {
+        self.value(path).and_then(|value| value.as_bool())
+    }
+
+    /// The tools of an agent (`agents.NAME.tools`), if they are set.
+    #[must_use]
+    pub fn agent_tools(&self, agent: &str) -> Option<AgentTools> {
+        let value = self.value(&format!("agents.{agent}.tools"))?;
+        serde_json::from_value(value).ok()
+    }
+
+    /// Prices of models, by model (`prices.MODEL`).
+    #[must_use]
+    pub fn prices(&self) -> BTreeMap<String, Price> {
+        let price = |model: String| {
+            let part = |part: &str| self.amount(&format!("prices.{model}.{part}"));
+            let price = Price { input: part("in")?, output: part("out")?, cached: part("cached") };
+            Some((model, price))
+        };
+        self.names_below("prices").into_iter().filter_map(price).collect()
     }
 
     /// A duration.

@@ -1,6 +1,8 @@
 //! Every field of team.yml in one table: the reader checks against it, the JSON Schema is made from it, and a test
 //! holds docs/team-yml.md against it.
 
+use cliq_protocol::AgentTools;
+
 /// Type of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Type {
@@ -20,6 +22,8 @@ pub(crate) enum Type {
     Texts,
     /// A text or a list of texts.
     TextOrTexts,
+    /// One of these words, or a list of texts.
+    WordOrTexts(&'static [&'static str]),
     /// A mapping of texts to texts.
     TextMap,
     /// A mapping with the given fields.
@@ -107,6 +111,11 @@ pub(crate) static PHASE: &[Field] = &[
     may("agent", Type::Text, "Who works: an agent of `agents`, an installed one or a built-in one."),
     may("role", Type::Text, "The role file is `roles/<role>.md` instead of `roles/<phase>.md`."),
     may("model", Type::Text, "The model, for agents that have several."),
+    may(
+        "agent_tools",
+        Type::WordOrTexts(&AgentTools::WORDS),
+        "Tools of an agent that is a model behind an API: `none`, `read`, `full` or names. Default: `full`, at gates `read`.",
+    ),
     may("config", Type::TextMap, "Settings of the agent for this phase, such as `url` for `agent: a2a`."),
     may("action", Type::Text, "What a connector does, such as `get_issue`."),
     may("commands", Type::Objects(COMMAND), "Shell commands. On gate, hug and exec phases."),

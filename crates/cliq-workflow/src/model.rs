@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_protocol::{Budget, PhaseKind, PhaseName, Sandbox};
+use cliq_protocol::{AgentTools, Budget, PhaseKind, PhaseName, Sandbox};
 use serde_json::Value;
 
 /// A phase of a workflow, by its place in it: phases of the main flow first, then support phases, each in the order
@@ -106,6 +106,8 @@ pub struct Phase {
     pub role: String,
     /// The model.
     pub model: Option<String>,
+    /// Tools of a model agent, if the team chooses them.
+    pub agent_tools: Option<AgentTools>,
     /// Settings of the agent for this phase.
     pub config: BTreeMap<String, String>,
     /// Action of a connector.

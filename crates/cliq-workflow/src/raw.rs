@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cliq_protocol::{Budget, PhaseKind, ReviewSpec, Sandbox};
+use cliq_protocol::{AgentTools, Budget, PhaseKind, ReviewSpec, Sandbox, TOOL_NAMES};
 use serde_json::Value;
 
 use crate::agents::is_connector;
@@ -47,6 +47,7 @@ pub(crate) struct RawPhase<'a> {
     pub(crate) timeout: Option<Duration>,
     pub(crate) budget: Budget,
     pub(crate) sandbox: Sandbox,
+    pub(crate) agent_tools: Option<AgentTools>,
 }
 
 pub(crate) struct RawCommand<'a> {
@@ -148,6 +149,23 @@ fn read_sandbox(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Sandbox 
     })
 }
 
+/// The `agent_tools` of a phase.
+fn read_tools(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Option<AgentTools> {
+    let node = record.node("agent_tools")?;
+    let names = record.texts("agent_tools");
+    if node.scalar().is_some() {
+        return AgentTools::parse(&names.first()?.value).ok();
+    }
+    let unknown = |name: &&Located<String>| AgentTools::of_names(vec![name.value.clone()]).is_err();
+    for name in names.iter().filter(unknown) {
+        let message = format!("there is no tool `{}`", name.value);
+        let help = did_you_mean(&name.value, &TOOL_NAMES);
+        let help = format!("{help}; a tool of an MCP server is `SERVER__TOOL`");
+        problems.push(Diagnostic::error("unknown-tool", name.span, message, help));
+    }
+    AgentTools::of_names(names.into_iter().map(|name| name.value).collect()).ok()
+}
+
 fn read_input(node: &Node, problems: &mut Vec<Diagnostic>) -> Option<RawInput> {
     let record = Record::read(node, fields::INPUT, "an input", problems)?;
     let default = record.text("default").map(|d| d.value);
@@ -213,6 +231,7 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
         timeout: record.duration("timeout"),
         budget: read_budget(&record, problems),
         sandbox: read_sandbox(&record, problems),
+        agent_tools: read_tools(&record, problems),
         record,
         node,
         support,

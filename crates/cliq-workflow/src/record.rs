@@ -236,6 +236,10 @@ fn check(node: &Node, ty: Type, name: &str, problems: &mut Vec<Diagnostic>) -> b
             _ => "a mapping of texts to texts",
         },
         Type::WordOrObject(..) if matches!(node.kind, Kind::Map(_)) => return true,
+        Type::WordOrTexts(_) if matches!(node.kind, Kind::List(_)) => {
+            return check(node, Type::Texts, name, problems);
+        }
+        Type::WordOrTexts(words) => return check(node, Type::Word(words), name, problems),
         // A YAML parser may take `off` for a boolean.
         Type::WordOrObject(words, _) if words.contains(&"off") && matches!(node.kind, Kind::Bool(false)) => {
             return true;

@@ -44,6 +44,7 @@ fn of(ty: Type) -> Value {
         Type::Word(words) => json!({"enum": words}),
         Type::Texts => json!({"type": "array", "items": text()}),
         Type::TextOrTexts => json!({"anyOf": [text(), {"type": "array", "items": text()}]}),
+        Type::WordOrTexts(words) => json!({"anyOf": [{"enum": words}, {"type": "array", "items": text()}]}),
         Type::TextMap => json!({"type": "object", "additionalProperties": text()}),
         Type::Object(fields) => object(fields),
         Type::WordOrObject(words, fields) => json!({"anyOf": [{"enum": words}, object(fields)]}),

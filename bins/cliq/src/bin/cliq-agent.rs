@@ -11,6 +11,9 @@ fn main() -> ExitCode {
             print(&format!("cliq-agent {}", env!("CARGO_PKG_VERSION")), ExitCode::SUCCESS)
         }
         Some(cliq_agents::CONVERT) => cliq_agents::convert(),
+        Some(cliq_agents::SERVE_TOOLS) => {
+            cliq_agents::serve_tools(&std::env::args().skip(2).collect::<Vec<_>>())
+        }
         Some("--help" | "-h") => print(&usage(), ExitCode::SUCCESS),
         Some(other) => {
             print(&format!("error: unexpected argument {other:?}\n\n{}", usage()), ExitCode::from(2))

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::env::{Env, done};
-use crate::server::{Server, status};
+use crate::server::{ReceivedRequest, Server, status};
 
 fn stream_of(events: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{events}")
@@ -28,6 +28,11 @@ pub(crate) fn anthropic(text: &str) -> String {
         delta(first),
         delta(second),
     ))
+}
+
+/// Prompt in a request of the Messages API.
+pub(crate) fn prompt_of(request: &ReceivedRequest) -> &str {
+    request.body["messages"][0]["content"][0]["text"].as_str().unwrap()
 }
 
 fn openai(text: &str) -> String {
@@ -91,7 +96,7 @@ fn three_apis_stream_an_answer() {
             anthropic,
             "/v1/messages",
             "x-api-key: sk-test-secret",
-            "/messages/0/content",
+            "/messages/0/content/0/text",
             (Some(25), Some(15)),
         ),
         (
@@ -105,7 +110,7 @@ fn three_apis_stream_an_answer() {
         (
             "gemini-api",
             gemini,
-            "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+            "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse",
             "x-goog-api-key: sk-test-secret",
             "/contents/0/parts/0/text",
             (Some(5), Some(6)),
@@ -182,7 +187,7 @@ fn a_gate_decides_and_is_asked_once_more_when_it_does_not() {
     let asked = server.asked();
     let messages = |n: usize| asked[n].body["messages"].as_array().unwrap().clone();
     assert_eq!(asked.len(), 3);
-    let prompt = messages(0)[0]["content"].as_str().unwrap().to_owned();
+    let prompt = prompt_of(&asked[0]).to_owned();
     for part in [
         "## Check Results",
         "- tests: FAIL, exit status 1",
@@ -194,9 +199,7 @@ fn a_gate_decides_and_is_asked_once_more_when_it_does_not() {
     }
     assert_eq!(messages(1).len(), 3, "the conversation goes on");
     assert_eq!(messages(1)[1]["content"], "Hm, I am not sure.");
-    assert!(
-        messages(2)[0]["content"].as_str().unwrap().contains("## History\n\n- evaluation 1: ROUTE to work")
-    );
+    assert!(prompt_of(&asked[2]).contains("## History\n\n- evaluation 1: ROUTE to work"));
     let verdict = env.read_json(".cliq/channels/review--work/handoff.json")["data"]["verdict"].clone();
     assert_eq!(verdict["reason"], "mend the tests");
 }
@@ -278,7 +281,7 @@ fn without_a_key_nothing_starts_and_it_is_said_how_to_get_one() {
     let find =
         |name: &str| checks["checks"].as_array().unwrap().iter().find(|c| c["name"] == name).unwrap().clone();
     assert_eq!(find("gemini-api")["status"], "ok");
-    assert!(find("gemini-api")["detail"].as_str().unwrap().starts_with("gemini-2.5-flash at https://"));
+    assert!(find("gemini-api")["detail"].as_str().unwrap().starts_with("gemini-3.8-flash at https://"));
     env.cliq(["run", "--agent", "claude-api"]).expect(2);
 }
 

@@ -389,8 +389,7 @@ fn models_play_roles() {
     let _daemon = daemon(&env);
     wait_for_state(&env, "done");
     let asked = server.asked();
-    let prompts: Vec<&str> =
-        asked.iter().map(|a| a.body["messages"][0]["content"].as_str().unwrap()).collect();
+    let prompts: Vec<&str> = asked.iter().map(crate::models::prompt_of).collect();
     for (n, part) in [
         (0, "Do a, and nothing else."),
         (0, "You implement one task of a plan."),

@@ -41,6 +41,31 @@ server.serve_forever()";
     }
 }
 
+/// Makes a site of packages: a wheel with its index, an archive for npm, and a crate in a sparse registry.
+const PACKAGES: &str = "import hashlib, io, json, pathlib, sys, tarfile, zipfile
+site, port = pathlib.Path(sys.argv[1]), sys.argv[2]
+def archive(path, files):
+    path.parent.mkdir(parents=True)
+    with tarfile.open(path, 'w:gz') as tar:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name); info.size = len(text)
+            tar.addfile(info, io.BytesIO(text.encode()))
+archive(site / 'npm/made.tgz', {'package/package.json': json.dumps({'name': 'made', 'version': '1.0.0'})})
+(site / 'pip/made').mkdir(parents=True)
+wheel = 'made-1.0.0-py3-none-any.whl'
+with zipfile.ZipFile(site / 'pip/made' / wheel, 'w') as z:
+    z.writestr('made.py', '')
+    z.writestr('made-1.0.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: made\\nVersion: 1.0.0\\n')
+    z.writestr('made-1.0.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nGenerator: made\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+    z.writestr('made-1.0.0.dist-info/RECORD', '')
+(site / 'pip/made/index.html').write_text(f'<a href=\"{wheel}\">{wheel}</a>')
+crate = site / 'crates/made/1.0.0/download'
+archive(crate, {'made-1.0.0/Cargo.toml': '[package]\\nname = \"made\"\\nversion = \"1.0.0\"\\nedition = \"2021\"\\n', 'made-1.0.0/src/lib.rs': ''})
+(site / 'index/ma/de').mkdir(parents=True)
+(site / 'index/config.json').write_text(json.dumps({'dl': f'http://localhost:{port}/crates'}))
+(site / 'index/ma/de/made').write_text(json.dumps({'name': 'made', 'vers': '1.0.0', 'deps': [], 'features': {}, 'yanked': False, 'cksum': hashlib.sha256(crate.read_bytes()).hexdigest()}) + '\\n')
+";
+
 /// Runs a script in a phase that may reach `localhost` only. `PORT` in the script is that of the server.
 fn run(mechanism: &str, script: &str) -> (World, i32, String) {
     let workflow = "workflow:
@@ -61,7 +86,12 @@ fn run(mechanism: &str, script: &str) -> (World, i32, String) {
         .status();
     assert!(made.unwrap().success());
     let web = Web::of(&site);
-    world.env.write("script.sh", &script.replace("PORT", &web.port.to_string()));
+    let port = web.port.to_string();
+    let packages = Command::new("python3").args(["-c", PACKAGES]).arg(&site).arg(&port).status();
+    assert!(packages.unwrap().success());
+    let rustup = std::env::var("RUSTUP_HOME")
+        .unwrap_or_else(|_| format!("{}/.rustup", std::env::var("HOME").unwrap_or_default()));
+    world.env.write("script.sh", &script.replace("PORT", &port).replace("=RUSTUP ", &format!("={rustup} ")));
     let output = world.cliq(&["run", "--headless"]);
     let log = fs::read_to_string(world.env.path(".cliq/logs/fetch.1.1-fetch.log")).unwrap_or_default();
     (world, output.code, format!("{}{}{log}", output.stdout, output.stderr))
@@ -100,6 +130,32 @@ fn node_uses_the_proxy() {
     for mechanism in mechanisms() {
         let (_world, code, said) = run(mechanism, script);
         assert_eq!(code, 0, "{mechanism}: {said}");
+    }
+}
+
+#[test]
+fn package_managers_use_the_proxy() {
+    let script = "set -e
+export RUSTUP_HOME=RUSTUP HOME=$PWD/home CARGO_HOME=$PWD/cargo npm_config_cache=$PWD/npm-cache PIP_CONFIG_FILE=/dev/null npm_config_userconfig=/dev/null npm_config_update_notifier=false npm_config_registry=http://localhost:PORT/npm/
+mkdir -p $HOME $CARGO_HOME
+python3 -m venv venv
+venv/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --index-url http://localhost:PORT/pip made
+venv/bin/python -c 'import made'
+echo '{\"name\": \"t\", \"version\": \"1.0.0\"}' > package.json
+npm install --no-audit --no-fund --fetch-retries=0 http://localhost:PORT/npm/made.tgz
+test -f node_modules/made/package.json
+mkdir -p src && echo > src/lib.rs
+printf '[package]\\nname = \"t\"\\nversion = \"1.0.0\"\\nedition = \"2021\"\\n[dependencies]\\nmade = { version = \"1\", registry = \"local\" }\\n' > Cargo.toml
+printf '[registries.local]\\nindex = \"sparse+http://localhost:PORT/index/\"\\n' > $CARGO_HOME/config.toml
+cargo fetch --quiet
+grep -q made Cargo.lock";
+    if !has_program("npm") || !has_program("cargo") {
+        return cliq_testkit::not_run("there is no npm, or no cargo");
+    }
+    for mechanism in mechanisms() {
+        let (world, code, said) = run(mechanism, script);
+        assert_eq!(code, 0, "{mechanism}: {said}");
+        assert_eq!(refusals(&world), [""; 0]);
     }
 }
 

@@ -1,23 +1,27 @@
-//! Models over HTTP: streaming, with retries. What the three APIs differ in is in a file for each.
+//! Models over HTTP: streaming, with retries. Each of the three APIs has a file for its requests and replies.
 
 mod anthropic;
+mod draft;
 mod gemini;
 mod openai;
+mod text_calls;
 
 use std::cell::RefCell;
 use std::io::{BufReader, Read};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use cliq_coder::tools::ToolSpec;
+use cliq_coder::{Reply, Turn};
 use cliq_http::{CallError, Client, Limits, Request, read_events};
-use cliq_sdk::{Steering, Usage};
+use cliq_sdk::Usage;
 use cliq_settings::Secret;
 use serde_json::Value;
 
 use super::catalog::ApiKind;
 use super::display::Display;
+use super::images::Image;
 use super::meter::{Meter, line};
-use super::{Conversation, Model};
-use crate::AnyError;
+use draft::Draft;
 
 /// Maximum number of attempts of a call.
 const TRIES: usize = 6;
@@ -42,29 +46,38 @@ pub(crate) struct Api {
     client: Client,
 }
 
+/// Request for a reply.
+pub(crate) struct ModelRequest<'a> {
+    pub(crate) turns: &'a [Turn],
+    pub(crate) tools: &'a [ToolSpec],
+    /// Whether the model may call tools in this reply.
+    pub(crate) may_call: bool,
+    /// Content of the images that turns name.
+    pub(crate) images: &'a [Image],
+}
+
+/// Whole reply with what it used.
+pub(crate) struct ModelReply {
+    pub(crate) reply: Reply,
+    /// `None` if the server reported none.
+    pub(crate) usage: Option<Usage>,
+    pub(crate) is_cut_off: bool,
+    pub(crate) duration_ms: u64,
+}
+
+/// Failed request.
+pub(crate) struct ModelError {
+    /// Cause, for people.
+    pub(crate) message: String,
+    /// Whether the conversation is too long for the model.
+    pub(crate) is_too_long: bool,
+}
+
 /// One call, as an API wants it.
 struct Call {
     url: String,
     headers: Vec<(&'static str, String)>,
     body: Value,
-}
-
-/// Content of one piece of a stream.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Piece {
-    text: Option<String>,
-    tokens_in: Option<u64>,
-    tokens_out: Option<u64>,
-    /// The part of the input that was read from a cache.
-    tokens_cached: Option<u64>,
-    /// Whether the reply was cut off at the length limit.
-    cut_off: bool,
-    /// Reason why the model refused to continue.
-    refused: Option<String>,
-    /// Something went wrong; whether another try may help.
-    error: Option<(String, bool)>,
-    /// Nothing follows.
-    done: bool,
 }
 
 impl Api {
@@ -73,40 +86,41 @@ impl Api {
         Self { access, client: Client::new(limits) }
     }
 
-    fn call(&self, conversation: &Conversation) -> Call {
+    /// Name of the model.
+    pub(crate) fn model(&self) -> &str {
+        &self.access.model
+    }
+
+    fn call(&self, request: &ModelRequest<'_>) -> Call {
         match self.access.kind {
-            ApiKind::Anthropic => anthropic::call(&self.access, conversation),
-            ApiKind::OpenAi => openai::call(&self.access, conversation),
-            ApiKind::Gemini => gemini::call(&self.access, conversation),
+            ApiKind::Anthropic => anthropic::call(&self.access, request),
+            ApiKind::OpenAi => openai::call(&self.access, request),
+            ApiKind::Gemini => gemini::call(&self.access, request),
         }
     }
 
-    fn piece(&self, data: &str) -> Piece {
+    /// Applies a piece of a reply. Returns the text in it.
+    fn apply(&self, data: &str, draft: &mut Draft) -> Option<String> {
         if data.trim() == "[DONE]" {
-            return Piece { done: true, ..Piece::default() };
+            draft.is_done = true;
+            return None;
         }
         let Ok(value) = serde_json::from_str::<Value>(data) else {
             let shown: String = data.chars().take(200).collect();
-            return Piece {
-                error: Some((format!("a piece of the answer is not JSON: {shown}"), true)),
-                ..Piece::default()
-            };
+            draft.error = Some((format!("a piece of the answer is not JSON: {shown}"), true));
+            return None;
         };
         match self.access.kind {
-            ApiKind::Anthropic => anthropic::piece(&value),
-            ApiKind::OpenAi => openai::piece(&value),
-            ApiKind::Gemini => gemini::piece(&value),
+            ApiKind::Anthropic => anthropic::apply(&value, draft),
+            ApiKind::OpenAi => openai::apply(&value, draft),
+            ApiKind::Gemini => gemini::apply(&value, draft),
         }
     }
 
-    /// Calls once. `usage` gets what the call has used, be it in vain.
-    fn try_once(
-        &self,
-        call: &Call,
-        display: &mut Display<'_>,
-        usage: &mut Usage,
-    ) -> Result<String, CallError> {
-        let mut request = Request::post(&call.url).json(&call.body).called(self.access.name);
+    /// Calls once. `draft` gets what came, in vain or not.
+    fn try_once(&self, call: &Call, display: &mut Display<'_>, draft: &mut Draft) -> Result<(), CallError> {
+        let name = self.access.name;
+        let mut request = Request::post(&call.url).json(&call.body).called(name);
         for (name, value) in &call.headers {
             request = request.secret_header(*name, value);
         }
@@ -119,27 +133,15 @@ impl Api {
             .get("content-type")
             .and_then(|v| v.to_str().ok())
             .is_some_and(|v| v.starts_with("application/json"));
-        let mut answer = String::new();
         let mut outcome = Ok(());
-        let mut ended = false;
-        let mut take = |piece: Piece| {
-            usage.tokens_in = piece.tokens_in.unwrap_or(usage.tokens_in);
-            usage.tokens_out = piece.tokens_out.unwrap_or(usage.tokens_out);
-            usage.tokens_cached = piece.tokens_cached.or(usage.tokens_cached);
-            if let Some(text) = &piece.text {
-                display.print(text);
-                answer.push_str(text);
+        let mut take = |data: &str| {
+            if let Some(text) = self.apply(data, draft) {
+                display.print(&text);
             }
-            ended |= piece.done;
-            if let Some((message, again)) = piece.error {
-                outcome = Err(CallError::new(format!("{}: {message}", self.access.name), again));
-            } else if let Some(why) = piece.refused {
-                outcome = Err(CallError::permanent(format!("{} ended its answer: {why}", self.access.name)));
-            } else if piece.cut_off {
-                outcome = Err(CallError::permanent(format!(
-                    "the answer of {} was cut off at its longest: raise `agents.{}.max_tokens`",
-                    self.access.name, self.access.name
-                )));
+            if let Some((message, again)) = draft.error.take() {
+                outcome = Err(CallError::new(format!("{name}: {message}"), again));
+            } else if let Some(why) = draft.refusal.take() {
+                outcome = Err(CallError::permanent(format!("{name} ended its answer: {why}")));
             }
             outcome.is_ok()
         };
@@ -148,31 +150,87 @@ impl Api {
             // Servers that do not stream answer all at once.
             let mut text = String::new();
             BufReader::new(body).read_to_string(&mut text).map(|_| {
-                take(self.piece(&text));
-                take(Piece { done: true, ..Piece::default() });
+                take(&text);
+                take("[DONE]");
             })
         } else {
-            read_events(BufReader::new(body), |event| take(self.piece(&event.data)))
+            read_events(BufReader::new(body), |event| take(&event.data))
         };
         outcome?;
-        let broken = |what: String| {
-            CallError::new(format!("the answer of {} broke off: {what}", self.access.name), true)
-        };
+        let broken = |what: String| CallError::new(format!("the answer of {name} broke off: {what}"), true);
         read.map_err(|error| broken(error.to_string()))?;
-        if !ended {
+        if !draft.is_done && !draft.is_cut_off {
             return Err(broken("its end is missing".to_owned()));
         }
-        Ok(answer)
+        Ok(())
     }
 
-    fn no_usage(&self) -> Usage {
-        let provider = match self.access.kind {
+    /// Requests a reply. Shows what comes while it comes, and meters its usage.
+    pub(crate) fn request(
+        &self,
+        request: &ModelRequest<'_>,
+        display: &mut Display<'_>,
+        meter: &mut Meter<'_>,
+        on_retry: &mut dyn FnMut(&str),
+    ) -> Result<ModelReply, ModelError> {
+        if let Some(key) = &self.access.key {
+            display.hide(key.reveal());
+        }
+        display.act(&format!("asking {}", self.access.model));
+        let started = Instant::now();
+        let call = self.call(request);
+        let (display, mut is_too_long) = (RefCell::new(display), false);
+        let result = cliq_http::retry(
+            self.access.name,
+            TRIES,
+            || {
+                let mut draft = Draft::default();
+                let result = self.try_once(&call, &mut display.borrow_mut(), &mut draft);
+                let usage = draft.usage(self.provider(), &self.access.model);
+                if let Some(usage) = &usage {
+                    display.borrow_mut().note(&line(usage));
+                    meter.report(usage.clone());
+                }
+                meter.settle();
+                is_too_long = result.as_ref().is_err_and(says_too_long);
+                result.map(|()| (draft, usage))
+            },
+            |said| {
+                display.borrow_mut().act(said);
+                on_retry(said);
+            },
+        );
+        let display = display.into_inner();
+        display.finish();
+        match result {
+            Ok((draft, usage)) => {
+                let names: Vec<&str> = match request.may_call {
+                    true => request.tools.iter().map(|tool| tool.name.as_str()).collect(),
+                    false => Vec::new(),
+                };
+                Ok(ModelReply {
+                    is_cut_off: draft.is_cut_off,
+                    reply: draft.into_reply(&names, known_ids(request.turns)),
+                    usage,
+                    duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+                })
+            }
+            Err(failed) => Err(ModelError { message: display.masked(&failed.message), is_too_long }),
+        }
+    }
+
+    /// Error for a reply that was cut off.
+    pub(crate) fn cut_off(&self) -> String {
+        let name = self.access.name;
+        format!("the answer of {name} was cut off at its longest: raise `agents.{name}.max_tokens`")
+    }
+
+    pub(crate) fn provider(&self) -> &'static str {
+        match self.access.kind {
             ApiKind::Anthropic => "anthropic",
             ApiKind::OpenAi => "openai",
             ApiKind::Gemini => "google",
-        };
-        let model = Some(self.access.model.clone());
-        Usage { provider: Some(provider.to_owned()), model, ..Usage::default() }
+        }
     }
 
     /// An error with what may mend it.
@@ -192,40 +250,34 @@ impl Api {
     }
 }
 
-impl Model for Api {
-    fn ask(
-        &self,
-        conversation: &Conversation,
-        display: &mut Display<'_>,
-        meter: &mut Meter<'_>,
-        _: &mut Steering,
-    ) -> Result<String, AnyError> {
-        if let Some(key) = &self.access.key {
-            display.hide(key.reveal());
-        }
-        display.act(&format!("asking {}", self.access.model));
-        let call = self.call(conversation);
-        let display = RefCell::new(display);
-        let result = cliq_http::retry(
-            self.access.name,
-            TRIES,
-            || {
-                let mut usage = self.no_usage();
-                let result = self.try_once(&call, &mut display.borrow_mut(), &mut usage);
-                if usage.tokens() > 0 {
-                    display.borrow_mut().note(&line(&usage));
-                }
-                meter.report(usage);
-                meter.settle();
-                result
-            },
-            |said| display.borrow_mut().act(said),
-        );
-        let display = display.into_inner();
-        let answer = result.map_err(|failed| display.masked(&failed.message))?;
-        display.finish();
-        Ok(answer)
+/// Ids of all tool calls of a conversation.
+fn known_ids(turns: &[Turn]) -> impl Iterator<Item = &str> {
+    let calls = turns.iter().filter_map(|turn| match turn {
+        Turn::Assistant(reply) => Some(&reply.calls),
+        _ => None,
+    });
+    calls.flatten().map(|call| call.id.as_str())
+}
+
+/// Whether an error says that the conversation is too long for the model. Each server has words of its own.
+fn says_too_long(error: &CallError) -> bool {
+    if !matches!(error.status, Some(400 | 413 | 422)) {
+        return false;
     }
+    let said = error.message.to_lowercase();
+    [
+        "prompt is too long",
+        "context length",
+        "context window",
+        "context size",
+        "context_length",
+        "too many tokens",
+        "maximum number of tokens",
+        "input token count",
+        "input is too long",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
 }
 
 fn join(base: &str, path: &str) -> String {

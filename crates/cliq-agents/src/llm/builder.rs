@@ -1,13 +1,14 @@
 //! The model that builds and improves teams: settings `builder.*`.
 
-use cliq_sdk::{StandardContext, Steering};
+use cliq_coder::Turn;
+use cliq_sdk::StandardContext;
 use cliq_settings::{Environment, Settings};
 
-use super::api::{Access, Api};
+use super::Reply;
+use super::api::{Access, Api, ModelRequest};
 use super::catalog::{ModelAgent, Transport};
 use super::display::Display;
 use super::meter::Meter;
-use super::{Conversation, Model, Reply};
 use crate::AnyError;
 
 /// The agents whose API may be used, and the names of their providers.
@@ -19,8 +20,7 @@ pub(crate) struct Builder<'a> {
     model: Api,
     display: Display<'a>,
     meter: Meter<'a>,
-    steering: Steering,
-    conversation: Option<(Conversation, String)>,
+    turns: Vec<Turn>,
 }
 
 impl<'a> Builder<'a> {
@@ -29,26 +29,20 @@ impl<'a> Builder<'a> {
         let settings = crate::settings_of(ctx.cliq_dir(), environment)?;
         let model = Api::new(access(&settings, environment)?);
         let (display, meter) = (Display::new(ctx.reporter()), Meter::new(ctx.reporter()));
-        Ok(Self { model, display, meter, steering: ctx.steering().live_only(), conversation: None })
+        Ok(Self { model, display, meter, turns: Vec::new() })
     }
 
-    /// Asks a question.
-    pub(crate) fn first(&mut self, question: String) -> Result<Reply, AnyError> {
-        self.converse(Conversation::new(question))
-    }
-
-    /// Asks about the last answer.
-    pub(crate) fn again(&mut self, question: String) -> Result<Reply, AnyError> {
-        let (mut conversation, answer) = self.conversation.take().ok_or("nothing was asked before")?;
-        conversation.again(answer, question);
-        self.converse(conversation)
-    }
-
-    fn converse(&mut self, conversation: Conversation) -> Result<Reply, AnyError> {
-        let answer = self.model.ask(&conversation, &mut self.display, &mut self.meter, &mut self.steering)?;
-        self.display.finish();
-        let reply = Reply::parse(&answer);
-        self.conversation = Some((conversation, answer));
+    /// Asks a question, or about the last answer.
+    pub(crate) fn request(&mut self, question: String) -> Result<Reply, AnyError> {
+        self.turns.push(Turn::User { text: question, images: Vec::new() });
+        let request = ModelRequest { turns: &self.turns, tools: &[], may_call: false, images: &[] };
+        let answer = self.model.request(&request, &mut self.display, &mut self.meter, &mut |_| {});
+        let answer = answer.map_err(|failed| failed.message)?;
+        if answer.is_cut_off {
+            return Err(self.model.cut_off().into());
+        }
+        let reply = Reply::parse(&answer.reply.text);
+        self.turns.push(Turn::Assistant(answer.reply));
         Ok(reply)
     }
 }

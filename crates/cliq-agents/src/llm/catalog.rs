@@ -20,6 +20,23 @@ pub(crate) enum ApiKind {
     Gemini,
 }
 
+/// Model that an API agent uses if nothing else is chosen, by the vendors' documentation of November 2026. Each is the vendor's model
+/// for everyday work with tools.
+#[derive(Debug, Clone, Copy)]
+struct DefaultModel {
+    name: &'static str,
+    /// Maximum number of tokens of a request and its reply.
+    context_tokens: u64,
+}
+
+const CLAUDE: DefaultModel = DefaultModel { name: "claude-sonnet-5-5", context_tokens: 1_000_000 };
+const GPT: DefaultModel = DefaultModel { name: "gpt-6.1-sol", context_tokens: 1_050_000 };
+const GEMINI: DefaultModel = DefaultModel { name: "gemini-3.8-flash", context_tokens: 1_048_576 };
+
+/// Context of other models at a vendor's own address, and of models at other servers.
+const USUAL_CONTEXT: u64 = 200_000;
+const LOCAL_CONTEXT: u64 = 32_768;
+
 /// A built-in agent that is a language model.
 #[derive(Debug)]
 pub struct ModelAgent {
@@ -32,7 +49,7 @@ pub struct ModelAgent {
     pub(super) key_variables: &'static [&'static str],
     pub(super) base_variable: Option<&'static str>,
     pub(super) default_base: &'static str,
-    default_model: Option<&'static str>,
+    default_model: Option<DefaultModel>,
     /// Paths below the home directory where the vendor's program keeps its state. Directories end with `/`.
     pub(super) state: &'static [&'static str],
     /// Variable that names another directory for its state.
@@ -94,7 +111,7 @@ pub static MODEL_AGENTS: &[ModelAgent] = &[
         key_variables: &["ANTHROPIC_API_KEY"],
         base_variable: Some("ANTHROPIC_BASE_URL"),
         default_base: "https://api.anthropic.com",
-        default_model: Some("claude-sonnet-4-20250514"),
+        default_model: Some(CLAUDE),
         state: &[],
         state_variable: None,
     },
@@ -105,7 +122,7 @@ pub static MODEL_AGENTS: &[ModelAgent] = &[
         key_variables: &["OPENAI_API_KEY"],
         base_variable: Some("OPENAI_BASE_URL"),
         default_base: "https://api.openai.com/v1",
-        default_model: Some("gpt-4o"),
+        default_model: Some(GPT),
         state: &[],
         state_variable: None,
     },
@@ -116,7 +133,7 @@ pub static MODEL_AGENTS: &[ModelAgent] = &[
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         base_variable: Some("GOOGLE_GEMINI_BASE_URL"),
         default_base: "https://generativelanguage.googleapis.com",
-        default_model: Some("gemini-2.5-flash"),
+        default_model: Some(GEMINI),
         state: &[],
         state_variable: None,
     },
@@ -209,8 +226,30 @@ impl ModelAgent {
         }
     }
 
+    /// Whether the agent is a model behind an API, which calls tools through cliq.
+    #[must_use]
+    pub fn is_api(&self) -> bool {
+        matches!(self.transport, Transport::Api(_))
+    }
+
+    /// Whether requests go to the vendor's own address.
+    #[cfg(feature = "http")]
+    pub(super) fn is_at_its_vendor(&self, access: &super::api::Access) -> bool {
+        access.base == self.default_base
+    }
+
+    /// Maximum number of tokens of a request and its reply.
+    #[cfg(feature = "http")]
+    pub(super) fn context_tokens(&self, settings: &Settings, access: &super::api::Access) -> u64 {
+        let set = settings.count(&self.setting("context_tokens")).map(|tokens| tokens as u64);
+        let of_default =
+            self.default_model.filter(|model| model.name == access.model).map(|model| model.context_tokens);
+        let usual = if self.is_at_its_vendor(access) { USUAL_CONTEXT } else { LOCAL_CONTEXT };
+        set.or(of_default.filter(|_| self.is_at_its_vendor(access))).unwrap_or(usual)
+    }
+
     pub(super) fn model(&self, settings: &Settings, phase: Option<&str>) -> Option<String> {
         let named = phase.map(str::to_owned).or_else(|| settings.text(&self.setting("model")));
-        named.or_else(|| self.default_model.map(str::to_owned))
+        named.or_else(|| self.default_model.map(|model| model.name.to_owned()))
     }
 }

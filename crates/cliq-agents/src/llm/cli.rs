@@ -20,10 +20,10 @@ use serde_json::Value;
 pub(crate) use dialect::Dialect;
 use dialect::{Event, PromptInput};
 
+use super::Conversation;
 use super::display::Display;
 use super::meter::{Meter, line};
 use super::prompt::guidance;
-use super::{Conversation, Model};
 use crate::AnyError;
 
 /// Maximum number of characters kept from error output.
@@ -57,8 +57,9 @@ pub(crate) struct Cli {
     pub(crate) path: Option<String>,
 }
 
-impl Model for Cli {
-    fn ask(
+impl Cli {
+    /// Asks and returns the answer. Shows what comes while it comes, and meters its usage.
+    pub(crate) fn ask(
         &self,
         conversation: &Conversation,
         display: &mut Display<'_>,

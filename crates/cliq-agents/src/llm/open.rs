@@ -4,28 +4,34 @@ use camino::Utf8PathBuf;
 use cliq_sdk::PhaseContext;
 use cliq_settings::{Environment, Settings};
 
-use super::Model;
 use super::catalog::{ModelAgent, Transport, Usable};
 use super::cli::Cli;
 use crate::AnyError;
 
-/// The model behind an agent, ready to be asked.
+/// Model behind an agent.
+pub(super) enum Opened {
+    Program(Box<Cli>),
+    #[cfg(feature = "http")]
+    Api(Box<super::api::Access>),
+}
+
+/// Opens the model behind an agent.
 ///
 /// # Errors
-/// The agent cannot be used here; the error says what is missing.
+/// Returns what is missing if the agent cannot be used here.
 pub(super) fn open(
     agent: &ModelAgent,
     settings: &Settings,
     environment: &Environment,
     ctx: &PhaseContext,
-) -> Result<Box<dyn Model>, AnyError> {
+) -> Result<Opened, AnyError> {
     if let Usable::No(why) = agent.usable(settings, environment) {
         return Err(why.into());
     }
     let model = agent.model(settings, ctx.phase().model.as_deref());
     let (key, base) = (agent.key(settings, environment), agent.base(settings, environment));
     match agent.transport {
-        Transport::Cli(dialect) => Ok(Box::new(Cli {
+        Transport::Cli(dialect) => Ok(Opened::Program(Box::new(Cli {
             dialect,
             name: agent.name,
             program: agent.program(settings, environment).unwrap_or_else(|| agent.program.into()),
@@ -44,9 +50,9 @@ pub(super) fn open(
                 let variables = variables.chain(agent.state_variable);
                 wrapper.with(state_paths(agent, environment), variables.map(str::to_owned))
             }),
-        })),
+        }))),
         #[cfg(feature = "http")]
-        Transport::Api(kind) => Ok(Box::new(super::api::Api::new(super::api::Access {
+        Transport::Api(kind) => Ok(Opened::Api(Box::new(super::api::Access {
             kind,
             name: agent.name,
             base: base.unwrap_or_else(|| agent.default_base.to_owned()),

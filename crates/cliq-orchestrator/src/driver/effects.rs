@@ -39,8 +39,8 @@ impl Driver {
     pub(super) fn perform(&mut self, effect: Effect) -> Result<(), FsError> {
         tracing::trace!(?effect, "effect");
         match effect {
-            Effect::RunAgent { phase, iteration, routed_by, rejected } => {
-                self.run_agent(phase, iteration, routed_by, rejected)?;
+            Effect::RunAgent { phase, iteration, routed_by, rejected, continues } => {
+                self.run_agent(phase, iteration, routed_by, rejected, continues)?;
             }
             Effect::RunCommands { phase, iteration, routed_by } => {
                 let shared = Arc::clone(&self.shared);
@@ -109,6 +109,7 @@ impl Driver {
         iteration: u32,
         routed_by: Option<PhaseId>,
         rejected: Option<String>,
+        continues: Option<u32>,
     ) -> Result<(), FsError> {
         let shared = Arc::clone(&self.shared);
         let phase = shared.workflow().phase(id);
@@ -176,6 +177,8 @@ impl Driver {
             phase: id,
             iteration,
             routed_by,
+            continues,
+            transcript: if gate.is_some() { self.pipeline.evaluation(id) } else { iteration },
             agent: agent_name,
             role_file,
             gate,

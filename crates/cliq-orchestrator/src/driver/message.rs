@@ -20,6 +20,10 @@ pub(super) struct Activation {
     pub(super) phase: PhaseId,
     pub(super) iteration: u32,
     pub(super) routed_by: Option<PhaseId>,
+    /// First of the interrupted activations that this one continues.
+    pub(super) continues: Option<u32>,
+    /// Number of the transcript: of the evaluation in the whole run for a gate, otherwise of the activation.
+    pub(super) transcript: u32,
     pub(super) agent: String,
     pub(super) role_file: Option<Utf8PathBuf>,
     /// Remaining budget for language models.
@@ -76,6 +80,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
     let result = shared.plan.result_channel(phase);
     let files_dir = dir.phase_files(&phase.name);
     std::fs::create_dir_all(&files_dir).at("create", &files_dir)?;
+    let uses_model = shared.plan.agents.get(&activation.agent).is_some_and(|agent| agent.uses_model);
     let requirement = dir.requirement();
     let board = dir.task_board();
     let dispatch = PhaseDispatch {
@@ -92,6 +97,8 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
             sources: entries(shared, phase, &phase.sources).unwrap_or_default(),
             targets: entries(shared, phase, &phase.targets).unwrap_or_default(),
             env: shared.plan.agents.get(&activation.agent).map(|a| a.needs_env.clone()).unwrap_or_default(),
+            agent_tools: phase.agent_tools.clone(),
+            continues: activation.continues,
             config: config(shared, phase, &name),
         },
         requirement_file: requirement.exists().then_some(requirement),
@@ -107,6 +114,8 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
         files_dir,
         steering: activation.steering.clone(),
         steering_file: Some(activation.steering_file.clone()),
+        transcript_file: uses_model.then(|| dir.transcript(&phase.name, activation.transcript)),
+        budget: if uses_model { activation.budget } else { Budget::default() },
         gate: activation.gate.clone(),
         team: phase.team.as_ref().map(|team| team_dispatch(shared, phase, team, activation.budget)),
     };

@@ -59,6 +59,8 @@ pub struct Pipeline {
 pub(super) struct PhaseRecord {
     pub(super) state: PhaseState,
     pub(super) activations: u32,
+    /// First of the interrupted activations that the present one continues.
+    continues: Option<u32>,
     /// Verdicts of a gate, and how often it was forgotten. It only grows, so that each evaluation has a number of its own.
     pub(super) evaluations: u32,
     /// Dependencies that are not done.
@@ -111,6 +113,7 @@ impl Pipeline {
             .map(|(_, phase)| PhaseRecord {
                 state: PhaseState::Waiting,
                 activations: 0,
+                continues: None,
                 evaluations: 0,
                 blockers: phase.depends_on.len(),
                 ever_done: false,
@@ -300,7 +303,8 @@ impl Pipeline {
                 // A new agent does not wait yet.
                 self.phases[phase.index()].wait = None;
                 self.ledger.begin(phase);
-                out.push(Effect::RunAgent { phase, iteration, routed_by, rejected });
+                let continues = self.phases[phase.index()].continues;
+                out.push(Effect::RunAgent { phase, iteration, routed_by, rejected, continues });
             }
             Some(reason) => {
                 self.rest(phase);
@@ -374,6 +378,12 @@ impl Pipeline {
             return self.escalate(phase, &reason, out);
         }
         let cell = &mut self.phases[phase.index()];
+        cell.continues = match gate_event {
+            GateEvent::Resume if !kind.is_gate() && cell.activations > 0 => {
+                cell.continues.or(Some(cell.activations))
+            }
+            _ => None,
+        };
         cell.activations += 1;
         let (iteration, routed_by) = (cell.activations, cell.routed_by);
         match kind {
@@ -523,6 +533,7 @@ impl Pipeline {
         cell.waiting_gates.clear();
         cell.gate = gate;
         cell.wait = None;
+        cell.continues = None;
         cell.is_exempt = false;
         self.queue.retain(|task| task.phase() != phase);
     }

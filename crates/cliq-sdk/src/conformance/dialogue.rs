@@ -155,6 +155,8 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
                 sources: Vec::new(),
                 targets: Vec::new(),
                 env: Vec::new(),
+                agent_tools: None,
+                continues: None,
                 config: Object::new(),
             },
             requirement_file: Some(requirement),
@@ -171,6 +173,8 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
             files_dir,
             steering: Vec::new(),
             steering_file: None,
+            transcript_file: None,
+            budget: cliq_protocol::Budget::default(),
             gate: (kind == Kind::Gate).then(|| GateDispatch {
                 iteration: 1,
                 max_iterations: 3,

@@ -127,6 +127,30 @@ pub static KEYS: &[Key] = &[
     key("agents.*.args", Kind::List, None, "more arguments for that program"),
     key("agents.*.max_tokens", Kind::Count, None, "the most tokens that one reply may have"),
     key(
+        "agents.*.tools",
+        Kind::Tools,
+        None,
+        "tools of an agent that is a model behind an API, for phases that choose none; without it, `full`, and `read` at gates",
+    ),
+    key(
+        "agents.*.max_turns",
+        Kind::Count,
+        None,
+        "the most replies of a model behind an API in one activation; without it, 200",
+    ),
+    key(
+        "agents.*.context_tokens",
+        Kind::Count,
+        None,
+        "the most tokens that a request to a model behind an API and its reply may have together; without it, by the model",
+    ),
+    key(
+        "agents.*.images",
+        Kind::Flag,
+        None,
+        "whether a model behind an API sees the images that a task names; without it, at the vendor's own address only",
+    ),
+    key(
         "prices.*.in",
         Kind::Amount,
         None,

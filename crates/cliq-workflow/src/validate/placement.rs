@@ -58,6 +58,7 @@ fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'sta
         ),
         "budget" => (matches!(kind, Standard | Gate | Team), "phases that an agent works in"),
         "config" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
+        "agent_tools" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "model" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "role" => {
             (matches!(kind, Standard | Gate | Hug | Team) && !connector, "phases that an agent works in")

@@ -1,81 +1,212 @@
 //! The Messages API.
 
+use cliq_coder::{Reply, Turn};
 use serde_json::{Value, json};
 
-use super::{Access, Call, Piece, count, join, text};
-use crate::llm::Conversation;
+use super::draft::Draft;
+use super::{Access, Call, ModelRequest, count, join, text};
+use crate::llm::images::Image;
 
 const VERSION: &str = "2023-06-01";
-/// The API requires this field.
-const MAX_TOKENS: usize = 16_384;
+/// The API requires this field. Thoughts count too.
+const MAX_TOKENS: usize = 32_000;
 
-pub(super) fn call(access: &Access, conversation: &Conversation) -> Call {
-    let messages: Vec<Value> = conversation
-        .turns
-        .iter()
-        .enumerate()
-        .map(|(n, turn)| json!({"role": if n % 2 == 0 { "user" } else { "assistant" }, "content": turn}))
-        .collect();
+pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
+    let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
+    for turn in request.turns {
+        let (role, content) = match turn {
+            Turn::User { text, images } => ("user", user(text, images, request.images)),
+            Turn::Assistant(reply) => ("assistant", assistant(reply)),
+            Turn::Results(results) => {
+                let result = |result: &cliq_protocol::ToolResult| {
+                    let mut block =
+                        json!({"type": "tool_result", "tool_use_id": result.id, "content": result.text});
+                    if result.is_error {
+                        block["is_error"] = true.into();
+                    }
+                    block
+                };
+                ("user", results.iter().map(result).collect())
+            }
+        };
+        match messages.last_mut().filter(|(last, _)| *last == role) {
+            Some((_, blocks)) => blocks.extend(content),
+            None => messages.push((role, content)),
+        }
+    }
+    if !request.tools.is_empty() {
+        mark_for_cache(&mut messages);
+    }
+    let messages: Vec<Value> = messages.into_iter().map(|(role, blocks)| message(role, blocks)).collect();
     let mut headers = vec![("anthropic-version", VERSION.to_owned())];
     if let Some(key) = &access.key {
         headers.push(("x-api-key", key.reveal().to_owned()));
     }
-    Call {
-        url: join(&access.base, "v1/messages"),
-        headers,
-        body: json!({
-            "model": access.model, "max_tokens": access.max_tokens.unwrap_or(MAX_TOKENS), "stream": true, "messages": messages,
-        }),
+    let mut body = json!({
+        "model": access.model, "max_tokens": access.max_tokens.unwrap_or(MAX_TOKENS), "stream": true, "messages": messages,
+    });
+    if !request.tools.is_empty() {
+        let tool = |tool: &cliq_coder::tools::ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema});
+        body["tools"] = request.tools.iter().map(tool).collect();
+        if !request.may_call {
+            // The tools stay: the request begins as before, and calls in the conversation have their descriptions.
+            body["tool_choice"] = json!({"type": "none"});
+        }
+    }
+    Call { url: join(&access.base, "v1/messages"), headers, body }
+}
+
+/// A text alone is a string: the shortest form, which every server understands.
+fn message(role: &str, blocks: Vec<Value>) -> Value {
+    match &blocks[..] {
+        [only] if only["type"] == "text" && only.get("cache_control").is_none() => {
+            json!({"role": role, "content": only["text"]})
+        }
+        _ => json!({"role": role, "content": blocks}),
     }
 }
 
-pub(super) fn piece(value: &Value) -> Piece {
-    let mut piece = Piece::default();
+fn user(text: &str, names: &[String], images: &[Image]) -> Vec<Value> {
+    let of_turn = images.iter().filter(|image| names.contains(&image.path));
+    let picture = |image: &Image| {
+        let source = json!({"type": "base64", "media_type": image.media_type, "data": image.base64});
+        json!({"type": "image", "source": source})
+    };
+    of_turn.map(picture).chain([json!({"type": "text", "text": text})]).collect()
+}
+
+fn assistant(reply: &Reply) -> Vec<Value> {
+    // Thoughts must come back as they were, and first.
+    let mut blocks: Vec<Value> =
+        reply.thinking.iter().filter_map(|thought| thought.provider_data.clone()).collect();
+    if !reply.text.trim().is_empty() {
+        blocks.push(json!({"type": "text", "text": reply.text.trim_end()}));
+    }
+    for call in &reply.calls {
+        blocks.push(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}));
+    }
+    blocks
+}
+
+/// Marks the ends of the task, of the last message and of the user's message before it: what is up to them is read from the cache.
+fn mark_for_cache(messages: &mut [(&str, Vec<Value>)]) {
+    let users: Vec<usize> =
+        messages.iter().enumerate().filter(|(_, (role, _))| *role == "user").map(|(n, _)| n).collect();
+    let marked = users.first().into_iter().chain(users.iter().rev().take(2));
+    for &n in marked {
+        if let Some(block) = messages[n].1.last_mut() {
+            block["cache_control"] = json!({"type": "ephemeral"});
+        }
+    }
+}
+
+pub(super) fn apply(value: &Value, draft: &mut Draft) -> Option<String> {
     match value["type"].as_str().unwrap_or_default() {
-        "message_start" => input(&mut piece, value.pointer("/message/usage")),
-        "content_block_start" => {
-            piece.text = text(value, "/content_block/text").filter(|text| !text.is_empty())
-        }
-        "content_block_delta" => piece.text = text(value, "/delta/text"),
+        "message_start" => input(draft, value.pointer("/message/usage")),
+        "content_block_start" => return start(&value["content_block"], index_of(value), draft),
+        "content_block_delta" => return delta(value, draft),
         "message_delta" => {
-            piece.tokens_out = count(value, "/usage/output_tokens");
-            stop(&mut piece, value.pointer("/delta/stop_reason"));
+            draft.tokens_out = count(value, "/usage/output_tokens").or(draft.tokens_out);
+            stop(draft, value.pointer("/delta/stop_reason"));
         }
-        "message_stop" => piece.done = true,
+        "message_stop" => draft.is_done = true,
         "error" => {
             let kind = text(value, "/error/type").unwrap_or_default();
             let again = matches!(
                 kind.as_str(),
                 "overloaded_error" | "rate_limit_error" | "api_error" | "timeout_error"
             );
-            piece.error = Some((text(value, "/error/message").unwrap_or(kind), again));
+            draft.error = Some((text(value, "/error/message").unwrap_or(kind), again));
         }
         // The whole message at once.
         "message" => {
-            let parts = value["content"].as_array().into_iter().flatten();
-            piece.text = Some(parts.filter_map(|part| part["text"].as_str()).collect());
-            input(&mut piece, value.get("usage"));
-            piece.tokens_out = count(value, "/usage/output_tokens");
-            stop(&mut piece, value.get("stop_reason"));
+            let mut said = String::new();
+            for (n, block) in value["content"].as_array().into_iter().flatten().enumerate() {
+                said.extend(start(block, n as u64, draft));
+            }
+            input(draft, value.get("usage"));
+            draft.tokens_out = count(value, "/usage/output_tokens");
+            stop(draft, value.get("stop_reason"));
+            return Some(said).filter(|said| !said.is_empty());
         }
         _ => {}
     }
-    piece
+    None
+}
+
+/// Applies the start of a block, or a whole block.
+fn start(block: &Value, index: u64, draft: &mut Draft) -> Option<String> {
+    match block["type"].as_str().unwrap_or_default() {
+        "text" => {
+            let said = text(block, "/text").filter(|text| !text.is_empty())?;
+            draft.text.push_str(&said);
+            return Some(said);
+        }
+        "tool_use" => {
+            let call = draft.call_at(index);
+            call.id = text(block, "/id").unwrap_or_default();
+            call.name = text(block, "/name").unwrap_or_default();
+            if block["input"].as_object().is_some_and(|input| !input.is_empty()) {
+                call.arguments = block["input"].to_string();
+            }
+        }
+        "thinking" | "redacted_thinking" => {
+            let thought = draft.thought(true);
+            thought.text = text(block, "/thinking").unwrap_or_default();
+            thought.provider_data = Some(block.clone());
+        }
+        _ => {}
+    }
+    None
+}
+
+fn index_of(value: &Value) -> u64 {
+    value["index"].as_u64().unwrap_or(0)
+}
+
+fn delta(value: &Value, draft: &mut Draft) -> Option<String> {
+    match value.pointer("/delta/type").and_then(Value::as_str).unwrap_or_default() {
+        "input_json_delta" => {
+            let part = text(value, "/delta/partial_json").unwrap_or_default();
+            draft.call_at(index_of(value)).arguments.push_str(&part);
+        }
+        "thinking_delta" => {
+            let part = text(value, "/delta/thinking").unwrap_or_default();
+            let thought = draft.thought(false);
+            thought.text.push_str(&part);
+            let whole = thought.text.clone();
+            if let Some(data) = &mut thought.provider_data {
+                data["thinking"] = whole.into();
+            }
+        }
+        "signature_delta" => {
+            if let Some(data) = &mut draft.thought(false).provider_data {
+                data["signature"] = value["delta"]["signature"].clone();
+            }
+        }
+        _ => {
+            let said = text(value, "/delta/text")?;
+            draft.text.push_str(&said);
+            return Some(said);
+        }
+    }
+    None
 }
 
 /// All input: this API counts tokens that are written to or read from its cache apart.
-fn input(piece: &mut Piece, usage: Option<&Value>) {
+fn input(draft: &mut Draft, usage: Option<&Value>) {
     let Some(usage) = usage else { return };
     let part = |name: &str| count(usage, name);
-    piece.tokens_cached = part("/cache_read_input_tokens");
-    let cache = part("/cache_creation_input_tokens").unwrap_or(0) + piece.tokens_cached.unwrap_or(0);
-    piece.tokens_in = part("/input_tokens").map(|tokens| tokens + cache);
+    draft.tokens_cached = part("/cache_read_input_tokens");
+    let cache = part("/cache_creation_input_tokens").unwrap_or(0) + draft.tokens_cached.unwrap_or(0);
+    draft.tokens_in = part("/input_tokens").map(|tokens| tokens + cache);
+    draft.tokens_out = draft.tokens_out.or(part("/output_tokens"));
 }
 
-fn stop(piece: &mut Piece, reason: Option<&Value>) {
+fn stop(draft: &mut Draft, reason: Option<&Value>) {
     match reason.and_then(Value::as_str) {
-        Some("max_tokens" | "model_context_window_exceeded") => piece.cut_off = true,
-        Some("refusal") => piece.refused = Some("refusal".to_owned()),
+        Some("max_tokens" | "model_context_window_exceeded") => draft.is_cut_off = true,
+        Some("refusal") => draft.refusal = Some("refusal".to_owned()),
         _ => {}
     }
 }

@@ -1,20 +1,47 @@
 //! The Gemini API.
 
+use cliq_coder::{Reply, Turn};
 use serde_json::{Value, json};
 
-use super::{Access, Call, Piece, count, join, text};
-use crate::llm::Conversation;
+use super::draft::Draft;
+use super::{Access, Call, ModelRequest, count, join, text};
+use crate::llm::images::Image;
 
-pub(super) fn call(access: &Access, conversation: &Conversation) -> Call {
-    let contents: Vec<Value> = conversation
-        .turns
-        .iter()
-        .enumerate()
-        .map(
-            |(n, turn)| json!({"role": if n % 2 == 0 { "user" } else { "model" }, "parts": [{"text": turn}]}),
-        )
-        .collect();
+pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
+    let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for turn in request.turns {
+        let (role, parts) = match turn {
+            Turn::User { text, images } => ("user", user(text, images, request.images)),
+            Turn::Assistant(reply) => {
+                names = reply.calls.iter().map(|call| (call.id.as_str(), call.name.as_str())).collect();
+                ("model", model(reply))
+            }
+            Turn::Results(results) => {
+                let response = |result: &cliq_protocol::ToolResult| {
+                    let name = names.iter().find(|(id, _)| *id == result.id).map_or("", |(_, name)| name);
+                    let key = if result.is_error { "error" } else { "result" };
+                    json!({"functionResponse": {"id": result.id, "name": name, "response": {key: result.text}}})
+                };
+                ("user", results.iter().map(response).collect())
+            }
+        };
+        match contents.last_mut().filter(|(last, _)| *last == role) {
+            Some((_, known)) => known.extend(parts),
+            None => contents.push((role, parts)),
+        }
+    }
+    let contents: Vec<Value> =
+        contents.into_iter().map(|(role, parts)| json!({"role": role, "parts": parts})).collect();
     let mut body = json!({ "contents": contents });
+    if !request.tools.is_empty() {
+        let tool = |tool: &cliq_coder::tools::ToolSpec| json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema});
+        let declarations: Vec<Value> = request.tools.iter().map(tool).collect();
+        body["tools"] = json!([{"functionDeclarations": declarations}]);
+        if !request.may_call {
+            body["toolConfig"] = json!({"functionCallingConfig": {"mode": "NONE"}});
+        }
+    }
     if let Some(max) = access.max_tokens {
         body["generationConfig"] = json!({ "maxOutputTokens": max });
     }
@@ -24,49 +51,84 @@ pub(super) fn call(access: &Access, conversation: &Conversation) -> Call {
     Call { url: join(&access.base, &path), headers: key.into_iter().collect(), body }
 }
 
-pub(super) fn piece(value: &Value) -> Piece {
-    let mut piece = Piece::default();
+fn user(text: &str, names: &[String], images: &[Image]) -> Vec<Value> {
+    let of_turn = images.iter().filter(|image| names.contains(&image.path));
+    let picture = |image: &Image| json!({"inlineData": {"mimeType": image.media_type, "data": image.base64}});
+    [json!({"text": text})].into_iter().chain(of_turn.map(picture)).collect()
+}
+
+fn model(reply: &Reply) -> Vec<Value> {
+    let mut parts = Vec::new();
+    if !reply.text.is_empty() {
+        let mut part = json!({"text": reply.text});
+        // A signature of a thought that came with text.
+        if let Some(signature) = reply.thinking.iter().find_map(|thought| thought.provider_data.clone()) {
+            part["thoughtSignature"] = signature;
+        }
+        parts.push(part);
+    }
+    for call in &reply.calls {
+        let mut part = json!({"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}});
+        if let Some(signature) = &call.provider_data {
+            part["thoughtSignature"] = signature.clone();
+        }
+        parts.push(part);
+    }
+    parts
+}
+
+pub(super) fn apply(value: &Value, draft: &mut Draft) -> Option<String> {
     // Without streaming, the pieces come in a list.
     if let Some(pieces) = value.as_array() {
-        for one in pieces.iter().map(self::piece) {
-            piece.text = match (piece.text.take(), one.text) {
-                (Some(before), Some(more)) => Some(before + &more),
-                (before, more) => before.or(more),
-            };
-            piece.tokens_in = one.tokens_in.or(piece.tokens_in);
-            piece.tokens_out = one.tokens_out.or(piece.tokens_out);
-            piece.tokens_cached = one.tokens_cached.or(piece.tokens_cached);
-            piece.cut_off |= one.cut_off;
-            piece.done |= one.done;
-            piece.refused = piece.refused.or(one.refused);
-            piece.error = piece.error.or(one.error);
-        }
-        return piece;
+        let said: String = pieces.iter().filter_map(|piece| apply(piece, draft)).collect();
+        return Some(said).filter(|said| !said.is_empty());
     }
     if let Some(message) = text(value, "/error/message") {
         let again = count(value, "/error/code").is_some_and(|code| code == 429 || code >= 500);
-        piece.error = Some((message, again));
-        return piece;
+        draft.error = Some((message, again));
+        return None;
     }
-    let parts = value.pointer("/candidates/0/content/parts").and_then(Value::as_array);
-    // Thoughts are not part of the answer.
-    let said = parts.into_iter().flatten().filter(|part| part["thought"] != true);
-    let said: String = said.filter_map(|part| part["text"].as_str()).collect();
-    piece.text = Some(said).filter(|said| !said.is_empty());
-    piece.tokens_in = count(value, "/usageMetadata/promptTokenCount");
+    let mut said = String::new();
+    for part in value.pointer("/candidates/0/content/parts").and_then(Value::as_array).into_iter().flatten() {
+        let signature = part.get("thoughtSignature").cloned();
+        if let Some(function) = part.get("functionCall") {
+            let call = draft.new_call(None);
+            call.id = text(function, "/id").unwrap_or_default();
+            call.name = text(function, "/name").unwrap_or_default();
+            call.arguments = function.get("args").map(Value::to_string).unwrap_or_default();
+            call.provider_data = signature;
+            continue;
+        }
+        let words = part["text"].as_str().unwrap_or_default();
+        if part["thought"] == true {
+            draft.thought(false).text.push_str(words);
+        } else {
+            said.push_str(words);
+            if signature.is_some() {
+                draft.thought(false).provider_data = signature;
+            }
+        }
+    }
+    draft.text.push_str(&said);
+    draft.tokens_in = count(value, "/usageMetadata/promptTokenCount").or(draft.tokens_in);
     // Thoughts are paid for as output, and counted apart.
     let thoughts = count(value, "/usageMetadata/thoughtsTokenCount");
-    let said = count(value, "/usageMetadata/candidatesTokenCount");
-    piece.tokens_out = said.or(thoughts).map(|_| said.unwrap_or(0) + thoughts.unwrap_or(0));
-    piece.tokens_cached = count(value, "/usageMetadata/cachedContentTokenCount");
+    let answer = count(value, "/usageMetadata/candidatesTokenCount");
+    if answer.or(thoughts).is_some() {
+        draft.tokens_out = Some(answer.unwrap_or(0) + thoughts.unwrap_or(0));
+    }
+    draft.tokens_cached = count(value, "/usageMetadata/cachedContentTokenCount").or(draft.tokens_cached);
     if let Some(why) = text(value, "/promptFeedback/blockReason") {
-        piece.refused = Some(format!("the prompt was blocked: {why}"));
+        draft.refusal = Some(format!("the prompt was blocked: {why}"));
     }
     match value.pointer("/candidates/0/finishReason").and_then(Value::as_str) {
-        Some("MAX_TOKENS") => piece.cut_off = true,
-        Some("STOP") => piece.done = true,
-        Some(other) if other != "FINISH_REASON_UNSPECIFIED" => piece.refused = Some(other.to_owned()),
+        Some("MAX_TOKENS") => draft.is_cut_off = true,
+        Some("STOP") => draft.is_done = true,
+        Some(reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL")) => {
+            draft.error = Some((format!("the model made a call that cannot be read ({reason})"), true));
+        }
+        Some(other) if other != "FINISH_REASON_UNSPECIFIED" => draft.refusal = Some(other.to_owned()),
         _ => {}
     }
-    piece
+    Some(said).filter(|said| !said.is_empty())
 }

@@ -1,0 +1,246 @@
+//! Activation of a model behind an API: the loop of turns and tool calls, recorded in a transcript.
+
+mod resume;
+mod setup;
+
+use camino::Utf8PathBuf;
+use cliq_coder::tools::{self, ToolSpec};
+use cliq_coder::{Loop, Step, ToolHost};
+use cliq_fs::TranscriptFile;
+use cliq_protocol::{Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody};
+use cliq_sdk::{Steering, Usage};
+
+use super::api::{Api, ModelReply, ModelRequest};
+use super::display::Display;
+use super::images::{self, Image};
+use super::meter::Meter;
+use super::prompt;
+use crate::AnyError;
+pub(crate) use setup::{Prompt, tools_of};
+
+/// Model behind an API that works on one activation.
+pub(crate) struct ModelLoop<'a> {
+    api: Api,
+    state: Loop,
+    transcript: Option<TranscriptFile>,
+    tools: Vec<ToolSpec>,
+    /// Process of the built-in tools.
+    host: Option<ToolHost>,
+    /// Maximum size of a tool result in bytes.
+    result_limit: usize,
+    images: Vec<Image>,
+    workspace: Utf8PathBuf,
+    display: Display<'a>,
+    meter: Meter<'a>,
+    steering: Steering,
+}
+
+impl ModelLoop<'_> {
+    /// Works until there is an answer. Returns it.
+    pub(crate) fn answer(&mut self) -> Result<String, AnyError> {
+        loop {
+            match self.state.next() {
+                Step::Ask { may_call } => {
+                    // Guidance counts from the next turn on.
+                    if !self.take_guidance()? {
+                        self.ask(may_call)?;
+                    }
+                }
+                Step::Run(calls) => self.run(&calls)?,
+                Step::Add(body) => self.record(vec![body])?,
+                Step::Answer(text) => {
+                    if !self.take_guidance()? {
+                        self.record(vec![TranscriptBody::End { text: text.clone() }])?;
+                        return Ok(text);
+                    }
+                }
+                Step::Fail(reason) => return Err(self.fail(&reason)?),
+            }
+        }
+    }
+
+    /// Asks about the last answer. [`ModelLoop::answer`] returns another one.
+    pub(crate) fn again(&mut self, question: String) -> Result<(), AnyError> {
+        self.record(vec![user(Origin::Retry, question)])
+    }
+
+    /// Usage of this activation, without what it took over from an interrupted one.
+    pub(crate) fn total(&self) -> Usage {
+        self.meter.total()
+    }
+
+    /// Records lines, and then applies them.
+    fn record(&mut self, bodies: Vec<TranscriptBody>) -> Result<(), AnyError> {
+        if let Some(transcript) = &mut self.transcript {
+            transcript.append(&bodies)?;
+        }
+        bodies.iter().for_each(|body| self.state.apply(body));
+        Ok(())
+    }
+
+    /// Adds steering messages that have arrived. Returns `false` if there are none.
+    fn take_guidance(&mut self) -> Result<bool, AnyError> {
+        let mut messages = Vec::new();
+        while let Some(message) = self.steering.try_next()? {
+            messages.push(message);
+        }
+        if messages.is_empty() {
+            return Ok(false);
+        }
+        self.display.act(&format!("{} steering messages", messages.len()));
+        self.record(vec![guidance(&messages)])?;
+        Ok(true)
+    }
+
+    fn ask(&mut self, may_call: bool) -> Result<(), AnyError> {
+        let request =
+            ModelRequest { turns: self.state.turns(), tools: &self.tools, may_call, images: &self.images };
+        let transcript = &mut self.transcript;
+        let mut on_retry = |why: &str| {
+            let body =
+                TranscriptBody::Error { message: why.to_owned(), is_retried: true, is_too_long: false };
+            if let Some(transcript) = transcript {
+                // The next line fails too, and is an error.
+                let _ = transcript.append(&[body]);
+            }
+        };
+        match self.api.request(&request, &mut self.display, &mut self.meter, &mut on_retry) {
+            Ok(reply) if reply.is_cut_off && reply.reply.calls.is_empty() => {
+                let why = self.api.cut_off();
+                self.record(lines_of(reply))?;
+                Err(self.fail(&why)?)
+            }
+            Ok(reply) => self.record(lines_of(reply)),
+            Err(failed) if failed.is_too_long => self.record(vec![TranscriptBody::Error {
+                message: failed.message,
+                is_retried: true,
+                is_too_long: true,
+            }]),
+            Err(failed) => Err(self.fail(&failed.message)?),
+        }
+    }
+
+    fn fail(&mut self, reason: &str) -> Result<AnyError, AnyError> {
+        let message = self.display.masked(reason);
+        self.record(vec![TranscriptBody::Error {
+            message: message.clone(),
+            is_retried: false,
+            is_too_long: false,
+        }])?;
+        Ok(message.into())
+    }
+
+    /// Runs calls: those that change nothing at the same time, the others one after another, in the order of the model.
+    fn run(&mut self, calls: &[ToolCall]) -> Result<(), AnyError> {
+        let mut rest = calls;
+        while let Some(first) = rest.first() {
+            let together = rest.iter().take_while(|call| tools::is_reading(&call.name)).count().max(1);
+            let (now, later) = rest.split_at(together);
+            for call in now {
+                self.display.act(&summary(call));
+            }
+            if now.len() == 1
+                && let Some(result) = self.own_result(first)
+            {
+                self.record(vec![TranscriptBody::ToolResult(result)])?;
+            } else {
+                self.run_together(now)?;
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn run_together(&mut self, calls: &[ToolCall]) -> Result<(), AnyError> {
+        let (own, of_host): (Vec<_>, Vec<_>) =
+            calls.iter().map(|call| (call, self.own_result(call))).partition(|(_, result)| result.is_some());
+        let own = own.into_iter().filter_map(|(_, result)| result);
+        self.record(own.map(TranscriptBody::ToolResult).collect())?;
+        let of_host: Vec<ToolCall> = of_host.into_iter().map(|(call, _)| call.clone()).collect();
+        let Some(mut host) = self.host.take() else {
+            let none = |call: ToolCall| result(&call, Err("this agent has no tools".to_owned()));
+            return self.record(of_host.into_iter().map(none).map(TranscriptBody::ToolResult).collect());
+        };
+        let mut recorded = Ok(());
+        host.run(&of_host, self.result_limit, |result| {
+            let outcome = self.record(vec![TranscriptBody::ToolResult(result)]);
+            if recorded.is_ok() {
+                recorded = outcome;
+            }
+        });
+        self.host = Some(host);
+        recorded
+    }
+
+    /// Result of a call that no other process is needed for; `None` if the host runs it.
+    fn own_result(&mut self, call: &ToolCall) -> Option<ToolResult> {
+        if let Some(text) = &call.invalid {
+            let shown: String = text.chars().take(200).collect();
+            return Some(result(call, Err(format!("the arguments are not a JSON object: {shown}"))));
+        }
+        if !self.tools.iter().any(|tool| tool.name == call.name) {
+            let known: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+            let known = known.join(", ");
+            return Some(result(call, Err(format!("there is no tool `{}`; there are: {known}", call.name))));
+        }
+        if call.name == "report_progress" {
+            let arguments = serde_json::Value::Object(call.arguments.clone());
+            let message = tools::progress_message(&arguments);
+            if let Ok(message) = &message {
+                self.display.act(message);
+            }
+            return Some(result(call, message.map(|_| "reported".to_owned())));
+        }
+        None
+    }
+}
+
+fn result(call: &ToolCall, outcome: Result<String, String>) -> ToolResult {
+    let is_error = outcome.is_err();
+    ToolResult { id: call.id.clone(), is_error, text: outcome.unwrap_or_else(|text| text), duration_ms: None }
+}
+
+/// Lines of a reply. The usage ends it.
+fn lines_of(reply: ModelReply) -> Vec<TranscriptBody> {
+    let ModelReply { reply, usage, is_cut_off, duration_ms } = reply;
+    let thinking = reply
+        .thinking
+        .into_iter()
+        .map(|thought| TranscriptBody::Thinking { text: thought.text, provider_data: thought.provider_data });
+    let text = (!reply.text.is_empty()).then_some(TranscriptBody::Message {
+        role: Role::Assistant,
+        text: reply.text,
+        origin: None,
+        steering: Vec::new(),
+        images: Vec::new(),
+    });
+    let end = ReplyUsage { usage, duration_ms: Some(duration_ms), is_cut_off };
+    thinking
+        .chain(text)
+        .chain(reply.calls.into_iter().map(TranscriptBody::ToolCall))
+        .chain([TranscriptBody::Usage(end)])
+        .collect()
+}
+
+fn user(origin: Origin, text: String) -> TranscriptBody {
+    let (steering, images) = (Vec::new(), Vec::new());
+    TranscriptBody::Message { role: Role::User, text, origin: Some(origin), steering, images }
+}
+
+fn guidance(messages: &[cliq_sdk::SteeringMessage]) -> TranscriptBody {
+    TranscriptBody::Message {
+        role: Role::User,
+        text: prompt::guidance(messages),
+        origin: Some(Origin::Steering),
+        steering: messages.iter().map(|message| message.id.clone()).collect(),
+        images: Vec::new(),
+    }
+}
+
+/// Call for people: the tool, and its most telling argument.
+fn summary(call: &ToolCall) -> String {
+    let telling = ["path", "command", "pattern", "message"];
+    let argument = telling.iter().find_map(|name| call.arguments.get(*name)?.as_str());
+    let argument = argument.and_then(|text| text.lines().next()).unwrap_or_default();
+    format!("{} {argument}", call.name).trim_end().to_owned()
+}

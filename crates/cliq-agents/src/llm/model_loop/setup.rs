@@ -1,0 +1,138 @@
+//! Start of an activation: tools, limits, transcript.
+
+use camino::Utf8PathBuf;
+use cliq_coder::tools::{self, RESULT_LIMIT};
+use cliq_coder::{HostCommand, Limits, ToolHost};
+use cliq_protocol::{AgentTools, Budget, Price};
+use cliq_sdk::{PhaseContext, SteeringMessage};
+use cliq_settings::{Environment, Settings};
+
+use super::{ModelLoop, images};
+use crate::llm::api::{Access, Api};
+use crate::llm::catalog::ModelAgent;
+use crate::llm::display::Display;
+use crate::llm::meter::Meter;
+use crate::{AnyError, SERVE_TOOLS};
+
+/// Prompt of an activation.
+pub(crate) struct Prompt<'a> {
+    /// Returns the prompt with these steering messages of the dispatch message.
+    pub(crate) render: &'a dyn Fn(&[SteeringMessage]) -> Result<String, AnyError>,
+    /// Question about an answer that an earlier process of this activation gave.
+    pub(crate) again: Option<String>,
+}
+
+/// Tools that an agent has in a phase: of the phase, of the settings, or by the type of the phase.
+pub(crate) fn tools_of(agent: &ModelAgent, settings: &Settings, ctx: &PhaseContext) -> AgentTools {
+    let phase = ctx.phase();
+    crate::agent_tools(agent.name, settings, phase.agent_tools.as_ref(), phase.kind)
+}
+
+impl<'a> ModelLoop<'a> {
+    /// Opens the model for an activation, or continues an interrupted one.
+    pub(crate) fn open(
+        agent: &ModelAgent,
+        access: Access,
+        settings: &Settings,
+        environment: &Environment,
+        ctx: &'a PhaseContext,
+        prompt: &Prompt<'_>,
+    ) -> Result<Self, AnyError> {
+        let selection = tools_of(agent, settings, ctx);
+        let specs = tools::specs(&selection);
+        let context = agent.context_tokens(settings, &access);
+        let descriptions: usize = specs
+            .iter()
+            .map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len())
+            .sum();
+        let limits = Limits {
+            max_turns: settings
+                .count(&agent.setting("max_turns"))
+                .and_then(|turns| u32::try_from(turns).ok())
+                .unwrap_or(Limits::default().max_turns),
+            context_tokens: context,
+            reply_tokens: (access.max_tokens.unwrap_or(16_000) as u64).min(context / 4),
+            fixed_bytes: descriptions,
+            budget: ctx.dispatch().budget,
+            price: price(settings, &access.model),
+            has_tools: !specs.is_empty(),
+        };
+        let host = if specs.is_empty() { None } else { Some(host(&selection, settings, environment, ctx)?) };
+        let sees_images =
+            settings.flag_if_set(&agent.setting("images")).unwrap_or_else(|| agent.is_at_its_vendor(&access));
+        let display = Display::new(ctx.reporter());
+        let meter = Meter::new(ctx.reporter());
+        let mut this = Self {
+            api: Api::new(access),
+            state: cliq_coder::Loop::new(limits.clone()),
+            transcript: None,
+            tools: specs,
+            host,
+            // Three bytes make a token, roughly: a result has at most a tenth of the context.
+            result_limit: usize::try_from(context * 3 / 10)
+                .unwrap_or(RESULT_LIMIT)
+                .clamp(2_000, RESULT_LIMIT),
+            images: Vec::new(),
+            workspace: ctx.workspace().to_owned(),
+            display,
+            meter,
+            // The prompt contains those of the dispatch message.
+            steering: ctx.steering().live_only(),
+        };
+        this.begin(limits, ctx, prompt, sees_images)?;
+        this.images = images::load_all(this.named_images().iter(), &this.workspace);
+        Ok(this)
+    }
+}
+
+fn price(settings: &Settings, model: &str) -> Option<Price> {
+    settings.prices().remove(model)
+}
+
+/// Command of the process that tools run in.
+fn host(
+    selection: &AgentTools,
+    settings: &Settings,
+    environment: &Environment,
+    ctx: &PhaseContext,
+) -> Result<ToolHost, AnyError> {
+    let workspace = ctx.workspace().to_owned();
+    let serve = |program: Utf8PathBuf| {
+        [program.into_string(), SERVE_TOOLS.to_owned(), workspace.to_string(), ctx.files_dir().to_string()]
+    };
+    let command = match crate::wrapper(environment)? {
+        Some(wrapper) => {
+            let wrapper = wrapper.showing_its_program();
+            let program = wrapper.program().to_owned();
+            let (starter, mut arguments) = wrapper.command(&workspace, environment.get("PATH"))?;
+            arguments.extend(serve(program));
+            HostCommand { program: starter, arguments, dir: workspace.clone(), without: Vec::new() }
+        }
+        None => {
+            let is_permitted = settings.text("sandbox.missing").as_deref() == Some("warn");
+            if selection.allows_changes() && !is_permitted {
+                return Err("tools that write files or run commands need a sandbox, and this agent was started without one: \
+                            `cliq doctor` shows what is missing; `agent_tools: read` needs none"
+                    .into());
+            }
+            let own = std::env::current_exe()?;
+            let own = Utf8PathBuf::try_from(own)?;
+            let [program, arguments @ ..] = serve(own);
+            HostCommand {
+                program,
+                arguments: arguments.into(),
+                dir: workspace.clone(),
+                without: crate::variables().into_iter().map(str::to_owned).collect(),
+            }
+        }
+    };
+    Ok(ToolHost::new(command))
+}
+
+/// Adds what an interrupted activation has used to the remaining budget: the loop counts it again.
+pub(super) fn with_spent(budget: Budget, spent: &cliq_sdk::Usage, cost: Option<f64>) -> Budget {
+    Budget {
+        tokens: budget.tokens.map(|tokens| tokens.saturating_add(spent.tokens())),
+        usd: budget.usd.map(|usd| usd + cost.unwrap_or(0.0)),
+    }
+}

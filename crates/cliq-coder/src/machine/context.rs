@@ -1,0 +1,139 @@
+//! Size of the conversation: estimates, placeholders for old results, summaries.
+
+use cliq_protocol::Usage;
+
+use super::{Loop, MAX_TOO_LONG, Stage};
+use crate::conversation::Turn;
+
+/// Tokens per byte before a provider has counted any.
+pub(super) const FIRST_RATIO: f64 = 0.3;
+/// Range of the ratio that counts of providers are trusted in.
+const RATIOS: (f64, f64) = (0.15, 1.0);
+/// Number of turns with results that are kept while there are older ones.
+const KEPT: usize = 2;
+/// Share of the context that leads to placeholders, and the share after it, in percent. The distance keeps the beginning of requests
+/// stable, so that providers can cache it.
+const HIGH: u64 = 90;
+const LOW: u64 = 55;
+/// Start of the text in place of an old result.
+const PLACEHOLDER: &str = "[result removed to save space";
+
+pub(super) const SUMMARY_REQUEST: &str = "The conversation is about to exceed your context. Summarize it for yourself: what you have \
+    found out, decided and changed (with paths), what is left to do, and everything from the messages above that you need for it. \
+    You will continue from the task and this summary alone. Answer with the summary only.";
+
+impl Loop {
+    /// Estimated number of tokens of a request.
+    #[must_use]
+    pub fn estimate(&self) -> u64 {
+        self.tokens(self.bytes + self.limits.fixed_bytes)
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate"
+    )]
+    fn tokens(&self, bytes: usize) -> u64 {
+        (bytes as f64 * self.tokens_per_byte) as u64
+    }
+
+    /// Number of tokens that a request may have.
+    fn capacity(&self) -> u64 {
+        self.limits
+            .context_tokens
+            .saturating_sub(self.limits.reply_tokens)
+            .max(self.limits.context_tokens / 2)
+    }
+
+    /// Learns from the provider's count of the last request.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub(super) fn learn_ratio(&mut self, usage: &Usage) {
+        let bytes = self.bytes + self.limits.fixed_bytes;
+        if usage.tokens_in > 0 && bytes > 0 {
+            self.tokens_per_byte = (usage.tokens_in as f64 / bytes as f64).clamp(RATIOS.0, RATIOS.1);
+        }
+    }
+
+    /// Whether only a summary makes the conversation fit.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.turns.len() > 1 && self.estimate() > self.capacity() * HIGH / 100
+    }
+
+    /// Replaces old results if the conversation becomes too large.
+    pub(super) fn make_room(&mut self) {
+        if self.estimate() > self.capacity() * HIGH / 100 {
+            self.forget_results(KEPT, self.capacity() * LOW / 100);
+        }
+        if self.estimate() > self.capacity() * HIGH / 100 {
+            // The latest results alone are too much.
+            self.forget_results(1, self.capacity() * HIGH / 100);
+        }
+    }
+
+    /// Replaces results by placeholders, oldest first, until the estimate is at most `goal`. The last `kept` turns with results stay.
+    pub(super) fn forget_results(&mut self, kept: usize, goal: u64) {
+        let with_results = |turn: &&mut Turn| matches!(turn, Turn::Results(_));
+        let count = self.turns.iter().filter(|turn| matches!(turn, Turn::Results(_))).count();
+        let ratio = self.tokens_per_byte;
+        let mut bytes = self.bytes;
+        let fixed = self.limits.fixed_bytes;
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an estimate"
+        )]
+        let estimate = |bytes: usize| ((bytes + fixed) as f64 * ratio) as u64;
+        for turn in self.turns.iter_mut().filter(with_results).take(count.saturating_sub(kept)) {
+            let Turn::Results(results) = turn else { continue };
+            for result in results {
+                if goal > 0 && estimate(bytes) <= goal {
+                    self.bytes = bytes;
+                    return;
+                }
+                let size = result.text.len();
+                let text = format!("{PLACEHOLDER}: {size} bytes; call the tool again if you need it]");
+                if result.text.starts_with(PLACEHOLDER) || text.len() >= size {
+                    continue;
+                }
+                bytes = bytes - size + text.len();
+                result.text = text;
+            }
+        }
+        self.bytes = bytes;
+    }
+
+    /// The API refused the conversation as too long: it is taken for larger than it was thought to be.
+    pub(super) fn shorten(&mut self) {
+        self.too_long += 1;
+        if self.too_long > MAX_TOO_LONG {
+            self.failure =
+                Some("the conversation is too long for the model, even after it was shortened".to_owned());
+            return;
+        }
+        let estimate = self.estimate();
+        self.limits.context_tokens = (estimate * 3 / 4).max(1).min(self.limits.context_tokens);
+        self.limits.reply_tokens = self.limits.reply_tokens.min(self.limits.context_tokens / 4);
+        self.forget_results(0, self.capacity() * LOW / 100);
+    }
+
+    /// Replaces the conversation by the task and a summary.
+    pub(super) fn condense(&mut self, summary: &str) {
+        self.turns.truncate(1);
+        let mut text =
+            format!("You have worked on this task already. Your summary of that work:\n\n{}", summary.trim());
+        for message in &self.guidance {
+            text.push_str("\n\n");
+            text.push_str(message);
+        }
+        text.push_str("\n\nContinue with the task.");
+        self.bytes = self.turns.iter().map(Turn::size).sum();
+        self.push(Turn::User { text, images: Vec::new() });
+        self.stage = Stage::Work;
+        if self.is_too_large() {
+            self.failure = Some("the task alone is too long for the model".to_owned());
+        }
+    }
+}

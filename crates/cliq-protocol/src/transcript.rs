@@ -1,0 +1,189 @@
+//! Transcripts of model agents (SPEC section 23): `.cliq/transcripts/<phase>.<activation>.jsonl`, one entry per line.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Object, PhaseName, Timestamp, Usage};
+
+/// Line of a transcript.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TranscriptEntry {
+    /// Time at which it was recorded.
+    pub ts: Timestamp,
+    /// Content.
+    #[serde(flatten)]
+    pub body: TranscriptBody,
+}
+
+/// Content of a line, by `type`.
+///
+/// A reply of a model is any number of `thinking`, `message` and `tool_call` lines and one `usage` line, which ends it. The lines
+/// of a reply are written at once; lines after the last `usage` line are not a whole reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TranscriptBody {
+    /// First line.
+    Start(TranscriptStart),
+    /// Text of the user or of the model.
+    Message {
+        /// Author.
+        role: Role,
+        /// Text.
+        text: String,
+        /// Reason for a message of the user. Absent for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
+        /// Ids of the steering messages in it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        steering: Vec<String>,
+        /// Images that the model sees with it, as paths relative to the workspace.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<String>,
+    },
+    /// Summary of what a model thought, if its provider supplies one.
+    Thinking {
+        /// Text.
+        text: String,
+        /// Data of the provider that has to be returned to it with the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_data: Option<Value>,
+    },
+    /// Request of a model for a tool.
+    ToolCall(ToolCall),
+    /// Result of a tool call.
+    ToolResult(ToolResult),
+    /// Usage and end of a reply.
+    Usage(ReplyUsage),
+    /// Failed call of a model or of a program.
+    Error {
+        /// Cause, for people. Without secrets.
+        message: String,
+        /// Whether it will be tried again.
+        #[serde(default)]
+        is_retried: bool,
+        /// Whether the conversation was too long for the model.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_too_long: bool,
+    },
+    /// The agent has its answer.
+    End {
+        /// Text of the answer.
+        text: String,
+    },
+}
+
+/// First line of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TranscriptStart {
+    /// Version of the format.
+    pub version: u64,
+    /// Run.
+    pub run_id: String,
+    /// Phase.
+    pub phase: PhaseName,
+    /// Number of the activation, 1-based.
+    pub activation: u32,
+    /// Name of the agent.
+    pub agent: String,
+    /// Model, if it is known before the first reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Names of the tools that are offered. Empty for programs of vendors, which have tools of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Number of the interrupted activation whose lines follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<u32>,
+}
+
+/// Author of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// cliq, on behalf of people.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// Reason for a message of the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The prompt.
+    Task,
+    /// Steering messages that arrived while the agent worked.
+    Steering,
+    /// The last answer cannot be used.
+    Retry,
+    /// A limit is near: the answer is requested now.
+    Limit,
+    /// A summary of the conversation is requested, since it becomes too long.
+    Summary,
+}
+
+/// Request of a model for a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Id of the call. Unique in the transcript.
+    pub id: String,
+    /// Name of the tool.
+    pub name: String,
+    /// Arguments.
+    #[serde(default)]
+    pub arguments: Object,
+    /// Arguments as the model wrote them, if they are not a JSON object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+    /// Data of the provider that has to be returned to it with the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_data: Option<Value>,
+}
+
+/// Result of a tool call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// Id of the call.
+    pub id: String,
+    /// Whether the tool failed.
+    #[serde(default)]
+    pub is_error: bool,
+    /// Text for the model.
+    pub text: String,
+    /// Duration in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+}
+
+/// Usage and end of a reply.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ReplyUsage {
+    /// Tokens and cost. `None` if the provider reported none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Duration of the request in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Whether the reply reached the limit of its length.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut_off: bool,
+}
+
+impl TranscriptEntry {
+    /// Encodes the entry as one line.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        // Maps with text keys and numbers always become JSON.
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
+    /// Decodes a line.
+    ///
+    /// # Errors
+    /// Returns an error if the line is not an entry that this version knows.
+    pub fn decode(line: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(line)
+    }
+}

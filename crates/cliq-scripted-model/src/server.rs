@@ -1,0 +1,156 @@
+//! The server: a port of this machine, until it is dropped.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::prefix::Prefixes;
+use crate::request::Api;
+use crate::script::{Behavior, Script, ScriptedReply};
+use crate::wire::{self, Reply};
+
+/// Server of a script. Serves until it is dropped.
+#[derive(Debug)]
+pub struct ScriptedModel {
+    origin: String,
+    shared: Arc<Shared>,
+    _runtime: tokio::runtime::Runtime,
+}
+
+/// Request that a server received.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedRequest {
+    /// Path with its query.
+    pub path: String,
+    /// Body.
+    pub body: Value,
+    /// Tokens of the request.
+    pub tokens_in: u64,
+    /// Tokens of its beginning that an earlier request had.
+    pub tokens_cached: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    script: Script,
+    behavior: Behavior,
+    state: Mutex<Recorded>,
+}
+
+#[derive(Debug, Default)]
+struct Recorded {
+    requests: Vec<RecordedRequest>,
+    prefixes: Prefixes,
+}
+
+impl ScriptedModel {
+    /// Serves a script on a free port of this machine.
+    ///
+    /// # Errors
+    /// Returns an error if no port is free.
+    pub fn start(script: Script, behavior: Behavior) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let listener =
+            runtime.block_on(tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))))?;
+        let origin = format!("http://{}", listener.local_addr()?);
+        let shared = Arc::new(Shared { script, behavior, state: Mutex::default() });
+        let routes = Router::new().fallback(answer).with_state(Arc::clone(&shared));
+        runtime.spawn(async move { axum::serve(listener, routes).await });
+        Ok(Self { origin, shared, _runtime: runtime })
+    }
+
+    /// Base URL for an API: `anthropic`, `openai` or `gemini`.
+    #[must_use]
+    pub fn base(&self, api: &str) -> String {
+        if api == "openai" { format!("{}/v1", self.origin) } else { self.origin.clone() }
+    }
+
+    /// Requests so far, oldest first.
+    #[must_use]
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.shared.state().requests.clone()
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, Recorded> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, body: Bytes) -> Response {
+    let path = uri.path_and_query().map_or_else(String::new, ToString::to_string);
+    let api = match uri.path() {
+        path if path.ends_with("/messages") => Api::Anthropic,
+        path if path.ends_with("/chat/completions") => Api::OpenAi,
+        path if path.contains("/models/") && path.contains("enerateContent") => Api::Gemini,
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
+        return failure(api, StatusCode::BAD_REQUEST, "the body is not JSON");
+    };
+    let request = api.parse(&body, &path);
+    let (tokens_in, tokens_cached, number) = {
+        let mut state = shared.state();
+        let (tokens_in, tokens_cached) = state.prefixes.count(&request.blocks);
+        state.requests.push(RecordedRequest { path, body, tokens_in, tokens_cached });
+        (tokens_in, tokens_cached, state.requests.len())
+    };
+    if shared.behavior.context_tokens.is_some_and(|limit| tokens_in > limit) {
+        return failure(api, StatusCode::BAD_REQUEST, "prompt is too long for the context window");
+    }
+    let Some(scripted) = shared.script.reply(&request.first, request.replies) else {
+        return failure(api, StatusCode::BAD_REQUEST, "the script has no scene for this request");
+    };
+    if scripted.delay_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(scripted.delay_ms)).await;
+    }
+    let behavior = shared.behavior;
+    let scripted = deviate(scripted, behavior);
+    let reply = Reply {
+        text: &scripted.text,
+        thinking: scripted.thinking.as_deref(),
+        calls: &scripted.calls,
+        number: request.replies,
+        tokens_in,
+        tokens_out: wire::tokens_of(&scripted),
+        tokens_cached,
+        behavior,
+    };
+    if behavior.is_whole || !request.is_streaming {
+        return ([(header::CONTENT_TYPE, "application/json")], wire::whole(api, &reply).to_string())
+            .into_response();
+    }
+    let mut text = wire::stream(api, &reply);
+    if behavior.cuts_streams && number % 2 == 1 {
+        text.truncate(text.len() / 2);
+    }
+    ([(header::CONTENT_TYPE, "text/event-stream")], text).into_response()
+}
+
+/// The reply as a server with deviations makes it.
+fn deviate(reply: &ScriptedReply, behavior: Behavior) -> ScriptedReply {
+    let mut reply = reply.clone();
+    if behavior.has_no_parallel_calls {
+        reply.calls.truncate(1);
+    }
+    if behavior.writes_calls_as_text {
+        for call in reply.calls.drain(..) {
+            let call = json!({"name": call.name, "arguments": call.arguments});
+            reply.text.push_str(&format!("\n<tool_call>\n{call}\n</tool_call>"));
+        }
+    }
+    reply
+}
+
+fn failure(api: Api, status: StatusCode, message: &str) -> Response {
+    let body = wire::error(api, status.as_u16(), message).to_string();
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
