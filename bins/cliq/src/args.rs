@@ -68,6 +68,12 @@ pub(crate) enum Command {
         /// Follow until the run ends.
         #[arg(short, long)]
         follow: bool,
+        /// Show what the model of the phase was told, answered and did, in all its activations.
+        #[arg(long, requires = "phase")]
+        transcript: bool,
+        /// Print the lines of the transcript as JSON.
+        #[arg(long, requires = "transcript")]
+        json: bool,
     },
     /// Show the panes of the run.
     Attach {

@@ -70,7 +70,14 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Req(args) => req::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Status { json, watch } => status::run(json, watch),
-        Command::Logs { phase, follow } => logs::run(phase.as_deref(), follow),
+        Command::Logs { phase, follow, transcript, json } => {
+            let content = match (transcript, json) {
+                (false, _) => logs::Content::Output,
+                (true, false) => logs::Content::Transcript,
+                (true, true) => logs::Content::TranscriptLines,
+            };
+            logs::run(phase.as_deref(), follow, content)
+        }
         Command::Explain { run, json } => explain::run(run.as_deref(), json),
         Command::Attach { phase } => attach::run(phase.as_deref()),
         Command::Settings(Lazy(command)) => settings::run(&command),

@@ -5,4 +5,5 @@ pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod sandbox;
 pub(crate) mod summary;
+pub(crate) mod transcript;
 pub(crate) mod usage;

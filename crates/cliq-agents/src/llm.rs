@@ -32,7 +32,7 @@ use crate::AnyError;
 pub(crate) use builder::Builder;
 pub(crate) use catalog::usable;
 pub use catalog::{MODEL_AGENTS, ModelAgent, Usable};
-use cli::Cli;
+use cli::{Cli, Recorder};
 use display::Display;
 use meter::Meter;
 #[cfg(feature = "http")]
@@ -91,6 +91,7 @@ struct Program<'a> {
     display: Display<'a>,
     meter: Meter<'a>,
     steering: Steering,
+    recorder: Recorder,
 }
 
 impl Worker<'_> {
@@ -129,14 +130,15 @@ impl Program<'_> {
     /// Returns the answer. Asks again as long as steering messages arrived while the program worked.
     fn answer(&mut self) -> Result<String, AnyError> {
         loop {
-            let Self { program, conversation, display, meter, steering } = self;
-            let answer = program.ask(conversation, display, meter, steering)?;
+            let Self { program, conversation, display, meter, steering, recorder } = self;
+            let answer = program.ask(conversation, display, meter, steering, recorder)?;
             display.finish();
             let mut messages = Vec::new();
             while let Some(message) = steering.try_next()? {
                 messages.push(message);
             }
             if messages.is_empty() {
+                self.recorder.end(&answer)?;
                 return Ok(answer);
             }
             self.conversation.again(answer, prompt::guidance(&messages));
@@ -161,7 +163,9 @@ fn open<'a>(
                 rejected: rejected.is_some(),
                 has_tools: false,
             };
+            let recorder = Recorder::new(ctx, program.model.as_deref())?;
             Ok(Worker::Program(Box::new(Program {
+                recorder,
                 program: *program,
                 conversation: Conversation::new(render(&form)?),
                 display: Display::new(ctx.reporter()),
@@ -197,7 +201,8 @@ pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Resu
         handoff = handoff.with_data(Value::Object(data));
     }
     ctx.send(&handoff)?;
-    let mut result = json!({"usage": worker.total()});
+    let total = worker.total();
+    let mut result = if total.tokens() > 0 { json!({ "usage": total }) } else { json!({}) };
     if !markers.is_empty() {
         result["markers"] = markers.into();
     }

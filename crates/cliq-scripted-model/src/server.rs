@@ -144,7 +144,9 @@ fn deviate(reply: &ScriptedReply, behavior: Behavior) -> ScriptedReply {
     if behavior.writes_calls_as_text {
         for call in reply.calls.drain(..) {
             let call = json!({"name": call.name, "arguments": call.arguments});
-            reply.text.push_str(&format!("\n<tool_call>\n{call}\n</tool_call>"));
+            reply.text += "\n<tool_call>\n";
+            reply.text += &call.to_string();
+            reply.text += "\n</tool_call>";
         }
     }
     reply

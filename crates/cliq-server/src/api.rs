@@ -77,6 +77,8 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(events::events))
         .routes(routes!(logs::logs))
         .routes(routes!(logs::log))
+        .routes(routes!(logs::transcripts))
+        .routes(routes!(logs::transcript))
         .routes(routes!(handoffs::handoffs))
         .routes(routes!(handoffs::handoff))
         .routes(routes!(pushes::list))

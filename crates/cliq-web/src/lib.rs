@@ -23,7 +23,7 @@ pub use core::Core;
 pub use files::{FileEntry, FileKind, list_directory};
 pub use handoffs::{HandoffSummary, list_handoffs, read_handoff};
 pub use input::{Form, Json, LargeJson, MAX_BODY, Path, Query, read_body, whole_number};
-pub use logs::{LogFile, list_logs, read_log};
+pub use logs::{LogFile, list_logs, list_transcripts, read_log, read_transcript};
 pub use plans::list_plans;
 pub use problem::{PROBLEM_JSON, Problem};
 pub use projects::{find_project, register_project};

@@ -38,7 +38,17 @@ pub fn list_logs(run: &Run) -> Vec<LogFile> {
     let size = |path: &Utf8Path| path.symlink_metadata().map_or(0, |meta| meta.len());
     let own =
         LogFile { name: ORCHESTRATOR.to_owned(), phase: None, size: size(&dir.join("orchestrator.log")) };
-    let entries = dir.join("logs").read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
+    std::iter::once(own).chain(list(&dir.join("logs"))).collect()
+}
+
+/// Lists the transcripts of a run's model agents by modification time.
+#[must_use]
+pub fn list_transcripts(run: &Run) -> Vec<LogFile> {
+    list(&directory_of(run).join("transcripts"))
+}
+
+fn list(dir: &Utf8Path) -> Vec<LogFile> {
+    let entries = dir.read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
     let mut found: Vec<_> = entries
         .filter_map(|entry| {
             let meta = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
@@ -48,7 +58,7 @@ pub fn list_logs(run: &Run) -> Vec<LogFile> {
         })
         .collect();
     found.sort_by(|(a, x), (b, y)| (a, &x.name).cmp(&(b, &y.name)));
-    std::iter::once(own).chain(found.into_iter().map(|(_, log)| log)).collect()
+    found.into_iter().map(|(_, log)| log).collect()
 }
 
 /// Reads up to `limit` bytes of a log from `offset`. A negative offset counts from the end. Returns the bytes, the offset of the
@@ -57,20 +67,37 @@ pub fn list_logs(run: &Run) -> Vec<LogFile> {
 /// # Errors
 /// Returns a problem if the run has no such log.
 pub fn read_log(run: &Run, name: &str, offset: i64, limit: u64) -> Result<(Vec<u8>, u64, u64), Problem> {
-    let missing = || Problem::not_found("the run has no such log");
-    let plain =
-        name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) && !name.starts_with('.');
-    if !plain {
-        return Err(missing());
-    }
     let dir = directory_of(run);
     let path = if name == ORCHESTRATOR { dir.join("orchestrator.log") } else { dir.join("logs").join(name) };
+    read_part(&path, name, offset, limit).ok_or_else(|| Problem::not_found("the run has no such log"))
+}
+
+/// Reads up to `limit` bytes of a transcript from `offset`, as [`read_log`] does.
+///
+/// # Errors
+/// Returns a problem if the run has no such transcript.
+pub fn read_transcript(
+    run: &Run,
+    name: &str,
+    offset: i64,
+    limit: u64,
+) -> Result<(Vec<u8>, u64, u64), Problem> {
+    let path = directory_of(run).join("transcripts").join(name);
+    read_part(&path, name, offset, limit).ok_or_else(|| Problem::not_found("the run has no such transcript"))
+}
+
+fn read_part(path: &Utf8Path, name: &str, offset: i64, limit: u64) -> Option<(Vec<u8>, u64, u64)> {
+    let is_plain =
+        name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) && !name.starts_with('.');
+    if !is_plain {
+        return None;
+    }
     // Regular files only, without waiting, and within the project: agents write there too.
-    let (mut file, size) = cliq_fs::open_regular(&path).map_err(|_| missing())?;
+    let (mut file, size) = cliq_fs::open_regular(path).ok()?;
     let from =
         if offset < 0 { size.saturating_sub(offset.unsigned_abs()) } else { offset.unsigned_abs().min(size) };
     let mut bytes = Vec::new();
-    let read = file.seek(SeekFrom::Start(from)).and_then(|_| file.take(limit).read_to_end(&mut bytes));
-    read.map_err(|_| missing())?;
-    Ok((bytes, from, size))
+    file.seek(SeekFrom::Start(from)).ok()?;
+    file.take(limit).read_to_end(&mut bytes).ok()?;
+    Some((bytes, from, size))
 }

@@ -6,14 +6,27 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_fs::{CliqDir, ProjectLock};
+use cliq_fs::{CliqDir, ProjectLock, transcripts_of};
+use cliq_protocol::TranscriptEntry;
 
 use crate::failure::Failure;
+use crate::render::transcript;
 use crate::{project, ui};
 
 const STEP: Duration = Duration::from_millis(200);
 
-pub(super) fn run(phase: Option<&str>, follow: bool) -> Result<ExitCode, Failure> {
+/// Content to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Output of the orchestrator, or of a phase.
+    Output,
+    /// Transcripts of a phase, for people.
+    Transcript,
+    /// Lines of the transcripts of a phase.
+    TranscriptLines,
+}
+
+pub(super) fn run(phase: Option<&str>, follow: bool, content: Content) -> Result<ExitCode, Failure> {
     let project = project::open()?;
     let dir = project.dir();
     if let Some(phase) = phase {
@@ -31,8 +44,14 @@ pub(super) fn run(phase: Option<&str>, follow: bool) -> Result<ExitCode, Failure
     let mut printed: HashMap<Utf8PathBuf, u64> = HashMap::new();
     loop {
         let running = ProjectLock::holder(dir)?.is_some();
-        for file in files(dir, phase)? {
-            print_new(&file, phase.is_some(), &mut printed)?;
+        let files = match phase.filter(|_| content != Content::Output) {
+            Some(phase) => {
+                transcripts_of(&dir.transcripts(), phase)?.into_iter().map(|(_, path)| path).collect()
+            }
+            None => files(dir, phase)?,
+        };
+        for file in files {
+            print_new(&file, phase.is_some(), content, &mut printed)?;
         }
         if !(follow && running) {
             break;
@@ -41,7 +60,10 @@ pub(super) fn run(phase: Option<&str>, follow: bool) -> Result<ExitCode, Failure
     }
     if printed.is_empty() {
         let what = phase.map_or("the orchestrator has".to_owned(), |phase| format!("phase `{phase}` has"));
-        ui::hint(&format!("{what} printed nothing"));
+        ui::hint(&match content {
+            Content::Output => format!("{what} printed nothing"),
+            _ => format!("{what} no transcript: only language models have one"),
+        });
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -69,6 +91,7 @@ fn files(dir: &CliqDir, phase: Option<&str>) -> Result<Vec<Utf8PathBuf>, Failure
 fn print_new(
     file: &Utf8PathBuf,
     title: bool,
+    content: Content,
     printed: &mut HashMap<Utf8PathBuf, u64>,
 ) -> Result<(), Failure> {
     let (mut handle, length) = match cliq_fs::open_regular(file) {
@@ -80,11 +103,24 @@ fn print_new(
     if at == Some(length) || (at.is_none() && length == 0) {
         return Ok(());
     }
-    if title && at.is_none() {
+    if title && at.is_none() && content != Content::TranscriptLines {
         ui::line(ui::paint(ui::BOLD, format!("==> {} <==", file.file_name().unwrap_or_default())))?;
     }
     let start = at.filter(|at| *at <= length).unwrap_or(0);
     handle.seek(SeekFrom::Start(start))?;
+    if content == Content::Transcript {
+        // A line that is being written is read the next time.
+        let mut text = Vec::new();
+        handle.read_to_end(&mut text)?;
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        for line in text[..whole].split(|&byte| byte == b'\n') {
+            if let Ok(entry) = TranscriptEntry::decode(line) {
+                transcript::show(&entry)?;
+            }
+        }
+        printed.insert(file.clone(), start + whole as u64);
+        return Ok(());
+    }
     let mut buffer = vec![0; 64 * 1024];
     let mut position = start;
     loop {

@@ -4,5 +4,9 @@
 #[path = "../e2e/env.rs"]
 #[expect(dead_code, reason = "the other tests use more of it")]
 mod env;
+mod hostile;
+mod kills;
+mod limits;
 mod loops;
+mod quirks;
 mod world;

@@ -48,6 +48,7 @@ impl World {
 }
 
 /// A tool call of a script.
+#[expect(clippy::needless_pass_by_value, reason = "arguments are written in place")]
 pub(crate) fn call(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }

@@ -359,6 +359,25 @@ fn command_lines_of_vendors() {
             assert_eq!(used[field], count, "{agent}: {usage}");
         }
         assert_eq!(used["cost_usd"].as_f64(), cost, "{agent}: {usage}");
+        let transcript: Vec<Value> = env
+            .read(".cliq/transcripts/work.1.jsonl")
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let kinds: Vec<&str> = transcript.iter().map(|entry| entry["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds[..4], ["start", "message", "message", "tool_call"], "{agent}: {kinds:?}");
+        assert!(kinds.contains(&"usage") && kinds.last() == Some(&"end"), "{agent}: {kinds:?}");
+        assert!(transcript[1]["text"].as_str().unwrap().contains("You are the work agent."));
+        assert_eq!(
+            (&transcript[2]["text"], &transcript[3]["arguments"]["command"]),
+            (&"Let me look.".into(), &"cargo test".into())
+        );
+        let shown = env.cliq(["logs", "work", "--transcript"]).expect(0);
+        assert!(
+            shown.stdout.contains("Let me look.") && shown.stdout.contains("cargo test"),
+            "{}",
+            shown.stdout
+        );
     }
 }
 

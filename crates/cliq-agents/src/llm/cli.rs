@@ -2,6 +2,7 @@
 //! back line by line as JSON.
 
 mod dialect;
+mod recorder;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
+use cliq_protocol::{Origin, TranscriptBody};
 use cliq_sandbox::Wrapper;
 use cliq_sdk::{Steering, Usage};
 use cliq_settings::Secret;
@@ -19,6 +21,7 @@ use serde_json::Value;
 
 pub(crate) use dialect::Dialect;
 use dialect::{Event, PromptInput};
+pub(crate) use recorder::Recorder;
 
 use super::Conversation;
 use super::display::Display;
@@ -65,11 +68,19 @@ impl Cli {
         display: &mut Display<'_>,
         meter: &mut Meter<'_>,
         steering: &mut Steering,
+        recorder: &mut Recorder,
     ) -> Result<String, AnyError> {
         if let Some(key) = &self.known_key {
             display.hide(key.reveal());
         }
         let prompt = conversation.as_one();
+        // The program gets all of the conversation again, the transcript what is new.
+        let (question, origin) = match &conversation.turns[..] {
+            [only] => (only.as_str(), Origin::Task),
+            [.., last] => (last.as_str(), Origin::Retry),
+            [] => ("", Origin::Task),
+        };
+        recorder.ask(question, origin, Vec::new());
         let mut command = match &self.wrapper {
             Some(wrapper) => {
                 let (wrapper, before) = wrapper.command(&self.workspace, self.path.as_deref())?;
@@ -95,7 +106,7 @@ impl Cli {
         let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", self.program))?;
         display.act(&format!("asking {}", self.model.as_deref().unwrap_or(self.name)));
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let mut transcript = Transcript { model: self.model.clone(), ..Transcript::default() };
+        let mut progress = Progress::new(self.model.clone(), recorder);
         let complaint = std::thread::scope(|scope| {
             let (stdin, stop) = (Arc::new(Mutex::new(stdin)), steering.stop_handle());
             let (feeder, has_output) = (Arc::clone(&stdin), Arc::new(AtomicBool::new(false)));
@@ -110,7 +121,8 @@ impl Cli {
             };
             if let Some(stdout) = stdout {
                 let first = || has_output.store(true, Ordering::SeqCst);
-                self.follow(BufReader::new(stdout), &mut transcript, display, meter, &first, &end_input);
+                let lines = BufReader::new(stdout);
+                self.follow(lines, &mut progress, display, meter, &first, &end_input);
             }
             end_input();
             complaint.join().unwrap_or_default()
@@ -119,14 +131,14 @@ impl Cli {
         meter.settle();
         display.finish();
         let complaint = display.masked(complaint.trim());
-        if let Some(why) = transcript.failed {
+        if let Some(why) = progress.failed {
             return Err(format!("{} failed: {}", self.name, display.masked(&why)).into());
         }
         if !status.success() {
-            let why = if complaint.is_empty() { transcript.answer() } else { complaint };
+            let why = if complaint.is_empty() { progress.answer() } else { complaint };
             return Err(format!("{} ended with {status}: {why}", self.name).into());
         }
-        let text = transcript.answer();
+        let text = progress.answer();
         if text.trim().is_empty() {
             let why = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
             return Err(format!("{} answered with nothing{why}", self.name).into());
@@ -139,8 +151,8 @@ impl Cli {
 }
 
 /// Output of a program so far.
-#[derive(Debug, Default)]
-struct Transcript {
+struct Progress<'a> {
+    recorder: &'a mut Recorder,
     /// The model that it uses.
     model: Option<String>,
     /// The usage of each reply.
@@ -156,7 +168,20 @@ struct Transcript {
     failed: Option<String>,
 }
 
-impl Transcript {
+impl<'a> Progress<'a> {
+    fn new(model: Option<String>, recorder: &'a mut Recorder) -> Self {
+        Self {
+            recorder,
+            model,
+            replies: BTreeMap::new(),
+            total: Usage::default(),
+            last: None,
+            said: String::new(),
+            before: String::new(),
+            failed: None,
+        }
+    }
+
     /// Adds the usage of a turn. Tokens are those of the turn, the cost is that of all turns.
     fn finish_turn(&mut self, turn: &Usage) {
         let cost_usd = turn.cost_usd;
@@ -177,7 +202,7 @@ impl Cli {
     fn follow(
         &self,
         mut lines: impl BufRead,
-        transcript: &mut Transcript,
+        progress: &mut Progress<'_>,
         display: &mut Display<'_>,
         meter: &mut Meter<'_>,
         has_output: &dyn Fn(),
@@ -200,42 +225,54 @@ impl Cli {
                 match event {
                     Event::Say(piece) => {
                         display.print(&piece);
-                        transcript.said.push_str(&piece);
+                        progress.recorder.say(&piece);
+                        progress.said.push_str(&piece);
                     }
                     Event::Act(what) => {
                         display.act(&what);
-                        if !transcript.said.trim().is_empty() {
-                            transcript.before = std::mem::take(&mut transcript.said);
+                        if !progress.said.trim().is_empty() {
+                            progress.before = std::mem::take(&mut progress.said);
                         }
                     }
                     // A program that takes messages works until there are no more. One that came before is still answered.
                     Event::Answer(text) => {
                         end_input();
-                        transcript.last = Some(text);
+                        progress.last = Some(text);
                     }
+                    Event::Record(body) => progress.recorder.record(body),
                     Event::Failed(why) => {
                         end_input();
-                        transcript.failed = Some(why);
+                        let message = display.masked(&why);
+                        progress.recorder.record(TranscriptBody::Error {
+                            message,
+                            is_retried: false,
+                            is_too_long: false,
+                        });
+                        progress.failed = Some(why);
                     }
-                    Event::Model(model) => transcript.model = Some(model),
+                    Event::Model(model) => progress.model = Some(model),
                     Event::Reply(id, usage) => {
-                        transcript.replies.insert(id, usage);
+                        let named = self.named(usage.clone(), progress);
+                        progress.recorder.usage_of_reply(&id, &named);
+                        progress.replies.insert(id, usage);
                         let mut sum = Usage::default();
-                        transcript.replies.values().for_each(|usage| sum.add(usage));
-                        meter.report(self.named(sum, transcript));
+                        progress.replies.values().for_each(|usage| sum.add(usage));
+                        meter.report(self.named(sum, progress));
                     }
                     Event::Total(usage) => {
-                        transcript.finish_turn(&usage);
-                        meter.report(self.named(transcript.total.clone(), transcript));
+                        let named = self.named(usage.clone(), progress);
+                        progress.recorder.total(&named);
+                        progress.finish_turn(&usage);
+                        meter.report(self.named(progress.total.clone(), progress));
                     }
                 }
             }
         }
     }
 
-    fn named(&self, usage: Usage, transcript: &Transcript) -> Usage {
+    fn named(&self, usage: Usage, progress: &Progress<'_>) -> Usage {
         let provider = Some(self.dialect.provider().to_owned());
-        Usage { provider, model: transcript.model.clone(), ..usage }
+        Usage { provider, model: progress.model.clone(), ..usage }
     }
 
     fn as_argument(&self, prompt: &str) -> Result<String, AnyError> {

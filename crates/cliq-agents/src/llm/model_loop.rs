@@ -47,10 +47,10 @@ impl ModelLoop<'_> {
                     }
                 }
                 Step::Run(calls) => self.run(&calls)?,
-                Step::Add(body) => self.record(vec![body])?,
+                Step::Add(body) => self.record(&[body])?,
                 Step::Answer(text) => {
                     if !self.take_guidance()? {
-                        self.record(vec![TranscriptBody::End { text: text.clone() }])?;
+                        self.record(&[TranscriptBody::End { text: text.clone() }])?;
                         return Ok(text);
                     }
                 }
@@ -61,7 +61,7 @@ impl ModelLoop<'_> {
 
     /// Asks about the last answer. [`ModelLoop::answer`] returns another one.
     pub(crate) fn again(&mut self, question: String) -> Result<(), AnyError> {
-        self.record(vec![user(Origin::Retry, question)])
+        self.record(&[user(Origin::Retry, question)])
     }
 
     /// Usage of this activation, without what it took over from an interrupted one.
@@ -70,9 +70,9 @@ impl ModelLoop<'_> {
     }
 
     /// Records lines, and then applies them.
-    fn record(&mut self, bodies: Vec<TranscriptBody>) -> Result<(), AnyError> {
+    fn record(&mut self, bodies: &[TranscriptBody]) -> Result<(), AnyError> {
         if let Some(transcript) = &mut self.transcript {
-            transcript.append(&bodies)?;
+            transcript.append(bodies)?;
         }
         bodies.iter().for_each(|body| self.state.apply(body));
         Ok(())
@@ -88,7 +88,7 @@ impl ModelLoop<'_> {
             return Ok(false);
         }
         self.display.act(&format!("{} steering messages", messages.len()));
-        self.record(vec![guidance(&messages)])?;
+        self.record(&[guidance(&messages)])?;
         Ok(true)
     }
 
@@ -107,11 +107,11 @@ impl ModelLoop<'_> {
         match self.api.request(&request, &mut self.display, &mut self.meter, &mut on_retry) {
             Ok(reply) if reply.is_cut_off && reply.reply.calls.is_empty() => {
                 let why = self.api.cut_off();
-                self.record(lines_of(reply))?;
+                self.record(&lines_of(reply))?;
                 Err(self.fail(&why)?)
             }
-            Ok(reply) => self.record(lines_of(reply)),
-            Err(failed) if failed.is_too_long => self.record(vec![TranscriptBody::Error {
+            Ok(reply) => self.record(&lines_of(reply)),
+            Err(failed) if failed.is_too_long => self.record(&[TranscriptBody::Error {
                 message: failed.message,
                 is_retried: true,
                 is_too_long: true,
@@ -122,7 +122,7 @@ impl ModelLoop<'_> {
 
     fn fail(&mut self, reason: &str) -> Result<AnyError, AnyError> {
         let message = self.display.masked(reason);
-        self.record(vec![TranscriptBody::Error {
+        self.record(&[TranscriptBody::Error {
             message: message.clone(),
             is_retried: false,
             is_too_long: false,
@@ -142,7 +142,7 @@ impl ModelLoop<'_> {
             if now.len() == 1
                 && let Some(result) = self.own_result(first)
             {
-                self.record(vec![TranscriptBody::ToolResult(result)])?;
+                self.record(&[TranscriptBody::ToolResult(result)])?;
             } else {
                 self.run_together(now)?;
             }
@@ -155,15 +155,16 @@ impl ModelLoop<'_> {
         let (own, of_host): (Vec<_>, Vec<_>) =
             calls.iter().map(|call| (call, self.own_result(call))).partition(|(_, result)| result.is_some());
         let own = own.into_iter().filter_map(|(_, result)| result);
-        self.record(own.map(TranscriptBody::ToolResult).collect())?;
+        self.record(&own.map(TranscriptBody::ToolResult).collect::<Vec<_>>())?;
         let of_host: Vec<ToolCall> = of_host.into_iter().map(|(call, _)| call.clone()).collect();
         let Some(mut host) = self.host.take() else {
             let none = |call: ToolCall| result(&call, Err("this agent has no tools".to_owned()));
-            return self.record(of_host.into_iter().map(none).map(TranscriptBody::ToolResult).collect());
+            return self
+                .record(&of_host.into_iter().map(none).map(TranscriptBody::ToolResult).collect::<Vec<_>>());
         };
         let mut recorded = Ok(());
         host.run(&of_host, self.result_limit, |result| {
-            let outcome = self.record(vec![TranscriptBody::ToolResult(result)]);
+            let outcome = self.record(&[TranscriptBody::ToolResult(result)]);
             if recorded.is_ok() {
                 recorded = outcome;
             }

@@ -49,11 +49,11 @@ pub(super) fn stream(reply: &Reply<'_>) -> String {
     }
     let mut out = String::new();
     for delta in deltas {
-        out.push_str(&event(None, &chunk(reply, delta, Value::Null)));
+        out.push_str(&event(None, &chunk(reply, &delta, None)));
     }
-    out.push_str(&event(None, &chunk(reply, json!({}), finish_reason(reply).into())));
+    out.push_str(&event(None, &chunk(reply, &json!({}), Some(finish_reason(reply)))));
     if reply.has_usage() {
-        let mut last = chunk(reply, json!({}), Value::Null);
+        let mut last = chunk(reply, &json!({}), None);
         last["choices"] = json!([]);
         last["usage"] = usage(reply);
         out.push_str(&event(None, &last));
@@ -71,7 +71,7 @@ fn call(reply: &Reply<'_>, n: usize, arguments: &str) -> Value {
     call
 }
 
-fn chunk(reply: &Reply<'_>, delta: Value, finish: Value) -> Value {
+fn chunk(reply: &Reply<'_>, delta: &Value, finish: Option<&str>) -> Value {
     json!({
         "id": format!("chatcmpl-{}", reply.number), "object": "chat.completion.chunk", "created": 0, "model": "scripted",
         "choices": [{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}],

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderName, header};
 use axum::response::IntoResponse;
-use cliq_web::{LogFile, Path, Problem, Query, Reader, list_logs, read_log};
+use cliq_web::{
+    LogFile, Path, Problem, Query, Reader, list_logs, list_transcripts, read_log, read_transcript,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -58,19 +60,74 @@ pub(crate) async fn log(
     Path((id, name)): Path<(String, String)>,
     Query(query): Query<PartQuery>,
 ) -> Result<impl IntoResponse, Problem> {
-    let limit = query.limit.unwrap_or(64 << 10);
-    if !(1..=MAX_PART).contains(&limit) {
-        return Err(Problem::bad_request(format!("`limit` is a number from 1 to {MAX_PART}")));
-    }
+    let limit = query.limit()?;
     let run = app.run(&id).await?;
     app.project(&run)?;
     let read = tokio::task::spawn_blocking(move || read_log(&run, &name, query.offset, limit));
-    let (bytes, from, size) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    Ok(part("text/plain; charset=utf-8", joined(read.await)?))
+}
+
+/// The transcripts of a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Transcripts {
+    transcripts: Vec<LogFile>,
+}
+
+/// Lists the transcripts of a run's model agents.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/transcripts", operation_id = "list_transcripts", tag = "runs", params(("id" = String, Path, description = "The run.")),
+    responses((status = 200, body = Transcripts), Reading))]
+pub(crate) async fn transcripts(
+    _: Reader,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<axum::Json<Transcripts>, Problem> {
+    let run = app.run(&id).await?;
+    app.project(&run)?;
+    Ok(axum::Json(Transcripts { transcripts: list_transcripts(&run) }))
+}
+
+/// A part of a transcript: a JSON object per line. `X-Next-Offset` is where the next part begins, `X-Log-Size` how large the transcript is now.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/transcripts/{name}", operation_id = "get_transcript", tag = "runs",
+    params(("id" = String, Path, description = "The run."), ("name" = String, Path, description = "The transcript, as it is listed."), PartQuery),
+    responses((status = 200, body = String, content_type = "application/jsonl",
+        headers(("x-next-offset" = u64, description = "Where the next part begins."), ("x-log-size" = u64, description = "The size of the transcript now."))), Reading))]
+pub(crate) async fn transcript(
+    _: Reader,
+    State(app): State<Arc<App>>,
+    Path((id, name)): Path<(String, String)>,
+    Query(query): Query<PartQuery>,
+) -> Result<impl IntoResponse, Problem> {
+    let limit = query.limit()?;
+    let run = app.run(&id).await?;
+    app.project(&run)?;
+    let read = tokio::task::spawn_blocking(move || read_transcript(&run, &name, query.offset, limit));
+    Ok(part("application/jsonl", joined(read.await)?))
+}
+
+impl PartQuery {
+    fn limit(&self) -> Result<u64, Problem> {
+        let limit = self.limit.unwrap_or(64 << 10);
+        if (1..=MAX_PART).contains(&limit) {
+            Ok(limit)
+        } else {
+            Err(Problem::bad_request(format!("`limit` is a number from 1 to {MAX_PART}")))
+        }
+    }
+}
+
+/// Bytes, the offset of the first one, and the size of the whole.
+type Part = (Vec<u8>, u64, u64);
+
+fn joined(read: Result<Result<Part, Problem>, tokio::task::JoinError>) -> Result<Part, Problem> {
+    read.map_err(|error| Problem::unavailable(error.to_string()))?
+}
+
+fn part(kind: &str, (bytes, from, size): Part) -> impl IntoResponse + use<> {
     let next = from + bytes.len() as u64;
     let headers = [
-        (header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
+        (header::CONTENT_TYPE, kind.to_owned()),
         (HeaderName::from_static("x-next-offset"), next.to_string()),
         (HeaderName::from_static("x-log-size"), size.to_string()),
     ];
-    Ok((headers, bytes))
+    (headers, bytes)
 }

@@ -37,7 +37,7 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
     if !request.tools.is_empty() {
         mark_for_cache(&mut messages);
     }
-    let messages: Vec<Value> = messages.into_iter().map(|(role, blocks)| message(role, blocks)).collect();
+    let messages: Vec<Value> = messages.into_iter().map(|(role, blocks)| message(role, &blocks)).collect();
     let mut headers = vec![("anthropic-version", VERSION.to_owned())];
     if let Some(key) = &access.key {
         headers.push(("x-api-key", key.reveal().to_owned()));
@@ -57,8 +57,8 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
 }
 
 /// A text alone is a string: the shortest form, which every server understands.
-fn message(role: &str, blocks: Vec<Value>) -> Value {
-    match &blocks[..] {
+fn message(role: &str, blocks: &[Value]) -> Value {
+    match blocks {
         [only] if only["type"] == "text" && only.get("cache_control").is_none() => {
             json!({"role": role, "content": only["text"]})
         }

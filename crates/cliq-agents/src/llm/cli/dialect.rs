@@ -1,5 +1,6 @@
 //! Arguments of the vendors' programs, and the meaning of their output lines.
 
+use cliq_protocol::{ToolCall, ToolResult, TranscriptBody};
 use cliq_sdk::Usage;
 use serde_json::{Value, json};
 
@@ -54,6 +55,8 @@ pub(super) enum Event {
     Reply(String, Usage),
     /// The usage of all its work.
     Total(Usage),
+    /// Line for the transcript.
+    Record(TranscriptBody),
 }
 
 impl Dialect {
@@ -131,6 +134,34 @@ fn count(value: &Value, path: &str) -> Option<u64> {
     value.pointer(path)?.as_u64()
 }
 
+/// Tool call for the transcript.
+fn call(id: Option<String>, name: &str, arguments: &Value) -> Event {
+    let (id, name) = (id.unwrap_or_default(), name.to_owned());
+    let arguments = arguments.as_object().cloned().unwrap_or_default();
+    Event::Record(TranscriptBody::ToolCall(ToolCall {
+        id,
+        name,
+        arguments,
+        invalid: None,
+        provider_data: None,
+    }))
+}
+
+/// Tool result for the transcript. Content of results is a text, or a list of texts.
+fn result(id: Option<String>, content: &Value, is_error: bool) -> Event {
+    let text = match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter_map(|part| part["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let id = id.unwrap_or_default();
+    Event::Record(TranscriptBody::ToolResult(ToolResult { id, is_error, text, duration_ms: None }))
+}
+
 /// Returns the most informative argument of a tool call, for people.
 fn tool_summary(input: &Value) -> String {
     let telling = [
@@ -184,27 +215,45 @@ fn claude(line: &Value) -> Vec<Event> {
                 .pointer("/message/usage")
                 .and_then(|usage| Some(Event::Reply(text(line, "/message/id")?, anthropic_usage(usage))));
             let parts = line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
-            parts
-                .filter_map(|part| match part["type"].as_str()? {
-                    "text" => Some(Event::Say(format!("{}\n", part["text"].as_str()?.trim_end()))),
-                    "tool_use" => Some(Event::Act(format!(
-                        "{}{}",
-                        part["name"].as_str()?,
-                        tool_summary(&part["input"])
-                    ))),
-                    _ => None,
-                })
-                .chain(reply)
+            let of_part = |part: &Value| match part["type"].as_str().unwrap_or_default() {
+                "text" => {
+                    let said = text(part, "/text").map(|said| Event::Say(format!("{}\n", said.trim_end())));
+                    said.into_iter().collect()
+                }
+                "thinking" => {
+                    let thought = text(part, "/thinking").filter(|thought| !thought.is_empty());
+                    let record = |text| Event::Record(TranscriptBody::Thinking { text, provider_data: None });
+                    thought.map(record).into_iter().collect()
+                }
+                "tool_use" => {
+                    let name = text(part, "/name").unwrap_or_default();
+                    let act = Event::Act(format!("{name}{}", tool_summary(&part["input"])));
+                    vec![act, call(text(part, "/id"), &name, &part["input"])]
+                }
+                _ => Vec::new(),
+            };
+            parts.flat_map(of_part).chain(reply).collect()
+        }
+        "user" => {
+            let parts = line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
+            let results = parts.filter(|part| part["type"] == "tool_result");
+            results
+                .map(|part| result(text(part, "/tool_use_id"), &part["content"], part["is_error"] == true))
                 .collect()
         }
         // Cursor's way to tell of tools: {"tool_call": {"shellToolCall": {"args": {…}}}}.
-        "tool_call" if line["subtype"] == "started" => {
-            let call = line["tool_call"].as_object().and_then(|calls| calls.iter().next());
-            call.map(|(name, call)| {
-                Event::Act(format!("{}{}", name.trim_end_matches("ToolCall"), tool_summary(&call["args"])))
-            })
-            .into_iter()
-            .collect()
+        "tool_call" => {
+            let Some((name, one)) = line["tool_call"].as_object().and_then(|calls| calls.iter().next())
+            else {
+                return Vec::new();
+            };
+            let (id, name) = (text(line, "/call_id"), name.trim_end_matches("ToolCall"));
+            if line["subtype"] == "started" {
+                let act = Event::Act(format!("{name}{}", tool_summary(&one["args"])));
+                vec![act, call(id, name, &one["args"])]
+            } else {
+                vec![result(id, &one["result"], one["result"].get("error").is_some())]
+            }
         }
         "result" => {
             let mut total = line.get("usage").map(anthropic_usage).unwrap_or_default();
@@ -234,7 +283,12 @@ fn gemini(line: &Value) -> Vec<Event> {
         }
         "tool_use" => {
             let name = text(line, "/tool_name").unwrap_or_else(|| "tool".to_owned());
-            vec![Event::Act(format!("{name}{}", tool_summary(&line["parameters"])))]
+            let act = Event::Act(format!("{name}{}", tool_summary(&line["parameters"])));
+            vec![act, call(text(line, "/tool_id"), &name, &line["parameters"])]
+        }
+        "tool_result" => {
+            let content = if line["output"].is_null() { &line["error"]["message"] } else { &line["output"] };
+            vec![result(text(line, "/tool_id"), content, line["status"] == "error")]
         }
         "error" if line["severity"] != "warning" => {
             text(line, "/message").map(Event::Failed).into_iter().collect()
@@ -261,7 +315,20 @@ fn codex(line: &Value) -> Vec<Event> {
     let item = &line["item"];
     match (line["type"].as_str().unwrap_or_default(), item["type"].as_str().unwrap_or_default()) {
         ("item.started", "command_execution") => {
-            text(item, "/command").map(|c| Event::Act(format!("runs {c}"))).into_iter().collect()
+            let command = text(item, "/command").unwrap_or_default();
+            let arguments = json!({"command": command});
+            vec![
+                Event::Act(format!("runs {command}")),
+                call(text(item, "/id"), "command_execution", &arguments),
+            ]
+        }
+        ("item.completed", "command_execution") => {
+            let is_error = item["exit_code"].as_i64().is_some_and(|code| code != 0);
+            vec![result(text(item, "/id"), &item["aggregated_output"], is_error)]
+        }
+        ("item.completed", "reasoning") => {
+            let record = |text| Event::Record(TranscriptBody::Thinking { text, provider_data: None });
+            text(item, "/text").map(record).into_iter().collect()
         }
         ("item.completed", "agent_message") => match text(item, "/text") {
             Some(said) => vec![Event::Say(format!("{said}\n")), Event::Answer(said)],
@@ -270,9 +337,21 @@ fn codex(line: &Value) -> Vec<Event> {
         ("item.completed", "file_change") => {
             let changes = item["changes"].as_array().into_iter().flatten();
             let paths: Vec<&str> = changes.filter_map(|change| change["path"].as_str()).collect();
-            vec![Event::Act(format!("changes {}", paths.join(", ")))]
+            let arguments = json!({"changes": item["changes"]});
+            let done = result(text(item, "/id"), &item["status"], item["status"] == "failed");
+            let act = Event::Act(format!("changes {}", paths.join(", ")));
+            vec![act, call(text(item, "/id"), "file_change", &arguments), done]
         }
-        ("item.started", "mcp_tool_call") => vec![Event::Act(text(item, "/tool").unwrap_or_default())],
+        ("item.started", "mcp_tool_call") => {
+            let tool = text(item, "/tool").unwrap_or_default();
+            let name = format!("{}__{tool}", text(item, "/server").unwrap_or_default());
+            vec![Event::Act(tool), call(text(item, "/id"), &name, &item["arguments"])]
+        }
+        ("item.completed", "mcp_tool_call") => {
+            let failure = &item["error"]["message"];
+            let content = if failure.is_null() { &item["result"]["content"] } else { failure };
+            vec![result(text(item, "/id"), content, !failure.is_null())]
+        }
         ("item.completed" | "item.started", "web_search") => {
             vec![Event::Act(format!("searches{}", tool_summary(item)))]
         }

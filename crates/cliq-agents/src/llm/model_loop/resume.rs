@@ -53,7 +53,7 @@ impl ModelLoop<'_> {
                 steering: own.iter().map(|message| message.id.clone()).collect(),
                 images,
             };
-            return self.record(vec![TranscriptBody::Start(start), task]);
+            return self.record(&[TranscriptBody::Start(start), task]);
         };
         start.continues = Some(earlier.activation);
         let entries: Vec<TranscriptEntry> = whole(earlier.entries);
@@ -77,8 +77,8 @@ impl ModelLoop<'_> {
             let (id, text) = (call.id.clone(), INTERRUPTED.to_owned());
             TranscriptBody::ToolResult(ToolResult { id, is_error: true, text, duration_ms: None })
         });
-        let interrupted = interrupted.collect();
-        self.record(interrupted)?;
+        let interrupted: Vec<TranscriptBody> = interrupted.collect();
+        self.record(&interrupted)?;
         self.update_task(&entries, dispatched, prompt)
     }
 
@@ -105,13 +105,13 @@ impl ModelLoop<'_> {
             let text = (prompt.render)(&first)?;
             let changed = format!("The task has changed since you began. It is now:\n\n{text}");
             if tasks.iter().all(|(known, _, _)| **known != text && **known != changed) {
-                self.record(vec![user(Origin::Task, changed)])?;
+                self.record(&[user(Origin::Task, changed)])?;
             }
         }
         let new: Vec<SteeringMessage> =
             dispatched.iter().filter(|message| !known(&message.id)).cloned().collect();
         if !new.is_empty() {
-            self.record(vec![guidance(&new)])?;
+            self.record(&[guidance(&new)])?;
         }
         match &prompt.again {
             Some(question) => self.again(question.clone()),

@@ -1,0 +1,103 @@
+//! Transcripts of model agents for people.
+
+use std::io;
+
+use cliq_protocol::{Origin, Role, TranscriptBody, TranscriptEntry, Usage};
+
+use crate::ui::{self, BOLD, CYAN, DIM, GREEN, RED, YELLOW, paint};
+
+/// Maximum number of lines shown of a message of the user, and of a tool result. `--json` has all of them.
+const PROMPT_LINES: usize = 12;
+const RESULT_LINES: usize = 8;
+
+/// Prints an entry.
+pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
+    let time = entry.ts.as_str().get(11..19).unwrap_or_default();
+    let head = |style, what: &str| ui::line(format!("{} {}", paint(DIM, time), paint(style, what)));
+    match &entry.body {
+        TranscriptBody::Start(start) => {
+            let model = start.model.as_deref().unwrap_or("its own model");
+            let tools = if start.tools.is_empty() {
+                String::new()
+            } else {
+                format!(", tools: {}", start.tools.join(", "))
+            };
+            let continues = start.continues.map(|number| format!("; continues activation {number}"));
+            let what = format!("{} with {model}{tools}{}", start.agent, continues.unwrap_or_default());
+            head(BOLD, &what)
+        }
+        TranscriptBody::Message { role: Role::Assistant, text, .. } => {
+            head(GREEN, "model")?;
+            body(text, usize::MAX)
+        }
+        TranscriptBody::Message { role: Role::User, text, origin, images, .. } => {
+            head(CYAN, name(*origin))?;
+            body(text, PROMPT_LINES)?;
+            images.iter().try_for_each(|image| ui::line(format!("    [image {image}]")))
+        }
+        TranscriptBody::Thinking { text, .. } if text.trim().is_empty() => Ok(()),
+        TranscriptBody::Thinking { text, .. } => {
+            head(DIM, "thinks")?;
+            body(text, PROMPT_LINES)
+        }
+        TranscriptBody::ToolCall(call) => {
+            let arguments: Vec<String> = call
+                .arguments
+                .iter()
+                .map(|(name, value)| format!("{name}: {}", short(&value.to_string())))
+                .collect();
+            head(YELLOW, &ui::plain(&format!("{} {}", call.name, arguments.join(", "))))
+        }
+        TranscriptBody::ToolResult(result) => {
+            let how = if result.is_error { paint(RED, "failed") } else { paint(DIM, "result") };
+            let time_taken = result.duration_ms.map(|ms| format!(" after {ms} ms")).unwrap_or_default();
+            ui::line(format!("{} {how}{}", paint(DIM, time), paint(DIM, time_taken)))?;
+            body(&result.text, RESULT_LINES)
+        }
+        TranscriptBody::Usage(end) => {
+            let used = end.usage.as_ref().map_or_else(|| "usage unknown".to_owned(), tokens);
+            let time_taken = end.duration_ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
+            let cut = if end.is_cut_off { ", cut off at its longest" } else { "" };
+            ui::line(paint(DIM, format!("         {used}{time_taken}{cut}")))
+        }
+        TranscriptBody::Error { message, is_retried, .. } => {
+            head(RED, if *is_retried { "error, tried again" } else { "error" })?;
+            body(message, RESULT_LINES)
+        }
+        TranscriptBody::End { .. } => head(BOLD, "answered"),
+    }
+}
+
+fn name(origin: Option<Origin>) -> &'static str {
+    match origin {
+        None | Some(Origin::Task) => "task",
+        Some(Origin::Steering) => "guidance",
+        Some(Origin::Retry) => "asked again",
+        Some(Origin::Limit) => "limit",
+        Some(Origin::Summary) => "summary requested",
+    }
+}
+
+fn tokens(usage: &Usage) -> String {
+    let cached = usage.tokens_cached.map(|cached| format!(" ({cached} cached)")).unwrap_or_default();
+    format!("{} tokens in{cached}, {} out", usage.tokens_in, usage.tokens_out)
+}
+
+/// Prints the first lines of a text, indented.
+fn body(text: &str, limit: usize) -> io::Result<()> {
+    let count = text.lines().count();
+    for line in text.lines().take(limit) {
+        ui::line(format!("    {}", ui::plain(line)))?;
+    }
+    if count > limit {
+        ui::line(paint(DIM, format!("    … {} more lines (`--json` has them)", count - limit)))?;
+    }
+    Ok(())
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(100) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,112 @@
+//! Transcript of a vendor's program.
+
+use cliq_fs::{FsError, TranscriptFile};
+use cliq_protocol::{Origin, ReplyUsage, Role, TranscriptBody, TranscriptStart, Usage, VERSION};
+use cliq_sdk::PhaseContext;
+
+/// Recorder of a program's work: text and usage come in pieces.
+pub(crate) struct Recorder {
+    file: Option<TranscriptFile>,
+    said: String,
+    /// Usage of the reply under way, with the reply's id.
+    reply: Option<(String, Usage)>,
+    has_replies: bool,
+    failed: Option<FsError>,
+}
+
+impl Recorder {
+    /// Creates the transcript of an activation.
+    pub(crate) fn new(ctx: &PhaseContext, model: Option<&str>) -> Result<Self, FsError> {
+        let file = ctx.dispatch().transcript_file.as_deref();
+        let file = file.map(|path| TranscriptFile::create(path, &[])).transpose()?;
+        let mut this = Self { file, said: String::new(), reply: None, has_replies: false, failed: None };
+        this.write(TranscriptBody::Start(TranscriptStart {
+            version: VERSION,
+            run_id: ctx.run_id().to_owned(),
+            phase: ctx.phase().name.clone(),
+            activation: ctx.phase().iteration,
+            agent: ctx.phase().agent.clone(),
+            model: model.map(str::to_owned),
+            tools: Vec::new(),
+            continues: None,
+        }));
+        Ok(this)
+    }
+
+    /// Records a message for the program.
+    pub(super) fn ask(&mut self, text: &str, origin: Origin, steering: Vec<String>) {
+        self.flush();
+        let text = text.to_owned();
+        self.write(TranscriptBody::Message {
+            role: Role::User,
+            text,
+            origin: Some(origin),
+            steering,
+            images: Vec::new(),
+        });
+    }
+
+    /// Adds a piece of text.
+    pub(super) fn say(&mut self, piece: &str) {
+        self.said.push_str(piece);
+    }
+
+    /// Records a line.
+    pub(super) fn record(&mut self, body: TranscriptBody) {
+        self.flush_text();
+        self.write(body);
+    }
+
+    /// Takes note of the usage of a reply. Later reports of the same reply replace it.
+    pub(super) fn usage_of_reply(&mut self, id: &str, usage: &Usage) {
+        if self.reply.as_ref().is_some_and(|(known, _)| known != id) {
+            self.flush_usage();
+        }
+        self.has_replies = true;
+        self.reply = Some((id.to_owned(), usage.clone()));
+    }
+
+    /// Takes note of the usage of all its work, unless its replies have reported theirs.
+    pub(super) fn total(&mut self, usage: &Usage) {
+        if !self.has_replies && usage.tokens() > 0 {
+            self.reply = Some((String::new(), usage.clone()));
+        }
+    }
+
+    /// Records the answer.
+    pub(crate) fn end(&mut self, text: &str) -> Result<(), FsError> {
+        self.flush();
+        self.write(TranscriptBody::End { text: text.to_owned() });
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Records what has come so far.
+    pub(super) fn flush(&mut self) {
+        self.flush_text();
+        self.flush_usage();
+    }
+
+    fn flush_text(&mut self) {
+        let text = std::mem::take(&mut self.said);
+        if !text.trim().is_empty() {
+            let text = text.trim_end().to_owned();
+            let (origin, steering, images) = (None, Vec::new(), Vec::new());
+            self.write(TranscriptBody::Message { role: Role::Assistant, text, origin, steering, images });
+        }
+    }
+
+    fn flush_usage(&mut self) {
+        if let Some((_, usage)) = self.reply.take() {
+            self.write(TranscriptBody::Usage(ReplyUsage { usage: Some(usage), ..ReplyUsage::default() }));
+        }
+    }
+
+    /// Writes a line. A failure is reported at the end: the program works meanwhile.
+    fn write(&mut self, body: TranscriptBody) {
+        if let Some(file) = &mut self.file
+            && let Err(error) = file.append(&[body])
+        {
+            self.failed.get_or_insert(error);
+        }
+    }
+}

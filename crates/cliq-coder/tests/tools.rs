@@ -1,0 +1,173 @@
+//! The built-in tools in a workspace.
+#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
+
+use std::fs;
+
+use camino::Utf8Path;
+use cliq_coder::tools::{Cancel, Outcome, Workspace, run};
+use serde_json::{Value, json};
+
+struct World {
+    place: tempfile::TempDir,
+}
+
+impl World {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let this = Self { place: tempfile::tempdir().unwrap() };
+        for (path, text) in files {
+            let path = this.place.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        this
+    }
+
+    fn run(&self, name: &str, arguments: &Value) -> Outcome {
+        let workspace = Workspace::open(Utf8Path::from_path(self.place.path()).unwrap(), Vec::new()).unwrap();
+        run(name, arguments, &workspace, 30_000, &Cancel::default())
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.place.path().join(path)).unwrap()
+    }
+}
+
+#[test]
+fn files_are_read_in_parts() {
+    let long: String = (1..=5_000).map(|n| format!("line {n} of a file that is long\n")).collect();
+    let world = World::new(&[
+        ("a.txt", "one\ntwo\nthree"),
+        ("long.txt", &long),
+        ("empty", ""),
+        ("b\u{e4}.txt", "ü\n"),
+    ]);
+    let read = |arguments: Value| world.run("read_file", &arguments);
+    assert_eq!(read(json!({"path": "a.txt"})).unwrap(), "    1\tone\n    2\ttwo\n    3\tthree\n");
+    assert_eq!(
+        read(json!({"path": "a.txt", "start_line": 2, "end_line": 2})).unwrap(),
+        "    2\ttwo\n[a.txt has 3 lines]"
+    );
+    assert_eq!(read(json!({"path": "bä.txt"})).unwrap(), "    1\tü\n");
+    assert_eq!(read(json!({"path": "empty"})).unwrap(), "empty is empty");
+    let part = read(json!({"path": "long.txt"})).unwrap();
+    assert!(
+        part.len() < 30_000 && part.contains("long.txt has 5000 lines; continue with start_line "),
+        "{}",
+        part.len()
+    );
+    let next: u64 = part.rsplit(' ').next().unwrap().trim_end_matches(']').parse().unwrap();
+    assert!(
+        read(json!({"path": "long.txt", "start_line": next}))
+            .unwrap()
+            .starts_with(&format!("{next:>5}\tline {next} "))
+    );
+    for (arguments, why) in [
+        (json!({"path": "a.txt", "start_line": 9}), "has 3 lines; line 9 does not exist"),
+        (json!({"path": "a.txt", "start_line": 3, "end_line": 1}), "`end_line` 1 is before `start_line` 3"),
+        (json!({"path": "."}), "is a directory"),
+        (json!({"path": "gone"}), "no such file"),
+        (json!({}), "missing field `path`"),
+        (json!({"path": 5}), "invalid type: integer `5`, expected a string"),
+        (json!({"path": "a.txt", "lines": 3}), "unknown field `lines`"),
+    ] {
+        let said = read(arguments).unwrap_err();
+        assert!(said.contains(why), "{said}");
+    }
+    fs::write(world.place.path().join("binary"), [0_u8, 159, 146, 150]).unwrap();
+    assert!(read(json!({"path": "binary"})).unwrap_err().contains("a binary file of 4 bytes"));
+    std::process::Command::new("mkfifo").arg(world.place.path().join("fifo")).status().unwrap();
+    assert!(read(json!({"path": "fifo"})).is_err(), "a FIFO does not block");
+}
+
+#[test]
+fn edits_replace_one_place_and_show_the_difference() {
+    let world = World::new(&[
+        ("a.rs", "fn a() {}\nfn b() {}\nfn a() {}\n"),
+        ("dos.txt", "one\r\ntwo\r\n"),
+        ("x.txt", "aaa"),
+    ]);
+    let edit = |path: &str, old: &str, new: &str| {
+        world.run("edit_file", &json!({"path": path, "old": old, "new": new}))
+    };
+    let said = edit("a.rs", "fn b() {}", "fn c() {}").unwrap();
+    assert!(said.contains("-fn b() {}\n+fn c() {}\n"), "{said}");
+    assert_eq!(world.read("a.rs"), "fn a() {}\nfn c() {}\nfn a() {}\n");
+    assert!(edit("a.rs", "fn a() {}", "x").unwrap_err().contains("occurs 2 times in a.rs (lines 1, 3)"));
+    assert!(edit("x.txt", "aa", "b").unwrap_err().contains("occurs 2 times"), "overlapping places count");
+    assert!(edit("a.rs", "fn  a()", "x").unwrap_err().contains("with other blanks"));
+    assert!(edit("a.rs", "fn zzz", "x").unwrap_err().contains("does not occur"));
+    assert!(
+        edit("a.rs", "", "x").is_err()
+            && edit("a.rs", "fn c", "fn c").is_err()
+            && edit("gone", "a", "b").is_err()
+    );
+    edit("dos.txt", "one\ntwo", "one\nzwei").unwrap();
+    assert_eq!(world.read("dos.txt"), "one\r\nzwei\r\n");
+    use std::os::unix::fs::PermissionsExt;
+    let script = world.place.path().join("run.sh");
+    fs::write(&script, "echo a\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    edit("run.sh", "echo a", "echo b").unwrap();
+    assert_eq!(fs::metadata(&script).unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+#[test]
+fn files_are_written_whole() {
+    let world = World::new(&[("a.txt", "old\n")]);
+    let write =
+        |path: &str, content: &str| world.run("write_file", &json!({"path": path, "content": content}));
+    assert_eq!(write("deep/er/b.txt", "1\n2\n").unwrap(), "deep/er/b.txt was written: 2 lines");
+    assert!(write("a.txt", "new\n").unwrap().contains("-old\n+new\n"));
+    assert!(write("a.txt", "new\n").unwrap().contains("already has this content"));
+    assert!(write("deep", "x").unwrap_err().contains("is a directory"));
+    for path in ["../out.txt", "/etc/cliq-test", ".git/config", ".cliq/team.yml"] {
+        assert!(write(path, "x").is_err(), "{path}");
+    }
+}
+
+#[test]
+fn lists_and_searches_respect_gitignore() {
+    let world = World::new(&[
+        (".gitignore", "target/\n*.log\n"),
+        ("src/a.rs", "fn needle() {}\n"),
+        ("src/b.txt", "a Needle\n"),
+        ("target/c.rs", "needle\n"),
+        ("x.log", "needle\n"),
+        (".hidden/d.rs", "needle\n"),
+        (".cliq/secret", "needle\n"),
+        (".git/config", "needle\n"),
+    ]);
+    let list = world.run("list_files", &json!({})).unwrap();
+    for (path, there) in [
+        ("src/a.rs (15 bytes)", true),
+        (".hidden/d.rs", true),
+        ("target", false),
+        ("x.log", false),
+        (".cliq", false),
+        (".git/", false),
+    ] {
+        assert_eq!(list.contains(path), there, "{path}: {list}");
+    }
+    assert_eq!(
+        world.run("list_files", &json!({"pattern": "*.rs", "path": "src"})).unwrap(),
+        "src/a.rs (15 bytes)\n"
+    );
+    let search = |arguments: Value| world.run("search", &arguments);
+    assert_eq!(
+        search(json!({"pattern": "needle"})).unwrap(),
+        ".hidden/d.rs:1: needle\nsrc/a.rs:1: fn needle() {}\n"
+    );
+    assert_eq!(
+        search(json!({"pattern": "needle", "ignore_case": true, "path": "src"})).unwrap(),
+        "src/a.rs:1: fn needle() {}\nsrc/b.txt:1: a Needle\n"
+    );
+    assert_eq!(search(json!({"pattern": "needle", "files": "*.txt"})).unwrap(), "no matches in .");
+    assert!(search(json!({"pattern": "("})).unwrap_err().contains("not a valid regular expression"));
+    assert!(
+        search(json!({"pattern": "x", "path": "/etc"})).unwrap_err().contains("outside of the workspace")
+    );
+    let many: String = (0..5_000).map(|n| format!("match {n}\n")).collect();
+    fs::write(world.place.path().join("many.txt"), many).unwrap();
+    let said = search(json!({"pattern": "match"})).unwrap();
+    assert!(said.len() < 30_000 && said.contains("more matches"), "{said}");
+}
