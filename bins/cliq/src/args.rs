@@ -116,6 +116,10 @@ pub(crate) enum Command {
         /// Show a run that fetches pages from a site on this machine, and publishes what it makes of them to it.
         #[arg(long, conflicts_with_all = ["plan", "review"])]
         pull: bool,
+        /// Show a feature that models with tools develop, test and review. A server on this machine plays the model: no key is needed.
+        #[arg(long, value_name = "API", num_args = 0..=1, require_equals = true, default_missing_value = "openai",
+            conflicts_with_all = ["plan", "review", "pull"])]
+        model: Option<ModelApi>,
     },
     /// Manage teams.
     #[command(subcommand)]
@@ -518,6 +522,17 @@ pub(crate) enum CheckRole {
     Standard,
     /// As the agent of a gate.
     Gate,
+}
+
+/// API of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelApi {
+    /// The Messages API.
+    Anthropic,
+    /// The Chat Completions API.
+    Openai,
+    /// The Gemini API.
+    Gemini,
 }
 
 #[derive(Debug, Subcommand)]

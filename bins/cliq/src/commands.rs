@@ -87,7 +87,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Doctor { json, command } => doctor::run(json, command.as_ref()),
         Command::Tool(Lazy(command)) => tool::run(&command),
         Command::Auth { service } => auth::run(service),
-        Command::Demo { dir, plan, review, pull } => demo::run(dir, plan, review, pull),
+        Command::Demo { dir, plan, review, pull, model } => demo::run(dir, plan, review, pull, model),
         Command::Team(Lazy(command)) => team::run(command),
         Command::Agent(Lazy(command)) => agent::run(command),
         Command::Signal(Lazy(command)) => signal::run(&command),

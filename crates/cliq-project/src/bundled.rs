@@ -55,6 +55,12 @@ pub const PULL_DEMO_TEAM: BundledTeam =
 pub const PULL_DEMO_FILES: &[(&str, &str)] =
     files!("demo-pull": "site/about.html", "site/prices.html", "site/stock.csv");
 
+/// The files of `cliq demo --model`: a small program with a test.
+pub const MODEL_DEMO_FILES: &[(&str, &str)] = files!("demo-model": "greet.sh", "test.sh", "README.md");
+
+/// The script of the model of `cliq demo --model`.
+pub const MODEL_DEMO_SCRIPT: &str = include_str!("../demo-model/script.json");
+
 const FEATURE_DEV_JS: BundledTeam = BundledTeam {
     name: "@cliq/feature-dev-js",
     files: files!("teams/feature-dev-js":

@@ -45,8 +45,8 @@ mod timeline;
 
 pub use assemble::AssembledTeam;
 pub use bundled::{
-    BundledTeam, DEMO_FILES, DEMO_TEAM, PULL_DEMO_FILES, PULL_DEMO_TEAM, REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM,
-    write_files,
+    BundledTeam, DEMO_FILES, DEMO_TEAM, MODEL_DEMO_FILES, MODEL_DEMO_SCRIPT, PULL_DEMO_FILES, PULL_DEMO_TEAM,
+    REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, write_files,
 };
 pub use doctor::{Check, CheckStatus};
 pub use error::{InvalidTeam, ProjectError};

@@ -1,5 +1,6 @@
 //! `cliq demo`: whole runs that need no model and no account.
 
+mod model;
 mod pages;
 mod plan;
 mod pull;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use cliq_project::is_empty_dir;
 
+use crate::args::ModelApi;
 use crate::failure::Failure;
 
 pub(super) fn run(
@@ -18,6 +20,7 @@ pub(super) fn run(
     plan: bool,
     review: bool,
     pull: bool,
+    model: Option<ModelApi>,
 ) -> Result<ExitCode, Failure> {
     let dir = match dir {
         Some(dir) => dir,
@@ -27,6 +30,9 @@ pub(super) fn run(
         return Err(
             Failure::refused(format!("{dir} is not empty")).hint("name a new directory: `cliq demo DIR`")
         );
+    }
+    if let Some(api) = model {
+        return model::run(&dir, api);
     }
     match (plan, review, pull) {
         (true, _, _) => plan::run(&dir),

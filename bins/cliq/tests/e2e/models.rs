@@ -32,7 +32,7 @@ pub(crate) fn anthropic(text: &str) -> String {
 
 /// Prompt in a request of the Messages API.
 pub(crate) fn prompt_of(request: &ReceivedRequest) -> &str {
-    request.body["messages"][0]["content"][0]["text"].as_str().unwrap()
+    request.body["messages"][0]["content"][0]["text"].as_str().expect("a prompt")
 }
 
 fn openai(text: &str) -> String {

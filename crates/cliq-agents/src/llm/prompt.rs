@@ -237,7 +237,7 @@ fn checks(ctx: &GateContext, text: &mut String) {
             (false, ..) => "FAIL".to_owned(),
         };
         let _ = writeln!(text, "- {}: {how}", check.label());
-        if let Some(tail) = check.output_tail.as_ref().filter(|tail| !check.pass && !tail.trim().is_empty()) {
+        if let Some(tail) = check.output_tail.as_ref().filter(|tail| !tail.trim().is_empty()) {
             let fence = fence_for(tail);
             let _ = writeln!(text, "\n{fence}output\n{}\n{fence}\n", tail.trim_end());
         }

@@ -30,10 +30,20 @@ pub(super) struct Stage {
 impl Stage {
     /// Makes the directory a project with the team and a requirement.
     pub(super) fn prepare(dir: &Utf8Path, requirement: &str) -> Result<Self, Failure> {
+        Self::prepare_with(dir, dir.join("team").as_str(), requirement)
+    }
+
+    /// Makes the directory a project with an installed team and a requirement.
+    pub(super) fn prepare_with(dir: &Utf8Path, team: &str, requirement: &str) -> Result<Self, Failure> {
         let project = Project::init(dir, project::host())?;
-        let workflow = assemble::assemble(&project, dir.join("team").as_str())?.workflow;
+        let workflow = assemble::assemble(&project, team)?.workflow;
         project.set_requirement(requirement)?;
         Ok(Self { project, workflow })
+    }
+
+    /// Sets a setting of the project.
+    pub(super) fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
+        Ok(cliq_settings::set(&self.project.dir().settings(), key, value)?)
     }
 
     /// Prints the introduction and the phases of the team.
