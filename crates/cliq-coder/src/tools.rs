@@ -144,7 +144,8 @@ fn parse<T: DeserializeOwned>(name: &str, arguments: &Value) -> Result<T, String
 }
 
 /// Cuts a text in its middle: the end often has the reason of a failure.
-pub(crate) fn cap(text: String, limit: usize) -> String {
+#[must_use]
+pub fn cap(text: String, limit: usize) -> String {
     if text.len() <= limit {
         return text;
     }

@@ -1,5 +1,4 @@
 //! The loop as a machine: every sequence of replies, results, refusals and messages.
-#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 use cliq_coder::{Limits, Loop, Step, Turn};
 use cliq_protocol::{Budget, Object, Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody, Usage};

@@ -3,6 +3,9 @@
 //!
 //! A [`Backend`] implements the tools; this crate offers them.
 
+#[cfg(feature = "client")]
+mod client;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,6 +15,9 @@ use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+#[cfg(feature = "client")]
+pub use client::{McpClient, McpServer, McpTool, McpTransport};
 
 /// The implementation of the tools. Errors are for the caller: what was wrong, and what would be right.
 #[async_trait]

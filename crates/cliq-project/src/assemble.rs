@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use camino::Utf8Component;
+use camino::{Utf8Component, Utf8Path};
 use cliq_fs::{CliqDir, IoContext, ProjectLock, write_atomic};
 use cliq_protocol::PhaseName;
 use cliq_workflow::{Diagnostic, TeamFolder, ValidatedWorkflow};
@@ -105,19 +105,19 @@ fn copy(team: &TeamFolder, workflow: &ValidatedWorkflow, dir: &CliqDir) -> Resul
     }
     copy_tree(&team.dir().join("roles"), &dir.roles())?;
     fs::create_dir_all(dir.roles()).at("create", &dir.roles())?;
-    // An agent may need the files beside its entry: the whole top folder is copied.
-    let tops: BTreeSet<&str> = workflow
-        .agents
-        .values()
-        .filter_map(|agent| {
-            agent
-                .entry
-                .components()
-                .find_map(|c| if let Utf8Component::Normal(name) = c { Some(name) } else { None })
-        })
-        .collect();
+    // An agent or an MCP server may need the files beside its program: the whole top folder is copied.
+    let entries = workflow.agents.values().map(|agent| agent.entry.as_path());
+    let programs = workflow.mcp.values().filter_map(|server| server.program_of_team());
+    let top = |path: &'_ Utf8Path| {
+        let mut names = path.components().filter_map(|part| match part {
+            Utf8Component::Normal(name) => Some(name.to_owned()),
+            _ => None,
+        });
+        names.next()
+    };
+    let tops: BTreeSet<String> = entries.chain(programs).filter_map(top).collect();
     for top in tops {
-        copy_tree(&team.dir().join(top), &root.join("team").join(top))?;
+        copy_tree(&team.dir().join(&top), &root.join("team").join(&top))?;
     }
     copy_instructions(team, dir)?;
     let agents: Map<String, serde_json::Value> = workflow

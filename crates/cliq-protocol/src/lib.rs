@@ -19,6 +19,7 @@ mod error;
 mod fields;
 mod form;
 mod kind;
+mod mcp;
 mod message;
 mod name;
 mod order;
@@ -40,6 +41,7 @@ pub use envelope::{Body, Envelope, GateData};
 pub use error::{DecodeError, FieldError};
 pub use form::{Form, FormField, FormFieldType};
 pub use kind::{EnvelopeType, PhaseKind};
+pub use mcp::{McpServerSpec, is_mcp_server_name};
 pub use message::{
     AgentMessage, Dispatch, GateDispatch, Incoming, NotifyDetails, NotifyDispatch, Outgoing, PhaseDispatch,
     PhaseInfo, TeamDispatch, TestDispatch,

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::{
-    AgentTools, Budget, CommandResult, DecodeError, DispatchType, HistoryEntry, Object, PhaseKind, PhaseName,
-    SteeringMessage, VERSION,
+    AgentTools, Budget, CommandResult, DecodeError, DispatchType, HistoryEntry, McpServerSpec, Object,
+    PhaseKind, PhaseName, SteeringMessage, VERSION,
 };
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.
@@ -70,6 +70,9 @@ pub struct PhaseDispatch {
     /// File for the transcript of a model agent (SPEC section 23).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript_file: Option<Utf8PathBuf>,
+    /// MCP servers of the team by name, for agents that are models behind an API.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp: BTreeMap<String, McpServerSpec>,
     /// Remaining budget of the phase for language models.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,

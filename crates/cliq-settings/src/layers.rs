@@ -83,6 +83,13 @@ impl Settings {
         {
             sandbox.retain(|name, _| !ENFORCEMENT.contains(&name.as_str()));
         }
+        if let (Some(_), Some((_, project))) = (project, layers.last_mut())
+            && let Some(Value::Object(servers)) = project.get_mut("mcp")
+        {
+            for server in servers.values_mut().filter_map(Value::as_object_mut) {
+                server.remove("trusted");
+            }
+        }
         if let [(_, own), (_, project)] = &mut layers[..] {
             let is_chosen = |group: &&str| at(own, &format!("{group}.enabled")) == Some(&Value::Bool(true));
             if PLACES.iter().any(is_chosen) {
@@ -206,6 +213,15 @@ impl Settings {
     pub fn agent_tools(&self, agent: &str) -> Option<AgentTools> {
         let value = self.value(&format!("agents.{agent}.tools"))?;
         serde_json::from_value(value).ok()
+    }
+
+    /// Names of the MCP servers that are set.
+    #[must_use]
+    pub fn mcp_servers(&self) -> Vec<String> {
+        let mut names = self.names_below("mcp");
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// Prices of models, by model (`prices.MODEL`).

@@ -73,6 +73,7 @@ pub(crate) static TEAM: &[Field] = &[
     may("inputs", Type::Objects(INPUT), "Values that a run is given."),
     may("outputs", Type::Objects(OUTPUT), "What a run delivers. Informs; nothing checks it."),
     may("agents", Type::ObjectMap(AGENT), "Agents that come with the team, by name."),
+    may("mcp", Type::ObjectMap(MCP), "MCP servers for agents that are models behind an API, by name."),
     may(
         "budget",
         Type::Object(BUDGET),
@@ -102,6 +103,18 @@ pub(crate) static AGENT: &[Field] = &[
     must("entry", Type::Text, "An executable, as a path within the team folder."),
     may("env", Type::Texts, "Environment variables that it needs."),
     may("sandbox", Type::WordOrObject(PROFILES, SANDBOX), "The least strict sandbox that it works in."),
+];
+
+pub(crate) static MCP: &[Field] = &[
+    may(
+        "command",
+        Type::Text,
+        "A program that speaks MCP on standard input and output. With a `/`: a path within the team folder.",
+    ),
+    may("args", Type::Texts, "Arguments of the program."),
+    may("env", Type::Texts, "Environment variables that it keeps in its sandbox."),
+    may("url", Type::Text, "A server with streamable HTTP, in place of a program."),
+    may("timeout", Type::Duration, "The most time for one request. Default: 60s."),
 ];
 
 pub(crate) static PHASE: &[Field] = &[
@@ -283,4 +296,5 @@ pub(crate) const OBJECTS: &[(&str, &[Field])] = &[
     ("input", INPUT),
     ("output", OUTPUT),
     ("agent", AGENT),
+    ("MCP server", MCP),
 ];

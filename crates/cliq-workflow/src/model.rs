@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_protocol::{AgentTools, Budget, PhaseKind, PhaseName, Sandbox};
+use cliq_protocol::{AgentTools, Budget, McpServerSpec, PhaseKind, PhaseName, Sandbox};
 use serde_json::Value;
 
 /// A phase of a workflow, by its place in it: phases of the main flow first, then support phases, each in the order
@@ -44,6 +44,8 @@ pub struct ValidatedWorkflow {
     pub outputs: Vec<Output>,
     /// Agents that come with the team.
     pub agents: BTreeMap<String, Agent>,
+    /// MCP servers by name.
+    pub mcp: BTreeMap<String, McpServerSpec>,
     /// The most that a run may use of language models.
     pub budget: Budget,
     pub(crate) phases: Vec<Phase>,

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use cliq_protocol::{AgentTools, Budget, PhaseKind, ReviewSpec, Sandbox, TOOL_NAMES};
+use cliq_protocol::{
+    AgentTools, Budget, McpServerSpec, PhaseKind, ReviewSpec, Sandbox, TOOL_NAMES, is_mcp_server_name,
+};
 use serde_json::Value;
 
 use crate::agents::is_connector;
@@ -11,13 +13,14 @@ use crate::diagnostic::{Diagnostic, Span, did_you_mean};
 use crate::fields;
 use crate::model::Scope;
 use crate::record::{Located, Record};
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Entry, Kind, Node};
 
 pub(crate) struct RawTeam<'a> {
     pub(crate) top: Record<'a>,
     pub(crate) inputs: Vec<RawInput>,
     pub(crate) outputs: Vec<(Located<String>, Option<String>)>,
     pub(crate) agents: Vec<RawAgent>,
+    pub(crate) mcp: Vec<(Located<String>, McpServerSpec)>,
     pub(crate) budget: Budget,
     pub(crate) phases: Vec<RawPhase<'a>>,
 }
@@ -103,9 +106,10 @@ pub(crate) fn read<'a>(node: &'a Node, problems: &mut Vec<Diagnostic>) -> Option
             Some(RawAgent { name, entry: record.text("entry")?, env, sandbox })
         })
         .collect();
+    let mcp = top.map("mcp").iter().filter_map(|entry| read_mcp(entry, problems)).collect();
     let budget = read_budget(&top, problems);
     let phases = read_phases(&top, problems);
-    Some(RawTeam { inputs, outputs, agents, budget, phases, top })
+    Some(RawTeam { inputs, outputs, agents, mcp, budget, phases, top })
 }
 
 /// The `budget` of a team or a phase. Without one, nothing is limited.
@@ -164,6 +168,45 @@ fn read_tools(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Option<Age
         problems.push(Diagnostic::error("unknown-tool", name.span, message, help));
     }
     AgentTools::of_names(names.into_iter().map(|name| name.value).collect()).ok()
+}
+
+/// An MCP server: a program or a URL.
+fn read_mcp(entry: &Entry, problems: &mut Vec<Diagnostic>) -> Option<(Located<String>, McpServerSpec)> {
+    let record = Record::read(&entry.value, fields::MCP, "an MCP server", problems)?;
+    let text = |name: &str| record.text(name).map(|text| text.value);
+    let texts = |name: &str| record.texts(name).into_iter().map(|text| text.value).collect();
+    let spec = McpServerSpec {
+        command: text("command"),
+        args: texts("args"),
+        env: texts("env"),
+        url: text("url"),
+        timeout_seconds: record.duration("timeout").map(|timeout| timeout.as_secs().max(1)),
+    };
+    let mut wrong = |message: String, help: &str| {
+        problems.push(Diagnostic::error("invalid-mcp-server", entry.span, message, help));
+    };
+    let name = &entry.key;
+    if !is_mcp_server_name(name) {
+        let help = "use lower-case letters, digits and hyphens, at most 32 characters";
+        wrong(format!("`{name}` cannot be the name of an MCP server"), help);
+    }
+    if spec.command.is_some() == spec.url.is_some() {
+        wrong(format!("MCP server `{name}` needs a `command` or a `url`"), "write one of them");
+    }
+    let leads_out = |path: &camino::Utf8Path| path.components().any(|part| part.as_str() == "..");
+    if spec.program_of_team().is_some_and(leads_out) {
+        wrong(
+            format!("the `command` of MCP server `{name}` leads out of the team folder"),
+            "write a path within the team folder",
+        );
+    }
+    if spec.url.as_ref().is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
+        wrong(
+            format!("the `url` of MCP server `{name}` is not an address"),
+            "write an address with http:// or https://",
+        );
+    }
+    Some((Located { value: name.clone(), span: entry.span }, spec))
 }
 
 fn read_input(node: &Node, problems: &mut Vec<Diagnostic>) -> Option<RawInput> {

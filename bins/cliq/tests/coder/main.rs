@@ -10,4 +10,5 @@ mod kills;
 mod limits;
 mod loops;
 mod quirks;
+mod servers;
 mod world;

@@ -24,6 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-sandbox",
             "cliq-fs",
             "cliq-coder",
+            "cliq-mcp",
         ],
     ),
     ("cliq-scripted-model", &[]),

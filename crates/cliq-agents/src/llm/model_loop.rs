@@ -1,13 +1,14 @@
 //! Activation of a model behind an API: the loop of turns and tool calls, recorded in a transcript.
 
 mod resume;
+mod servers;
 mod setup;
 
 use camino::Utf8PathBuf;
 use cliq_coder::tools::{self, ToolSpec};
 use cliq_coder::{Loop, Step, ToolHost};
 use cliq_fs::TranscriptFile;
-use cliq_protocol::{Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody};
+use cliq_protocol::{MCP_SEPARATOR, Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody};
 use cliq_sdk::{Steering, Usage};
 
 use super::api::{Api, ModelReply, ModelRequest};
@@ -16,6 +17,7 @@ use super::images::{self, Image};
 use super::meter::Meter;
 use super::prompt;
 use crate::AnyError;
+use servers::McpTools;
 pub(crate) use setup::{Prompt, tools_of};
 
 /// Model behind an API that works on one activation.
@@ -26,6 +28,8 @@ pub(crate) struct ModelLoop<'a> {
     tools: Vec<ToolSpec>,
     /// Process of the built-in tools.
     host: Option<ToolHost>,
+    /// Servers of further tools.
+    servers: McpTools,
     /// Maximum size of a tool result in bytes.
     result_limit: usize,
     images: Vec<Image>,
@@ -93,6 +97,11 @@ impl ModelLoop<'_> {
     }
 
     fn ask(&mut self, may_call: bool) -> Result<(), AnyError> {
+        if self.servers.have_changed() {
+            let of_servers = self.servers.specs()?;
+            self.tools.retain(|tool| !tool.name.contains(MCP_SEPARATOR));
+            self.tools.extend(of_servers);
+        }
         let request =
             ModelRequest { turns: self.state.turns(), tools: &self.tools, may_call, images: &self.images };
         let transcript = &mut self.transcript;
@@ -183,6 +192,9 @@ impl ModelLoop<'_> {
             let known: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
             let known = known.join(", ");
             return Some(result(call, Err(format!("there is no tool `{}`; there are: {known}", call.name))));
+        }
+        if let Some(outcome) = self.servers.call(call, self.result_limit) {
+            return Some(result(call, outcome));
         }
         if call.name == "report_progress" {
             let arguments = serde_json::Value::Object(call.arguments.clone());

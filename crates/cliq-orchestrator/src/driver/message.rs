@@ -115,6 +115,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
         steering: activation.steering.clone(),
         steering_file: Some(activation.steering_file.clone()),
         transcript_file: uses_model.then(|| dir.transcript(&phase.name, activation.transcript)),
+        mcp: if uses_model { workflow.mcp.clone() } else { Default::default() },
         budget: if uses_model { activation.budget } else { Budget::default() },
         gate: activation.gate.clone(),
         team: phase.team.as_ref().map(|team| team_dispatch(shared, phase, team, activation.budget)),

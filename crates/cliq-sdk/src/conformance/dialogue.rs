@@ -174,6 +174,7 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
             steering: Vec::new(),
             steering_file: None,
             transcript_file: None,
+            mcp: std::collections::BTreeMap::new(),
             budget: cliq_protocol::Budget::default(),
             gate: (kind == Kind::Gate).then(|| GateDispatch {
                 iteration: 1,

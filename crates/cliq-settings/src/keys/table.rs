@@ -150,6 +150,18 @@ pub static KEYS: &[Key] = &[
         None,
         "whether a model behind an API sees the images that a task names; without it, at the vendor's own address only",
     ),
+    key("mcp.*.command", Kind::Text, None, "a program that speaks MCP on standard input and output"),
+    key("mcp.*.args", Kind::List, None, "arguments of that program"),
+    key("mcp.*.env", Kind::List, None, "environment variables that the program keeps in its sandbox"),
+    key(
+        "mcp.*.trusted",
+        Kind::Flag,
+        Some("false"),
+        "whether the program runs without a sandbox; only in the settings of a person",
+    ),
+    key("mcp.*.url", Kind::Url, None, "an MCP server with streamable HTTP, in place of a program"),
+    key("mcp.*.token", Kind::Secret, None, "the bearer token for that server"),
+    key("mcp.*.timeout", Kind::Duration, Some("60s"), "the most time for one request to an MCP server"),
     key(
         "prices.*.in",
         Kind::Amount,

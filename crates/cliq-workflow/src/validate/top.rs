@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use camino::{Utf8Component, Utf8Path};
-use cliq_protocol::{Budget, PhaseName};
+use cliq_protocol::{Budget, McpServerSpec, PhaseName};
 
 use super::Context;
 use crate::diagnostic::Diagnostic;
@@ -20,6 +20,7 @@ pub(super) struct Details {
     inputs: Vec<Input>,
     outputs: Vec<Output>,
     agents: BTreeMap<String, Agent>,
+    mcp: BTreeMap<String, McpServerSpec>,
     budget: Budget,
 }
 
@@ -41,6 +42,7 @@ impl Details {
             inputs: self.inputs,
             outputs: self.outputs,
             agents: self.agents,
+            mcp: self.mcp,
             budget: self.budget,
             phases,
             index,
@@ -100,6 +102,7 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Option<
             .iter()
             .map(|(name, description)| Output { name: name.value.clone(), description: description.clone() })
             .collect(),
+        mcp: cx.team.mcp.iter().map(|(name, spec)| (name.value.clone(), spec.clone())).collect(),
         agents: cx
             .team
             .agents

@@ -7,6 +7,7 @@ use cliq_protocol::{AgentTools, Budget, Price};
 use cliq_sdk::{PhaseContext, SteeringMessage};
 use cliq_settings::{Environment, Settings};
 
+use super::servers::McpTools;
 use super::{ModelLoop, images};
 use crate::llm::api::{Access, Api};
 use crate::llm::catalog::ModelAgent;
@@ -39,7 +40,9 @@ impl<'a> ModelLoop<'a> {
         prompt: &Prompt<'_>,
     ) -> Result<Self, AnyError> {
         let selection = tools_of(agent, settings, ctx);
-        let specs = tools::specs(&selection);
+        let mut specs = tools::specs(&selection);
+        let mut servers = McpTools::connect(&selection, settings, environment, ctx)?;
+        specs.extend(servers.specs()?);
         let context = agent.context_tokens(settings, &access);
         let descriptions: usize = specs
             .iter()
@@ -57,7 +60,8 @@ impl<'a> ModelLoop<'a> {
             price: price(settings, &access.model),
             has_tools: !specs.is_empty(),
         };
-        let host = if specs.is_empty() { None } else { Some(host(&selection, settings, environment, ctx)?) };
+        let has_built_in = selection.built_in().next().is_some();
+        let host = if !has_built_in { None } else { Some(host(&selection, settings, environment, ctx)?) };
         let sees_images =
             settings.flag_if_set(&agent.setting("images")).unwrap_or_else(|| agent.is_at_its_vendor(&access));
         let display = Display::new(ctx.reporter());
@@ -68,6 +72,7 @@ impl<'a> ModelLoop<'a> {
             transcript: None,
             tools: specs,
             host,
+            servers,
             // Three bytes make a token, roughly: a result has at most a tenth of the context.
             result_limit: usize::try_from(context * 3 / 10)
                 .unwrap_or(RESULT_LIMIT)
