@@ -58,7 +58,7 @@ impl Reply {
         self.text.trim().is_empty() && self.calls.is_empty()
     }
 
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let of_value = |value: &Option<Value>| value.as_ref().map_or(0, |value| value.to_string().len());
         let calls = self.calls.iter().map(|call| {
             let arguments = match &call.invalid {

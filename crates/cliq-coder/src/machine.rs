@@ -29,6 +29,7 @@ pub struct Loop {
     replies: u32,
     useless: u32,
     too_long: u32,
+    stale_thinking: u32,
     /// Whether the last reply has to be asked for again.
     was_useless: bool,
     spent: Usage,
@@ -84,6 +85,7 @@ impl Loop {
             replies: 0,
             useless: 0,
             too_long: 0,
+            stale_thinking: 0,
             was_useless: false,
             spent: Usage::default(),
             last: Usage::default(),
@@ -139,6 +141,7 @@ impl Loop {
             TranscriptBody::ToolResult(result) => self.add_result(result),
             TranscriptBody::Usage(usage) => self.finish_reply(usage),
             TranscriptBody::Error { is_too_long: true, .. } => self.shorten(),
+            TranscriptBody::Error { has_stale_thinking: true, .. } => self.refused_thinking(),
             TranscriptBody::Error { .. } => {}
         }
     }

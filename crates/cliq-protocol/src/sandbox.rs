@@ -73,7 +73,7 @@ impl HostPattern {
         if is_address || name.len() <= 253 && name.split('.').all(is_label) {
             return Ok(Self(text));
         }
-        Err("expected the name of a host such as `example.com`, `*.example.com`, or an address".to_owned())
+        Err("the name of a host such as `example.com`, `*.example.com`, or an address".to_owned())
     }
 
     /// Text of the pattern.

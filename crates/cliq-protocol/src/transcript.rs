@@ -64,6 +64,9 @@ pub enum TranscriptBody {
         /// Whether the conversation was too long for the model.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_too_long: bool,
+        /// Whether the provider refused earlier thoughts, since the conversation before them has changed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        has_stale_thinking: bool,
     },
     /// The agent has its answer.
     End {

@@ -35,3 +35,19 @@ impl Prefixes {
         (bytes / BYTES, cached / BYTES)
     }
 }
+
+/// Signature of a thought that is made after these blocks.
+pub(crate) fn signature(blocks: &[(Value, bool)]) -> String {
+    let mut hasher = DefaultHasher::new();
+    for (block, _) in blocks {
+        block.to_string().hash(&mut hasher);
+    }
+    format!("signature-{:016x}", hasher.finish())
+}
+
+/// Whether all thoughts in a request are where they were made.
+pub(crate) fn are_bound(blocks: &[(Value, bool)]) -> bool {
+    blocks.iter().enumerate().all(|(n, (block, _))| {
+        block[1]["type"] != "thinking" || block[1]["signature"] == signature(&blocks[..n]).as_str()
+    })
+}

@@ -64,6 +64,8 @@ pub struct Behavior {
     pub has_no_parallel_calls: bool,
     /// Cuts every second stream before its end.
     pub cuts_streams: bool,
+    /// Refuses thoughts if the conversation before them is not the one that they were made in, as the Messages API does.
+    pub binds_thinking: bool,
     /// Refuses requests with more tokens than this.
     pub context_tokens: Option<u64>,
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -11,7 +11,7 @@ use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::prefix::Prefixes;
+use crate::prefix::{Prefixes, are_bound, signature};
 use crate::request::Api;
 use crate::script::{Behavior, Script, ScriptedReply};
 use crate::wire::{self, Reply};
@@ -35,12 +35,17 @@ pub struct RecordedRequest {
     pub tokens_in: u64,
     /// Tokens of its beginning that an earlier request had.
     pub tokens_cached: u64,
+    /// Time at which it was received, in microseconds since the server was started.
+    pub received_us: u64,
+    /// Time at which the reply was ready.
+    pub answered_us: u64,
 }
 
 #[derive(Debug)]
 struct Shared {
     script: Script,
     behavior: Behavior,
+    started: Instant,
     state: Mutex<Recorded>,
 }
 
@@ -60,7 +65,7 @@ impl ScriptedModel {
         let listener =
             runtime.block_on(tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))))?;
         let origin = format!("http://{}", listener.local_addr()?);
-        let shared = Arc::new(Shared { script, behavior, state: Mutex::default() });
+        let shared = Arc::new(Shared { script, behavior, started: Instant::now(), state: Mutex::default() });
         let routes = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         runtime.spawn(async move { axum::serve(listener, routes).await });
         Ok(Self { origin, shared, _runtime: runtime })
@@ -80,12 +85,28 @@ impl ScriptedModel {
 }
 
 impl Shared {
+    fn micros(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
     fn state(&self) -> MutexGuard<'_, Recorded> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, body: Bytes) -> Response {
+async fn answer(state: State<Arc<Shared>>, uri: Uri, body: Bytes) -> Response {
+    let shared = Arc::clone(&state);
+    let received_us = shared.micros();
+    let number = shared.state().requests.len();
+    let response = reply(state, uri, body, received_us).await;
+    let answered_us = shared.micros();
+    if let Some(request) = shared.state().requests.get_mut(number) {
+        request.answered_us = answered_us;
+    }
+    response
+}
+
+async fn reply(State(shared): State<Arc<Shared>>, uri: Uri, body: Bytes, received_us: u64) -> Response {
     let path = uri.path_and_query().map_or_else(String::new, ToString::to_string);
     let api = match uri.path() {
         path if path.ends_with("/messages") => Api::Anthropic,
@@ -100,11 +121,22 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, body: Bytes) -> Res
     let (tokens_in, tokens_cached, number) = {
         let mut state = shared.state();
         let (tokens_in, tokens_cached) = state.prefixes.count(&request.blocks);
-        state.requests.push(RecordedRequest { path, body, tokens_in, tokens_cached });
+        state.requests.push(RecordedRequest {
+            path,
+            body,
+            tokens_in,
+            tokens_cached,
+            received_us,
+            answered_us: received_us,
+        });
         (tokens_in, tokens_cached, state.requests.len())
     };
     if shared.behavior.context_tokens.is_some_and(|limit| tokens_in > limit) {
         return failure(api, StatusCode::BAD_REQUEST, "prompt is too long for the context window");
+    }
+    if shared.behavior.binds_thinking && !are_bound(&request.blocks) {
+        let why = "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.";
+        return failure(api, StatusCode::BAD_REQUEST, why);
     }
     let Some(scripted) = shared.script.reply(&request.first, request.replies) else {
         return failure(api, StatusCode::BAD_REQUEST, "the script has no scene for this request");
@@ -114,7 +146,9 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, body: Bytes) -> Res
     }
     let behavior = shared.behavior;
     let scripted = deviate(scripted, behavior);
+    let signature = signature(&request.blocks);
     let reply = Reply {
+        signature: &signature,
         text: &scripted.text,
         thinking: scripted.thinking.as_deref(),
         calls: &scripted.calls,

@@ -11,6 +11,8 @@ use crate::script::{Behavior, ScriptedCall, ScriptedReply};
 
 /// Reply with its usage, ready to be written.
 pub(crate) struct Reply<'a> {
+    /// Signature of its thoughts.
+    pub(crate) signature: &'a str,
     pub(crate) text: &'a str,
     pub(crate) thinking: Option<&'a str>,
     pub(crate) calls: &'a [ScriptedCall],

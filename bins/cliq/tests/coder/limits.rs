@@ -52,10 +52,14 @@ fn a_limit_of_turns_leads_to_a_handoff() {
 fn the_context_stays_below_its_limit() {
     for (agent, _) in APIS {
         let big = call("run_command", json!({"command": "seq 1 3000; echo x >> lines"}));
-        let mut replies: Vec<Value> =
-            (0..40).map(|n| calls(&format!("Step {n}."), std::slice::from_ref(&big))).collect();
+        let step = |n: usize| {
+            let mut reply = calls(&format!("Step {n}."), std::slice::from_ref(&big));
+            reply["thinking"] = format!("Thought {n}.").into();
+            reply
+        };
+        let mut replies: Vec<Value> = (0..40).map(step).collect();
         replies.push(says("Done."));
-        let behavior = Behavior { context_tokens: Some(16_000), ..Behavior::default() };
+        let behavior = Behavior { context_tokens: Some(16_000), binds_thinking: true, ..Behavior::default() };
         let world = World::new(agent, TEAM, &script(&replies), behavior);
         world.env.cliq(["settings", "set", &format!("agents.{agent}.context_tokens"), "16000"]).expect(0);
         world.env.cliq(["run", "--headless"]).expect(0);

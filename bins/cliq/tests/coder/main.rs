@@ -11,4 +11,5 @@ mod limits;
 mod loops;
 mod quirks;
 mod servers;
+mod traces;
 mod world;

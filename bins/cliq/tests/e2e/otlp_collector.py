@@ -25,11 +25,15 @@ class Collector(http.server.BaseHTTPRequestHandler):
             shared = {a.key: MessageToDict(a.value) for a in resource.resource.attributes}
             for scope in resource.scope_spans:
                 for span in scope.spans:
-                    attributes = {a.key: next(iter(MessageToDict(a.value).values()), None) for a in span.attributes}
+                    def plain(attributes):
+                        return {a.key: next(iter(MessageToDict(a.value).values()), None) for a in attributes}
+
+                    attributes = plain(span.attributes)
                     print(json.dumps({
                         "path": self.path, "type": self.headers["content-type"], "key": self.headers.get("x-key"),
                         "service": shared.get("service.name"), "trace": span.trace_id.hex(), "id": span.span_id.hex(),
                         "parent": span.parent_span_id.hex(), "name": span.name, "attributes": attributes,
+                        "events": [{"name": e.name, "attributes": plain(e.attributes)} for e in span.events],
                         "status": span.status.code, "took": span.end_time_unix_nano - span.start_time_unix_nano,
                     }), flush=True)
         answer = ExportTraceServiceResponse().SerializeToString()

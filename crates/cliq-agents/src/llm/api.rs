@@ -71,6 +71,8 @@ pub(crate) struct ModelError {
     pub(crate) message: String,
     /// Whether the conversation is too long for the model.
     pub(crate) is_too_long: bool,
+    /// Whether the provider refused earlier thoughts.
+    pub(crate) has_stale_thinking: bool,
 }
 
 /// One call, as an API wants it.
@@ -179,7 +181,7 @@ impl Api {
         display.act(&format!("asking {}", self.access.model));
         let started = Instant::now();
         let call = self.call(request);
-        let (display, mut is_too_long) = (RefCell::new(display), false);
+        let (display, mut is_too_long, mut has_stale_thinking) = (RefCell::new(display), false, false);
         let result = cliq_http::retry(
             self.access.name,
             TRIES,
@@ -193,6 +195,7 @@ impl Api {
                 }
                 meter.settle();
                 is_too_long = result.as_ref().is_err_and(says_too_long);
+                has_stale_thinking = result.as_ref().is_err_and(says_stale_thinking);
                 result.map(|()| (draft, usage))
             },
             |said| {
@@ -215,7 +218,10 @@ impl Api {
                     duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
                 })
             }
-            Err(failed) => Err(ModelError { message: display.masked(&failed.message), is_too_long }),
+            Err(failed) => {
+                let message = display.masked(&failed.message);
+                Err(ModelError { message, is_too_long, has_stale_thinking })
+            }
         }
     }
 
@@ -278,6 +284,13 @@ fn says_too_long(error: &CallError) -> bool {
     ]
     .iter()
     .any(|words| said.contains(words))
+}
+
+/// Whether an error says that a thought does not belong to the conversation: its beginning has changed.
+fn says_stale_thinking(error: &CallError) -> bool {
+    error.status == Some(400)
+        && error.message.contains("thinking")
+        && (error.message.contains("bound to") || error.message.contains("signature"))
 }
 
 fn join(base: &str, path: &str) -> String {

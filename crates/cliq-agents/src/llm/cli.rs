@@ -247,6 +247,7 @@ impl Cli {
                             message,
                             is_retried: false,
                             is_too_long: false,
+                            has_stale_thinking: false,
                         });
                         progress.failed = Some(why);
                     }

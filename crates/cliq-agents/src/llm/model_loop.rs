@@ -106,8 +106,12 @@ impl ModelLoop<'_> {
             ModelRequest { turns: self.state.turns(), tools: &self.tools, may_call, images: &self.images };
         let transcript = &mut self.transcript;
         let mut on_retry = |why: &str| {
-            let body =
-                TranscriptBody::Error { message: why.to_owned(), is_retried: true, is_too_long: false };
+            let body = TranscriptBody::Error {
+                message: why.to_owned(),
+                is_retried: true,
+                is_too_long: false,
+                has_stale_thinking: false,
+            };
             if let Some(transcript) = transcript {
                 // The next line fails too, and is an error.
                 let _ = transcript.append(&[body]);
@@ -120,11 +124,14 @@ impl ModelLoop<'_> {
                 Err(self.fail(&why)?)
             }
             Ok(reply) => self.record(&lines_of(reply)),
-            Err(failed) if failed.is_too_long => self.record(&[TranscriptBody::Error {
-                message: failed.message,
-                is_retried: true,
-                is_too_long: true,
-            }]),
+            Err(failed) if failed.is_too_long || failed.has_stale_thinking => {
+                self.record(&[TranscriptBody::Error {
+                    message: failed.message,
+                    is_retried: true,
+                    is_too_long: failed.is_too_long,
+                    has_stale_thinking: failed.has_stale_thinking,
+                }])
+            }
             Err(failed) => Err(self.fail(&failed.message)?),
         }
     }
@@ -135,6 +142,7 @@ impl ModelLoop<'_> {
             message: message.clone(),
             is_retried: false,
             is_too_long: false,
+            has_stale_thinking: false,
         }])?;
         Ok(message.into())
     }

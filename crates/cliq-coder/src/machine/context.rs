@@ -15,6 +15,8 @@ const KEPT: usize = 2;
 /// stable, so that providers can cache it.
 const HIGH: u64 = 90;
 const LOW: u64 = 55;
+/// Maximum number of refusals of earlier thoughts.
+const MAX_STALE_THINKING: u32 = 5;
 /// Start of the text in place of an old result.
 const PLACEHOLDER: &str = "[result removed to save space";
 
@@ -74,6 +76,38 @@ impl Loop {
 
     /// Replaces results by placeholders, oldest first, until the estimate is at most `goal`. The last `kept` turns with results stay.
     pub(super) fn forget_results(&mut self, kept: usize, goal: u64) {
+        let before = self.bytes;
+        self.replace_results(kept, goal);
+        if self.bytes != before {
+            self.forget_thinking();
+        }
+    }
+
+    /// Removes thoughts. Providers accept them only if the conversation before them is unchanged.
+    fn forget_thinking(&mut self) {
+        for turn in &mut self.turns {
+            if let Turn::Assistant(reply) = turn
+                && !reply.thinking.is_empty()
+            {
+                let with_thoughts = reply.size();
+                reply.thinking.clear();
+                self.bytes = self.bytes + reply.size() - with_thoughts;
+            }
+        }
+    }
+
+    /// The provider refused thoughts of the conversation.
+    pub(super) fn refused_thinking(&mut self) {
+        self.stale_thinking += 1;
+        if self.stale_thinking > MAX_STALE_THINKING {
+            self.failure =
+                Some("the provider refuses the conversation, even without earlier thoughts".to_owned());
+            return;
+        }
+        self.forget_thinking();
+    }
+
+    fn replace_results(&mut self, kept: usize, goal: u64) {
         let with_results = |turn: &&mut Turn| matches!(turn, Turn::Results(_));
         let count = self.turns.iter().filter(|turn| matches!(turn, Turn::Results(_))).count();
         let ratio = self.tokens_per_byte;

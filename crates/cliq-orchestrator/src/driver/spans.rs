@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use cliq_protocol::{Outcome, PhaseName};
+use cliq_fs::{read_transcript, transcripts_of};
+use cliq_protocol::{Outcome, PhaseName, Role, TranscriptBody, TranscriptEntry};
 use tracing::level_filters::LevelFilter;
 use tracing::{Span, field};
 
@@ -67,7 +68,9 @@ impl Spans {
                 self.activations.insert(phase.clone(), span);
             }
             RunEvent::AgentCompleted { phase, .. } | RunEvent::WorkFailed { phase, .. } => {
-                self.activations.remove(phase);
+                if let Some(span) = self.activations.remove(phase) {
+                    record_transcript(&span, plan, phase);
+                }
             }
             RunEvent::UsageReported { phase, usage, .. } => {
                 let Some(span) = self.phases.get(phase) else { return };
@@ -137,5 +140,42 @@ impl Spans {
             span.record("otel.status_code", "ERROR");
         }
         tracing::info!(parent: &span, outcome, "phase {phase} ended");
+    }
+}
+
+/// Adds an event to the span of an activation for each line of its transcript: what happened, when and for how long, without texts.
+fn record_transcript(span: &Span, plan: &RunPlan, phase: &PhaseName) {
+    if span.is_disabled() {
+        return;
+    }
+    let latest = transcripts_of(&plan.dir.transcripts(), phase.as_str()).ok().and_then(|mut all| all.pop());
+    // A transcript that cannot be read is a matter of its agent.
+    let entries = latest.and_then(|(_, path)| read_transcript(&path).ok().flatten()).unwrap_or_default();
+    for TranscriptEntry { ts, body } in entries {
+        let at = ts.as_str();
+        match body {
+            TranscriptBody::Message { role, text, .. } => {
+                let role = if role == Role::User { "user" } else { "assistant" };
+                tracing::info!(parent: span, at, role, bytes = text.len(), "message");
+            }
+            TranscriptBody::ToolCall(call) => {
+                tracing::info!(parent: span, at, tool = call.name.as_str(), id = call.id.as_str(), "tool_call");
+            }
+            TranscriptBody::ToolResult(result) => {
+                let (id, is_error) = (result.id.as_str(), result.is_error);
+                tracing::info!(parent: span, at, id, is_error, duration_ms = result.duration_ms, bytes = result.text.len(), "tool_result");
+            }
+            TranscriptBody::Usage(end) => {
+                let usage = end.usage.unwrap_or_default();
+                tracing::info!(
+                    parent: span, at, tokens_in = usage.tokens_in, tokens_out = usage.tokens_out,
+                    tokens_cached = usage.tokens_cached, duration_ms = end.duration_ms, "usage"
+                );
+            }
+            TranscriptBody::Error { message, is_retried, .. } => {
+                tracing::warn!(parent: span, at, is_retried, "error: {message}");
+            }
+            TranscriptBody::Start(_) | TranscriptBody::Thinking { .. } | TranscriptBody::End { .. } => {}
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::{Reply, arguments, event, halves};
 pub(super) fn whole(reply: &Reply<'_>) -> Value {
     let mut content = Vec::new();
     if let Some(thought) = reply.thinking {
-        content.push(json!({"type": "thinking", "thinking": thought, "signature": signature(reply)}));
+        content.push(json!({"type": "thinking", "thinking": thought, "signature": reply.signature}));
     }
     if !reply.text.is_empty() {
         content.push(json!({"type": "text", "text": reply.text}));
@@ -44,7 +44,7 @@ pub(super) fn stream(reply: &Reply<'_>) -> String {
         let deltas = vec![
             json!({"type": "thinking_delta", "thinking": first}),
             json!({"type": "thinking_delta", "thinking": second}),
-            json!({"type": "signature_delta", "signature": signature(reply)}),
+            json!({"type": "signature_delta", "signature": reply.signature}),
         ];
         block(json!({"type": "thinking", "thinking": "", "signature": ""}), deltas);
     }
@@ -84,10 +84,6 @@ fn message(reply: &Reply<'_>, tokens_out: u64) -> Value {
         });
     }
     message
-}
-
-fn signature(reply: &Reply<'_>) -> String {
-    format!("signature-{}", reply.number)
 }
 
 fn stop_reason(reply: &Reply<'_>) -> &'static str {

@@ -42,7 +42,7 @@ fn calls(reply: &Reply<'_>) -> Vec<Value> {
         let mut part = json!({"functionCall": function});
         // The first call of a reply has the signature of its thoughts.
         if n == 0 {
-            part["thoughtSignature"] = format!("signature-{}", reply.number).into();
+            part["thoughtSignature"] = reply.signature.into();
         }
         part
     };
