@@ -123,6 +123,13 @@ impl ToolHost {
         Self { command, running: None }
     }
 
+    /// Starts the process, so that the first call does not wait for it. A failure is reported by the first call.
+    pub fn start(&mut self) {
+        if self.running.is_none() {
+            self.running = Running::start(&self.command).ok();
+        }
+    }
+
     /// Runs calls at the same time and passes each result to `each` as it comes. `limit` is the maximum size of a result in bytes.
     ///
     /// A call whose process dies has a result that says so: whether the tool had an effect is unknown.

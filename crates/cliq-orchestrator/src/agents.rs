@@ -17,6 +17,8 @@ pub struct AgentCommand {
     pub needs_env: Vec<String>,
     /// Whether it is known to use a language model: a budget that is spent keeps it from starting.
     pub uses_model: bool,
+    /// Model that it uses, unless a phase names another.
+    pub model: Option<String>,
     /// Sandbox that the team asks for.
     pub sandbox: Sandbox,
     /// Whether it is a program of cliq, which restricts what it starts and is not restricted itself.
@@ -32,6 +34,7 @@ impl AgentCommand {
             args: Vec::new(),
             needs_env: Vec::new(),
             uses_model: false,
+            model: None,
             sandbox: Sandbox::default(),
             is_part_of_cliq: false,
         }
@@ -65,10 +68,11 @@ impl AgentCommand {
         self
     }
 
-    /// The same as an agent that uses a language model.
+    /// The same as an agent that uses a language model: this one, if it is known.
     #[must_use]
-    pub fn with_model(mut self) -> Self {
+    pub fn with_model(mut self, model: Option<String>) -> Self {
         self.uses_model = true;
+        self.model = model;
         self
     }
 }

@@ -279,6 +279,7 @@ impl Driver {
                 inputs: self.shared.inputs.clone(),
                 shape: plan.shape(),
                 budgets: plan.recorded_budgets(),
+                agent_models: plan.agent_models(),
             }),
             StartMode::Resume { from, .. } => {
                 for effect in std::mem::take(&mut self.unfinished) {

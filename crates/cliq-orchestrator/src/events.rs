@@ -2,7 +2,7 @@
 
 mod describe;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
@@ -56,6 +56,9 @@ pub enum RunEvent {
         /// Budgets, where there are any.
         #[serde(default, skip_serializing_if = "RecordedBudgets::is_empty")]
         budgets: RecordedBudgets,
+        /// Models of its agents by agent, if they are known.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        agent_models: BTreeMap<String, BTreeSet<String>>,
     },
     /// The orchestrator had died without finishing the run, and another has found that.
     RunInterrupted,

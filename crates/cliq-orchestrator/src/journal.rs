@@ -311,6 +311,7 @@ workflow:
                 inputs: BTreeMap::new(),
                 shape: String::new(),
                 budgets: Default::default(),
+                agent_models: Default::default(),
             },
             agent_completed("a", json!({})),
             RunEvent::CommandsFinished {

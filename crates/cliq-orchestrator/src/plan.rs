@@ -1,6 +1,6 @@
 //! Plan of a run and its checks: every failure that can be known is found before the first agent starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -178,6 +178,19 @@ impl RunPlan {
             PhaseKind::Push => Some(PUSH_AGENT),
             PhaseKind::Exec => None,
         }
+    }
+
+    /// Models of the agents of its phases, by agent.
+    pub(crate) fn agent_models(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut models = BTreeMap::<String, BTreeSet<String>>::new();
+        for (_, phase) in self.workflow.phases() {
+            let Some(name) = self.agent_of(phase) else { continue };
+            let Some(agent) = self.agents.get(name).filter(|agent| agent.uses_model) else { continue };
+            if let Some(model) = phase.model.as_ref().or(agent.model.as_ref()) {
+                models.entry(name.to_owned()).or_default().insert(model.clone());
+            }
+        }
+        models
     }
 
     /// The budgets as the journal records them; empty where nothing is limited.

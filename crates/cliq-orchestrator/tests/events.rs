@@ -36,6 +36,7 @@ fn events_are_pinned() {
             inputs: [("a".to_owned(), "b".to_owned())].into(),
             shape: "s".into(),
             budgets: budgets.clone(),
+            agent_models: [("claude-api".to_owned(), ["m".to_owned()].into())].into(),
         },
         RunEvent::RunInterrupted,
         RunEvent::RunResumed {

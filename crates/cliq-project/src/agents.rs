@@ -83,10 +83,10 @@ fn agents(host: &Host, workflow: Option<&ValidatedWorkflow>, settings: &Settings
     for name in cliq_agents::NAMES.iter().filter(needed) {
         agents = match cliq_agents::usable(name, settings, &host.environment) {
             Some(Usable::No(why)) => agents.with_unusable(*name, why),
-            Some(Usable::Yes(_)) if ModelAgent::find(name).is_some() => {
-                agents.with(*name, built_in(host).with_model())
-            }
-            Some(Usable::Yes(_)) | None => agents.with(*name, built_in(host)),
+            Some(Usable::Yes(_)) | None => match ModelAgent::find(name) {
+                Some(agent) => agents.with(*name, built_in(host).with_model(agent.default_model(settings))),
+                None => agents.with(*name, built_in(host)),
+            },
         };
     }
     agents = agents.with("team", host.cliq(&["agent", "team"]));

@@ -304,3 +304,92 @@ fn count(value: &Value, path: &str) -> Option<u64> {
 fn text(value: &Value, path: &str) -> Option<String> {
     Some(value.pointer(path)?.as_str()?.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use cliq_coder::Thinking;
+    use cliq_protocol::{Object, ToolCall, ToolResult};
+    use serde_json::json;
+
+    use super::*;
+
+    fn turns() -> Vec<Turn> {
+        let call = |id: &str, data: Option<&str>| ToolCall {
+            id: id.into(),
+            name: "read_file".into(),
+            arguments: Object::from_iter([("path".to_owned(), json!("a"))]),
+            invalid: None,
+            provider_data: data.map(Value::from),
+        };
+        let user = |text: &str, images: &[&str]| Turn::User {
+            text: text.into(),
+            images: images.iter().map(|path| (*path).to_owned()).collect(),
+        };
+        let result = |id: &str, is_error| ToolResult {
+            id: id.into(),
+            is_error,
+            text: "text".into(),
+            duration_ms: None,
+        };
+        let thought = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+        vec![
+            user("The task.", &["a.png"]),
+            Turn::Assistant(Reply {
+                text: "I look.".into(),
+                thinking: vec![Thinking { text: "hm".into(), provider_data: Some(thought) }],
+                calls: vec![call("1", Some("signature")), call("2", None)],
+            }),
+            Turn::Results(vec![result("1", false), result("2", true)]),
+            user("Guidance.", &[]),
+        ]
+    }
+
+    #[test]
+    fn requests_are_pinned() {
+        let images = [Image { path: "a.png".into(), media_type: "image/png", base64: "AQID".into() }];
+        let schema =
+            json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+        let tools = [ToolSpec { name: "read_file".into(), description: "Reads.".into(), schema }];
+        let turns = turns();
+        let of = |kind| {
+            let access = Access {
+                kind,
+                name: "x",
+                base: "http://x".into(),
+                key: None,
+                model: "m".into(),
+                max_tokens: Some(9),
+            };
+            let api = Api::new(access);
+            let bodies = [true, false].map(|may_call| {
+                let request = ModelRequest { turns: &turns, tools: &tools, may_call, images: &images };
+                api.call(&request).body
+            });
+            let [body, last] = bodies;
+            let choice = [&last["tool_choice"], &last["toolConfig"]]
+                .into_iter()
+                .find(|value| !value.is_null())
+                .cloned();
+            json!({"body": body, "without calls": choice})
+        };
+        insta::assert_json_snapshot!([ApiKind::Anthropic, ApiKind::OpenAi, ApiKind::Gemini].map(of));
+    }
+
+    #[test]
+    fn errors_that_another_request_mends_are_told_apart() {
+        let error =
+            |status, message: &str| CallError { status: Some(status), ..CallError::permanent(message) };
+        for said in [
+            "prompt is too long: 210000 tokens > 200000 maximum",
+            "This model's maximum context length is 8192 tokens",
+            "the request exceeds the available context size",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed",
+        ] {
+            assert!(says_too_long(&error(400, said)) && !says_stale_thinking(&error(400, said)), "{said}");
+        }
+        assert!(!says_too_long(&error(500, "context length")) && !says_too_long(&error(400, "bad key")));
+        let stale =
+            "Invalid `signature` in `thinking` block. The block is bound to a different conversation.";
+        assert!(says_stale_thinking(&error(400, stale)) && !says_too_long(&error(400, stale)));
+    }
+}

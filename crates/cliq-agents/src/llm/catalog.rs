@@ -232,6 +232,12 @@ impl ModelAgent {
         matches!(self.transport, Transport::Api(_))
     }
 
+    /// Model that the agent uses in phases that name none; `None` if its program decides.
+    #[must_use]
+    pub fn default_model(&self, settings: &Settings) -> Option<String> {
+        self.model(settings, None)
+    }
+
     /// Whether requests go to the vendor's own address.
     #[cfg(feature = "http")]
     pub(super) fn is_at_its_vendor(&self, access: &super::api::Access) -> bool {

@@ -9,7 +9,14 @@ impl RunEvent {
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Self::RunStarted { run_id, team, .. } => format!("run {run_id} of {team} started"),
+            Self::RunStarted { run_id, team, agent_models, .. } => {
+                let with = agent_models
+                    .iter()
+                    .flat_map(|(agent, models)| models.iter().map(move |model| format!("{model} ({agent})")));
+                let with = with.collect::<Vec<_>>().join(", ");
+                let with = if with.is_empty() { with } else { format!(" with {with}") };
+                format!("run {run_id} of {team} started{with}")
+            }
             Self::RunParked { on, until } => {
                 format!("run parked until {until}, or until an answer to {}", on.join(", "))
             }

@@ -467,6 +467,7 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 inputs: Default::default(),
                 shape: String::new(),
                 budgets: recorded(&limits, workflow),
+                agent_models: Default::default(),
             },
             Input::UsageReported { phase, usage, is_final } => RunEvent::UsageReported {
                 phase: name(phase),

@@ -84,6 +84,9 @@ impl<'a> ModelLoop<'a> {
             // The prompt contains those of the dispatch message.
             steering: ctx.steering().live_only(),
         };
+        if let Some(host) = &mut this.host {
+            host.start();
+        }
         this.begin(limits, ctx, prompt, sees_images)?;
         this.images = images::load_all(this.named_images().iter(), &this.workspace);
         Ok(this)
