@@ -68,7 +68,7 @@ pub(crate) enum Command {
         /// Follow until the run ends.
         #[arg(short, long)]
         follow: bool,
-        /// Show what the model of the phase was told, answered and did, in all its activations.
+        /// Show what the model of the phase received, answered and did, in all its activations.
         #[arg(long, requires = "phase")]
         transcript: bool,
         /// Print the lines of the transcript as JSON.

@@ -175,6 +175,9 @@ impl ToolHost {
         let mut line = String::new();
         while !open.is_empty() {
             line.clear();
+            if !running.has_output().map_err(|error| ended(&error))? {
+                return Err(ended(&"no further output"));
+            }
             if running.output.read_line(&mut line).map_err(|error| ended(&error))? == 0 {
                 return Err(ended(&"no further output"));
             }
@@ -215,6 +218,32 @@ impl Running {
         Ok(Self { input: child.stdin.take(), child, output, complaint })
     }
 
+    /// Waits for output. Returns `false` if the process has ended without further output.
+    ///
+    /// The end of the output alone does not say so: a process that it started may hold it open, such as that of a sandbox which died during its start.
+    #[cfg(target_os = "linux")]
+    fn has_output(&self) -> io::Result<bool> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let pid = rustix::process::Pid::from_child(&self.child);
+        if !self.output.buffer().is_empty() {
+            return Ok(true);
+        }
+        // Without it, on old kernels, only the end of the output counts.
+        let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else {
+            return Ok(true);
+        };
+        let mut both =
+            [PollFd::new(self.output.get_ref(), PollFlags::IN), PollFd::new(&process, PollFlags::IN)];
+        rustix::io::retry_on_intr(|| poll(&mut both, None))?;
+        Ok(!both[0].revents().is_empty())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "as on Linux")]
+    fn has_output(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+
     /// Ends the process. Returns the reason with its last words.
     fn end(mut self, why: String) -> String {
         drop(self.input.take());
@@ -239,5 +268,30 @@ impl Drop for ToolHost {
         }
         let _ = running.child.kill();
         let _ = running.child.wait();
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn process_that_ended_is_noticed_though_another_holds_its_output() {
+        let dir = tempfile::tempdir().unwrap();
+        let command = HostCommand {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), "sleep 60 & echo $! > pid; exit 1".into()],
+            dir: Utf8PathBuf::from_path_buf(dir.path().into()).unwrap(),
+            without: Vec::new(),
+        };
+        let mut host = ToolHost::new(command);
+        let call = serde_json::json!({"id": "a", "name": "list_files"});
+        let mut results = Vec::new();
+        host.run(&[serde_json::from_value(call).unwrap()], 1000, |result| results.push(result));
+        let other = std::fs::read_to_string(dir.path().join("pid")).unwrap();
+        let other = rustix::process::Pid::from_raw(other.trim().parse().unwrap()).unwrap();
+        assert_eq!(rustix::process::kill_process(other, rustix::process::Signal::KILL), Ok(()));
+        assert_eq!(results.len(), 1);
+        assert!(results[0].is_error && results[0].text.contains("effect is unknown"), "{results:?}");
     }
 }

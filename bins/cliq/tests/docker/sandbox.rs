@@ -41,3 +41,30 @@ fn setting_of_a_person_holds_in_a_container() {
     env.cliq(["run"]).expect(3);
     env.cliq(["explain"]).expect(0).says("sandbox strict by landlock");
 }
+
+#[test]
+fn model_works_with_tools_in_a_container() {
+    let replies = serde_json::json!({"scenes": [{"replies": [
+        {"calls": [
+            {"name": "run_command", "arguments": {"command": "echo made > made; cat \"$CLIQ_HOME/settings.json\""}},
+            {"name": "read_file", "arguments": {"path": "made"}},
+        ]},
+        {"text": "Done."},
+    ]}]});
+    let script = serde_json::from_value(replies).unwrap();
+    let model = cliq_scripted_model::ScriptedModel::start(script, Default::default()).unwrap();
+    let team = "workflow:\n  phases:\n    - {name: work, type: standard, agent: openai-api}\n";
+    let Some(env) = project(team, &[]) else { return };
+    for (key, value) in [
+        ("agents.openai-api.base_url", model.base("openai").as_str()),
+        ("docker.network_mode", "host"),
+        ("sandbox.mechanism", "auto"),
+    ] {
+        env.cliq(["settings", "set", "-g", key, value]).expect(0);
+    }
+    env.cliq(["run"]).expect(0);
+    let transcript = env.read(".cliq/transcripts/work.1.jsonl");
+    assert!(!transcript.contains("base_url"), "{transcript}");
+    assert_eq!(env.read("made"), "made\n");
+    env.cliq(["explain"]).expect(0).says("sandbox workspace, no network by landlock");
+}

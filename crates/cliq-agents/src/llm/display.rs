@@ -33,7 +33,7 @@ impl<'a> Display<'a> {
 
     /// Replaces `secret` in all that is shown from now on.
     pub(crate) fn hide(&mut self, secret: &str) {
-        if secret.len() >= 6 {
+        if secret.len() >= 6 && !self.secrets.iter().any(|known| known == secret) {
             self.secrets.push(secret.to_owned());
         }
     }

@@ -19,7 +19,7 @@ const RESULTS: [(&str, &str); 5] = [
     ("test.sh", "its tests"),
     (
         ".cliq/transcripts/developer.1.jsonl",
-        "what the developer was told, answered and did: `cliq logs developer --transcript`",
+        "what the developer received, answered and did: `cliq logs developer --transcript`",
     ),
     (".cliq/channels/tester--developer/handoff.md", "why the tester sent the work back"),
     (".cliq/orchestrator.log", "the run"),

@@ -37,14 +37,14 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
     if !request.tools.is_empty() {
         mark_for_cache(&mut messages);
     }
-    let messages: Vec<Value> = messages.into_iter().map(|(role, blocks)| message(role, &blocks)).collect();
+    let messages: Vec<Value> = messages.into_iter().map(|(role, blocks)| message(role, blocks)).collect();
     let mut headers = vec![("anthropic-version", VERSION.to_owned())];
     if let Some(key) = &access.key {
         headers.push(("x-api-key", key.reveal().to_owned()));
     }
-    let mut body = json!({
-        "model": access.model, "max_tokens": access.max_tokens.unwrap_or(MAX_TOKENS), "stream": true, "messages": messages,
-    });
+    let max_tokens = access.max_tokens.unwrap_or(MAX_TOKENS);
+    let mut body = json!({"model": access.model, "max_tokens": max_tokens, "stream": true});
+    body["messages"] = Value::Array(messages);
     if !request.tools.is_empty() {
         let tool = |tool: &cliq_coder::tools::ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema});
         body["tools"] = request.tools.iter().map(tool).collect();
@@ -57,13 +57,14 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
 }
 
 /// A text alone is a string: the shortest form, which every server understands.
-fn message(role: &str, blocks: &[Value]) -> Value {
-    match blocks {
-        [only] if only["type"] == "text" && only.get("cache_control").is_none() => {
-            json!({"role": role, "content": only["text"]})
-        }
-        _ => json!({"role": role, "content": blocks}),
-    }
+fn message(role: &str, blocks: Vec<Value>) -> Value {
+    let mut message = json!({ "role": role });
+    // Moved, not copied: conversations are long.
+    message["content"] = match &blocks[..] {
+        [only] if only["type"] == "text" && only.get("cache_control").is_none() => only["text"].clone(),
+        _ => Value::Array(blocks),
+    };
+    message
 }
 
 fn user(text: &str, names: &[String], images: &[Image]) -> Vec<Value> {

@@ -31,9 +31,14 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
             None => contents.push((role, parts)),
         }
     }
-    let contents: Vec<Value> =
-        contents.into_iter().map(|(role, parts)| json!({"role": role, "parts": parts})).collect();
-    let mut body = json!({ "contents": contents });
+    let content = |(role, parts): (&str, Vec<Value>)| {
+        let mut content = json!({ "role": role });
+        // Moved, not copied: conversations are long.
+        content["parts"] = Value::Array(parts);
+        content
+    };
+    let mut body = json!({});
+    body["contents"] = contents.into_iter().map(content).collect();
     if !request.tools.is_empty() {
         let tool = |tool: &cliq_coder::tools::ToolSpec| json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema});
         let declarations: Vec<Value> = request.tools.iter().map(tool).collect();

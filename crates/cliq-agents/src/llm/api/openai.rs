@@ -19,9 +19,9 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
             })),
         }
     }
-    let mut body = json!({
-        "model": access.model, "messages": messages, "stream": true, "stream_options": {"include_usage": true},
-    });
+    let mut body = json!({"model": access.model, "stream": true, "stream_options": {"include_usage": true}});
+    // Moved, not copied: conversations are long.
+    body["messages"] = Value::Array(messages);
     if !request.tools.is_empty() {
         let tool = |tool: &cliq_coder::tools::ToolSpec| {
             let function =
