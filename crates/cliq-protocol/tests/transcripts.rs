@@ -7,7 +7,7 @@ use cliq_protocol::{
 use proptest::prelude::*;
 use serde_json::json;
 
-fn object(value: serde_json::Value) -> Object {
+fn object(value: &serde_json::Value) -> Object {
     value.as_object().cloned().unwrap_or_default()
 }
 
@@ -29,7 +29,7 @@ fn all() -> Vec<TranscriptBody> {
         TranscriptBody::Start(TranscriptStart {
             version: 1,
             run_id: "r".into(),
-            phase: PhaseName::parse("work").unwrap(),
+            phase: PhaseName::parse("work").expect("a valid name"),
             activation: 2,
             agent: "claude-api".into(),
             model: Some("m".into()),
@@ -46,7 +46,7 @@ fn all() -> Vec<TranscriptBody> {
         TranscriptBody::ToolCall(ToolCall {
             id: "1".into(),
             name: "read_file".into(),
-            arguments: object(json!({"path": "a"})),
+            arguments: object(&json!({"path": "a"})),
             invalid: None,
             provider_data: None,
         }),
