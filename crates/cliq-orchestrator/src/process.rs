@@ -159,18 +159,21 @@ impl Running for Process {
         let _ = rustix::process::kill_process_group(self.pid, Signal::TERM);
         let deadline = tokio::time::Instant::now() + grace;
         let leader = tokio::time::timeout_at(deadline, self.exited.wait()).await;
+        let mut exists = true;
         if leader.is_ok() {
             self.reap();
             // The first process of a namespace ends just after the leader that waits for it.
             for _ in 0..ADOPTED_TRIES {
-                group::reap_adopted(self.pid);
-                if !group::exists(self.pid) {
+                exists = group::exists(self.pid);
+                if !exists {
                     break;
                 }
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                if !group::reap_adopted(self.pid) {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
             }
         }
-        let mut is_alive = group::is_alive(self.pid);
+        let mut is_alive = exists && group::is_alive(self.pid);
         while is_alive && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
             is_alive = group::is_alive(self.pid);

@@ -1,5 +1,6 @@
 //! Available agents: the team's own, installed ones, built-in ones (SPEC section 9).
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
@@ -80,12 +81,13 @@ fn agents(host: &Host, workflow: Option<&ValidatedWorkflow>, settings: &Settings
         let is_plain = ModelAgent::find(name).is_none() && !is_connector(name);
         is_plain || workflow.is_none_or(|workflow| may_need(workflow, name))
     };
+    let built_in = LazyCell::new(|| built_in(host));
     for name in cliq_agents::NAMES.iter().filter(needed) {
         agents = match cliq_agents::usable(name, settings, &host.environment) {
             Some(Usable::No(why)) => agents.with_unusable(*name, why),
             Some(Usable::Yes(_)) | None => match ModelAgent::find(name) {
-                Some(agent) => agents.with(*name, built_in(host).with_model(agent.default_model(settings))),
-                None => agents.with(*name, built_in(host)),
+                Some(agent) => agents.with(*name, built_in.clone().with_model(agent.default_model(settings))),
+                None => agents.with(*name, built_in.clone()),
             },
         };
     }

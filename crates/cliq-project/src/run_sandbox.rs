@@ -22,6 +22,7 @@ use cliq_sandbox::{Access, Base, Limits, Mechanism, Policy, Preference, SANDBOX_
 use cliq_settings::Settings;
 use cliq_workflow::Phase;
 
+use crate::sandbox::combined;
 use crate::sandbox_git::{GitGuard, GitPaths};
 use crate::{Project, ProjectError};
 
@@ -104,24 +105,25 @@ impl Project {
         settings: &Settings,
         access: RunAccess<'_>,
     ) -> Result<(), ProjectError> {
-        let base = self.host().sandbox_base(self.dir().workspace());
-        let around = self.host().sandbox_around(settings, access.requested, &base)?;
+        let around = self.host().sandboxes_around(settings, access.requested)?;
         let asked = |phase: &Phase| {
             let agent = plan.agent_of(phase).and_then(|agent| plan.agents.get(agent));
             phase.sandbox.is_on() || agent.is_some_and(|agent| agent.sandbox.is_on())
         };
         let tools = model_tools(plan, settings);
         let is_asked =
-            around.profile != Profile::Off || plan.workflow.phases().any(|(_, phase)| asked(phase));
+            around.iter().any(Sandbox::is_on) || plan.workflow.phases().any(|(_, phase)| asked(phase));
+        // Finding secrets takes time.
         if !is_asked && tools.is_empty() {
             return Ok(());
         }
+        let base = self.host().sandbox_base(self.dir().workspace());
         let preference = settings.text("sandbox.mechanism").and_then(|text| Preference::parse(&text));
         let mechanism = self.host().sandbox_support().choose(preference.unwrap_or_default());
         let permits = settings.text("sandbox.missing").as_deref() == Some("warn");
         let workspace = self.dir().workspace();
         let sandbox = RunSandbox {
-            around,
+            around: combined(&around, &base),
             base,
             git: GitPaths::of(workspace, access.git.as_deref()),
             guarded: plan.parent.is_none().then(|| access.git.unwrap_or_else(|| workspace.join(".git"))),

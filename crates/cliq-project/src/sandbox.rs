@@ -34,24 +34,20 @@ impl Host {
         Base { workspace: workspace.to_owned(), home, secrets }
     }
 
-    /// Combines the sandboxes around all processes of a workspace: those of settings, the one around this process, and another one.
+    /// Returns the sandboxes around all processes: those of settings, the one around this process, and another one.
     ///
     /// # Errors
     /// Returns an error if the variable with the sandbox around this process is not valid.
-    pub(crate) fn sandbox_around(
+    pub(crate) fn sandboxes_around(
         &self,
         settings: &Settings,
         requested: Option<&Sandbox>,
-        base: &Base,
-    ) -> Result<Limits, ProjectError> {
+    ) -> Result<Vec<Sandbox>, ProjectError> {
         let outer = self.environment.get(SANDBOX_VARIABLE).map(serde_json::from_str::<Sandbox>);
         let outer = outer
             .transpose()
             .map_err(|error| ProjectError::Sandbox(format!("{SANDBOX_VARIABLE}: {error}")))?;
-        let of_settings = settings.sandboxes();
-        let around = of_settings.iter().chain(&outer).chain(requested);
-        let unlimited = Limits::new(&Sandbox::default(), base);
-        Ok(around.fold(unlimited, |limits, sandbox| limits.within(&Limits::new(sandbox, base), base)))
+        Ok(settings.sandboxes().into_iter().chain(outer).chain(requested.cloned()).collect())
     }
 
     /// Returns the sandboxes of phases that have one, by team and settings.
@@ -65,7 +61,7 @@ impl Host {
         workspace: &Utf8Path,
     ) -> Result<Vec<(PhaseName, Sandbox)>, ProjectError> {
         let base = self.sandbox_base(workspace);
-        let around = self.sandbox_around(settings, None, &base)?;
+        let around = combined(&self.sandboxes_around(settings, None)?, &base);
         let of_phase = |phase: &Phase| {
             let agent = phase.agent.as_ref().and_then(|agent| workflow.agents.get(agent));
             let asked = [Some(&phase.sandbox), agent.map(|agent| &agent.sandbox)];
@@ -101,4 +97,10 @@ impl Host {
         let mechanism = self.sandbox_support().choose(preference)?;
         Ok(Policy::new(&Limits::new(sandbox, &base), &base, access, mechanism))
     }
+}
+
+/// Combines sandboxes.
+pub(crate) fn combined(sandboxes: &[Sandbox], base: &Base) -> Limits {
+    let unlimited = Limits::new(&Sandbox::default(), base);
+    sandboxes.iter().fold(unlimited, |limits, sandbox| limits.within(&Limits::new(sandbox, base), base))
 }

@@ -55,10 +55,14 @@ pub(crate) fn peek(pid: Pid) -> io::Result<Exit> {
     }
 }
 
-/// Reaps processes of a group that became children of this process, as it adopts orphans. Only after the leader is reaped.
-pub(crate) fn reap_adopted(pid: Pid) {
+/// Reaps processes of a group that became children of this process, as it adopts orphans. Only after the leader is reaped. Returns `false` if there are none.
+pub(crate) fn reap_adopted(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-    while let Ok(Some(_)) = rustix::process::waitid(WaitId::Pgid(Some(pid)), options) {}
+    let mut any = false;
+    while let Ok(Some(_)) = rustix::process::waitid(WaitId::Pgid(Some(pid)), options) {
+        any = true;
+    }
+    any
 }
 
 /// Whether any process of the group is left, even one that has exited.
