@@ -60,7 +60,7 @@ pub struct Behavior {
     pub has_equal_ids: bool,
     /// Sends tool calls without ids and positions.
     pub has_no_ids: bool,
-    /// Sends one tool call at a time, whatever the script says.
+    /// Sends one tool call at a time, even if the script has several.
     pub has_no_parallel_calls: bool,
     /// Cuts every second stream before its end.
     pub cuts_streams: bool,

@@ -12,7 +12,7 @@ use crate::world::{APIS, TEAM, World, call, calls, says, script};
 
 const TURNS: usize = 30;
 
-/// A number from a clock that nobody can guess: kills are at other moments in every run of the test.
+/// Pseudorandom numbers. The clock is their seed, so that kills occur at other moments in every run of the test.
 struct Random(u64);
 
 impl Random {

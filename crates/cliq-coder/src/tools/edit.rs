@@ -45,7 +45,7 @@ pub(super) fn edit(workspace: &Workspace, arguments: &EditFile) -> Outcome {
     }
     let target = workspace.writable(path)?;
     let before = read_text(workspace, path)?;
-    // Models write line feeds, whatever the file has.
+    // Models write line feeds, even for files with CRLF.
     let has_crlf = before.contains("\r\n");
     let adapt = |text: &str| {
         if has_crlf && !text.contains('\r') { text.replace('\n', "\r\n") } else { text.to_owned() }
