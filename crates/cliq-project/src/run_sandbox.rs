@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 #[cfg(feature = "egress")]
 use std::sync::{Mutex, PoisonError};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use cliq_agents::ModelAgent;
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{AgentCommand, Confinement, Job, PhaseProcess, RunPlan};
@@ -258,9 +258,7 @@ impl Confinement for RunSandbox {
         let access = self.access(&job, process);
         if let Some(temporary) = &access.temporary {
             // What an earlier activation left is not this one's.
-            let _ = std::fs::remove_dir_all(temporary);
-            std::fs::create_dir_all(temporary)
-                .map_err(|error| format!("cannot create {temporary}: {error}"))?;
+            empty_dir(temporary).map_err(|error| format!("cannot empty {temporary}: {error}"))?;
         }
         if *mechanism == Mechanism::Bubblewrap {
             self.guard.get_or_init(|| self.guarded.as_deref().and_then(GitGuard::new));
@@ -302,4 +300,19 @@ impl Confinement for RunSandbox {
         let missing = self.mechanism.as_ref().err()?;
         Some(format!("processes of this run are not restricted: {missing} (`sandbox.missing` is `warn`)"))
     }
+}
+
+/// Makes an empty directory. One that is there is emptied: to make it anew takes several times as long.
+fn empty_dir(dir: &Utf8Path) -> std::io::Result<()> {
+    if !std::fs::symlink_metadata(dir).is_ok_and(|metadata| metadata.is_dir()) {
+        // A link that a process put there is removed, not followed.
+        let _ = std::fs::remove_file(dir);
+        return std::fs::create_dir_all(dir);
+    }
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let is_dir = entry.file_type()?.is_dir();
+        if is_dir { std::fs::remove_dir_all(entry.path())? } else { std::fs::remove_file(entry.path())? }
+    }
+    Ok(())
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use camino::Utf8Path;
 use cliq_protocol::{Network, Profile};
-use rustix::thread::{CapabilitySet, CapabilitySets};
+use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
 use crate::SandboxError;
 use crate::policy::{Mechanism, Policy};
@@ -78,11 +78,10 @@ fn restrict(policy: &Policy) -> Result<(), SandboxError> {
     seccomp::restrict(policy)?;
     let none = CapabilitySet::empty();
     let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    // A program of root gets them back when it is executed, unless they are gone from here for good.
-    for capability in CapabilitySet::all().iter() {
-        // A kernel does not know all of them, and only a privileged process has to give them up.
-        let _ = rustix::thread::remove_capability_from_bounding_set(capability);
-    }
+    // A program of root gets them back when it is executed, unless root is a user like any other from here on. Only a privileged
+    // process may say so, and only a privileged one has to.
+    let no_root = CapabilitiesSecureBits::NO_ROOT | CapabilitiesSecureBits::NO_ROOT_LOCKED;
+    let _ = rustix::thread::set_capabilities_secure_bits(no_root);
     rustix::thread::set_capabilities(None, none).map_err(failed)
 }
 

@@ -9,7 +9,7 @@ use landlock::{
 use rustix::fs::FileType;
 
 use crate::SandboxError;
-use crate::filesystem::{Right, rules};
+use crate::filesystem::{Right, Rule, rules};
 use crate::policy::{Mechanism, Policy};
 
 /// Newest version of Landlock whose rules are used.
@@ -36,11 +36,13 @@ pub(crate) fn restrict(policy: &Policy) -> Result<(), SandboxError> {
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(|error| failed(&error))?;
     }
     let mut ruleset = ruleset.create().map_err(|error| failed(&error))?;
-    for (path, right) in rules(policy) {
+    for Rule { path, right, is_dir } in rules(policy) {
         // A path that does not exist, or went away, needs no rule.
         let Ok(file) = PathFd::new(&path) else { continue };
         let mut access = access(right);
-        if !rustix::fs::fstat(&file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()) {
+        let looks_like_dir =
+            || rustix::fs::fstat(&file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir());
+        if !is_dir.unwrap_or_else(looks_like_dir) {
             access &= AccessFs::from_file(NEWEST);
         }
         if access.is_empty() {

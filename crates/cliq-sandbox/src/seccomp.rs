@@ -63,9 +63,9 @@ const REFUSED: &[i64] = &[
     libc::SYS_vhangup,
 ];
 
-/// Bit of the calls of the x32 ABI, which have other numbers for the same calls.
+/// First number of the calls of the x32 ABI.
 #[cfg(target_arch = "x86_64")]
-const X32: i64 = 0x4000_0000;
+const X32: u32 = 0x4000_0000;
 
 /// Bits of a socket's type without its flags.
 const TYPE: u64 = 0xf;
@@ -88,13 +88,29 @@ fn program(policy: &Policy) -> Result<BpfProgram, seccompiler::BackendError> {
     let inputs =
         inputs.into_iter().map(|request| SeccompRule::new(vec![argument(1, SeccompCmpOp::Eq, request)?]));
     rules.insert(libc::SYS_ioctl, inputs.collect::<Result<_, _>>()?);
-    #[cfg(target_arch = "x86_64")]
-    for (call, of_call) in rules.clone() {
-        rules.insert(call | X32, of_call);
-    }
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let refuse = SeccompAction::Errno(u32::try_from(libc::EPERM).unwrap_or(1));
-    SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()
+    let filter: BpfProgram = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()?;
+    #[cfg(target_arch = "x86_64")]
+    let filter = refusing_x32(filter);
+    Ok(filter)
+}
+
+/// Puts a refusal of every call of the x32 ABI before a filter. Other programs do not make such calls, and rules for each of them
+/// would double the filter.
+#[cfg(target_arch = "x86_64")]
+fn refusing_x32(filter: BpfProgram) -> BpfProgram {
+    use seccompiler::sock_filter;
+    let step = |code: u32, jf: u8, k: u32| sock_filter { code: u16::try_from(code).unwrap_or_default(), jt: 0, jf, k };
+    let eperm = u32::try_from(libc::EPERM).unwrap_or(1);
+    let mut program = vec![
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        // Smaller numbers skip the refusal.
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 1, X32),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | eperm),
+    ];
+    program.extend(filter);
+    program
 }
 
 /// Rules that refuse sockets: each refuses the families that none of the others allows.

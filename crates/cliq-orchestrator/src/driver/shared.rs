@@ -99,8 +99,10 @@ impl Shared {
         let mut directories: Vec<Utf8PathBuf> =
             to.chain(self.plan.result_channel(phase)).map(|to| dir.channel(&phase.name, &to)).collect();
         let files = dir.files().join(phase.name.as_str());
-        std::fs::create_dir_all(&files).map_err(|error| format!("cannot create {files}: {error}"))?;
-        directories.push(files);
+        // An agent has the directory since its dispatch message; commands do not need one.
+        if files.is_dir() {
+            directories.push(files);
+        }
         let signal_file = dir.signal_file(&phase.name);
         let (messages, name) = (self.messages.clone(), phase.name.clone());
         let on_refusal = OnRefusal::new(move |access| {
