@@ -1,11 +1,15 @@
 //! `rules`: a gate that decides from the command results alone.
 
 use cliq_sdk::{CommandResult, GateContext, Verdict};
+use serde_json::Value;
 
 /// PASS when every command passes; else where the first failing command's rule says, else to the first route target;
 /// ESCALATE where that is nowhere (SPEC section 9).
 #[must_use]
 pub fn decide(ctx: &GateContext) -> Verdict {
+    if let Some(verdict) = ctx.phase().config.get("rules").and_then(Value::as_array).and_then(|r| by_condition(ctx, r)) {
+        return verdict;
+    }
     let failed: Vec<&CommandResult> = ctx.checks().iter().filter(|check| !check.pass).collect();
     if failed.is_empty() {
         let n = ctx.checks().len();
@@ -28,4 +32,22 @@ pub fn decide(ctx: &GateContext) -> Verdict {
             None => Verdict::escalate(format!("{reason} There is nowhere to route to.")),
         },
     }
+}
+
+/// Verdict of the first condition that holds. The orchestrator evaluates conditions (SPEC section 24).
+fn by_condition(ctx: &GateContext, rules: &[Value]) -> Option<Verdict> {
+    let rule = rules.iter().find(|rule| rule["holds"] == true)?;
+    let condition = rule["if"].as_str().unwrap_or_default();
+    let reason = match rule["reason"].as_str() {
+        Some(reason) => format!("{reason} (`{condition}`)"),
+        None => format!("`{condition}` holds."),
+    };
+    Some(match rule["to"].as_str().unwrap_or_default() {
+        "PASS" => Verdict::pass(reason),
+        "ESCALATE" => Verdict::escalate(reason),
+        target => match ctx.route_targets().iter().find(|name| **name == target) {
+            Some(target) => Verdict::route(target.clone(), reason),
+            None => Verdict::escalate(format!("{reason} The rule routes to `{target}`, where this gate may not route.")),
+        },
+    })
 }

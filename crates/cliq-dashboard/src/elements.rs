@@ -26,7 +26,9 @@ pub(super) fn phase_status(word: &str) -> Markup {
         "running" => "▸",
         "waiting" => "↺",
         "completed" => "✓",
+        "skipped" => "○",
         "escalated" => "!",
+        "failed" => "✗",
         "stopped" => "■",
         _ => "·",
     };

@@ -12,7 +12,7 @@
 //! use cliq_gate::{Gate, GateEffect, GateEvent, GateSpec};
 //! # use cliq_protocol::PhaseName;
 //! let developer = PhaseName::parse("developer")?;
-//! let mut gate = Gate::new(GateSpec { max_iterations: 3, route_targets: vec![developer.clone()], human: false });
+//! let mut gate = Gate::new(GateSpec { max_iterations: 3, route_targets: vec![developer.clone()], human: false, required: Vec::new() });
 //! assert_eq!(gate.step(GateEvent::Start), GateEffect::RunCommands { iteration: 1 });
 //! let effect = gate.step(GateEvent::CommandsFinished(vec![]));
 //! assert!(matches!(effect, GateEffect::AskAgent { iteration: 1, .. }));

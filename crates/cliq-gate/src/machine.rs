@@ -12,6 +12,8 @@ pub struct GateSpec {
     pub route_targets: Vec<PhaseName>,
     /// Whether a person judges. Then every command must pass before anyone is troubled (SPEC section 6).
     pub human: bool,
+    /// Commands that must pass before the gate does (SPEC section 24).
+    pub required: Vec<String>,
 }
 
 /// State of a gate.
@@ -93,6 +95,8 @@ pub struct Gate {
     state: GateState,
     iteration: u32,
     rejected_once: bool,
+    /// Whether a PASS was refused in this evaluation, as a required command fails.
+    refused_pass: bool,
     checks: Vec<CommandResult>,
     history: Vec<HistoryEntry>,
 }
@@ -106,6 +110,7 @@ impl Gate {
             state: GateState::Waiting,
             iteration: 0,
             rejected_once: false,
+            refused_pass: false,
             checks: Vec::new(),
             history: Vec::new(),
         }
@@ -146,24 +151,24 @@ impl Gate {
         match (&self.state, event) {
             (GateState::Waiting, GateEvent::Start) | (GateState::Routed(_), GateEvent::TargetFinished) => {
                 self.iteration += 1;
-                self.rejected_once = false;
+                self.begin();
                 self.state = GateState::Checking;
                 GateEffect::RunCommands { iteration: self.iteration }
             }
             (GateState::Passed, GateEvent::Restart) => {
                 self.iteration = 1;
-                self.rejected_once = false;
+                self.begin();
                 self.state = GateState::Checking;
                 GateEffect::RunCommands { iteration: 1 }
             }
             (GateState::Checking | GateState::Judging, GateEvent::Resume) => {
-                self.rejected_once = false;
+                self.begin();
                 self.state = GateState::Checking;
                 GateEffect::RunCommands { iteration: self.iteration }
             }
             (_, GateEvent::Resume) => {
                 self.iteration = 1;
-                self.rejected_once = false;
+                self.begin();
                 self.state = GateState::Checking;
                 GateEffect::RunCommands { iteration: 1 }
             }
@@ -175,6 +180,12 @@ impl Gate {
             (GateState::Judging, GateEvent::AgentFailed(reason)) => self.escalate(reason),
             _ => GateEffect::Nothing,
         }
+    }
+
+    /// An evaluation begins: its agent has not been asked yet.
+    fn begin(&mut self) {
+        self.rejected_once = false;
+        self.refused_pass = false;
     }
 
     fn judge(&mut self, checks: Vec<CommandResult>) -> GateEffect {
@@ -209,6 +220,33 @@ impl Gate {
                 self.rejected_once = true;
                 return GateEffect::AskAgent { iteration: self.iteration, rejected: Some(why) };
             }
+        };
+        match self.failing_required() {
+            Some(failing) if verdict.outcome == Outcome::Pass => self.refuse_pass(&failing, verdict.reason),
+            _ => self.decided(verdict),
+        }
+    }
+
+    /// Returns the required commands that fail, for people.
+    fn failing_required(&self) -> Option<String> {
+        let is_required = |check: &&CommandResult| !check.pass && self.spec.required.contains(&check.name);
+        let failing: Vec<String> = self.checks.iter().filter(is_required).map(|c| format!("`{}`", c.label())).collect();
+        (!failing.is_empty()).then(|| failing.join(", "))
+    }
+
+    /// Gives a PASS back once; a second one sends the work back, or calls a person.
+    fn refuse_pass(&mut self, failing: &str, reason: Option<String>) -> GateEffect {
+        if !std::mem::replace(&mut self.refused_pass, true) {
+            let rejected = format!(
+                "required commands fail: {failing}. PASS is not accepted while they fail: send the work back, or escalate"
+            );
+            return GateEffect::AskAgent { iteration: self.iteration, rejected: Some(rejected) };
+        }
+        let said = reason.map_or_else(String::new, |reason| format!("; its reason: {reason}"));
+        let reason = format!("required commands fail: {failing}; the agent answered PASS twice{said}");
+        let verdict = match self.spec.route_targets.first() {
+            Some(target) => Verdict::route(target.clone(), reason),
+            None => Verdict::escalate(reason),
         };
         self.decided(verdict)
     }

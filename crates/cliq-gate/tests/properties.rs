@@ -16,6 +16,7 @@ fn spec() -> impl Strategy<Value = GateSpec> {
             max_iterations,
             route_targets: targets.into_iter().map(name).collect(),
             human,
+            required: Vec::new(),
         })
 }
 
@@ -117,7 +118,7 @@ proptest! {
 
 #[test]
 fn an_invalid_verdict_is_given_back_once_with_the_reason() {
-    let spec = GateSpec { max_iterations: 3, route_targets: vec![name("dev")], human: false };
+    let spec = GateSpec { max_iterations: 3, route_targets: vec![name("dev")], human: false, required: Vec::new() };
     let mut gate = Gate::new(spec);
     gate.step(GateEvent::Start);
     gate.step(GateEvent::CommandsFinished(vec![]));
@@ -131,7 +132,7 @@ fn an_invalid_verdict_is_given_back_once_with_the_reason() {
 
 #[test]
 fn a_route_on_the_last_evaluation_escalates_and_says_so() {
-    let spec = GateSpec { max_iterations: 1, route_targets: vec![name("dev")], human: false };
+    let spec = GateSpec { max_iterations: 1, route_targets: vec![name("dev")], human: false, required: Vec::new() };
     let mut gate = Gate::new(spec);
     gate.step(GateEvent::Start);
     gate.step(GateEvent::CommandsFinished(vec![CommandResult::new("tests", false)]));
@@ -144,7 +145,7 @@ fn a_route_on_the_last_evaluation_escalates_and_says_so() {
 
 #[test]
 fn a_gate_that_passed_can_be_asked_again_and_remembers() {
-    let mut gate = Gate::new(GateSpec { max_iterations: 2, route_targets: vec![name("dev")], human: false });
+    let mut gate = Gate::new(GateSpec { max_iterations: 2, route_targets: vec![name("dev")], human: false, required: Vec::new() });
     let pass = || GateEvent::AgentAnswered(Some(json!({"verdict": "PASS"})));
     assert_eq!(gate.step(GateEvent::Restart), GateEffect::Nothing);
     for event in [GateEvent::Start, GateEvent::CommandsFinished(vec![])] {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 fn gate(max_iterations: u32) -> Gate {
     let route_targets = vec![PhaseName::parse("dev").expect("a name")];
-    Gate::new(GateSpec { max_iterations, route_targets, human: false })
+    Gate::new(GateSpec { max_iterations, route_targets, human: false, required: Vec::new() })
 }
 
 /// Returns a gate whose agent judges its `n`-th evaluation.

@@ -5,6 +5,7 @@
 
 mod agent;
 mod commands;
+mod decisions;
 mod deliveries;
 mod effects;
 mod gate_files;
@@ -157,9 +158,16 @@ impl Driver {
             inputs,
             messages,
             stop: CancellationToken::new(),
+            over: CancellationToken::new(),
             no_more_deliveries: CancellationToken::new(),
             wakers,
+            items: Default::default(),
         });
+        for (id, _) in pipeline.workflow().phases() {
+            if let Some(items) = pipeline.item_values(id) {
+                shared.remember_items(id, items);
+            }
+        }
         Ok(Self {
             shared,
             pipeline,
@@ -303,6 +311,7 @@ impl Driver {
                     }
                 }
                 let budgets = self.shared.plan.recorded_budgets();
+                self.wait_for_attempts();
                 self.happened(RunEvent::RunResumed { cliq_version, pid, max_parallel, from, budgets });
             }
         }
@@ -328,6 +337,7 @@ impl Driver {
     /// Waits for remaining agents and deliveries. Their late messages become warnings.
     async fn wind_up(&mut self) {
         self.flush_log();
+        self.shared.over.cancel();
         self.tasks.close();
         self.notifications.close();
         let patience = if self.cancel.is_cancelled() { LAST_WHEN_CANCELLED } else { LAST_NOTIFICATIONS };
@@ -400,6 +410,7 @@ impl Driver {
             self.announce("on_start", &serde_json::Map::new());
         }
         let Some(input) = input else { return };
+        self.note_decision(&input);
         for effect in self.pipeline.step(input) {
             let starts = match &effect {
                 Effect::RunAgent { phase, .. } => Some(*phase),
@@ -408,8 +419,8 @@ impl Driver {
             if let Err(error) = self.perform(effect) {
                 // The machine waits for what it started: an agent that was not started comes back at once.
                 if let Some(phase) = starts {
-                    let phase = &self.shared.workflow().phase(phase).name;
-                    self.shared.send(self.shared.stopped(phase));
+                    let phase = self.shared.workflow().name_of(phase);
+                    self.shared.send(self.shared.stopped(&phase));
                 }
                 return self.happened(RunEvent::OrchestratorFailed { reason: error.to_string() });
             }

@@ -5,17 +5,23 @@
 //! be tested in memory.
 
 mod budget;
+mod items;
 mod machine;
 mod resume;
+mod retry;
 mod routing;
 mod waiting;
 
+use std::time::Duration;
+
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{CommandResult, GateData, Verdict};
-use cliq_workflow::PhaseId;
+use cliq_workflow::{FailureCause, PhaseId};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use budget::{Amount, Limits};
+pub use items::{DecidedItem, Decision};
 pub use machine::{PhaseState, Pipeline};
 pub use waiting::{PhaseWait, Wait};
 
@@ -58,6 +64,27 @@ pub enum Input {
         phase: PhaseId,
         /// Why, for people.
         reason: String,
+        /// Cause, if retries distinguish it.
+        cause: Option<FailureCause>,
+    },
+    /// The expressions of a phase were evaluated (SPEC section 24).
+    Decided {
+        /// The phase.
+        phase: PhaseId,
+        /// Result of the evaluation.
+        decision: Decision,
+    },
+    /// The time of the next attempt of a phase is known.
+    RetryDelayed {
+        /// The phase.
+        phase: PhaseId,
+        /// Time of the next attempt, in milliseconds since 1970.
+        due_ms: i64,
+    },
+    /// The time of the next attempt has come.
+    RetryDue {
+        /// The phase.
+        phase: PhaseId,
     },
     /// The agent of a human gate is idle until a person answers or a time is due, or it works again (SPEC section 21).
     PhaseWaits {
@@ -114,6 +141,20 @@ pub enum Effect {
         /// As for `RunAgent`.
         routed_by: Option<PhaseId>,
     },
+    /// Evaluate the expressions of a phase.
+    Decide {
+        /// The phase.
+        phase: PhaseId,
+        /// Whether the phase runs whatever its condition is: a gate routed to it.
+        ignores_when: bool,
+    },
+    /// Wait before the next attempt of a phase.
+    Delay {
+        /// The phase.
+        phase: PhaseId,
+        /// Time to wait.
+        delay: Duration,
+    },
     /// See to it that the verdict lies in the channels from `gate` to each of `to`.
     DeliverVerdict {
         /// The gate.
@@ -165,6 +206,8 @@ pub enum Report {
         iteration: u32,
         /// Verdict of the gate.
         verdict: Verdict,
+        /// Commands that fail although the gate passes.
+        failing: Vec<String>,
     },
     /// A gate's answer was no valid verdict and is given back.
     VerdictRejected {
@@ -173,6 +216,42 @@ pub enum Report {
         /// Number of the evaluation.
         iteration: u32,
         /// Why.
+        reason: String,
+    },
+    /// A phase is skipped: its condition is false, its list is empty, or all that it depends on was skipped.
+    PhaseSkipped {
+        /// The phase.
+        phase: PhaseId,
+        /// Why.
+        reason: SkipReason,
+    },
+    /// Items of a phase start, or start again.
+    ItemsStarted {
+        /// The phase.
+        phase: PhaseId,
+        /// Number of items of the phase.
+        items: u32,
+        /// Number of items that start.
+        starting: u32,
+    },
+    /// An item failed, and the phase goes on without it.
+    ItemFailed {
+        /// The item.
+        phase: PhaseId,
+        /// Why.
+        reason: String,
+    },
+    /// An attempt failed, and another follows.
+    RetryScheduled {
+        /// The phase.
+        phase: PhaseId,
+        /// Number of the next attempt, 1-based.
+        attempt: u32,
+        /// Attempts altogether.
+        attempts: u32,
+        /// Time until the next attempt.
+        delay: Duration,
+        /// Reason of the failure.
         reason: String,
     },
     /// A phase is done.
@@ -202,4 +281,28 @@ pub enum Report {
         /// The phases.
         running: Vec<PhaseId>,
     },
+}
+
+/// Cause of a skipped phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkipReason {
+    /// Its condition is false.
+    Condition,
+    /// Its list has no item to work on.
+    NoItems,
+    /// All phases that it depends on were skipped.
+    Dependencies,
+}
+
+impl SkipReason {
+    /// Describes the cause for people.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Condition => "its condition is false",
+            Self::NoItems => "its list has no items",
+            Self::Dependencies => "all that it depends on was skipped",
+        }
+    }
 }

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    Budget, CommandResult, Outcome, PhaseKind, PhaseName, Sandbox, SteeringMessage, Timestamp, Usage,
+    Budget, CommandResult, Object, Outcome, PhaseKind, PhaseName, Sandbox, SteeringMessage, Timestamp, Usage,
     Verdict, WaitingReview,
 };
-use cliq_workflow::ValidatedWorkflow;
+use cliq_workflow::{FailureCause, ValidatedWorkflow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{Amount, Input, Limits, PhaseWait, Report};
+use crate::engine::{Amount, DecidedItem, Decision, Input, Limits, PhaseWait, Report, SkipReason};
 
 /// The version of the journal's format.
 pub const JOURNAL_VERSION: u32 = 1;
@@ -249,6 +249,79 @@ pub enum RunEvent {
         /// The file with all it printed, relative to `.cliq/`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         log_file: Option<String>,
+        /// Cause, if retries distinguish it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<FailureCause>,
+    },
+    /// The expressions of a phase were evaluated (SPEC section 24).
+    PhaseDecided {
+        /// The phase.
+        phase: PhaseName,
+        /// Result.
+        decision: DecisionKind,
+        /// Items of the phase, if it has a list.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        items: Vec<Value>,
+        /// Indexes of items for which the condition of the phase is false.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        skipped: Vec<u32>,
+        /// Reason of a failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Expressions by field, as in team.yml.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        expressions: BTreeMap<String, String>,
+        /// Values that the expressions read, by name.
+        #[serde(default, skip_serializing_if = "Object::is_empty")]
+        values: Object,
+    },
+    /// A phase is skipped.
+    PhaseSkipped {
+        /// The phase.
+        phase: PhaseName,
+        /// Why.
+        reason: SkipReason,
+    },
+    /// Items of a phase start, or start again.
+    ItemsStarted {
+        /// The phase.
+        phase: PhaseName,
+        /// Number of items of the phase.
+        items: u32,
+        /// Number of items that start.
+        starting: u32,
+    },
+    /// An item failed, and the phase goes on without it.
+    ItemFailed {
+        /// The item: `PHASE.INDEX`.
+        phase: PhaseName,
+        /// Why.
+        reason: String,
+    },
+    /// An attempt failed, and another follows.
+    RetryScheduled {
+        /// The phase.
+        phase: PhaseName,
+        /// Number of the next attempt, 1-based.
+        attempt: u32,
+        /// Attempts altogether.
+        attempts: u32,
+        /// Time until the next attempt, in milliseconds.
+        delay_ms: u64,
+        /// Reason of the failure.
+        reason: String,
+    },
+    /// The time of the next attempt is known.
+    RetryDelayed {
+        /// The phase.
+        phase: PhaseName,
+        /// Time of the next attempt.
+        until: Timestamp,
+    },
+    /// The time of the next attempt has come.
+    RetryDue {
+        /// The phase.
+        phase: PhaseName,
     },
     /// A gate decided.
     Verdict {
@@ -260,6 +333,9 @@ pub enum RunEvent {
         max_iterations: u32,
         /// Verdict of the gate.
         verdict: Verdict,
+        /// Commands that fail although the gate passes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failing: Vec<String>,
     },
     /// A gate's answer was no valid verdict and is given back to its agent.
     VerdictRejected {
@@ -327,6 +403,20 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase: Option<PhaseName>,
     },
+}
+
+/// Kind of a decision about a phase with expressions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionKind {
+    /// The phase runs.
+    Run,
+    /// The phase is skipped.
+    Skip,
+    /// The phase works on the items of its list.
+    Items,
+    /// An expression has no value, or one that does not fit.
+    Failed,
 }
 
 /// The budgets of a run, as recorded.
@@ -422,6 +512,10 @@ impl RunEvent {
             Self::PhaseStarted { .. }
                 | Self::Verdict { .. }
                 | Self::VerdictRejected { .. }
+                | Self::PhaseSkipped { .. }
+                | Self::ItemsStarted { .. }
+                | Self::ItemFailed { .. }
+                | Self::RetryScheduled { .. }
                 | Self::PhaseCompleted { .. }
                 | Self::PhaseEscalated { .. }
                 | Self::PhaseReset { .. }
@@ -453,9 +547,29 @@ impl RunEvent {
             Self::AgentCompleted { phase, result } => {
                 Input::AgentCompleted { phase: find(phase)?, result: result.clone() }
             }
-            Self::WorkFailed { phase, reason, .. } => {
-                Input::WorkFailed { phase: find(phase)?, reason: reason.clone() }
+            Self::WorkFailed { phase, reason, cause, .. } => {
+                Input::WorkFailed { phase: find(phase)?, reason: reason.clone(), cause: *cause }
             }
+            Self::PhaseDecided { phase, decision, items, skipped, reason, .. } => {
+                let decision = match decision {
+                    DecisionKind::Run => Decision::Run,
+                    DecisionKind::Skip => Decision::Skip,
+                    DecisionKind::Failed => Decision::Failed(reason.clone().unwrap_or_default()),
+                    DecisionKind::Items => {
+                        let item = |(index, value): (u32, &Value)| DecidedItem {
+                            value: value.clone(),
+                            runs: !skipped.contains(&index),
+                        };
+                        Decision::Items((0u32..).zip(items).map(item).collect())
+                    }
+                };
+                Input::Decided { phase: find(phase)?, decision }
+            }
+            Self::RetryDelayed { phase, until } => {
+                // A time that cannot be read has come.
+                Input::RetryDelayed { phase: find(phase)?, due_ms: until.unix_millis().unwrap_or(0) }
+            }
+            Self::RetryDue { phase } => Input::RetryDue { phase: find(phase)? },
             Self::ReviewIdle { phase, review, others, due } => Input::PhaseWaits {
                 phase: find(phase)?,
                 // A time that cannot be read is none: the agent keeps its process.
@@ -474,7 +588,7 @@ impl RunEvent {
     /// A report of the machine, with names.
     #[must_use]
     pub fn from_report(report: Report, workflow: &ValidatedWorkflow) -> Self {
-        let name = |id| workflow.phase(id).name.clone();
+        let name = |id| workflow.name_of(id);
         match report {
             Report::PhaseStarted { phase, iteration, routed_by } => Self::PhaseStarted {
                 phase: name(phase),
@@ -482,7 +596,20 @@ impl RunEvent {
                 iteration,
                 routed_by: routed_by.map(name),
             },
-            Report::Verdict { gate, iteration, verdict } => Self::Verdict {
+            Report::PhaseSkipped { phase, reason } => Self::PhaseSkipped { phase: name(phase), reason },
+            Report::ItemsStarted { phase, items, starting } => {
+                Self::ItemsStarted { phase: name(phase), items, starting }
+            }
+            Report::ItemFailed { phase, reason } => Self::ItemFailed { phase: name(phase), reason },
+            Report::RetryScheduled { phase, attempt, attempts, delay, reason } => Self::RetryScheduled {
+                phase: name(phase),
+                attempt,
+                attempts,
+                delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+                reason,
+            },
+            Report::Verdict { gate, iteration, verdict, failing } => Self::Verdict {
+                failing,
                 gate: name(gate),
                 iteration,
                 max_iterations: workflow.phase(gate).max_iterations,
@@ -519,6 +646,13 @@ impl RunEvent {
             | Self::SteeringDelivered { phase, .. }
             | Self::AgentCompleted { phase, .. }
             | Self::WorkFailed { phase, .. }
+            | Self::PhaseDecided { phase, .. }
+            | Self::PhaseSkipped { phase, .. }
+            | Self::ItemsStarted { phase, .. }
+            | Self::ItemFailed { phase, .. }
+            | Self::RetryScheduled { phase, .. }
+            | Self::RetryDelayed { phase, .. }
+            | Self::RetryDue { phase }
             | Self::Verdict { gate: phase, .. }
             | Self::VerdictRejected { gate: phase, .. }
             | Self::PhaseCompleted { phase }

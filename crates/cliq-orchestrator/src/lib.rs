@@ -33,8 +33,10 @@ pub use agents::{AgentCommand, Agents};
 pub use confinement::{Confinement, OnRefusal, PhaseProcess};
 pub use dead_run::end_dead_run;
 pub use driver::repositories;
-pub use engine::{Amount, Effect, Input, Limits, PhaseState, PhaseWait, Pipeline, Report, Wait};
-pub use events::{JOURNAL_VERSION, Record, RecordedBudgets, RunEvent};
+pub use engine::{
+    Amount, DecidedItem, Decision, Effect, Input, Limits, PhaseState, PhaseWait, Pipeline, Report, SkipReason, Wait,
+};
+pub use events::{DecisionKind, JOURNAL_VERSION, Record, RecordedBudgets, RunEvent};
 pub use journal::{Journal, JournalError, JournalFollower, JournalUpdate};
 pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
 pub use orphans::adopt_orphans;

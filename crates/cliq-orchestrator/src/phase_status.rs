@@ -14,6 +14,10 @@ pub enum PhaseStatus {
     Waiting,
     /// Done.
     Completed,
+    /// Not needed: its condition is false, its list is empty, or all that it depends on was skipped.
+    Skipped,
+    /// An item that failed, and without which its phase went on.
+    Failed,
     /// A person is needed.
     Escalated,
     /// Ended before it was done.
@@ -29,6 +33,8 @@ impl PhaseStatus {
             Self::Running => "running",
             Self::Waiting => "waiting",
             Self::Completed => "completed",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
             Self::Escalated => "escalated",
             Self::Stopped => "stopped",
         }
@@ -42,7 +48,8 @@ impl PhaseStatus {
             Self::Running => "▸",
             Self::Waiting => "↺",
             Self::Completed => "✓",
-            Self::Escalated => "✗",
+            Self::Skipped => "○",
+            Self::Escalated | Self::Failed => "✗",
             Self::Stopped => "■",
         }
     }

@@ -308,6 +308,13 @@ impl RunPlan {
                 "{} {} {} {depends_on:?} {targets:?} {} {names:?} {fatal:?}",
                 phase.name, phase.kind, phase.support, phase.max_iterations
             );
+            // Phases without these have the shape that they had before these existed.
+            let required: Vec<&str> =
+                phase.commands.iter().filter(|c| c.required).map(|c| c.name.as_str()).collect();
+            let conditions = (&phase.when, &phase.for_each, &phase.retry);
+            if !matches!(conditions, (None, None, None)) || !required.is_empty() {
+                let _ = writeln!(text, "{conditions:?} {required:?}");
+            }
         }
         uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
     }

@@ -36,6 +36,9 @@ pub struct PhaseView {
     pub message: Option<String>,
     /// The last verdict of a gate.
     pub verdict: Option<Verdict>,
+    /// Commands that failed although the gate passed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failing: Vec<String>,
     /// The last results of its commands.
     pub commands: Vec<CommandResult>,
     /// The last of what its agent printed, where it failed.
@@ -162,6 +165,26 @@ impl RunView {
         Some(sum)
     }
 
+    /// Adds rows for the items of a phase after its own.
+    fn add_items(&mut self, phase: &PhaseName, items: u32, skipped: &[u32]) {
+        let Some(&place) = self.places.get(phase) else { return };
+        let (kind, support) = (self.phases[place].kind, self.phases[place].support);
+        let known = self.phases[place + 1..].iter().take_while(|row| row.name.whole() == phase.as_str()).count();
+        let rows = (u32::try_from(known).unwrap_or(u32::MAX)..items).map(|item| phase.with_item(item));
+        let rows: Vec<PhaseView> = rows.map(|name| PhaseView::new(name, kind, support)).collect();
+        if !rows.is_empty() {
+            let at = place + 1 + known;
+            self.phases.splice(at..at, rows);
+            self.places = self.phases.iter().enumerate().map(|(n, row)| (row.name.clone(), n)).collect();
+        }
+        let all = self.phases[place + 1..].iter_mut().take_while(|row| row.name.whole() == phase.as_str());
+        for (row, item) in all.zip(0u32..) {
+            // Items beyond the new list are of an earlier one.
+            let runs = item < items && !skipped.contains(&item);
+            row.status = if runs { PhaseStatus::Pending } else { PhaseStatus::Skipped };
+        }
+    }
+
     /// Takes the next event.
     pub fn apply(&mut self, record: &Record) {
         let now = record.ts.unix_millis();
@@ -190,7 +213,11 @@ impl RunView {
                         PhaseStatus::Running | PhaseStatus::Escalated | PhaseStatus::Stopped => {
                             phase.status = PhaseStatus::Pending;
                         }
-                        PhaseStatus::Completed | PhaseStatus::Pending | PhaseStatus::Waiting => {}
+                        PhaseStatus::Completed
+                        | PhaseStatus::Skipped
+                        | PhaseStatus::Failed
+                        | PhaseStatus::Pending
+                        | PhaseStatus::Waiting => {}
                     }
                 }
             }
@@ -218,6 +245,9 @@ impl RunView {
             }
             event => {
                 let Some(name) = event.phase() else { return };
+                if let RunEvent::PhaseDecided { items, skipped, .. } = event {
+                    self.add_items(name, u32::try_from(items.len()).unwrap_or(u32::MAX), skipped);
+                }
                 if let RunEvent::PhaseStarted { kind, .. } = event
                     && self.find(name).is_none()
                 {
@@ -244,6 +274,7 @@ impl PhaseView {
             running_since_ms: None,
             message: None,
             verdict: None,
+            failing: Vec::new(),
             commands: Vec::new(),
             output_tail: None,
             log_file: None,
@@ -302,8 +333,37 @@ impl PhaseView {
                 self.output_tail.clone_from(output_tail);
                 self.log_file.clone_from(log_file);
             }
-            RunEvent::Verdict { verdict, .. } => {
-                self.message = Some(verdict.sentence());
+            RunEvent::PhaseSkipped { reason, .. } => {
+                self.status = PhaseStatus::Skipped;
+                self.message = Some(reason.describe().to_owned());
+                self.rest(now);
+            }
+            RunEvent::ItemsStarted { items, .. } => {
+                self.iterations += 1;
+                self.status = PhaseStatus::Running;
+                self.running_since_ms = now;
+                self.message = Some(format!("{items} items"));
+            }
+            RunEvent::ItemFailed { reason, .. } => {
+                self.status = PhaseStatus::Failed;
+                self.message = Some(reason.clone());
+                self.rest(now);
+            }
+            RunEvent::RetryScheduled { attempt, attempts, reason, .. } => {
+                self.status = PhaseStatus::Waiting;
+                self.message = Some(format!("attempt {attempt} of {attempts} follows: {reason}"));
+                self.rest(now);
+            }
+            RunEvent::RetryDelayed { until, .. } => {
+                let after = self.message.take().unwrap_or_default();
+                self.message = Some(format!("until {until}: {after}"));
+            }
+            RunEvent::Verdict { verdict, failing, .. } => {
+                self.failing.clone_from(failing);
+                self.message = Some(match failing.as_slice() {
+                    [] => verdict.sentence(),
+                    failing => format!("{} (failing: {})", verdict.sentence(), failing.join(", ")),
+                });
                 self.verdict = Some(verdict.clone());
                 if matches!(verdict.outcome, cliq_protocol::Outcome::Route(_)) {
                     self.status = PhaseStatus::Waiting;

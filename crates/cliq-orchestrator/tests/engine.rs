@@ -93,7 +93,7 @@ fn run_begins_once() {
 fn forgotten_phases_are_reported_if_they_had_run() {
     let (mut pipeline, id) = routed();
     pipeline.step(Input::Cancel);
-    pipeline.step(Input::WorkFailed { phase: id("gate"), reason: "ended".into() });
+    pipeline.step(Input::WorkFailed { phase: id("gate"), reason: "ended".into(), cause: None });
     let reset = |effects: Vec<Effect>| -> BTreeSet<PhaseId> {
         let of = |effect| match effect {
             Effect::Report(Report::PhaseReset { phase }) => Some(phase),
@@ -177,7 +177,7 @@ fn commands_that_were_ended_with_the_run_are_stopped() {
         pipeline.step(commands(id("e"), &[("hard", result)]));
         assert_eq!(*pipeline.state(id("e")), state);
         let reason = "ended".to_owned();
-        let effects = pipeline.step(Input::WorkFailed { phase: id("beside"), reason });
+        let effects = pipeline.step(Input::WorkFailed { phase: id("beside"), reason, cause: None });
         assert_eq!(finish(&effects), Some((PipelineStatus::Cancelled, None)));
         assert_eq!(*pipeline.state(id("beside")), PhaseState::Stopped);
     }

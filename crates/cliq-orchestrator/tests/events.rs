@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use cliq_orchestrator::{
-    Input, PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, ValidatedWorkflow,
+    DecisionKind, Input, PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, SkipReason, ValidatedWorkflow,
 };
 use cliq_protocol::{Budget, CommandResult, Form, PhaseName, Timestamp, Usage, WaitingReview};
-use cliq_workflow::{NoFiles, check};
+use cliq_workflow::{FailureCause, NoFiles, check};
 use serde_json::json;
 
 fn fixed(yml: &str) -> Arc<ValidatedWorkflow> {
@@ -108,9 +108,31 @@ fn events_are_pinned() {
             reason: "died".into(),
             output_tail: Some("ouch\n".into()),
             log_file: Some("logs/dev.1.log".into()),
+            cause: Some(FailureCause::Exit),
         },
-        RunEvent::Verdict { gate: name("gate"), iteration: 1, max_iterations: 3, verdict },
+        RunEvent::Verdict { gate: name("gate"), iteration: 1, max_iterations: 3, verdict, failing: vec!["lint".into()] },
         RunEvent::VerdictRejected { gate: name("gate"), iteration: 1, reason: "none".into() },
+        RunEvent::PhaseDecided {
+            phase: name("dev"),
+            decision: DecisionKind::Items,
+            items: vec![json!({"file": "a.rs"}), json!("b")],
+            skipped: vec![1],
+            reason: None,
+            expressions: [("for_each".to_owned(), "handoff.plan.tasks".to_owned())].into(),
+            values: json!({"handoff.plan": {"tasks": [{"file": "a.rs"}, "b"]}}).as_object().cloned().unwrap_or_default(),
+        },
+        RunEvent::PhaseSkipped { phase: name("dev"), reason: SkipReason::Condition },
+        RunEvent::ItemsStarted { phase: name("dev"), items: 2, starting: 1 },
+        RunEvent::ItemFailed { phase: name("dev").with_item(1), reason: "died".into() },
+        RunEvent::RetryScheduled {
+            phase: name("dev").with_item(0),
+            attempt: 2,
+            attempts: 3,
+            delay_ms: 90_000,
+            reason: "died".into(),
+        },
+        RunEvent::RetryDelayed { phase: name("dev"), until: Timestamp::from_text("2026-11-24T10:00:00Z".to_owned()) },
+        RunEvent::RetryDue { phase: name("dev") },
         RunEvent::PhaseCompleted { phase: name("dev") },
         RunEvent::PhaseEscalated { phase: name("dev"), reason: "died".into() },
         RunEvent::PhaseReset { phase: name("dev") },

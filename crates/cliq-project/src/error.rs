@@ -191,6 +191,14 @@ pub enum ProjectError {
     /// The run around a team phase was parked, and the run of its team with it.
     #[error("the run is parked")]
     TeamParked,
+    /// The team of an item cannot be copied.
+    #[error("cannot copy the team of the phase to {path}: {source}")]
+    CopyTeam {
+        /// Directory of the item's team.
+        path: camino::Utf8PathBuf,
+        /// Reason.
+        source: std::io::Error,
+    },
     /// A handoff cannot be read.
     #[error(transparent)]
     Handoff(#[from] cliq_fs::HandoffError),

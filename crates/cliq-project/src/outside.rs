@@ -216,6 +216,14 @@ impl Values for Preview<'_> {
             .ok_or_else(|| "it has not run yet".to_owned())
     }
 
+    fn item(&self) -> Option<Value> {
+        None
+    }
+
+    fn index(&self) -> Option<u32> {
+        None
+    }
+
     fn team_name(&self) -> String {
         self.plan.workflow.name.clone()
     }

@@ -182,7 +182,7 @@ fn model_tools(plan: &RunPlan, settings: &Settings) -> HashMap<PhaseName, AgentT
 impl RunSandbox {
     fn limits(&self, phase: &Phase, agent: Option<&AgentCommand>) -> Limits {
         let asked = [Some(&phase.sandbox), agent.map(|agent| &agent.sandbox)];
-        let has_tools = agent.is_some() && self.tools.contains_key(&phase.name);
+        let has_tools = agent.is_some() && self.tools.contains_key(phase.name.whole());
         let around = match (self.around.profile, has_tools) {
             // Tools are in a sandbox if nothing else is.
             (Profile::Off, true) => {
@@ -199,7 +199,7 @@ impl RunSandbox {
 
     /// Files of a process, and those that it must not reach in the workspace.
     fn access(&self, job: &Job, process: &PhaseProcess<'_>) -> Access {
-        let has_tools = process.agent.is_some() && self.tools.contains_key(&process.phase.name);
+        let has_tools = process.agent.is_some() && self.tools.contains_key(process.phase.name.whole());
         let mut write = [&self.write[..], &self.git.write].concat();
         if has_tools {
             // The agent itself reports and hands over: its tools must not do it in its name.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use camino::Utf8Path;
 use cliq_fs::{CliqDir, ProjectLock, SteeringInbox, read_handoff, read_limited, write_atomic};
 use cliq_orchestrator::{Journal, Parent, PipelineStatus, Record, RunEvent, RunPlan, RunView};
 use cliq_protocol::{Budget, WaitingReview};
@@ -34,6 +35,7 @@ fn run_team(
     execute: &Execute,
 ) -> Result<Completion, ProjectError> {
     let outer = Project::of(CliqDir::at(ctx.cliq_dir(), ctx.workspace())?, host.clone());
+    copy_team_of_item(outer.dir(), &ctx.phase().name)?;
     let inner = outer.team_phase(&ctx.phase().name);
     let settings = outer.settings()?;
     let dir = inner.dir().clone();
@@ -97,6 +99,33 @@ fn run_team(
     }
     ctx.send(&result(&view, &dir, &results, max_file_bytes(&settings))?)?;
     Ok(ctx.complete(json!({"team": view.team, "run_id": view.run_id, "status": view.status})))
+}
+
+/// Copies the assembled team of a phase for one of its items, which runs it in a directory of its own.
+fn copy_team_of_item(dir: &CliqDir, phase: &PhaseName) -> Result<(), ProjectError> {
+    let Ok(whole) = PhaseName::parse(phase.whole()) else { return Ok(()) };
+    let (from, to) = (dir.team_of(&whole), dir.team_of(phase));
+    if phase.item().is_none() || to.team_file().exists() {
+        return Ok(());
+    }
+    // The team's own file comes last: a copy that was interrupted is made anew.
+    let copied = copy_tree(from.root(), to.root(), &from.team_file());
+    let copied = copied.and_then(|()| std::fs::copy(from.team_file(), to.team_file()).map(drop));
+    copied.map_err(|source| ProjectError::CopyTeam { path: to.root().to_owned(), source })
+}
+
+fn copy_tree(from: &Utf8Path, to: &Utf8Path, except: &Utf8Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in from.read_dir_utf8()? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_tree(entry.path(), &target, except)?;
+        } else if entry.path() != except {
+            std::fs::copy(entry.path(), &target)?;
+        }
+    }
+    Ok(())
 }
 
 /// Reviews that the run of a team waits for, as the phase reports them.

@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::PipelineStatus;
 use cliq_orchestrator::{
-    Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView, SteeringLedger, UsageSummary,
+    DecisionKind, Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView, SteeringLedger, UsageSummary,
 };
 use cliq_protocol::{CommandResult, Outcome, PhaseKind};
 use serde::Serialize;
@@ -186,8 +186,21 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
             let usage = usage.map(|usage| format!(", {} tokens", usage.tokens())).unwrap_or_default();
             (Significance::Good, format!("{} (worked {took}{usage})", record.event.describe()))
         }
-        RunEvent::Verdict { verdict, .. } if verdict.outcome == Outcome::Pass => {
+        RunEvent::Verdict { verdict, failing, .. }
+            if verdict.outcome == Outcome::Pass && failing.is_empty() =>
+        {
             (Significance::Good, record.event.describe())
+        }
+        RunEvent::PhaseDecided { phase, decision: DecisionKind::Skip | DecisionKind::Run, expressions, values, .. } => {
+            let when = expressions.get("when").map(String::as_str).unwrap_or_default();
+            let read = values.iter().map(|(name, value)| format!("{name} = {}", shortened(value)));
+            let read = read.collect::<Vec<_>>().join(", ");
+            let read = if read.is_empty() { read } else { format!(", with {read}") };
+            (Significance::Usual, format!("{phase}: decided by `{when}`{read}"))
+        }
+        RunEvent::RetryDelayed { .. } => return None,
+        RunEvent::RetryScheduled { .. } | RunEvent::ItemFailed { .. } => {
+            (Significance::Notable, record.event.describe())
         }
         RunEvent::PhaseEscalated { .. }
         | RunEvent::WorkFailed { .. }
@@ -209,6 +222,11 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
     };
     let at_ms = record.ts.unix_millis().unwrap_or(0) - view.started_ms.unwrap_or(0);
     Some(Step { at_ms: at_ms.max(0), ts: record.ts.as_str().to_owned(), significance, text })
+}
+
+fn shortened(value: &serde_json::Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= 120 { text } else { format!("{}…", text.chars().take(120).collect::<String>()) }
 }
 
 /// Why a run ended that has no reason of its own.

@@ -161,7 +161,7 @@ impl Fields {
 
     pub(crate) fn phase_name(&mut self, name: &str) -> Result<crate::PhaseName, FieldError> {
         let text = self.text(name)?;
-        crate::PhaseName::parse(&text).map_err(|error| FieldError {
+        crate::PhaseName::parse_with_item(&text).map_err(|error| FieldError {
             field: self.path_of(name),
             expected: format!("a phase name ({error})"),
             found: describe(&Value::String(text)),

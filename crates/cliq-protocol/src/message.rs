@@ -126,6 +126,15 @@ pub struct PhaseInfo {
     /// First of the interrupted activations that this one continues. The activations from it on have the same task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<u32>,
+    /// Number of the attempt, 1-based, if the phase has a `retry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// Item of the activation, if the phase has a `for_each`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<Value>,
+    /// Index of the item, 0-based.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
     /// Settings of the agent for this phase, such as the `rules` of a gate.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub config: Object,

@@ -62,6 +62,42 @@ impl PhaseName {
         Ok(Self(text.into()))
     }
 
+    /// Returns the name of an item of this phase: `PHASE.INDEX` (SPEC section 24).
+    #[must_use]
+    pub fn with_item(&self, index: u32) -> Self {
+        Self(format!("{}.{index}", self.whole()).into())
+    }
+
+    /// Index of the item, if this is the name of an item.
+    #[must_use]
+    pub fn item(&self) -> Option<u32> {
+        self.0.split_once('.')?.1.parse().ok()
+    }
+
+    /// Name of the phase without the item.
+    #[must_use]
+    pub fn whole(&self) -> &str {
+        self.0.split_once('.').map_or(&self.0, |(phase, _)| phase)
+    }
+
+    /// Parses the name of a phase or of an item.
+    ///
+    /// # Errors
+    /// Returns the rule that the name breaks.
+    pub fn parse_with_item(text: &str) -> Result<Self, NameError> {
+        match text.split_once('.') {
+            None => Self::parse(text),
+            Some((phase, item)) => {
+                let index: u32 = item.parse().map_err(|_| NameError::Character('.'))?;
+                // One spelling of a name only: not `work.07`.
+                if index.to_string() != item {
+                    return Err(NameError::Character('.'));
+                }
+                Ok(Self::parse(phase)?.with_item(index))
+            }
+        }
+    }
+
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -121,7 +157,7 @@ impl Serialize for PhaseName {
 impl<'de> Deserialize<'de> for PhaseName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text)
+        Self::parse_with_item(&text)
             .map_err(|error| serde::de::Error::custom(format!("{text:?} is not a valid phase name: {error}")))
     }
 }

@@ -33,7 +33,8 @@ impl SteeringMessage {
     /// Whether activations of `phase` receive it.
     #[must_use]
     pub fn is_for(&self, phase: &PhaseName) -> bool {
-        self.phase.as_ref().is_none_or(|only| only == phase)
+        // What is for a phase is for each of its items.
+        self.phase.as_ref().is_none_or(|only| only == phase || only.as_str() == phase.whole())
     }
 }
 

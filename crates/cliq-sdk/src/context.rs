@@ -133,6 +133,27 @@ impl PhaseContext {
         }
     }
 
+    /// The handoffs of all items of a phase with `for_each`, in order, each with the index of its item. Items that were skipped or failed
+    /// are left out. For other phases, their one handoff with the index 0.
+    ///
+    /// # Errors
+    /// Returns an error if a handoff exists and is invalid.
+    pub fn handoffs_from(&self, phase: &str) -> Result<Vec<(u32, Envelope)>, SdkError> {
+        let mut handoffs = Vec::new();
+        for channel in self.dispatch.incoming.iter().filter(|channel| channel.from.whole() == phase) {
+            if let Some(envelope) = read_handoff(&channel.dir, &channel.from, self.file_limit)? {
+                handoffs.push((channel.from.item().unwrap_or(0), envelope));
+            }
+        }
+        Ok(handoffs)
+    }
+
+    /// Item of the activation and its index, if the phase has a `for_each` (SPEC section 24).
+    #[must_use]
+    pub fn item(&self) -> Option<(u32, &Value)> {
+        Some((self.dispatch.phase.index?, self.dispatch.phase.item.as_ref()?))
+    }
+
     /// The text of a file that the message names, such as the instructions of a channel; `None` where there is none.
     ///
     /// # Errors

@@ -32,6 +32,8 @@ pub(crate) enum Type {
     WordOrObject(&'static [&'static str], &'static [Field]),
     /// A list of mappings with the given fields.
     Objects(&'static [Field]),
+    /// A mapping of texts to texts, or a list of mappings with the given fields.
+    TextMapOrObjects(&'static [Field]),
     /// A mapping whose keys are free and whose values have the given fields.
     ObjectMap(&'static [Field]),
     /// Anything.
@@ -56,6 +58,7 @@ const fn may(name: &'static str, ty: Type, doc: &'static str) -> Field {
 
 pub(crate) const PHASE_TYPES: &[&str] = &["standard", "gate", "hug", "exec", "pull", "push", "team"];
 pub(crate) const SCOPES: &[&str] = &["workspace", "repo"];
+pub(crate) const ITEM_FAILURES: &[&str] = &["escalate", "continue"];
 pub(crate) const FORMATS: &[&str] = &["auto", "raw"];
 pub(crate) const OBJECT_TYPES: &[&str] = &["contacts", "companies", "deals", "notes"];
 pub(crate) const VISIBILITIES: &[&str] = &["internal", "public"];
@@ -144,9 +147,23 @@ pub(crate) static PHASE: &[Field] = &[
     ),
     may(
         "rules",
-        Type::TextMap,
-        "For `agent: rules`: where a failing command routes to, a phase or `ESCALATE`.",
+        Type::TextMapOrObjects(RULE),
+        "For `agent: rules`: where a failing command routes to, a phase or `ESCALATE`; or a list of conditions, the first of which that holds decides.",
     ),
+    may("when", Type::Text, "Condition (CEL). The phase is skipped if it is false."),
+    may(
+        "for_each",
+        Type::Text,
+        "List (CEL): one activation for each item. On standard, exec, team and pull phases.",
+    ),
+    may("max_items", Type::Integer(1, 1000), "The longest list of `for_each`. Default 20."),
+    may("max_parallel", Type::Integer(1, 1000), "The most items of `for_each` at the same time. Default: no limit of its own."),
+    may(
+        "on_item_failure",
+        Type::Word(ITEM_FAILURES),
+        "`continue` goes on without an item that failed. Default `escalate`.",
+    ),
+    may("retry", Type::Object(RETRY), "Further attempts after a failure. Not on gates."),
     may("review", Type::Object(REVIEW), "Who reviews, and what. Required on hug phases, and only there."),
     may("sources", Type::Objects(SOURCE), "What to fetch. On pull and connector phases."),
     may("targets", Type::Objects(TARGET), "What to publish. On push phases."),
@@ -194,6 +211,19 @@ pub(crate) static BUDGET: &[Field] = &[
     may("usd", Type::Amount, "The most US dollars."),
 ];
 
+pub(crate) static RULE: &[Field] = &[
+    must("if", Type::Text, "Condition (CEL). `results.GATE` has the results of this evaluation."),
+    must("to", Type::Text, "`PASS`, `ESCALATE` or the phase to route to."),
+    may("reason", Type::Text, "The reason of the verdict."),
+];
+
+pub(crate) static RETRY: &[Field] = &[
+    must("attempts", Type::Integer(1, 20), "Attempts altogether."),
+    may("delay", Type::Duration, "Time before the next attempt. Default: none. From a minute on, the run parks."),
+    may("backoff", Type::Text, "Factor of the delay from one attempt to the next, 1 to 10; `constant` is 1, `exponential` is 2. Default 1."),
+    may("on", Type::Texts, "Failures that are retried: `timeout`, `error`, `exit`. Default: all."),
+];
+
 pub(crate) static COMMAND: &[Field] = &[
     must("name", Type::Text, "What it is called in results."),
     must("run", Type::Text, "The shell command. Exit status 0 passes."),
@@ -209,6 +239,11 @@ pub(crate) static COMMAND: &[Field] = &[
         "Whether its failure ends an exec phase. Default true. Only on exec phases.",
     ),
     may("timeout", Type::Duration, "How long it may take. Default: what the phase may take."),
+    may(
+        "required",
+        Type::Bool,
+        "Whether a gate must not pass while it fails. Default false: the agent decides. Only on gate and hug phases.",
+    ),
 ];
 
 pub(crate) static REVIEW: &[Field] = &[
@@ -288,6 +323,8 @@ pub(crate) const OBJECTS: &[(&str, &[Field])] = &[
     ("budget", BUDGET),
     ("sandbox", SANDBOX),
     ("command", COMMAND),
+    ("rule", RULE),
+    ("retry", RETRY),
     ("review", REVIEW),
     ("source", SOURCE),
     ("target", TARGET),

@@ -11,6 +11,8 @@
 //! Absent on purpose: running anything. Only [`TeamFolder`] touches the disk.
 
 mod agents;
+mod bound;
+mod conditions;
 mod connectors;
 mod diagnostic;
 mod fields;
@@ -32,7 +34,11 @@ pub use cliq_protocol::parse_duration;
 pub use connectors::{Action, CONNECTORS, Connector, Direction, GOOGLE, Setting};
 pub use diagnostic::{Diagnostic, Severity, Span, count_by_severity, nearest};
 pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder, link_that_leaves};
-pub use model::{Agent, Command, Input, Notify, Output, Phase, PhaseId, Rule, Scope, ValidatedWorkflow};
+pub use cliq_expr::{EvaluationError, Expression};
+pub use model::{
+    Agent, Command, FailureCause, ForEach, Input, Notify, Output, Phase, PhaseId, Retry, Rule, RuleCondition,
+    RuleOutcome, Scope, ValidatedWorkflow,
+};
 pub use resolve::{ResolveError, Script, Values, resolve_script, resolve_text};
 pub use schema::{field_list, json_schema};
 pub use template::{Step, Template};

@@ -1,22 +1,49 @@
 //! The validated workflow: right by construction, so that its holder checks nothing again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use cliq_expr::Expression;
 use cliq_protocol::{AgentTools, Budget, McpServerSpec, PhaseKind, PhaseName, Sandbox};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A phase of a workflow, by its place in it: phases of the main flow first, then support phases, each in the order
-/// of the file.
+/// A phase of a workflow, or an item of a phase with `for_each`. Phases are numbered by their place: those of the main flow first,
+/// then support phases, each in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PhaseId(pub(crate) u32);
+pub struct PhaseId {
+    place: u32,
+    item: Option<u32>,
+}
 
 impl PhaseId {
-    /// The place, from 0.
+    pub(crate) fn new(place: usize) -> Self {
+        Self { place: u32::try_from(place).unwrap_or(u32::MAX), item: None }
+    }
+
+    /// Place of the phase, 0-based.
     #[must_use]
     pub fn index(self) -> usize {
-        self.0 as usize
+        self.place as usize
+    }
+
+    /// Index of the item, 0-based; `None` for the phase as a whole.
+    #[must_use]
+    pub fn item(self) -> Option<u32> {
+        self.item
+    }
+
+    /// Returns the phase as a whole.
+    #[must_use]
+    pub fn whole(self) -> Self {
+        Self { item: None, ..self }
+    }
+
+    /// Returns an item of the phase.
+    #[must_use]
+    pub fn with_item(self, item: u32) -> Self {
+        Self { item: Some(item), ..self }
     }
 }
 
@@ -122,6 +149,14 @@ pub struct Phase {
     pub route_targets: Vec<PhaseId>,
     /// For the `rules` agent: where a failing command routes to.
     pub rules: BTreeMap<String, Rule>,
+    /// For the `rules` agent: conditions, the first of which that holds decides.
+    pub conditions: Vec<RuleCondition>,
+    /// Condition of the phase: it is skipped if the condition is false.
+    pub when: Option<Expression>,
+    /// List of the phase's items.
+    pub for_each: Option<ForEach>,
+    /// Policy for failures.
+    pub retry: Option<Retry>,
     /// The `review` block of a human gate, as it stands in the file.
     pub review: Option<Value>,
     /// Sources to fetch, as written in the file.
@@ -156,6 +191,8 @@ pub struct Command {
     pub scope: Scope,
     /// Whether its failure ends an exec phase.
     pub escalate_on_fail: bool,
+    /// Whether a gate must not pass while it fails.
+    pub required: bool,
     /// Deadline of the command.
     pub timeout: Option<Duration>,
 }
@@ -178,6 +215,100 @@ pub enum Rule {
     Escalate,
 }
 
+/// Conditional rule of the `rules` agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuleCondition {
+    /// Condition of the rule.
+    pub condition: Expression,
+    /// Verdict if the condition holds.
+    pub to: RuleOutcome,
+    /// Reason of the verdict.
+    pub reason: Option<String>,
+}
+
+/// Verdict of a conditional rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleOutcome {
+    /// The gate passes.
+    Pass,
+    /// Work goes back to a phase, or to a person.
+    Rule(Rule),
+}
+
+/// Items of a phase (SPEC section 24).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ForEach {
+    /// Expression of the list.
+    pub items: Expression,
+    /// Maximum number of items.
+    pub max_items: u32,
+    /// Maximum number of items at the same time, or `None` for no limit of its own.
+    pub max_parallel: Option<u32>,
+    /// Whether the phase goes on without an item that failed.
+    pub continues_on_failure: bool,
+}
+
+/// Cause of a failure, as far as retries distinguish them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCause {
+    /// A time limit was exceeded.
+    Timeout,
+    /// The agent reported an error.
+    Error,
+    /// The agent ended without a terminal message, or a command failed.
+    Exit,
+}
+
+impl FailureCause {
+    /// All causes.
+    pub const ALL: [Self; 3] = [Self::Timeout, Self::Error, Self::Exit];
+
+    /// Name of the cause in team.yml.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Error => "error",
+            Self::Exit => "exit",
+        }
+    }
+
+    /// Parses the name of a cause.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.as_str() == text)
+    }
+}
+
+/// Policy for failures of a phase.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Retry {
+    /// Attempts altogether.
+    pub attempts: u32,
+    /// Time before the second attempt.
+    pub delay: Duration,
+    /// Factor of the delay from one attempt to the next.
+    pub backoff: f64,
+    /// Causes that are retried.
+    pub on: BTreeSet<FailureCause>,
+    /// Largest delay.
+    pub max_delay: Duration,
+}
+
+impl Retry {
+    /// Returns the time to wait after a failed attempt, counted from 1.
+    #[must_use]
+    pub fn delay_after(&self, attempt: u32) -> Duration {
+        let factor = self.backoff.powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
+        let seconds = self.delay.as_secs_f64() * factor;
+        if seconds.is_finite() { self.max_delay.min(Duration::from_secs_f64(seconds.min(1e9))) } else { self.max_delay }
+    }
+}
+
 /// Recipients of the events of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -195,7 +326,7 @@ pub struct Notify {
 impl ValidatedWorkflow {
     /// Every phase, the main flow first.
     pub fn phases(&self) -> impl ExactSizeIterator<Item = (PhaseId, &Phase)> {
-        self.phases.iter().enumerate().map(|(i, phase)| (PhaseId(i as u32), phase))
+        self.phases.iter().enumerate().map(|(i, phase)| (PhaseId::new(i), phase))
     }
 
     /// A phase.
@@ -204,10 +335,23 @@ impl ValidatedWorkflow {
         &self.phases[id.index()]
     }
 
-    /// The phase of that name.
+    /// The phase of that name, or the item of a phase: `PHASE.INDEX`.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<PhaseId> {
-        self.index.get(name).copied()
+        if let Some(id) = self.index.get(name) {
+            return Some(*id);
+        }
+        let (phase, item) = name.split_once('.')?;
+        let id = self.index.get(phase)?;
+        self.phase(*id).for_each.as_ref()?;
+        Some(id.with_item(item.parse().ok()?))
+    }
+
+    /// Name of a phase, or of an item: `PHASE.INDEX`.
+    #[must_use]
+    pub fn name_of(&self, id: PhaseId) -> PhaseName {
+        let name = &self.phase(id).name;
+        id.item().map_or_else(|| name.clone(), |item| name.with_item(item))
     }
 
     /// Every channel: one per dependency, and both ways between a gate and each phase that it may route to

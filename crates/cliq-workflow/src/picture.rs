@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::model::{PhaseId, ValidatedWorkflow};
+use crate::model::{Phase, PhaseId, ValidatedWorkflow};
 
 impl ValidatedWorkflow {
     /// Phases in the order in which they can run, by the longest way from a root: each wave can run at the same time.
@@ -43,6 +43,7 @@ impl ValidatedWorkflow {
             if !phase.depends_on.is_empty() {
                 let _ = write!(out, "  after {}", self.names(&phase.depends_on));
             }
+            let _ = write!(out, "{}", conditions(phase));
             if !phase.route_targets.is_empty() {
                 let _ = write!(out, "  routes to {}", self.names(&phase.route_targets));
             }
@@ -75,7 +76,9 @@ impl ValidatedWorkflow {
             } else {
                 ("[", "]")
             };
-            let _ = writeln!(out, "    p{}{open}\"{}<br/>{}\"{close}", id.index(), phase.name, phase.kind);
+            let conditions = short_conditions(phase).map_or_else(String::new, |text| format!("<br/>{text}"));
+            let _ =
+                writeln!(out, "    p{}{open}\"{}<br/>{}{conditions}\"{close}", id.index(), phase.name, phase.kind);
         }
         self.edges(|from, to, route| {
             let arrow = if route { "-. route .->" } else { "-->" };
@@ -91,7 +94,12 @@ impl ValidatedWorkflow {
         for (_, phase) in self.phases() {
             let shape = if phase.kind.is_gate() { ", shape=diamond" } else { "" };
             let style = if phase.support { ", style=dashed" } else { "" };
-            let _ = writeln!(out, "    \"{0}\" [label=\"{0}\\n{1}\"{shape}{style}];", phase.name, phase.kind);
+            let conditions = short_conditions(phase).map_or_else(String::new, |text| format!("\\n{text}"));
+            let _ = writeln!(
+                out,
+                "    \"{0}\" [label=\"{0}\\n{1}{conditions}\"{shape}{style}];",
+                phase.name, phase.kind
+            );
         }
         self.edges(|from, to, route| {
             let style = if route { " [style=dashed, constraint=false]" } else { "" };
@@ -107,4 +115,32 @@ impl ValidatedWorkflow {
             phase.route_targets.iter().for_each(|&target| each(id, target, true));
         }
     }
+}
+
+/// Condition, list and attempts of a phase, as in team.yml.
+fn conditions(phase: &Phase) -> String {
+    let mut out = String::new();
+    if let Some(when) = &phase.when {
+        let _ = write!(out, "  when {}", one_line(when.source()));
+    }
+    if let Some(list) = &phase.for_each {
+        let _ = write!(out, "  for each of {} (at most {})", one_line(list.items.source()), list.max_items);
+    }
+    if let Some(retry) = &phase.retry {
+        let _ = write!(out, "  {} attempts", retry.attempts);
+    }
+    out
+}
+
+/// The same in a few characters, for pictures; `None` if the phase has none.
+pub(crate) fn short_conditions(phase: &Phase) -> Option<String> {
+    let when = phase.when.as_ref().map(|_| "when".to_owned());
+    let list = phase.for_each.as_ref().map(|list| format!("for each, at most {}", list.max_items));
+    let retry = phase.retry.as_ref().map(|retry| format!("{} attempts", retry.attempts));
+    let parts: Vec<String> = [when, list, retry].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

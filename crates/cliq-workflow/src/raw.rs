@@ -9,6 +9,7 @@ use cliq_protocol::{
 use serde_json::Value;
 
 use crate::agents::is_connector;
+use crate::conditions::RawConditions;
 use crate::diagnostic::{Diagnostic, Span, did_you_mean};
 use crate::fields;
 use crate::model::Scope;
@@ -51,6 +52,7 @@ pub(crate) struct RawPhase<'a> {
     pub(crate) budget: Budget,
     pub(crate) sandbox: Sandbox,
     pub(crate) agent_tools: Option<AgentTools>,
+    pub(crate) conditions: RawConditions,
 }
 
 pub(crate) struct RawCommand<'a> {
@@ -60,6 +62,7 @@ pub(crate) struct RawCommand<'a> {
     pub(crate) condition: Option<Located<String>>,
     pub(crate) scope: Scope,
     pub(crate) escalate_on_fail: Option<bool>,
+    pub(crate) required: bool,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -275,6 +278,7 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
         budget: read_budget(&record, problems),
         sandbox: read_sandbox(&record, problems),
         agent_tools: read_tools(&record, problems),
+        conditions: RawConditions::read(&record, problems),
         record,
         node,
         support,
@@ -368,6 +372,7 @@ fn read_command<'a>(node: &'a Node, problems: &mut Vec<Diagnostic>) -> Option<Ra
         condition: record.text("if"),
         scope,
         escalate_on_fail: record.bool("escalate_on_fail"),
+        required: record.bool("required").unwrap_or(false),
         timeout: record.duration("timeout"),
         record,
     })

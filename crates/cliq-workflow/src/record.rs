@@ -235,6 +235,8 @@ fn check(node: &Node, ty: Type, name: &str, problems: &mut Vec<Diagnostic>) -> b
             }
             _ => "a mapping of texts to texts",
         },
+        Type::TextMapOrObjects(_) if matches!(node.kind, Kind::List(_)) => return true,
+        Type::TextMapOrObjects(_) => return check(node, Type::TextMap, name, problems),
         Type::WordOrObject(..) if matches!(node.kind, Kind::Map(_)) => return true,
         Type::WordOrTexts(_) if matches!(node.kind, Kind::List(_)) => {
             return check(node, Type::Texts, name, problems);

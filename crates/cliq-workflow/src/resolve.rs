@@ -17,6 +17,10 @@ pub trait Values {
     /// # Errors
     /// Says why there is none.
     fn handoff(&self, phase: &PhaseName) -> Result<Value, String>;
+    /// The item of an activation, or `None` outside of `for_each`.
+    fn item(&self) -> Option<Value>;
+    /// Index of the item.
+    fn index(&self) -> Option<u32>;
     /// The team's name.
     fn team_name(&self) -> String;
     /// Today, as YYYY-MM-DD, in UTC.
@@ -51,34 +55,50 @@ fn value_of(template: &Template, values: &dyn Values) -> Result<String, ResolveE
             values.input(key).ok_or_else(|| fail(format!("no input `{key}` was given")))?
         }
         Template::Handoff(phase, steps) => {
-            let mut value = values.handoff(phase).map_err(fail)?;
-            let mut trail = "data".to_owned();
-            for step in steps {
-                let next = match step {
-                    Step::Key(key) => {
-                        let next = value.get_mut(key).map(Value::take);
-                        trail = format!("{trail}.{key}");
-                        next
-                    }
-                    Step::Index(index) => {
-                        let next = value.get_mut(index).map(Value::take);
-                        trail = format!("{trail}[{index}]");
-                        next
-                    }
-                };
-                value = next.ok_or_else(|| fail(format!("the handoff of `{phase}` has no `{trail}`")))?;
-            }
-            match value {
-                Value::String(text) => text,
-                other => other.to_string(),
-            }
+            let value = values.handoff(phase).map_err(fail)?;
+            let found = follow(value, steps, "data");
+            text_of(found.map_err(|trail| fail(format!("the handoff of `{phase}` has no `{trail}`")))?)
         }
+        Template::Item(steps) => {
+            let item = values.item().ok_or_else(|| fail("the phase has no `for_each`".to_owned()))?;
+            text_of(follow(item, steps, "item").map_err(|trail| fail(format!("there is no `{trail}`")))?)
+        }
+        Template::Index => match values.index() {
+            Some(index) => index.to_string(),
+            None => return Err(fail("the phase has no `for_each`".to_owned())),
+        },
         Template::TeamName => values.team_name(),
         Template::Date => values.date(),
         Template::Timestamp => values.timestamp(),
         Template::Phase => values.phase(),
         Template::RunId => values.run_id(),
     })
+}
+
+/// Follows a path into a value. Returns the part of the path that does not exist as the error.
+fn follow(mut value: Value, steps: &[Step], root: &str) -> Result<Value, String> {
+    let mut trail = root.to_owned();
+    for step in steps {
+        let next = match step {
+            Step::Key(key) => {
+                trail = format!("{trail}.{key}");
+                value.get_mut(key).map(Value::take)
+            }
+            Step::Index(index) => {
+                trail = format!("{trail}[{index}]");
+                value.get_mut(index).map(Value::take)
+            }
+        };
+        value = next.ok_or_else(|| trail.clone())?;
+    }
+    Ok(value)
+}
+
+fn text_of(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
 }
 
 /// Replaces every template of a text that is not a script by its value.

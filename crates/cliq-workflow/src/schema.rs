@@ -46,6 +46,9 @@ fn of(ty: Type) -> Value {
         Type::TextOrTexts => json!({"anyOf": [text(), {"type": "array", "items": text()}]}),
         Type::WordOrTexts(words) => json!({"anyOf": [{"enum": words}, {"type": "array", "items": text()}]}),
         Type::TextMap => json!({"type": "object", "additionalProperties": text()}),
+        Type::TextMapOrObjects(fields) => {
+            json!({"anyOf": [of(Type::TextMap), {"type": "array", "items": object(fields)}]})
+        }
         Type::Object(fields) => object(fields),
         Type::WordOrObject(words, fields) => json!({"anyOf": [{"enum": words}, object(fields)]}),
         Type::Objects(fields) => json!({"type": "array", "items": object(fields)}),

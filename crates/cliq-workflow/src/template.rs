@@ -13,6 +13,10 @@ pub enum Template {
     Input(String),
     /// `$(handoff.PHASE.PATH)`
     Handoff(PhaseName, Vec<Step>),
+    /// `$(item)` or `$(item.PATH)`
+    Item(Vec<Step>),
+    /// `$(index)`
+    Index,
     /// `$(team_name)`
     TeamName,
     /// `$(date)`, as YYYY-MM-DD
@@ -52,6 +56,8 @@ fn recognise(inner: &str) -> Option<Result<Template, String>> {
         "timestamp" => Ok(Template::Timestamp),
         "phase" => Ok(Template::Phase),
         "run_id" => Ok(Template::RunId),
+        "item" => Ok(Template::Item(Vec::new())),
+        "index" => Ok(Template::Index),
         _ => {
             if let Some(name) = inner.strip_prefix("inputs.") {
                 if !name.is_empty() && name.chars().all(key) {
@@ -61,6 +67,10 @@ fn recognise(inner: &str) -> Option<Result<Template, String>> {
                 }
             } else if let Some(rest) = inner.strip_prefix("handoff.") {
                 handoff(rest)
+            } else if inner.starts_with("item.") || inner.starts_with("item[") {
+                steps(&inner["item".len()..]).map(Template::Item).ok_or_else(|| {
+                    "it is `$(item.PATH)`, the path of keys with dots between and `[n]` for list items".to_owned()
+                })
             } else {
                 return None;
             }
@@ -71,30 +81,33 @@ fn recognise(inner: &str) -> Option<Result<Template, String>> {
 fn handoff(rest: &str) -> Result<Template, String> {
     const FORM: &str =
         "it is `$(handoff.PHASE.PATH)`, the path of keys with dots between and `[n]` for list items";
-    let (phase, path) = rest.split_once(['.', '[']).ok_or(FORM)?;
+    let (phase, _) = rest.split_once(['.', '[']).ok_or(FORM)?;
     let phase_name =
         PhaseName::parse(phase).map_err(|why| format!("{phase:?} is not a valid phase name: {why}"))?;
-    let mut path = if rest.as_bytes()[phase.len()] == b'[' { &rest[phase.len()..] } else { path };
+    let steps = steps(&rest[phase.len()..]).ok_or(FORM)?;
+    Ok(Template::Handoff(phase_name, steps))
+}
+
+/// Parses a path: `.key` and `[n]`, at least one.
+fn steps(mut path: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
-    let mut first = !path.starts_with('[');
     while !path.is_empty() {
         if let Some(tail) = path.strip_prefix('[') {
-            let (index, tail) = tail.split_once(']').ok_or(FORM)?;
-            steps.push(Step::Index(index.parse().map_err(|_| FORM)?));
+            let (index, tail) = tail.split_once(']')?;
+            steps.push(Step::Index(index.parse().ok()?));
             path = tail;
         } else {
-            let tail = if std::mem::take(&mut first) { path } else { path.strip_prefix('.').ok_or(FORM)? };
+            let tail = path.strip_prefix('.')?;
             let end = tail.find(['.', '[']).unwrap_or(tail.len());
             let key = &tail[..end];
             if key.is_empty() || key.contains(|c: char| c.is_whitespace() || "()$`\"'".contains(c)) {
-                return Err(FORM.to_owned());
+                return None;
             }
             steps.push(Step::Key(key.to_owned()));
             path = &tail[end..];
         }
-        first = false;
     }
-    if steps.is_empty() { Err(FORM.to_owned()) } else { Ok(Template::Handoff(phase_name, steps)) }
+    (!steps.is_empty()).then_some(steps)
 }
 
 /// Whether a template begins at the start of `text`.
@@ -104,7 +117,7 @@ pub(crate) fn at_start(text: &str) -> Option<TemplateMatch> {
     if !inner[end..].starts_with(')') {
         // `$(inputs.a b)` and `$(handoff.x (…` are slips of the hand, `$(date +%s)` is the shell's.
         let close = inner.find(')')?;
-        let slip = inner.starts_with("inputs.") || inner.starts_with("handoff.");
+        let slip = ["inputs.", "handoff.", "item."].iter().any(|prefix| inner.starts_with(prefix));
         return slip.then(|| TemplateMatch {
             range: 0..close + 3,
             template: Err("there is a blank or a bracket within the template".to_owned()),
@@ -130,20 +143,29 @@ pub(crate) fn find(text: &str) -> Vec<TemplateMatch> {
     found
 }
 
+fn write_steps(steps: &[Step], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for step in steps {
+        match step {
+            Step::Key(key) => write!(f, ".{key}")?,
+            Step::Index(index) => write!(f, "[{index}]")?,
+        }
+    }
+    f.write_str(")")
+}
+
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Input(key) => write!(f, "$(inputs.{key})"),
             Self::Handoff(phase, steps) => {
                 write!(f, "$(handoff.{phase}")?;
-                for step in steps {
-                    match step {
-                        Step::Key(key) => write!(f, ".{key}")?,
-                        Step::Index(index) => write!(f, "[{index}]")?,
-                    }
-                }
-                f.write_str(")")
+                write_steps(steps, f)
             }
+            Self::Item(steps) => {
+                f.write_str("$(item")?;
+                write_steps(steps, f)
+            }
+            Self::Index => f.write_str("$(index)"),
             Self::TeamName => f.write_str("$(team_name)"),
             Self::Date => f.write_str("$(date)"),
             Self::Timestamp => f.write_str("$(timestamp)"),

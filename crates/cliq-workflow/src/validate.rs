@@ -1,6 +1,7 @@
 //! From a raw team to a validated one: every rule of seed 003 and SPEC section 6 that looks beyond one field.
 
 mod connectors;
+mod expressions;
 mod gates;
 mod placement;
 mod references;
@@ -14,7 +15,8 @@ use cliq_protocol::{PhaseKind, PhaseName};
 use crate::TeamFiles;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::graph::Graph;
-use crate::model::{Command, Notify, Phase, PhaseId, ValidatedWorkflow};
+use crate::conditions::RawRule;
+use crate::model::{Command, ForEach, Notify, Phase, PhaseId, RuleCondition, RuleOutcome, ValidatedWorkflow};
 use crate::raw::{RawPhase, RawTeam};
 
 /// State that the rules share.
@@ -62,6 +64,7 @@ pub(crate) fn validate(
     connectors::check(&cx, problems);
     let targets = gates::check(&cx, problems);
     templates::check(&cx, &targets, problems);
+    expressions::check(&cx, &targets, problems);
     if problems.iter().any(|p| p.severity == Severity::Error) {
         return None;
     }
@@ -70,7 +73,7 @@ pub(crate) fn validate(
 
 /// Puts the workflow together. Every lookup succeeds once the rules hold.
 fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Option<ValidatedWorkflow> {
-    let id = |name: &str| cx.index.get(name).map(|&i| PhaseId(i as u32));
+    let id = |name: &str| cx.index.get(name).map(|&i| PhaseId::new(i));
     let mut phases = Vec::with_capacity(cx.phases().len());
     for (i, raw) in cx.phases().iter().enumerate() {
         let kind = raw.kind?;
@@ -108,8 +111,12 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
             action: raw.record.text("action").map(|a| a.value),
             commands: raw.commands.iter().map(command).collect(),
             max_iterations: if kind.is_gate() { iterations.unwrap_or(3) } else { 1 },
-            route_targets: targets[i].iter().map(|&t| PhaseId(t as u32)).collect(),
+            route_targets: targets[i].iter().map(|&t| PhaseId::new(t)).collect(),
             rules,
+            conditions: raw.conditions.rules.iter().filter_map(|rule| rule_condition(rule, &id)).collect(),
+            when: raw.conditions.when.as_ref().map(|when| when.value.clone()),
+            for_each: for_each(raw),
+            retry: raw.conditions.retry.clone(),
             review: raw.json("review"),
             sources: json_list("sources"),
             targets: published,
@@ -123,10 +130,10 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
     }
     for i in 0..phases.len() {
         for before in phases[i].depends_on.clone() {
-            phases[before.index()].dependents.push(PhaseId(i as u32));
+            phases[before.index()].dependents.push(PhaseId::new(i));
         }
     }
-    let index = phases.iter().enumerate().map(|(i, p)| (p.name.clone(), PhaseId(i as u32))).collect();
+    let index = phases.iter().enumerate().map(|(i, p)| (p.name.clone(), PhaseId::new(i))).collect();
     Some(details.into_workflow(phases, index))
 }
 
@@ -137,8 +144,27 @@ fn command(raw: &crate::raw::RawCommand<'_>) -> Command {
         condition: raw.condition.as_ref().map(|c| c.value.clone()),
         scope: raw.scope,
         escalate_on_fail: raw.escalate_on_fail.unwrap_or(true),
+        required: raw.required,
         timeout: raw.timeout,
     }
+}
+
+fn for_each(raw: &RawPhase<'_>) -> Option<ForEach> {
+    let number = |field: &str| raw.record.integer(field).and_then(|n| u32::try_from(n).ok());
+    Some(ForEach {
+        items: raw.conditions.for_each.as_ref()?.value.clone(),
+        max_items: number("max_items").unwrap_or(20),
+        max_parallel: number("max_parallel"),
+        continues_on_failure: raw.record.text("on_item_failure").is_some_and(|word| word.value == "continue"),
+    })
+}
+
+fn rule_condition(rule: &RawRule, id: &dyn Fn(&str) -> Option<PhaseId>) -> Option<RuleCondition> {
+    let to = match rule.to.value.as_str() {
+        "PASS" => RuleOutcome::Pass,
+        other => RuleOutcome::Rule(gates::rule(other, id)?),
+    };
+    Some(RuleCondition { condition: rule.condition.value.clone(), to, reason: rule.reason.clone() })
 }
 
 fn notify(raw: &RawPhase<'_>) -> Vec<Notify> {

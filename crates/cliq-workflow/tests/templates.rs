@@ -21,6 +21,12 @@ impl Values for Facts {
             Err(format!("`{phase}` has handed nothing over"))
         }
     }
+    fn item(&self) -> Option<Value> {
+        Some(json!({"file": "c.rs", "lines": [3, 9]}))
+    }
+    fn index(&self) -> Option<u32> {
+        Some(4)
+    }
     fn team_name(&self) -> String {
         "@local/x".into()
     }
@@ -50,6 +56,16 @@ fn texts_resolve_and_the_shells_own_is_left_alone() {
     let want = "main b.rs 12 z {\"x-y\":[[1],[2,\"z\"]]} @local/x 2026-05-29 2026-05-29T06:04:14.222Z build r1 \
                 $(git branch) $(date +%s) $x $( ";
     assert_eq!(resolve_text(text, &facts).unwrap(), want);
+}
+
+#[test]
+fn items_resolve_by_path_and_as_a_whole() {
+    let text = resolve_text("$(index): $(item.file):$(item.lines[1]) $(item)", &facts("x")).unwrap();
+    assert_eq!(text, r#"4: c.rs:9 {"file":"c.rs","lines":[3,9]}"#);
+    let error = resolve_text("$(item.none)", &facts("x")).unwrap_err().to_string();
+    assert_eq!(error, "`$(item.none)` has no value: there is no `item.none`");
+    let script = resolve_script("cat $(item.file)", &facts("x")).unwrap();
+    assert_eq!(script.text, "cat \"${CLIQ_VALUE_1}\"");
 }
 
 #[test]

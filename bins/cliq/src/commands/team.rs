@@ -51,7 +51,8 @@ fn validate(path: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
                 })
             })
             .collect();
-        ui::json(&json!({"valid": valid, "file": file, "diagnostics": rows}))?;
+        let most = checked.workflow.as_ref().map(ValidatedWorkflow::max_activations);
+        ui::json(&json!({"valid": valid, "file": file, "diagnostics": rows, "max_activations": most}))?;
     } else {
         diagnostics::show(found.folder.text(), file, &checked.diagnostics);
         let count = count_by_severity(&checked.diagnostics);
@@ -59,7 +60,13 @@ fn validate(path: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
             Some(workflow) => {
                 let with = if count.is_empty() { String::new() } else { format!(" with {count}") };
                 let phases = workflow.phases().len();
-                ui::line(format!("{} {} ({phases} phases){with}", paint(GREEN, "valid:"), workflow.name))?;
+                let most = match workflow.max_activations() {
+                    u64::MAX => "a very large number of activations".to_owned(),
+                    1 => "at most 1 activation".to_owned(),
+                    most => format!("at most {most} activations"),
+                };
+                let name = &workflow.name;
+                ui::line(format!("{} {name} ({phases} phases, {most}){with}", paint(GREEN, "valid:")))?;
                 sandbox::show(workflow, &project::here()?)?;
             }
             None => ui::line(format!("{} {file}: {count}", paint(RED, "invalid:")))?,

@@ -76,6 +76,9 @@ impl LiveDisplay {
             }
             RunEvent::PhaseCompleted { phase }
             | RunEvent::PhaseEscalated { phase, .. }
+            | RunEvent::PhaseSkipped { phase, .. }
+            | RunEvent::ItemFailed { phase, .. }
+            | RunEvent::RetryScheduled { phase, .. }
             | RunEvent::PhaseStopped { phase } => self.drop_bar(phase),
             RunEvent::Verdict { gate, verdict, .. } if matches!(verdict.outcome, Outcome::Route(_)) => {
                 self.drop_bar(gate)
@@ -128,6 +131,9 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
         | RunEvent::CommandStarted { .. }
         | RunEvent::UsageReported { .. }
         | RunEvent::ReviewIdle { .. }
+        | RunEvent::PhaseDecided { .. }
+        | RunEvent::RetryDelayed { .. }
+        | RunEvent::RetryDue { .. }
         | RunEvent::WorkFailed { .. } => return None,
         // With a single command the line of the phase says it all.
         RunEvent::CommandsFinished { results, .. } if results.len() < 2 && results.iter().all(|r| r.pass) => {
@@ -141,8 +147,13 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
     Some(match &record.event {
         RunEvent::PhaseCompleted { phase } => format!("{} {text} {}", paint(GREEN, "✓"), took(phase)),
         RunEvent::PhaseEscalated { phase, .. } => format!("{} {text} {}", paint(RED, "✗"), took(phase)),
-        RunEvent::Verdict { verdict, .. } => {
-            let style = if verdict.outcome == Outcome::Pass { GREEN } else { YELLOW };
+        RunEvent::PhaseSkipped { .. } => format!("{} {text}", paint(DIM, "○")),
+        RunEvent::ItemFailed { phase, .. } => format!("{} {text} {}", paint(RED, "✗"), took(phase)),
+        RunEvent::RetryScheduled { .. } => format!("{} {text}", paint(YELLOW, "↻")),
+        RunEvent::ItemsStarted { .. } => format!("{} {text}", paint(DIM, "▸")),
+        RunEvent::Verdict { verdict, failing, .. } => {
+            let is_good = verdict.outcome == Outcome::Pass && failing.is_empty();
+            let style = if is_good { GREEN } else { YELLOW };
             format!("{} {text}", paint(style, "◆"))
         }
         RunEvent::Warning { .. }

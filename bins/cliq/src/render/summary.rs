@@ -31,10 +31,12 @@ pub(crate) fn table(view: &RunView, project: &Project, now_ms: i64) -> String {
     for PhaseRow { depth, phase, .. } in &rows {
         let running = phase.running_since_ms.map_or(0, |since| (now_ms - since).max(0));
         let idle = phase.iterations == 0;
+        // Items stand below their phase.
+        let depth = depth + usize::from(phase.name.item().is_some());
         let name = if phase.support { format!("{} (support)", phase.name) } else { phase.name.to_string() };
         let mut cells = vec![
             phase.status.mark().to_owned(),
-            if *depth == 0 { name } else { format!("{}└ {name}", "  ".repeat(depth - 1)) },
+            if depth == 0 { name } else { format!("{}└ {name}", "  ".repeat(depth - 1)) },
             phase.kind.to_string(),
             word(phase),
             if idle { "-".to_owned() } else { phase.iterations.to_string() },
@@ -59,9 +61,9 @@ pub(crate) fn table(view: &RunView, project: &Project, now_ms: i64) -> String {
             None => BOLD,
             Some(PhaseRow { phase, .. }) => match phase.status {
                 PhaseStatus::Completed => GREEN,
-                PhaseStatus::Escalated => RED,
+                PhaseStatus::Escalated | PhaseStatus::Failed => RED,
                 PhaseStatus::Running | PhaseStatus::Waiting | PhaseStatus::Stopped => YELLOW,
-                PhaseStatus::Pending => DIM,
+                PhaseStatus::Pending | PhaseStatus::Skipped => DIM,
             },
         };
         out.push_str(&paint(style, line));

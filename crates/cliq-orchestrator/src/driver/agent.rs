@@ -9,6 +9,7 @@ use cliq_protocol::{
     AgentMessage, ChannelBody, ChannelOrder, Dispatch, FieldError, Line, PhaseName, Timestamp, Usage,
     WaitingReview,
 };
+use cliq_workflow::FailureCause;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -30,6 +31,24 @@ impl Terminal {
             Self::Complete(result) => result.as_ref().map_or(Ok(None), Usage::of_result),
             Self::Error(_, usage) => Ok(usage.as_deref().cloned()),
         }
+    }
+}
+
+/// Failure of an activation.
+pub(super) struct Failure {
+    reason: String,
+    cause: Option<FailureCause>,
+}
+
+impl Failure {
+    fn of(cause: FailureCause, reason: String) -> Self {
+        Self { reason, cause: Some(cause) }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Self { reason, cause: None }
     }
 }
 
@@ -141,11 +160,11 @@ impl AgentRun {
                 // Messages after the terminal one have no effect. They become warnings.
                 let _ = follower.read(|_| (), |odd| self.shared.warn(&self.phase, odd));
             }
-            Err(reason) => {
+            Err(failure) => {
                 process.end(self.kill_grace).await;
                 let tail = process.output_tail().await;
                 let tail = process.has_output().then_some(tail);
-                self.finish(Err((reason, tail)));
+                self.finish(Err((failure, tail)));
             }
         }
         if !process.left_nothing() {
@@ -167,6 +186,7 @@ impl AgentRun {
             reason,
             output_tail: None,
             log_file: None,
+            cause: None,
         };
         let Some(command) = self.shared.plan.agents.get(&self.agent) else {
             return Err(failed(format!("there is no agent `{}`", self.agent)));
@@ -183,9 +203,8 @@ impl AgentRun {
             log: self.log.clone(),
         };
         let phase = self.shared.workflow().find(self.phase.as_str());
-        let phase = phase.map(|id| self.shared.workflow().phase(id));
-        let job = match phase {
-            Some(phase) => self.shared.confine(job, phase, Some(command)).map_err(failed)?,
+        let job = match phase.map(|id| self.shared.phase_of(id)) {
+            Some(phase) => self.shared.confine(job, &phase, Some(command)).map_err(failed)?,
             None => job,
         };
         tracing::debug!(phase = %self.phase, agent = self.agent, program = job.program, "agent starts");
@@ -198,7 +217,7 @@ impl AgentRun {
         follower: &mut Follower,
         process: &mut dyn Running,
         waker: &tokio::sync::Notify,
-    ) -> Result<Option<serde_json::Value>, String> {
+    ) -> Result<Option<serde_json::Value>, Failure> {
         let deadline = Instant::now() + self.limit;
         // With a watch, polling only guards against an event that the system lost.
         let rarely = if self.is_watched { WATCHED_POLL } else { 1 };
@@ -211,11 +230,12 @@ impl AgentRun {
                 exit = process.wait() => Some(exit),
                 () = tokio::time::sleep_until(deadline) => {
                     // Its last words may have come just now.
-                    return self.read(follower)?.unwrap_or_else(|| Err(format!("it did not finish within {}", show(self.limit))));
+                    let late = || format!("it did not finish within {}", show(self.limit));
+                    return self.read(follower)?.unwrap_or_else(|| Err(Failure::of(FailureCause::Timeout, late())));
                 }
-                () = self.shared.stop.cancelled() => return Err("stopped".to_owned()),
+                () = self.shared.stop.cancelled() => return Err("stopped".to_owned().into()),
                 Ok(reason) = end.wait_for(Option::is_some) => {
-                    return Err(reason.clone().unwrap_or_default());
+                    return Err(reason.clone().unwrap_or_default().into());
                 }
             };
             if let Some(outcome) = self.read(follower)? {
@@ -224,7 +244,8 @@ impl AgentRun {
             if let Some(exit) = exit {
                 let how =
                     exit.map_or_else(|error| format!("how is unknown: {error}"), |exit| exit.to_string());
-                return Err(format!("agent {} ended without a terminal message ({how})", self.agent));
+                let reason = format!("agent {} ended without a terminal message ({how})", self.agent);
+                return Err(Failure::of(FailureCause::Exit, reason));
             }
         }
     }
@@ -233,7 +254,7 @@ impl AgentRun {
     fn read(
         &self,
         follower: &mut Follower,
-    ) -> Result<Option<Result<Option<serde_json::Value>, String>>, String> {
+    ) -> Result<Option<Result<Option<serde_json::Value>, Failure>>, String> {
         let mut reviews = Vec::new();
         let terminal = follower.read(
             |body| match body {
@@ -272,7 +293,9 @@ impl AgentRun {
         }
         Ok(Some(match terminal {
             Terminal::Complete(result) => Ok(result),
-            Terminal::Error(error, _) => Err(format!("agent {} reports: {error}", self.agent)),
+            Terminal::Error(error, _) => {
+                Err(Failure::of(FailureCause::Error, format!("agent {} reports: {error}", self.agent)))
+            }
         }))
     }
 
@@ -309,14 +332,14 @@ impl AgentRun {
         let _ = self.shared.messages.send(Message::Usage(self.phase.clone(), Box::new(usage), is_final));
     }
 
-    fn finish(&self, outcome: Result<Option<serde_json::Value>, (String, Option<String>)>) {
+    fn finish(&self, outcome: Result<Option<serde_json::Value>, (Failure, Option<String>)>) {
         let phase = self.phase.clone();
         self.shared.send(match outcome {
             Ok(result) => RunEvent::AgentCompleted { phase, result },
-            Err((reason, output_tail)) => {
+            Err((Failure { reason, cause }, output_tail)) => {
                 let log_file =
                     output_tail.as_ref().map(|_| self.shared.dir().relative(&self.log).to_string());
-                RunEvent::WorkFailed { phase, reason, output_tail, log_file }
+                RunEvent::WorkFailed { phase, reason, output_tail, log_file, cause }
             }
         });
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, SignalWriteError, SignalWriter, write_command_results, write_handoffs};
 use cliq_protocol::{ChannelBody, CommandResult, DispatchType, Envelope, Object, PhaseKind};
-use cliq_workflow::{Command, Phase, PhaseId, Scope, resolve_script};
+use cliq_workflow::{Command, FailureCause, Phase, PhaseId, Scope, resolve_script};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ const SHELL: &str = "/bin/sh";
 
 /// Runs all commands and sends the outcome to the dispatcher.
 pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, routed_by: Option<PhaseId>) {
-    let phase = shared.workflow().phase(phase);
+    let phase = &*shared.phase_of(phase);
     let mut runner = Runner { shared: &shared, phase, iteration, channel: None, left: Vec::new() };
     let event = match runner.run(routed_by).await {
         Ok(results) => RunEvent::CommandsFinished {
@@ -31,9 +31,10 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
             results,
             max_iterations: runner.phase.kind.is_gate().then_some(runner.phase.max_iterations),
         },
-        Err(CommandFailure::Phase(reason) | CommandFailure::TimedOut(reason)) => RunEvent::WorkFailed {
+        Err(failure @ (CommandFailure::Phase(_) | CommandFailure::TimedOut(_))) => RunEvent::WorkFailed {
             phase: runner.phase.name.clone(),
-            reason,
+            cause: matches!(failure, CommandFailure::TimedOut(_)).then_some(FailureCause::Timeout),
+            reason: failure.into_reason(),
             output_tail: None,
             log_file: None,
         },
@@ -62,6 +63,14 @@ enum CommandFailure {
     TimedOut(String),
     /// The orchestrator cannot: a file of its own cannot be written.
     Run(String),
+}
+
+impl CommandFailure {
+    fn into_reason(self) -> String {
+        match self {
+            Self::Phase(reason) | Self::TimedOut(reason) | Self::Run(reason) => reason,
+        }
+    }
 }
 
 impl From<FsError> for CommandFailure {

@@ -23,7 +23,7 @@ const REVIEW_LIMIT: Duration = Duration::from_secs(3651 * 24 * 3600);
 
 /// The failure of a phase that did not start.
 fn work_failed(phase: &Phase, reason: String) -> RunEvent {
-    RunEvent::WorkFailed { phase: phase.name.clone(), reason, output_tail: None, log_file: None }
+    RunEvent::WorkFailed { phase: phase.name.clone(), reason, output_tail: None, log_file: None, cause: None }
 }
 
 /// Starts the watch of signal files; gives the reason where that is not possible.
@@ -42,7 +42,10 @@ impl Driver {
             Effect::RunAgent { phase, iteration, routed_by, rejected, continues } => {
                 self.run_agent(phase, iteration, routed_by, rejected, continues)?;
             }
+            Effect::Decide { phase, ignores_when } => self.decide(phase, ignores_when),
+            Effect::Delay { phase, delay } => self.delay(phase, delay),
             Effect::RunCommands { phase, iteration, routed_by } => {
+                self.prepare_item(phase, routed_by)?;
                 let shared = Arc::clone(&self.shared);
                 self.start(phase, commands::run(shared, phase, iteration, routed_by));
             }
@@ -76,21 +79,26 @@ impl Driver {
     fn report(&mut self, report: Report) -> Result<(), FsError> {
         // What a signal channel holds is of the start that the journal tells of last: recovery relies on that.
         if let Report::PhaseStarted { phase, .. } | Report::VerdictRejected { gate: phase, .. } = &report {
-            clear_signal(self.shared.dir(), &self.shared.workflow().phase(*phase).name)?;
+            clear_signal(self.shared.dir(), &self.shared.workflow().name_of(*phase))?;
+        }
+        if let Report::PhaseSkipped { phase, .. } = &report {
+            self.clear_handoffs(*phase)?;
         }
         let reported = match &report {
             Report::PhaseStarted { phase, routed_by: Some(_), .. } => {
-                let phase = self.shared.workflow().phase(*phase);
-                write_routed(self.shared.dir(), &phase.name)?;
+                let phase = self.shared.workflow().name_of(*phase);
+                write_routed(self.shared.dir(), &phase)?;
                 None
             }
-            Report::PhaseCompleted { phase } => Some((*phase, "on_complete")),
-            Report::PhaseEscalated { phase, .. } => Some((*phase, "on_escalate")),
+            // Items report as a phase.
+            Report::PhaseCompleted { phase } if phase.item().is_none() => Some((*phase, "on_complete")),
+            Report::PhaseEscalated { phase, .. } if phase.item().is_none() => Some((*phase, "on_escalate")),
             _ => None,
         };
         let announced = match &report {
-            Report::PhaseStarted { phase, .. } => Some((*phase, "on_phase_start")),
-            Report::PhaseCompleted { phase } => Some((*phase, "on_phase_complete")),
+            Report::PhaseStarted { phase, .. } if phase.item().is_none() => Some((*phase, "on_phase_start")),
+            Report::ItemsStarted { phase, .. } => Some((*phase, "on_phase_start")),
+            Report::PhaseCompleted { phase } if phase.item().is_none() => Some((*phase, "on_phase_complete")),
             _ => None,
         };
         self.publish(RunEvent::from_report(report, &Arc::clone(&self.shared.plan.workflow)));
@@ -111,8 +119,9 @@ impl Driver {
         rejected: Option<String>,
         continues: Option<u32>,
     ) -> Result<(), FsError> {
+        self.prepare_item(id, routed_by)?;
         let shared = Arc::clone(&self.shared);
-        let phase = shared.workflow().phase(id);
+        let phase = &*shared.phase_of(id);
         if let Some(reason) = message::unresolved_input(&shared, phase) {
             shared.send(work_failed(phase, reason));
             return Ok(());
@@ -173,8 +182,18 @@ impl Driver {
         let kill_grace =
             if phase.kind == PhaseKind::Team { timing.kill_grace * 3 } else { timing.kill_grace };
         let agent_name = agent.clone();
+        let rules = match self.rule_conditions(id) {
+            Ok(rules) => rules,
+            Err(reason) => {
+                shared.send(work_failed(phase, reason));
+                return Ok(());
+            }
+        };
         let activation = Activation {
             phase: id,
+            rules,
+            attempt: self.pipeline.attempt(id),
+            skipped: self.skipped_sources(id),
             iteration,
             routed_by,
             continues,
@@ -214,13 +233,14 @@ impl Driver {
             }
             work.await;
         });
-        let name = self.shared.workflow().phase(phase).name.clone();
+        let name = self.shared.workflow().name_of(phase);
         let (shared, inner) = (Arc::clone(&self.shared), handle);
         // A bug in a task must end its phase, not hang the run.
         let guard = self.tasks.spawn(async move {
             if inner.await.is_err() {
                 let reason = "an internal error ended the phase; please report it".to_owned();
-                shared.send(RunEvent::WorkFailed { phase: name, reason, output_tail: None, log_file: None });
+                let (output_tail, log_file, cause) = (None, None, None);
+                shared.send(RunEvent::WorkFailed { phase: name, reason, output_tail, log_file, cause });
             }
         });
         self.activations.insert(phase, guard);

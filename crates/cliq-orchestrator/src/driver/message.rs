@@ -9,7 +9,7 @@ use cliq_protocol::{
     AgentMessage, Budget, Dispatch, GateDispatch, Incoming, Object, Outcome, Outgoing, PhaseDispatch,
     PhaseInfo, PhaseName, ReviewSpec, SteeringMessage, TeamDispatch, Timestamp,
 };
-use cliq_workflow::{Command, Phase, PhaseId, ResolveError, Rule, Scope, resolve_text};
+use cliq_workflow::{Command, Phase, PhaseId, ResolveError, Rule, Scope, Values, resolve_text};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -19,6 +19,12 @@ use super::shared::{PhaseValues, Shared, unresolved};
 pub(super) struct Activation {
     pub(super) phase: PhaseId,
     pub(super) iteration: u32,
+    /// Number of the attempt, 1-based.
+    pub(super) attempt: u32,
+    /// Conditional rules of a gate, evaluated.
+    pub(super) rules: Option<Value>,
+    /// Sources that were skipped or failed: they hand nothing over.
+    pub(super) skipped: BTreeSet<PhaseName>,
     pub(super) routed_by: Option<PhaseId>,
     /// First of the interrupted activations that this one continues.
     pub(super) continues: Option<u32>,
@@ -60,9 +66,10 @@ pub(super) fn gate_dispatch(
 /// Builds the message.
 pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMessage, FsError> {
     let (dir, workflow) = (shared.dir(), shared.workflow());
-    let phase = workflow.phase(activation.phase);
+    let phase = &*shared.phase_of(activation.phase);
     let name = |id: PhaseId| &workflow.phase(id).name;
     let routed_by = activation.routed_by.map(name);
+    let values = shared.values(phase);
 
     // A gate reads what comes along the graph and from the phases it has sent work back to; a phase that works for a
     // gate reads that gate's feedback and answers it.
@@ -99,12 +106,20 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
             env: shared.plan.agents.get(&activation.agent).map(|a| a.needs_env.clone()).unwrap_or_default(),
             agent_tools: phase.agent_tools.clone(),
             continues: activation.continues,
-            config: config(shared, phase, &name),
+            attempt: (phase.retry.is_some()).then_some(activation.attempt),
+            item: values.item(),
+            index: values.index(),
+            config: config(shared, phase, activation.rules.clone(), &name),
         },
         requirement_file: requirement.exists().then_some(requirement),
         task_board_file: board.exists().then_some(board),
         inputs: shared.inputs.clone(),
-        incoming: unique(from).into_iter().map(|from| incoming(dir, from, &phase.name)).collect(),
+        incoming: unique(from)
+            .into_iter()
+            .flat_map(|from| sources(shared, from))
+            .filter(|from| !activation.skipped.contains(from))
+            .map(|from| incoming(dir, &from, &phase.name))
+            .collect(),
         outgoing: unique(to)
             .into_iter()
             .chain(result.as_ref())
@@ -202,6 +217,12 @@ fn resolve_all(value: &mut Value, values: &PhaseValues<'_>) -> Result<(), Resolv
     Ok(())
 }
 
+/// Returns the names under which a phase hands over: its own, or those of its items.
+fn sources(shared: &Shared, from: &PhaseName) -> Vec<PhaseName> {
+    let id = shared.workflow().find(from.as_str());
+    id.map_or_else(|| vec![from.clone()], |id| shared.sources_of(id))
+}
+
 fn unique(names: Vec<&PhaseName>) -> Vec<&PhaseName> {
     let mut seen = BTreeSet::new();
     names.into_iter().filter(|name| seen.insert(name.as_str())).collect()
@@ -213,7 +234,12 @@ fn instructions(channel: &Utf8PathBuf) -> Option<Utf8PathBuf> {
 }
 
 fn incoming(dir: &CliqDir, from: &PhaseName, to: &PhaseName) -> Incoming {
-    let channel = dir.channel(from, to);
+    let mut channel = dir.channel(from, to);
+    if from.item().is_some() && to.item().is_some() {
+        // Items of one phase hand over to another as a whole.
+        let whole = PhaseName::parse(to.whole()).unwrap_or_else(|_| to.clone());
+        channel = dir.channel(from, &whole);
+    }
     Incoming {
         from: from.clone(),
         handoff_file: channel.join("handoff.json"),
@@ -250,6 +276,9 @@ pub(super) fn role_file(shared: &Shared, phase: &Phase) -> Result<Option<Utf8Pat
 fn command(command: &Command) -> Value {
     let mut value =
         json!({"name": command.name, "run": command.run, "escalate_on_fail": command.escalate_on_fail});
+    if command.required {
+        value["required"] = true.into();
+    }
     if let Some(condition) = &command.condition {
         value["if"] = condition.as_str().into();
     }
@@ -262,12 +291,20 @@ fn command(command: &Command) -> Value {
     value
 }
 
-fn config<'a>(shared: &Shared, phase: &Phase, name: &dyn Fn(PhaseId) -> &'a PhaseName) -> Object {
+fn config<'a>(
+    shared: &Shared,
+    phase: &Phase,
+    rules: Option<Value>,
+    name: &dyn Fn(PhaseId) -> &'a PhaseName,
+) -> Object {
     let mut config = Object::new();
     if !phase.config.is_empty() {
         let values = shared.values(phase);
         let resolve = |text: &String| resolve_text(text, &values).unwrap_or_else(|_| text.clone());
         config.extend(phase.config.iter().map(|(key, text)| (key.clone(), resolve(text).into())));
+    }
+    if let Some(rules) = rules {
+        config.insert("rules".to_owned(), rules);
     }
     if !phase.rules.is_empty() {
         let rules = phase.rules.iter().map(|(command, rule)| {

@@ -8,7 +8,7 @@ use cliq_fs::{FsError, ParkingLock, clear_signal};
 use cliq_protocol::{PhaseKind, Timestamp};
 
 use super::Driver;
-use crate::engine::{Input, PhaseState, Wait};
+use crate::engine::{Input, Wait};
 use crate::events::RunEvent;
 use crate::plan::RunPlan;
 
@@ -78,9 +78,8 @@ impl Driver {
 
     /// Takes the whole lock if the run of a team phase waits.
     fn take_parking_lock(&mut self) -> Result<bool, FsError> {
-        let phases = self.shared.workflow().phases();
-        let mut working = phases.filter(|(id, _)| *self.pipeline.state(*id) == PhaseState::Working);
-        if !working.any(|(_, phase)| phase.kind == PhaseKind::Team) {
+        let is_team = |id| self.shared.workflow().phase(id).kind == PhaseKind::Team;
+        if !self.pipeline.working().any(is_team) {
             return Ok(true);
         }
         let lock = match self.parking.lock.take() {
@@ -106,7 +105,7 @@ impl Driver {
     /// Clears the signals of agents that wake. They report in the same activation: what they said before they were parked has been recorded.
     pub(super) fn clear_parked_signals(&self) -> Result<(), FsError> {
         let workflow = self.shared.workflow();
-        let working = workflow.phases().filter(|(id, _)| *self.pipeline.state(*id) == PhaseState::Working);
-        working.map(|(_, phase)| phase).try_for_each(|phase| clear_signal(self.shared.dir(), &phase.name))
+        let mut working = self.pipeline.working().map(|id| workflow.name_of(id));
+        working.try_for_each(|phase| clear_signal(self.shared.dir(), &phase))
     }
 }

@@ -11,7 +11,7 @@ use cliq_workflow::PhaseId;
 
 use super::agent::{Follower, Terminal};
 use super::shared::Shared;
-use crate::engine::{PhaseState, Pipeline};
+use crate::engine::Pipeline;
 use crate::events::RunEvent;
 use crate::journal::Journal;
 
@@ -19,16 +19,14 @@ use crate::journal::Journal;
 /// the journal, so all their messages belong to that start.
 pub(super) fn unprocessed(shared: &Shared, pipeline: &Pipeline) -> Result<Vec<RunEvent>, FsError> {
     let mut events = Vec::new();
-    for (id, _) in shared.workflow().phases() {
-        if *pipeline.state(id) == PhaseState::Working {
-            events.extend(unprocessed_of(shared, pipeline, id)?);
-        }
+    for id in pipeline.working() {
+        events.extend(unprocessed_of(shared, pipeline, id)?);
     }
     Ok(events)
 }
 
 fn unprocessed_of(shared: &Shared, pipeline: &Pipeline, id: PhaseId) -> Result<Vec<RunEvent>, FsError> {
-    let phase = shared.workflow().phase(id);
+    let phase = &*shared.phase_of(id);
     if pipeline.gate(id).is_some_and(|gate| *gate.state() != GateState::Judging) {
         return Ok(Vec::new());
     }

@@ -1,12 +1,13 @@
 //! State that the dispatcher and its tasks share.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, read_handoff};
 use cliq_protocol::{PhaseName, Timestamp, Usage};
-use cliq_workflow::{Phase, ResolveError, ValidatedWorkflow, Values};
+use cliq_workflow::{Phase, PhaseId, ResolveError, ValidatedWorkflow, Values};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -36,12 +37,48 @@ pub(super) struct Shared {
     pub(super) messages: mpsc::UnboundedSender<Message>,
     /// Ends every agent and command.
     pub(super) stop: CancellationToken,
+    /// Ends the wait for further attempts: the run is over.
+    pub(super) over: CancellationToken,
     /// Ends deliveries, which may outlast the phases that asked for them.
     pub(super) no_more_deliveries: CancellationToken,
     pub(super) wakers: Wakers,
+    /// Items of phases whose list is known.
+    pub(super) items: Mutex<HashMap<PhaseId, Arc<Vec<Value>>>>,
 }
 
 impl Shared {
+    /// A phase, or an item of a phase under the name of the item: its files and channels are named so.
+    pub(super) fn phase_of(&self, id: PhaseId) -> Cow<'_, Phase> {
+        let phase = self.workflow().phase(id);
+        if id.item().is_none() {
+            return Cow::Borrowed(phase);
+        }
+        let mut item = phase.clone();
+        item.name = self.workflow().name_of(id);
+        Cow::Owned(item)
+    }
+
+    /// Items of a phase, once its list is known.
+    pub(super) fn items_of(&self, phase: PhaseId) -> Option<Arc<Vec<Value>>> {
+        let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+        items.get(&phase.whole()).cloned()
+    }
+
+    /// Remembers the items of a phase.
+    pub(super) fn remember_items(&self, phase: PhaseId, values: Vec<Value>) {
+        let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+        items.insert(phase.whole(), Arc::new(values));
+    }
+
+    /// Names of the sources of a phase's handoffs: its own, or those of its items.
+    pub(super) fn sources_of(&self, phase: PhaseId) -> Vec<PhaseName> {
+        let name = &self.workflow().phase(phase).name;
+        match (self.workflow().phase(phase).for_each.is_some(), self.items_of(phase)) {
+            (true, Some(items)) => (0u32..).zip(items.iter()).map(|(item, _)| name.with_item(item)).collect(),
+            _ => vec![name.clone()],
+        }
+    }
+
     pub(super) fn dir(&self) -> &CliqDir {
         &self.plan.dir
     }
@@ -62,7 +99,7 @@ impl Shared {
     /// The work of a phase came to nothing because the run stops.
     pub(super) fn stopped(&self, phase: &PhaseName) -> RunEvent {
         let (phase, reason) = (phase.clone(), "stopped".to_owned());
-        RunEvent::WorkFailed { phase, reason, output_tail: None, log_file: None }
+        RunEvent::WorkFailed { phase, reason, output_tail: None, log_file: None, cause: None }
     }
 
     /// Returns the environment of agents and commands (SPEC section 5).
@@ -94,7 +131,7 @@ impl Shared {
         let Some(confinement) = &self.plan.confinement else { return Ok(job) };
         let (dir, workflow) = (self.dir(), self.workflow());
         let own = workflow.find(phase.name.as_str());
-        let channels = workflow.channels().into_iter().filter(|(from, _)| Some(*from) == own);
+        let channels = workflow.channels().into_iter().filter(|(from, _)| Some(*from) == own.map(PhaseId::whole));
         let to = channels.map(|(_, to)| workflow.phase(to).name.clone());
         let mut directories: Vec<Utf8PathBuf> =
             to.chain(self.plan.result_channel(phase)).map(|to| dir.channel(&phase.name, &to)).collect();
@@ -146,13 +183,44 @@ impl Shared {
         usage
     }
 
+    /// Returns the data of a handoff: from the channel to `to`, or else from the newest channel that `from` wrote. A phase with items
+    /// has a list, with `null` for an item without a handoff.
+    pub(super) fn handoff_data(&self, from: &PhaseName, to: &PhaseName) -> Result<Value, String> {
+        let id = self.workflow().find(from.as_str()).filter(|id| id.item().is_none());
+        let has_items = id.filter(|id| self.workflow().phase(*id).for_each.is_some());
+        let Some(id) = has_items else {
+            let data = self.data_of(from, to)?;
+            return data.ok_or_else(|| format!("`{from}` has handed nothing over"));
+        };
+        let sources = self.sources_of(id);
+        let data = sources.iter().map(|item| Ok(self.data_of(item, to)?.unwrap_or(Value::Null)));
+        data.collect::<Result<Vec<_>, String>>().map(Value::Array)
+    }
+
+    fn data_of(&self, from: &PhaseName, to: &PhaseName) -> Result<Option<Value>, String> {
+        let (dir, limit) = (self.dir(), self.plan.max_file_bytes);
+        let envelope = match read_handoff(&dir.channel(from, to), from, limit).map_err(|error| error.to_string())? {
+            Some(envelope) => Some(envelope),
+            None => {
+                let newest = newest_handoff(&dir.channels(), from);
+                let read = newest.map(|channel| read_handoff(&channel, from, limit)).transpose();
+                read.map_err(|error| error.to_string())?.flatten()
+            }
+        };
+        let Some(envelope) = envelope else { return Ok(None) };
+        let data = envelope.data().map(Value::Object);
+        data.map(Some).ok_or_else(|| format!("the handoff of `{from}` has no `data`"))
+    }
+
     pub(super) fn values<'a>(&'a self, phase: &'a Phase) -> PhaseValues<'a> {
         self.values_at(phase, cliq_fs::now())
     }
 
     /// The values that templates have at a time.
     pub(super) fn values_at<'a>(&'a self, phase: &'a Phase, now: Timestamp) -> PhaseValues<'a> {
-        PhaseValues { shared: self, phase, now }
+        let id = self.workflow().find(phase.name.as_str());
+        let item = id.and_then(|id| Some((id.item()?, self.items_of(id)?)));
+        PhaseValues { shared: self, phase, now, item }
     }
 }
 
@@ -161,6 +229,8 @@ pub(super) struct PhaseValues<'a> {
     shared: &'a Shared,
     phase: &'a Phase,
     now: Timestamp,
+    /// Index of the item, with all items of the phase.
+    item: Option<(u32, Arc<Vec<Value>>)>,
 }
 
 impl Values for PhaseValues<'_> {
@@ -170,21 +240,16 @@ impl Values for PhaseValues<'_> {
 
     /// From the channel to the phase that asks, else from the newest channel that the other phase wrote.
     fn handoff(&self, from: &PhaseName) -> Result<Value, String> {
-        let (dir, limit) = (self.shared.dir(), self.shared.plan.max_file_bytes);
-        let direct = dir.channel(from, &self.phase.name);
-        let envelope = match read_handoff(&direct, from, limit).map_err(|error| error.to_string())? {
-            Some(envelope) => Some(envelope),
-            None => {
-                let newest = newest_handoff(&dir.channels(), from);
-                newest
-                    .map(|channel| read_handoff(&channel, from, limit))
-                    .transpose()
-                    .map_err(|e| e.to_string())?
-                    .flatten()
-            }
-        };
-        let envelope = envelope.ok_or_else(|| format!("`{from}` has handed nothing over"))?;
-        envelope.data().map(Value::Object).ok_or_else(|| format!("the handoff of `{from}` has no `data`"))
+        self.shared.handoff_data(from, &self.phase.name)
+    }
+
+    fn item(&self) -> Option<Value> {
+        let (item, items) = self.item.as_ref()?;
+        items.get(*item as usize).cloned()
+    }
+
+    fn index(&self) -> Option<u32> {
+        self.item.as_ref().map(|(item, _)| *item)
     }
 
     fn team_name(&self) -> String {

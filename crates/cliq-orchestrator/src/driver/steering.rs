@@ -97,7 +97,7 @@ impl Driver {
         // What arrived before belongs to the dispatch message.
         self.receive_steering();
         let spec = self.shared.plan.workflow.phase(id);
-        let (phase, is_gate) = (spec.name.clone(), spec.kind.is_gate());
+        let (phase, is_gate) = (self.shared.workflow().name_of(id), spec.kind.is_gate());
         let file = self.listeners.create_file(&phase, activation)?;
         if !self.listeners.is_watched
             && let Some(watch) = &self.watch

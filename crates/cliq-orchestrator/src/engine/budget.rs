@@ -61,6 +61,8 @@ pub(super) enum ExceededBudget {
 pub(super) struct Ledger {
     limits: Limits,
     accounts: Vec<Account>,
+    /// Accounts of items. They count for their phase.
+    items: BTreeMap<PhaseId, Account>,
     /// The agent of each phase, as an index into `has_reported`.
     agents: Vec<usize>,
     /// Whether an agent has ever reported usage.
@@ -106,6 +108,20 @@ impl Ledger {
         }
     }
 
+    fn account(&mut self, id: PhaseId) -> &mut Account {
+        match id.item() {
+            None => &mut self.accounts[id.index()],
+            Some(_) => self.items.entry(id).or_default(),
+        }
+    }
+
+    /// Returns the usage of a phase with its items.
+    fn of_phase(&self, id: PhaseId) -> Amount {
+        let (first, last) = (id.whole().with_item(0), id.whole().with_item(u32::MAX));
+        let items = self.items.range(first..=last).map(|(_, account)| account.total());
+        items.fold(self.accounts[id.index()].total(), Amount::plus)
+    }
+
     /// Sets the limits. What was used stays.
     pub(super) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
@@ -113,14 +129,14 @@ impl Ledger {
 
     /// An agent starts in a phase.
     pub(super) fn begin(&mut self, phase: PhaseId) {
-        let account = &mut self.accounts[phase.index()];
+        let account = self.account(phase);
         account.settled = account.total();
         (account.current, account.is_ending) = (Amount::default(), false);
     }
 
     /// The usage of the phase's activation so far.
     pub(super) fn report(&mut self, phase: PhaseId, amount: Amount) {
-        let account = &mut self.accounts[phase.index()];
+        let account = self.account(phase);
         let before = account.total();
         account.current = amount;
         let after = account.total();
@@ -133,17 +149,20 @@ impl Ledger {
 
     /// Whether a phase's agent is known to use a language model.
     pub(super) fn uses_model(&self, phase: PhaseId) -> bool {
-        self.limits.models.contains(&phase) || self.has_reported[self.agents[phase.index()]]
+        self.limits.models.contains(&phase.whole()) || self.has_reported[self.agents[phase.index()]]
     }
 
     /// Marks the agent of a phase as asked to end. `false` where it was already.
     pub(super) fn end(&mut self, phase: PhaseId) -> bool {
-        !std::mem::replace(&mut self.accounts[phase.index()].is_ending, true)
+        !std::mem::replace(&mut self.account(phase).is_ending, true)
     }
 
     /// Whether the agent of a phase was asked to end.
     pub(super) fn is_ending(&self, phase: PhaseId) -> bool {
-        self.accounts[phase.index()].is_ending
+        match phase.item() {
+            None => self.accounts[phase.index()].is_ending,
+            Some(_) => self.items.get(&phase).is_some_and(|account| account.is_ending),
+        }
     }
 
     /// Why the agent of a phase may not start; `None` where it may.
@@ -156,9 +175,9 @@ impl Ledger {
                 || budget.usd.is_some_and(|limit| used.usd >= limit || used.has_unknown_cost);
             is_spent.then(|| reason(budget, used, of))
         };
-        let of_phase = self.limits.phases.get(&phase).copied().unwrap_or_default();
+        let of_phase = self.limits.phases.get(&phase.whole()).copied().unwrap_or_default();
         spent(self.limits.run, self.total(), Scope::Run)
-            .or_else(|| spent(of_phase, self.accounts[phase.index()].total(), Scope::Phase))
+            .or_else(|| spent(of_phase, self.of_phase(phase), Scope::Phase))
     }
 
     /// The budget that a report of a phase has exceeded, if any.
@@ -171,7 +190,7 @@ impl Ledger {
         if over(run, used) {
             return Some(ExceededBudget::Run(reason(run, used, Scope::Run)));
         }
-        let (budget, used) = (*self.limits.phases.get(&phase)?, self.accounts[phase.index()].total());
+        let (budget, used) = (*self.limits.phases.get(&phase.whole())?, self.of_phase(phase));
         over(budget, used).then(|| ExceededBudget::Phase(reason(budget, used, Scope::Phase)))
     }
 
@@ -182,8 +201,8 @@ impl Ledger {
             usd: budget.usd.map(|limit| (limit - used.usd).max(0.0)),
         };
         let run = left(self.limits.run, self.total());
-        let own = self.limits.phases.get(&phase).copied().unwrap_or_default();
-        let own = left(own, self.accounts[phase.index()].total());
+        let own = self.limits.phases.get(&phase.whole()).copied().unwrap_or_default();
+        let own = left(own, self.of_phase(phase));
         let least = |a: Option<f64>, b: Option<f64>| a.map_or(b, |a| Some(b.map_or(a, |b| a.min(b))));
         Budget { tokens: run.tokens.into_iter().chain(own.tokens).min(), usd: least(run.usd, own.usd) }
     }

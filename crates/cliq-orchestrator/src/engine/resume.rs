@@ -27,10 +27,16 @@ impl Pipeline {
         }
         let workflow = Arc::clone(&self.workflow);
         for (id, _) in workflow.phases() {
+            if self.resume_items(id, was_parked) {
+                continue;
+            }
             let interrupted = matches!(
                 self.state(id),
-                PhaseState::Working | PhaseState::Escalated(_) | PhaseState::Stopped
+                PhaseState::Working | PhaseState::Deciding | PhaseState::Escalated(_) | PhaseState::Stopped
             );
+            if !matches!(self.state(id), PhaseState::Working | PhaseState::Delayed | PhaseState::Queued) {
+                self.phases[id.index()].failed_attempts = 0;
+            }
             let cell = &mut self.phases[id.index()];
             let waited = cell.wait.take().is_some();
             cell.is_exempt = false;
@@ -45,7 +51,7 @@ impl Pipeline {
             if cell.routed_by == Some(gate) || cell.waiting_gates.contains(&gate) {
                 continue;
             }
-            if cell.routed_by.is_some() || cell.state == PhaseState::Queued {
+            if cell.routed_by.is_some() || matches!(cell.state, PhaseState::Queued | PhaseState::Items | PhaseState::Delayed) {
                 cell.waiting_gates.push_back(gate);
             } else {
                 cell.routed_by = Some(gate);
@@ -72,6 +78,6 @@ impl Pipeline {
         for cell in &mut self.phases {
             cell.waiting_gates.retain(|gate| !forgotten.contains(gate));
         }
-        self.count_anew(&forgotten);
+        self.count_anew(&forgotten, out);
     }
 }

@@ -1,8 +1,8 @@
 //! Gates within the pipeline: from a gate's effect to the pipeline's, and the queues of gates that route to the same
 //! phase.
 
-use cliq_gate::{GateEffect, GateEvent};
-use cliq_protocol::{GateData, Object, PhaseName};
+use cliq_gate::{Gate, GateEffect, GateEvent};
+use cliq_protocol::{GateData, Object, Outcome, PhaseName};
 use cliq_workflow::PhaseId;
 
 use super::machine::{PhaseState, Pipeline, Task};
@@ -18,7 +18,10 @@ impl Pipeline {
         let verdict = gate.history().get(decided).map(|entry| entry.verdict.clone());
         if let Some(verdict) = verdict {
             self.phases[phase.index()].evaluations += 1;
-            out.push(Effect::Report(Report::Verdict { gate: phase, iteration, verdict }));
+            let passes = verdict.outcome == Outcome::Pass;
+            let failing = self.gate(phase).map_or(&[][..], Gate::checks).iter().filter(|check| passes && !check.pass);
+            let failing = failing.map(|check| check.label()).collect();
+            out.push(Effect::Report(Report::Verdict { gate: phase, iteration, verdict, failing }));
         }
         match effect {
             GateEffect::Nothing => {}
@@ -72,10 +75,18 @@ impl Pipeline {
         }
         let cell = &mut self.phases[target.index()];
         match cell.state {
-            PhaseState::Queued | PhaseState::Working | PhaseState::Routed(_) => {
-                cell.waiting_gates.push_back(gate)
-            }
-            PhaseState::Waiting | PhaseState::Completed | PhaseState::Escalated(_) | PhaseState::Stopped => {
+            PhaseState::Queued
+            | PhaseState::Deciding
+            | PhaseState::Working
+            | PhaseState::Items
+            | PhaseState::Delayed
+            | PhaseState::Routed(_) => cell.waiting_gates.push_back(gate),
+            PhaseState::Waiting
+            | PhaseState::Completed
+            | PhaseState::Skipped
+            | PhaseState::Failed(_)
+            | PhaseState::Escalated(_)
+            | PhaseState::Stopped => {
                 cell.routed_by = Some(gate);
                 self.enqueue(Task::Start(target));
             }

@@ -28,14 +28,26 @@ impl Pipeline {
     #[must_use]
     pub fn waits(&self) -> Option<Wait> {
         // Called after each event: phases are visited only if all that work have waited.
-        let may_wait = self.working > 0 && self.busy() == 0 && self.queue.is_empty();
+        let may_wait = (self.working > 0 || self.delayed > 0) && self.busy() == 0 && self.queue.is_empty();
         if !may_wait || self.is_ending() || self.is_finished() || self.is_parked() {
             return None;
         }
-        let working = self.phases.iter().filter(|cell| cell.state == PhaseState::Working);
-        let waits: Vec<&PhaseWait> = working.map(|cell| cell.wait.as_ref()).collect::<Option<_>>()?;
-        let until_ms = waits.iter().map(|wait| wait.due_ms).min()?;
-        Some(Wait { reviews: waits.iter().flat_map(|wait| wait.reviews.clone()).collect(), until_ms })
+        let mut waits: Vec<(&[String], i64)> = Vec::new();
+        for (id, cell) in self.units() {
+            match cell.state {
+                PhaseState::Working => {
+                    let wait = cell.wait.as_ref()?;
+                    waits.push((&wait.reviews, wait.due_ms));
+                }
+                PhaseState::Deciding => return None,
+                // A short delay is not worth a restart.
+                PhaseState::Delayed if !self.waits_long(id) => return None,
+                PhaseState::Delayed => waits.push((&[], cell.due_ms?)),
+                _ => {}
+            }
+        }
+        let until_ms = waits.iter().map(|(_, due_ms)| *due_ms).min()?;
+        Some(Wait { reviews: waits.iter().flat_map(|(reviews, _)| reviews.to_vec()).collect(), until_ms })
     }
 
     /// Whether the run was parked and has not been resumed.
@@ -61,7 +73,7 @@ impl Pipeline {
         if !self.can_wait(phase) {
             return;
         }
-        let cell = &mut self.phases[phase.index()];
+        let cell = self.cell_mut(phase);
         cell.wait = wait;
         if cell.wait.is_some() && !std::mem::replace(&mut cell.is_exempt, true) {
             self.exempt += 1;

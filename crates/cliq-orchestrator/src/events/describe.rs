@@ -2,7 +2,7 @@
 
 use cliq_protocol::{CommandResult, PhaseName};
 
-use super::RunEvent;
+use super::{DecisionKind, RunEvent};
 
 impl RunEvent {
     /// The event as a line for people, without time and colour.
@@ -78,8 +78,36 @@ impl RunEvent {
             Self::NotifyRequested { phase: None, agent, about } => format!("tells {agent} of {about}"),
             Self::AgentCompleted { phase, .. } => format!("{phase}: agent is done"),
             Self::WorkFailed { phase, reason, .. } => format!("{phase}: {reason}"),
-            Self::Verdict { gate, iteration, max_iterations, verdict } => {
-                format!("{gate}: {} (evaluation {iteration} of {max_iterations})", verdict.sentence())
+            Self::PhaseDecided { phase, decision, items, reason, .. } => match (decision, reason) {
+                (DecisionKind::Run, _) => format!("{phase}: its condition is true"),
+                (DecisionKind::Skip, _) => format!("{phase}: its condition is false"),
+                (DecisionKind::Items, _) => format!("{phase}: {}", count(items.len(), "item")),
+                (DecisionKind::Failed, reason) => format!("{phase}: {}", reason.as_deref().unwrap_or_default()),
+            },
+            Self::PhaseSkipped { phase, reason } => format!("{phase}: skipped: {}", reason.describe()),
+            Self::ItemsStarted { phase, items, starting } if items == starting => {
+                format!("{phase}: started with {}", count(*items as usize, "item"))
+            }
+            Self::ItemsStarted { phase, items, starting } => {
+                format!("{phase}: started with {starting} of {}", count(*items as usize, "item"))
+            }
+            Self::ItemFailed { phase, reason } => format!("{phase}: failed, and the phase goes on: {reason}"),
+            Self::RetryScheduled { phase, attempt, attempts, delay_ms, reason } => {
+                let when = match delay_ms {
+                    0 => "now".to_owned(),
+                    ms if *ms < 1000 => format!("in {ms} ms"),
+                    ms => format!("in {} s", ms / 1000),
+                };
+                format!("{phase}: attempt {attempt} of {attempts} {when}: {reason}")
+            }
+            Self::RetryDelayed { phase, until } => format!("{phase}: waits until {until}"),
+            Self::RetryDue { phase } => format!("{phase}: the next attempt is due"),
+            Self::Verdict { gate, iteration, max_iterations, verdict, failing } => {
+                let failing = match failing.as_slice() {
+                    [] => String::new(),
+                    failing => format!(", although these fail: {}", failing.join(", ")),
+                };
+                format!("{gate}: {}{failing} (evaluation {iteration} of {max_iterations})", verdict.sentence())
             }
             Self::VerdictRejected { gate, reason, .. } => {
                 format!("{gate}: no valid verdict, asked again: {reason}")
@@ -102,6 +130,11 @@ impl RunEvent {
             },
         }
     }
+}
+
+/// `1 item`, `2 items`.
+fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 /// `name` passed, was skipped, or failed and how.

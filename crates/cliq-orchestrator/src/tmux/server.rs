@@ -152,8 +152,8 @@ impl Script {
             PhaseStatus::Pending => "default",
             PhaseStatus::Running => "cyan",
             PhaseStatus::Waiting | PhaseStatus::Stopped => "yellow",
-            PhaseStatus::Completed => "green",
-            PhaseStatus::Escalated => "red",
+            PhaseStatus::Completed | PhaseStatus::Skipped => "green",
+            PhaseStatus::Escalated | PhaseStatus::Failed => "red",
         };
         let shown = format!("{} {title} {}", status.mark(), status.as_str());
         self.then(&["set-option", "-p", "-t", pane, TITLE, title]);

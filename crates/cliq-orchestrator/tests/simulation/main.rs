@@ -7,7 +7,7 @@ mod world;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cliq_orchestrator::{Amount, Input, PhaseState, Pipeline, PipelineStatus};
+use cliq_orchestrator::{Amount, Decision, Input, PhaseState, Pipeline, PipelineStatus};
 use cliq_workflow::PhaseId;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -30,6 +30,9 @@ fn rules_hold(team: &Team, schedules: &[Schedule]) -> Result<(), TestCaseError> 
     for schedule in schedules {
         let world = World::run(&workflow, schedule);
         let status = world.finished.expect("it ended");
+        if schedule.is_uninterrupted() {
+            prop_assert!(world.starts <= workflow.max_activations(), "{} starts", world.starts);
+        }
         let completed: BTreeSet<PhaseId> = world.pipeline.completed().collect();
         let mut main = workflow.phases().filter(|(_, p)| !p.support).map(|(id, _)| id);
         if status == PipelineStatus::Completed {
@@ -104,7 +107,7 @@ proptest! {
 
     /// An input that fits nothing changes nothing, whenever it comes.
     #[test]
-    fn stray_inputs_are_ignored(team in team(), schedule in schedule(), phase: prop::sample::Index, which in 0u8..4) {
+    fn stray_inputs_are_ignored(team in team(), schedule in schedule(), phase: prop::sample::Index, which in 0u8..7) {
         let workflow = team.workflow();
         let ids: Vec<PhaseId> = workflow.phases().map(|(id, _)| id).collect();
         let phase = *phase.get(&ids);
@@ -114,7 +117,10 @@ proptest! {
                 0 => Input::CommandsFinished { phase, results: vec![] },
                 1 => Input::AgentCompleted { phase, result: None },
                 2 => Input::UsageReported { phase, usage: Amount::default(), is_final: false },
-                _ => Input::WorkFailed { phase, reason: String::new() },
+                3 => Input::Decided { phase, decision: Decision::Run },
+                4 => Input::RetryDue { phase: phase.with_item(3) },
+                5 => Input::RetryDelayed { phase, due_ms: 1 },
+                _ => Input::WorkFailed { phase: phase.with_item(7), reason: String::new(), cause: None },
             });
             assert_eq!(effects, vec![]);
             assert_eq!(format!("{pipeline:?}"), before);

@@ -17,6 +17,18 @@ pub(crate) struct Shape {
     depends_on: Vec<Index>,
     route_to: Vec<Index>,
     budget: u8,
+    conditions: Conditions,
+}
+
+/// Conditions, items and attempts of a phase to be. The world decides what comes of them.
+#[derive(Debug, Clone, Default)]
+struct Conditions {
+    when: bool,
+    items: Option<u8>,
+    max_parallel: Option<u8>,
+    continues: bool,
+    /// Attempts, and the delay in seconds.
+    retry: Option<(u8, u8)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,8 +51,17 @@ pub(crate) struct Team {
 
 fn shape() -> impl Strategy<Value = Shape> {
     let kind = prop_oneof![1 => Just(Kind::Standard), 1 => Just(Kind::Exec), 2 => Just(Kind::Gate), 1 => Just(Kind::Hug), 1 => Just(Kind::Team)];
-    (kind, vec(any::<Index>(), 0..4), vec(any::<Index>(), 0..5), 1u8..=5)
-        .prop_map(|(kind, depends_on, route_to, budget)| Shape { kind, depends_on, route_to, budget })
+    (kind, vec(any::<Index>(), 0..4), vec(any::<Index>(), 0..5), 1u8..=5, conditions()).prop_map(
+        |(kind, depends_on, route_to, budget, conditions)| Shape { kind, depends_on, route_to, budget, conditions },
+    )
+}
+
+fn conditions() -> impl Strategy<Value = Conditions> {
+    let some = |range| prop::option::weighted(0.2, range);
+    let retry = prop::option::weighted(0.2, (1u8..4, prop_oneof![Just(0u8), Just(5), Just(90)]));
+    (prop::bool::weighted(0.2), some(1u8..5), some(1u8..3), any::<bool>(), retry).prop_map(
+        |(when, items, max_parallel, continues, retry)| Conditions { when, items, max_parallel, continues, retry },
+    )
 }
 
 /// Mostly small teams, where things meet; some of up to 200 phases.
@@ -53,7 +74,7 @@ impl Team {
     /// A wide team of many phases without gates.
     pub(crate) fn layers(phases: usize) -> Self {
         let shape =
-            |_| Shape { kind: Kind::Standard, depends_on: Vec::new(), route_to: Vec::new(), budget: 1 };
+            |_| Shape { kind: Kind::Standard, depends_on: Vec::new(), route_to: Vec::new(), budget: 1, conditions: Conditions::default() };
         Self { main: (0..phases).map(shape).collect(), support: Vec::new() }
     }
 
@@ -105,6 +126,24 @@ fn write_phase(yml: &mut String, name: &str, shape: &Shape, depends_on: &[String
     let _ = writeln!(yml, "    - name: {name}\n      type: {kind}");
     if !depends_on.is_empty() {
         let _ = writeln!(yml, "      depends_on: [{}]", depends_on.join(", "));
+    }
+    let Conditions { when, items, max_parallel, continues, retry } = &shape.conditions;
+    let is_gate = matches!(shape.kind, Kind::Gate | Kind::Hug);
+    if *when {
+        yml.push_str("      when: 'true'\n");
+    }
+    if let Some(items) = items.filter(|_| !is_gate) {
+        let _ = writeln!(yml, "      for_each: '[1]'\n      max_items: {items}");
+        if let Some(most) = max_parallel {
+            let _ = writeln!(yml, "      max_parallel: {most}");
+        }
+        if *continues {
+            yml.push_str("      on_item_failure: continue\n");
+        }
+    }
+    if let Some((attempts, delay)) = retry.filter(|_| !is_gate) {
+        let delay = if delay == 0 { String::new() } else { format!(", delay: {delay}s, backoff: 2") };
+        let _ = writeln!(yml, "      retry: {{attempts: {attempts}{delay}}}");
     }
     match shape.kind {
         Kind::Standard => {}

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use cliq_gate::GateState;
 use cliq_orchestrator::{
-    Amount, Effect, Input, Journal, Limits, PhaseState, PhaseWait, Pipeline, PipelineStatus, Record,
-    RecordedBudgets, RunEvent, ValidatedWorkflow,
+    Amount, DecidedItem, Decision, DecisionKind, Effect, Input, Journal, Limits, PhaseState, PhaseWait, Pipeline,
+    PipelineStatus, Record, RecordedBudgets, Report, RunEvent, SkipReason, ValidatedWorkflow,
 };
 use cliq_protocol::{Budget, CommandResult, HistoryEntry, PhaseKind, Timestamp, Usage};
-use cliq_workflow::PhaseId;
+use cliq_workflow::{FailureCause, PhaseId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -40,6 +40,17 @@ pub(crate) struct Interruption {
     after: u16,
     how: Course,
     from: Option<Index>,
+}
+
+/// Kind of an activity that takes time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Activity {
+    /// An agent or commands work.
+    Work,
+    /// Expressions are evaluated. Whether the condition holds is ignored.
+    Decision { ignores_when: bool },
+    /// The next attempt waits for its time.
+    Delay,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,6 +84,11 @@ pub(crate) fn tight_schedule() -> impl Strategy<Value = Schedule> {
 }
 
 impl Schedule {
+    /// Whether nothing interrupts the run.
+    pub(crate) fn is_uninterrupted(&self) -> bool {
+        self.interruptions.is_empty()
+    }
+
     pub(crate) fn calm(seed: u64, max_parallel: Option<usize>) -> Self {
         Self { seed, failures: 0, max_parallel, interruptions: Vec::new(), steady: true, budget: None }
     }
@@ -97,7 +113,11 @@ pub(crate) struct World {
     pub(crate) completions: BTreeMap<PhaseId, u32>,
     schedule: Schedule,
     /// Activities in progress, by the time of their end.
-    running: BTreeMap<(u64, PhaseId), ()>,
+    running: BTreeMap<(u64, PhaseId), Activity>,
+    /// Number of activations.
+    pub(crate) starts: u64,
+    /// Phases that were ever skipped.
+    skipped: BTreeSet<PhaseId>,
     now: u64,
     drawn: u64,
     stopping: bool,
@@ -127,6 +147,8 @@ impl World {
             completions: BTreeMap::new(),
             schedule: schedule.clone(),
             running: BTreeMap::new(),
+            starts: 0,
+            skipped: BTreeSet::new(),
             now: 0,
             drawn: 0,
             stopping: false,
@@ -209,7 +231,7 @@ impl World {
     fn step(&mut self, input: Input) {
         self.inputs.push(input.clone());
         let workflow = Arc::clone(self.pipeline.workflow());
-        let mut asked = Vec::new();
+        let (mut asked, mut delayed) = (Vec::new(), Vec::new());
         for effect in self.pipeline.step(input) {
             assert!(self.finished.is_none(), "{effect:?} after the end");
             match effect {
@@ -231,7 +253,19 @@ impl World {
                     assert!(!self.stopping, "something starts while the run is stopped");
                     assert!(self.at_work.insert(phase), "{phase:?} runs twice at once");
                     let delay = self.draw() % 1000;
-                    self.running.insert((self.now + delay, phase), ());
+                    self.running.insert((self.now + delay, phase), Activity::Work);
+                }
+                Effect::Decide { phase, ignores_when } => {
+                    assert!(!self.stopping, "expressions are evaluated while the run is stopped");
+                    let ready = workflow.phase(phase).depends_on.iter().all(|d| self.ever_done.contains(d));
+                    assert!(ready, "{phase:?} is decided before what it depends on is done");
+                    let delay = self.draw() % 10;
+                    self.running.insert((self.now + delay, phase), Activity::Decision { ignores_when });
+                }
+                Effect::Delay { phase, delay } => {
+                    let due = self.now + u64::try_from(delay.as_millis()).expect("a time");
+                    self.running.insert((due, phase), Activity::Delay);
+                    delayed.push((phase, due));
                 }
                 Effect::EndAgent { phase, .. } => {
                     assert!(self.at_work.contains(&phase) && self.ended.insert(phase));
@@ -242,11 +276,22 @@ impl World {
                     self.finished = Some(status);
                 }
                 Effect::DeliverVerdict { to, .. } => assert!(!to.is_empty()),
-                Effect::Report(cliq_orchestrator::Report::PhaseCompleted { phase }) => {
+                Effect::Report(Report::PhaseCompleted { phase }) => {
                     *self.completions.entry(phase).or_default() += 1;
                     self.done.insert(phase);
                     self.ever_done.insert(phase);
                 }
+                Effect::Report(Report::PhaseSkipped { phase, reason }) => {
+                    if reason == SkipReason::Dependencies {
+                        let spec = workflow.phase(phase);
+                        assert!(spec.when.is_none() && spec.depends_on.iter().all(|id| self.skipped.contains(id)));
+                    }
+                    self.skipped.insert(phase);
+                    self.done.insert(phase);
+                    self.ever_done.insert(phase);
+                }
+                Effect::Report(Report::ItemFailed { phase, .. }) => drop(self.done.insert(phase)),
+                Effect::Report(Report::PhaseStarted { .. }) => self.starts += 1,
                 Effect::Report(_) => {}
             }
         }
@@ -255,8 +300,21 @@ impl World {
         if phases < 40 || phases < 1000 && self.inputs.len().is_multiple_of(16) {
             self.pipeline.assert_invariants();
         }
+        for (phase, due) in delayed {
+            let due_ms = i64::try_from(due).expect("a time");
+            self.step(Input::RetryDelayed { phase, due_ms });
+        }
         for phase in asked {
             self.wait_for_person(phase);
+        }
+    }
+
+    /// Waits again for the attempts that an earlier orchestrator waited for.
+    fn wait_for_attempts(&mut self) {
+        let delayed: Vec<(PhaseId, Option<i64>)> = self.pipeline.delayed().collect();
+        for (phase, due_ms) in delayed {
+            let due = u64::try_from(due_ms.unwrap_or(0)).unwrap_or(0).max(self.now);
+            self.running.insert((due, phase), Activity::Delay);
         }
     }
 
@@ -280,7 +338,14 @@ impl World {
     /// A run waits if all that works waits for people, and not otherwise. It may then be parked.
     fn park_if_waiting(&mut self) {
         let works = self.at_work.iter().any(|phase| !self.waiting.contains(phase));
-        let idle = self.finished.is_none() && !self.at_work.is_empty() && !works;
+        let delayed: Vec<PhaseId> = self.pipeline.delayed().map(|(id, _)| id).collect();
+        let is_short = |id: &PhaseId| {
+            self.pipeline.workflow().phase(*id).retry.as_ref().is_some_and(|retry| retry.delay.as_secs() < 60)
+        };
+        let decides = self.running.values().any(|activity| matches!(activity, Activity::Decision { .. }));
+        let waits_briefly = decides || delayed.iter().any(is_short);
+        let waits_at_all = !self.at_work.is_empty() || !delayed.is_empty();
+        let idle = self.finished.is_none() && waits_at_all && !works && !waits_briefly;
         let wait = self.pipeline.waits();
         assert!(wait.is_none() || idle, "{wait:?} {:?} {:?}", self.at_work, self.waiting);
         if idle && wait.is_none() && self.ended.is_empty() && !self.stopping {
@@ -300,6 +365,7 @@ impl World {
         self.rebuild();
         let limits = self.limits();
         let before = self.inputs.len();
+        self.wait_for_attempts();
         self.step(Input::Resume { from: None, max_parallel: self.schedule.max_parallel, limits });
         assert!(self.inputs[before..].iter().all(|input| !matches!(input, Input::CommandsFinished { .. })));
         let checking =
@@ -346,6 +412,7 @@ impl World {
         self.ended.clear();
         let limits = self.limits();
         self.step(Input::Resume { from, max_parallel: self.schedule.max_parallel, limits });
+        self.wait_for_attempts();
     }
 
     /// Resets what may run again: the phase, its dependents, and the phases to which a gate among those had routed.
@@ -354,7 +421,7 @@ impl World {
         let (mut pending, mut seen) = (vec![from], BTreeSet::new());
         while let Some(id) = pending.pop() {
             if seen.insert(id) {
-                self.done.remove(&id);
+                self.done.retain(|done| done.whole() != id);
                 self.ever_done.remove(&id);
                 pending.extend(&workflow.phase(id).dependents);
                 let for_it = workflow.phases().map(|(other, _)| other);
@@ -377,20 +444,46 @@ impl World {
             return;
         }
         let states = || format!("{:?}", self.pipeline);
-        let Some((&(at, phase), ())) = self.running.first_key_value() else {
+        let Some((&(at, phase), &activity)) = self.running.first_key_value() else {
             panic!("nothing runs and nothing ends: {}", states())
         };
         self.running.remove(&(at, phase));
-        self.now = at;
+        self.now = at.max(self.now);
+        match activity {
+            Activity::Work => {}
+            Activity::Delay => return self.step(Input::RetryDue { phase }),
+            Activity::Decision { ignores_when } => {
+                let decision = self.decision(phase, ignores_when);
+                return self.step(Input::Decided { phase, decision });
+            }
+        }
         self.report_usage(phase);
         self.at_work.remove(&phase);
         self.waiting.remove(&phase);
         let input = if self.ended.contains(&phase) {
-            Input::WorkFailed { phase, reason: "ended".to_owned() }
+            Input::WorkFailed { phase, reason: "ended".to_owned(), cause: None }
         } else {
             self.outcome(phase)
         };
         self.step(input);
+    }
+
+    /// Result of the expressions of a phase.
+    fn decision(&mut self, phase: PhaseId, ignores_when: bool) -> Decision {
+        let workflow = Arc::clone(self.pipeline.workflow());
+        let (spec, drawn) = (workflow.phase(phase), self.draw());
+        let steady = self.schedule.steady;
+        let luck = if steady { mix(self.schedule.seed ^ 77 ^ (phase.index() as u64) << 32) } else { drawn };
+        if !steady && luck % 100 < self.schedule.failures {
+            return Decision::Failed("no such key".to_owned());
+        }
+        if spec.when.is_some() && !ignores_when && (luck >> 8).is_multiple_of(3) {
+            return Decision::Skip;
+        }
+        let Some(list) = &spec.for_each else { return Decision::Run };
+        let items = (luck >> 16) % (u64::from(list.max_items) + 1);
+        let item = |n: u64| DecidedItem { value: json!(n), runs: !(luck >> (20 + n)).is_multiple_of(4) };
+        Decision::Items((0..items).map(item).collect())
     }
 
     fn outcome(&mut self, phase: PhaseId) -> Input {
@@ -403,11 +496,14 @@ impl World {
         let last = gate.is_some_and(|gate| gate.iteration() >= spec.max_iterations);
         let steady = self.schedule.steady;
         // Steady luck depends on what is asked and not on when.
-        let asked = (phase.index() as u64 + 1) << 20 | decided;
+        let item = phase.item().map_or(0, |item| u64::from(item) + 1) << 12;
+        let asked = (phase.index() as u64 + 1) << 20 | item | decided;
         let luck = if steady { mix(self.schedule.seed ^ asked) } else { drawn };
         let failures = if steady { 0 } else { self.schedule.failures };
         if luck % 100 < failures || self.stopping && !luck.is_multiple_of(3) {
-            return Input::WorkFailed { phase, reason: "bad luck".to_owned() };
+            let causes = [None, Some(FailureCause::Exit), Some(FailureCause::Timeout), Some(FailureCause::Error)];
+            let cause = causes[usize::try_from((luck >> 8) % 4).unwrap_or(0)];
+            return Input::WorkFailed { phase, reason: "bad luck".to_owned(), cause };
         }
         if !judging && (spec.kind == PhaseKind::Exec || gate.is_some()) {
             let fails = failures > 0 && (luck >> 8) % 40 == 0;
@@ -419,6 +515,9 @@ impl World {
         let targets = &spec.route_targets;
         let route = |n: u64| {
             let target = &workflow.phase(targets[usize::try_from(n).unwrap_or(0) % targets.len()]).name;
+            if n.is_multiple_of(3) {
+                return json!({"verdict": {"outcome": "ROUTE", "target": target.as_str(), "items": [0, 2, 99]}});
+            }
             json!({"verdict": format!("ROUTE:{target}")})
         };
         let verdict = match (luck >> 16) % 20 {
@@ -451,7 +550,7 @@ fn recorded(limits: &Limits, workflow: &ValidatedWorkflow) -> RecordedBudgets {
 
 /// The inputs as the driver journals them, through the bytes of a file.
 pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Journal {
-    let name = |id: PhaseId| workflow.phase(id).name.clone();
+    let name = |id: PhaseId| workflow.name_of(id);
     let dir = tempfile::tempdir().expect("a directory");
     let path = camino::Utf8Path::from_path(dir.path()).expect("utf-8").join("journal.jsonl");
     let mut bytes = Vec::new();
@@ -480,9 +579,25 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
             Input::AgentCompleted { phase, result } => {
                 RunEvent::AgentCompleted { phase: name(phase), result }
             }
-            Input::WorkFailed { phase, reason } => {
-                RunEvent::WorkFailed { phase: name(phase), reason, output_tail: None, log_file: None }
+            Input::WorkFailed { phase, reason, cause } => {
+                RunEvent::WorkFailed { phase: name(phase), reason, output_tail: None, log_file: None, cause }
             }
+            Input::Decided { phase, decision } => {
+                let (decision, items, reason) = match decision {
+                    Decision::Run => (DecisionKind::Run, Vec::new(), None),
+                    Decision::Skip => (DecisionKind::Skip, Vec::new(), None),
+                    Decision::Items(items) => (DecisionKind::Items, items, None),
+                    Decision::Failed(reason) => (DecisionKind::Failed, Vec::new(), Some(reason)),
+                };
+                let skipped = (0u32..).zip(&items).filter(|(_, item)| !item.runs).map(|(n, _)| n).collect();
+                let items = items.into_iter().map(|item| item.value).collect();
+                let (expressions, values) = (Default::default(), Default::default());
+                RunEvent::PhaseDecided { phase: name(phase), decision, items, skipped, reason, expressions, values }
+            }
+            Input::RetryDelayed { phase, due_ms } => {
+                RunEvent::RetryDelayed { phase: name(phase), until: Timestamp::from_unix_millis(due_ms) }
+            }
+            Input::RetryDue { phase } => RunEvent::RetryDue { phase: name(phase) },
             Input::Resume { from, max_parallel, limits } => RunEvent::RunResumed {
                 cliq_version: "0".into(),
                 pid: 2,

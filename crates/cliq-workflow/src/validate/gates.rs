@@ -71,6 +71,16 @@ fn targets_of(
 
 fn check_rules(cx: &Context<'_>, phase: &RawPhase<'_>, targets: &[usize], problems: &mut Vec<Diagnostic>) {
     let commands: Vec<&str> = phase.commands.iter().map(|c| c.name.value.as_str()).collect();
+    for rule in &phase.conditions.rules {
+        let to = rule.to.value.as_str();
+        let known = matches!(to, "PASS" | "ESCALATE") || cx.index.get(to).is_some_and(|t| targets.contains(t));
+        if !known {
+            let mut names: Vec<&str> = targets.iter().map(|&t| cx.phases()[t].name.value.as_str()).collect();
+            names.extend(["PASS", "ESCALATE"]);
+            let message = format!("{} cannot route to `{to}`", phase.title());
+            problems.push(Diagnostic::error("invalid-route-target", rule.to.span, message, did_you_mean(to, &names)));
+        }
+    }
     for entry in phase.record.map("rules") {
         if !commands.contains(&entry.key.as_str()) {
             let message = format!("{} has no command `{}`", phase.title(), entry.key);

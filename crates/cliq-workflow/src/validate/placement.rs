@@ -28,6 +28,7 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
             }
         }
         check_needs(phase, kind, problems);
+        check_items(phase, problems);
         check_remote(phase, problems);
         check_commands(phase, kind, problems);
         check_sources(phase, problems);
@@ -47,6 +48,11 @@ fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'sta
             (kind == Gate && rules, "gate phases with `agent: rules`")
         }
         "review" => (kind == Hug, "hug phases"),
+        "for_each" | "max_items" | "max_parallel" | "on_item_failure" => (
+            matches!(kind, Standard | Exec | Team | Pull) && !connector,
+            "standard, exec, team and pull phases",
+        ),
+        "retry" => (!kind.is_gate(), "phases other than gates"),
         "sources" => (kind == Pull || connector, "pull and connector phases"),
         "targets" => (kind == Push, "push phases"),
         "target_entries" => (kind == Push || connector, "push and connector phases"),
@@ -66,6 +72,19 @@ fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'sta
         _ => (true, ""),
     };
     (!belongs).then_some(place)
+}
+
+/// Checks that fields of items stand beside `for_each`.
+fn check_items(phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) {
+    if phase.record.has("for_each") {
+        return;
+    }
+    for field in ["max_items", "max_parallel", "on_item_failure"] {
+        if let Some(span) = phase.record.key(field) {
+            let message = format!("`{field}` is about the items of `for_each`, which {} does not have", phase.title());
+            problems.push(Diagnostic::error("missing-for-each", span, message, "add `for_each:` or remove it"));
+        }
+    }
 }
 
 fn check_needs(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagnostic>) {
@@ -159,6 +178,14 @@ fn check_commands(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diag
             );
             let help =
                 "it belongs on commands of exec phases: remove it here; a gate judges what its commands say";
+            problems.push(Diagnostic::error("field-not-allowed", span, message, help));
+        }
+        if let Some(span) = command.record.key("required")
+            && !kind.is_gate()
+        {
+            let message =
+                format!("`required` cannot stand on a command of {}, which is of type `{kind}`", phase.title());
+            let help = "it belongs on commands of gates: remove it here; a command of an exec phase that fails ends it";
             problems.push(Diagnostic::error("field-not-allowed", span, message, help));
         }
         for (what, text) in

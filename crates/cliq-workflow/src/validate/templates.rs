@@ -15,6 +15,7 @@ pub(super) fn check(cx: &Context<'_>, targets: &[Vec<usize>], problems: &mut Vec
     let mut rules = Rules { cx, targets, used: HashSet::new(), upstream: HashMap::new() };
     for (i, phase) in cx.phases().iter().enumerate() {
         rules.check_phase(i, phase, problems);
+        rules.used.extend(super::expressions::inputs(phase));
     }
     for input in &cx.team.inputs {
         let name = &input.name;
@@ -53,7 +54,7 @@ impl Rules<'_, '_> {
         }
         let Kind::Map(fields) = &phase.node.kind else { return };
         for field in
-            fields.iter().filter(|f| !matches!(f.key.as_str(), "commands" | "name" | "type" | "depends_on"))
+            fields.iter().filter(|f| !matches!(f.key.as_str(), "commands" | "name" | "type" | "depends_on" | "when" | "for_each" | "rules"))
         {
             self.check_node(i, &field.value, problems);
         }
@@ -97,6 +98,11 @@ impl Rules<'_, '_> {
                 }
             }
             Ok(Template::Handoff(phase, _)) => self.check_handoff(i, written, phase, span, problems),
+            Ok(Template::Item(_) | Template::Index) if !self.cx.phases()[i].record.has("for_each") => {
+                let message = format!("`{written}` is about the items of `for_each`, which this phase does not have");
+                let help = "add `for_each:` to the phase, or write another name";
+                problems.push(Diagnostic::error("item-without-for-each", span, message, help));
+            }
             Ok(_) => {}
         }
     }
@@ -138,25 +144,26 @@ impl Rules<'_, '_> {
         ));
     }
 
-    /// Phases whose handoff can be there when phase `i` starts: those before it; for a gate also those it routes to;
-    /// for a support phase, the phases upstream of a gate that routes to it, and that gate.
     fn upstream(&mut self, i: usize) -> HashSet<usize> {
-        if let Some(known) = self.upstream.get(&i) {
-            return known.clone();
-        }
-        let mut set: HashSet<usize> = self.cx.graph.ancestors(i).into_iter().collect();
-        set.extend(&self.targets[i]);
-        if self.cx.phases()[i].support {
-            for (gate, list) in self.targets.iter().enumerate().filter(|(_, list)| list.contains(&i)) {
-                set.insert(gate);
-                set.extend(self.cx.graph.ancestors(gate));
-                set.extend(list);
-            }
-        }
-        set.remove(&i);
-        self.upstream.insert(i, set.clone());
-        set
+        let known = self.upstream.entry(i).or_insert_with(|| upstream(self.cx, self.targets, i));
+        known.clone()
     }
+}
+
+/// Phases whose handoff can be there when phase `i` starts: those before it; for a gate also those it routes to;
+/// for a support phase, the phases upstream of a gate that routes to it, and that gate.
+pub(super) fn upstream(cx: &Context<'_>, targets: &[Vec<usize>], i: usize) -> HashSet<usize> {
+    let mut set: HashSet<usize> = cx.graph.ancestors(i).into_iter().collect();
+    set.extend(&targets[i]);
+    if cx.phases()[i].support {
+        for (gate, list) in targets.iter().enumerate().filter(|(_, list)| list.contains(&i)) {
+            set.insert(gate);
+            set.extend(cx.graph.ancestors(gate));
+            set.extend(list);
+        }
+    }
+    set.remove(&i);
+    set
 }
 
 fn check_context(written: &str, context: ShellContext, span: Span, problems: &mut Vec<Diagnostic>) {
