@@ -71,8 +71,8 @@ fn expression(
             (ValueKind::List, _) => "write a list, such as `handoff.PHASE.items`".to_owned(),
             _ => "write a comparison".to_owned(),
         };
+        // Its names are checked all the same: a mistake in them may be the cause.
         problems.push(Diagnostic::error("expression-type", span, message, help));
-        return None;
     }
     Some(Located { value: expression, span })
 }

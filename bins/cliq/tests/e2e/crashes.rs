@@ -79,6 +79,16 @@ const SUPPORT: &str = "workflow:
     - {name: fix, type: standard, agent: x}
 ";
 
+const ITEMS: &str = "workflow:
+  phases:
+    - {name: a, type: standard, agent: x}
+    - {name: w, type: standard, agent: x, depends_on: [a], for_each: '[1, 2, 3, 4, 5]', when: index != 3, max_parallel: 2}
+    - {name: s, type: exec, depends_on: [w], when: 'false', commands: [{name: t, run: echo s >> ran}]}
+    - {name: t, type: exec, depends_on: [s], commands: [{name: t, run: echo t >> ran}]}
+    - {name: e, type: exec, depends_on: [w], for_each: '[1, 2]', retry: {attempts: 2, delay: 1s}, commands: [{name: t, run: 'echo $CLIQ_PHASE >> ran; sleep 0.02; test $(index) = 0 || test $(grep -c $CLIQ_PHASE ran) -gt 1'}]}
+    - {name: end, type: standard, agent: x, depends_on: [w, e, s]}
+";
+
 /// A small generator of our own seed: no moment is like another, and each run of the test has others.
 struct Random(u64);
 
@@ -220,6 +230,11 @@ fn in_parallel_phases() {
 #[test]
 fn in_a_loop_of_a_gate() {
     crash("process", LOOP, &["g"], 40);
+}
+
+#[test]
+fn in_items_and_skipped_phases() {
+    crash("process", ITEMS, &[], 40);
 }
 
 #[test]

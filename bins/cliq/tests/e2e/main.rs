@@ -13,6 +13,7 @@ mod explain;
 mod foreign_agents;
 mod gates;
 mod hostile_files;
+mod items;
 mod layering;
 mod markers;
 mod mcp;
