@@ -1,5 +1,6 @@
 //! The command line.
 
+mod checkpoint;
 mod lazy;
 mod outside;
 mod review;
@@ -9,6 +10,7 @@ mod server;
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use checkpoint::CheckpointCommand;
 pub(crate) use lazy::Lazy;
 pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolCommand, ToolName};
 pub(crate) use review::{AnswerArgs, ReviewCommand, ReviewIdArg};
@@ -60,6 +62,22 @@ pub(crate) enum Command {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Show what the last run, a phase or one activation changed in the workspace.
+    Diff {
+        /// The phase, the item `PHASE.INDEX`, or the activation `PHASE.N`; without it, the whole run.
+        of: Option<String>,
+        /// Print a summary of changed lines per file.
+        #[arg(long)]
+        stat: bool,
+        /// Print the changed files as JSON.
+        #[arg(long, conflicts_with = "stat")]
+        json: bool,
+    },
+    /// Checkpoints of the workspace: list, take and restore them.
+    Checkpoint {
+        #[command(subcommand)]
+        command: CheckpointCommand,
     },
     /// Print the log of the orchestrator, or of a phase: output of its agent and commands.
     Logs {

@@ -7,6 +7,7 @@ mod auth;
 mod backends;
 mod background;
 mod cancel;
+mod checkpoint;
 mod clean;
 #[cfg(any(feature = "docker", feature = "kubernetes"))]
 mod contained;
@@ -79,6 +80,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             logs::run(phase.as_deref(), follow, content)
         }
         Command::Explain { run, json } => explain::run(run.as_deref(), json),
+        Command::Diff { of, stat, json } => checkpoint::diff(of.as_deref(), stat, json),
+        Command::Checkpoint { command } => checkpoint::run(command),
         Command::Attach { phase } => attach::run(phase.as_deref()),
         Command::Settings(Lazy(command)) => settings::run(&command),
         Command::Cancel => cancel::run(),

@@ -114,6 +114,12 @@ impl Store {
         Self { dir, workspace, roots: roots.to_vec(), limits, in_use: Mutex::new(()) }
     }
 
+    /// Directory of the store.
+    #[must_use]
+    pub fn dir(&self) -> &Utf8Path {
+        &self.dir
+    }
+
     /// All checkpoints, oldest first.
     ///
     /// # Errors

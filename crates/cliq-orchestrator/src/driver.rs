@@ -161,6 +161,7 @@ impl Driver {
             over: CancellationToken::new(),
             no_more_deliveries: CancellationToken::new(),
             wakers,
+            lacks_checkpoints: Default::default(),
             items: Default::default(),
         });
         for (id, _) in pipeline.workflow().phases() {

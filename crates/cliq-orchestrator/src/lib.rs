@@ -11,6 +11,7 @@
 //! happens is a [`RunEvent`].
 
 mod agents;
+mod checkpoints;
 mod confinement;
 mod dead_run;
 mod driver;
@@ -30,6 +31,7 @@ mod view;
 mod watch;
 
 pub use agents::{AgentCommand, Agents};
+pub use checkpoints::{CheckpointOf, Checkpoints};
 pub use confinement::{Confinement, OnRefusal, PhaseProcess};
 pub use dead_run::end_dead_run;
 pub use driver::repositories;

@@ -9,6 +9,7 @@ use cliq_protocol::{Budget, PhaseKind, PhaseName, Price};
 use cliq_workflow::{Phase, ValidatedWorkflow, is_connector, nearest};
 
 use crate::agents::Agents;
+use crate::checkpoints::Checkpoints;
 use crate::confinement::Confinement;
 use crate::events::RecordedBudgets;
 use crate::launcher::Launcher;
@@ -117,6 +118,8 @@ pub struct RunPlan {
     pub guards_inputs: bool,
     /// Launcher of processes.
     pub launcher: Arc<dyn Launcher>,
+    /// Store of checkpoints, or `None` if none are taken.
+    pub checkpoints: Option<Arc<dyn Checkpoints>>,
     /// Restriction of processes, or `None` if none is restricted.
     pub confinement: Option<Arc<dyn Confinement>>,
 }
@@ -163,6 +166,7 @@ impl RunPlan {
             max_file_bytes: DEFAULT_FILE_LIMIT,
             guards_inputs: false,
             launcher: Arc::new(ProcessLauncher),
+            checkpoints: None,
             confinement: None,
         }
     }

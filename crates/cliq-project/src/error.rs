@@ -191,6 +191,18 @@ pub enum ProjectError {
     /// The run around a team phase was parked, and the run of its team with it.
     #[error("the run is parked")]
     TeamParked,
+    /// No checkpoints are taken.
+    #[error("this project has no checkpoints: {0}")]
+    NoCheckpoints(String),
+    /// There is no such checkpoint.
+    #[error("{0}")]
+    NoCheckpoint(String),
+    /// Nothing has run.
+    #[error("nothing has run yet")]
+    NothingRan,
+    /// The store of checkpoints fails.
+    #[error(transparent)]
+    Checkpoint(#[from] cliq_checkpoints::CheckpointError),
     /// The team of an item cannot be copied.
     #[error("cannot copy the team of the phase to {path}: {source}")]
     CopyTeam {

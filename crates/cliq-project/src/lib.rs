@@ -10,6 +10,7 @@
 mod agents;
 mod assemble;
 mod bundled;
+mod checkpoints;
 mod clean;
 mod contained;
 mod doctor;
@@ -48,6 +49,8 @@ pub use bundled::{
     BundledTeam, DEMO_FILES, DEMO_TEAM, MODEL_DEMO_FILES, MODEL_DEMO_SCRIPT, PULL_DEMO_FILES, PULL_DEMO_TEAM,
     REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, write_files,
 };
+pub use checkpoints::ActivationChanges;
+pub use cliq_checkpoints::{Change, Checkpoint, CheckpointError, Label, Moment, Restored, Store as CheckpointStore};
 pub use doctor::{Check, CheckStatus};
 pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};

@@ -97,6 +97,7 @@ impl Project {
         plan.max_file_bytes = max_file_bytes(settings);
         plan.prices = settings.prices();
         plan.guards_inputs = self.host().has_variable(GUARD_INPUTS);
+        plan.checkpoints = self.checkpoints(settings);
         plan.env.extend(self.host().path().map(|path| ("PATH".to_owned(), path)));
         plan
     }

@@ -31,12 +31,15 @@ pub(crate) struct RunArgs {
     /// Continue the last run. Completed phases are not run again; unfinished, failed and stopped ones start anew.
     #[arg(long, conflicts_with_all = ["force", "inputs"])]
     pub(crate) resume: bool,
-    /// Publish without asking.
+    /// Publish and restore without asking.
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Run PHASE again, with all phases that depend on it and all that are not complete.
     #[arg(long, value_name = "PHASE", conflicts_with_all = ["force", "inputs"])]
     pub(crate) from: Option<String>,
+    /// Restore the workspace to its state before PHASE first started, then run.
+    #[arg(long, requires = "from")]
+    pub(crate) restore: bool,
     /// Exit with code 6 once the run only waits for people. `cliq run --resume` continues it.
     #[arg(long, conflicts_with = "detach")]
     pub(crate) park: bool,

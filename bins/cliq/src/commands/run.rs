@@ -80,6 +80,11 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if may_ask && settings.flag("push.confirm") {
         confirm_publishing(&project, &plan)?;
     }
+    if args.restore
+        && let Some(from) = &args.from
+    {
+        super::checkpoint::restore_before(&project, &settings, from, args.yes)?;
+    }
     if args.detach {
         // Failures that can be foreseen are reported here, where a person reads them.
         let has_variable = |name: &str| project.host().has_variable(name);

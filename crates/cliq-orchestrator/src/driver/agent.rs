@@ -125,6 +125,7 @@ impl AgentRun {
     pub(super) async fn run(self) {
         let signal_file = self.message.dispatch.signal_file().clone();
         let waker = self.shared.wakers.register(&signal_file);
+        self.shared.checkpoint(&self.phase, self.iteration, false).await;
         let mut process = match self.start(&signal_file).await {
             Ok(process) => process,
             Err(event) => {
@@ -145,6 +146,7 @@ impl AgentRun {
         let timing = self.shared.plan.timing;
         match outcome {
             Ok(result) => {
+                self.shared.checkpoint(&self.phase, self.iteration, true).await;
                 self.finish(Ok(result));
                 // It has said its last; it gets a moment to leave by itself.
                 tokio::select! {
@@ -164,6 +166,7 @@ impl AgentRun {
                 process.end(self.kill_grace).await;
                 let tail = process.output_tail().await;
                 let tail = process.has_output().then_some(tail);
+                self.shared.checkpoint(&self.phase, self.iteration, true).await;
                 self.finish(Err((failure, tail)));
             }
         }

@@ -24,6 +24,9 @@ const SHELL: &str = "/bin/sh";
 pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, routed_by: Option<PhaseId>) {
     let phase = &*shared.phase_of(phase);
     let mut runner = Runner { shared: &shared, phase, iteration, channel: None, left: Vec::new() };
+    if phase.kind == PhaseKind::Exec {
+        shared.checkpoint(&phase.name, iteration, false).await;
+    }
     let event = match runner.run(routed_by).await {
         Ok(results) => RunEvent::CommandsFinished {
             phase: runner.phase.name.clone(),
@@ -48,6 +51,9 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
     let grace = shared.plan.timing.kill_grace;
     for process in &mut runner.left {
         process.end(grace).await;
+    }
+    if phase.kind == PhaseKind::Exec {
+        shared.checkpoint(&phase.name, iteration, true).await;
     }
     shared.send(event);
     // What follows from it begins first; the descriptors of processes that are gone can wait.

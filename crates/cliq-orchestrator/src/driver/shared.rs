@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -13,6 +14,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::AgentCommand;
+use crate::checkpoints::CheckpointOf;
 use crate::confinement::{OnRefusal, PhaseProcess};
 use crate::events::RunEvent;
 use crate::launcher::Job;
@@ -42,6 +44,8 @@ pub(super) struct Shared {
     /// Ends deliveries, which may outlast the phases that asked for them.
     pub(super) no_more_deliveries: CancellationToken,
     pub(super) wakers: Wakers,
+    /// Whether a checkpoint could not be taken.
+    pub(super) lacks_checkpoints: AtomicBool,
     /// Items of phases whose list is known.
     pub(super) items: Mutex<HashMap<PhaseId, Arc<Vec<Value>>>>,
 }
@@ -119,6 +123,24 @@ impl Shared {
             env.insert(FILE_LIMIT_VARIABLE.to_owned(), self.plan.max_file_bytes.to_string());
         }
         env
+    }
+
+    /// Takes a checkpoint of the workspace before or after an activation that may write to it. A failure is reported once in a run.
+    pub(super) async fn checkpoint(&self, phase: &PhaseName, activation: u32, is_end: bool) {
+        let Some(checkpoints) = self.plan.checkpoints.as_ref().filter(|_| self.plan.parent.is_none()) else { return };
+        let kind = self.workflow().find(phase.as_str()).map(|id| self.workflow().phase(id).kind);
+        if !kind.is_some_and(crate::checkpoints::may_write) {
+            return;
+        }
+        let of = CheckpointOf { run_id: self.run_id.clone(), phase: phase.clone(), activation, is_end };
+        let checkpoints = Arc::clone(checkpoints);
+        let taken = tokio::task::spawn_blocking(move || checkpoints.take(&of)).await;
+        if let Ok(Err(reason)) = taken
+            && !self.lacks_checkpoints.swap(true, Ordering::Relaxed)
+        {
+            let message = format!("no checkpoint was taken, and the run goes on: {reason}");
+            self.send(RunEvent::Warning { phase: Some(phase.clone()), message });
+        }
     }
 
     /// Puts a job of a phase into its sandbox.

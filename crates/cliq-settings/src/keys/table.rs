@@ -506,6 +506,31 @@ pub static KEYS: &[Key] = &[
         "whether a run is refused, or warns, if the system cannot enforce its sandbox; projects cannot set it",
     ),
     key(
+        "checkpoints.enabled",
+        Kind::Flag,
+        Some("true"),
+        "whether the files of a git workspace are stored before and after each activation",
+    ),
+    key(
+        "checkpoints.always",
+        Kind::Flag,
+        Some("false"),
+        "whether the files of a workspace are stored that is not a git repository",
+    ),
+    key(
+        "checkpoints.max_file",
+        Kind::Size,
+        Some("50m"),
+        "the largest file whose content is stored; larger ones are named only",
+    ),
+    key("checkpoints.max_age", Kind::Duration, Some("30d"), "how long checkpoints are kept"),
+    key(
+        "checkpoints.max_size",
+        Kind::Size,
+        Some("2g"),
+        "the size of the store of checkpoints from which on the oldest are removed",
+    ),
+    key(
         "docker.enabled",
         Kind::Flag,
         Some("false"),

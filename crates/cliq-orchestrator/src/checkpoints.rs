@@ -1,0 +1,30 @@
+//! Checkpoints of the workspace around activations (SPEC section 24). How they are stored is not known here.
+
+use cliq_protocol::{PhaseKind, PhaseName};
+
+/// Activation around which a checkpoint is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointOf {
+    /// Id of the run.
+    pub run_id: String,
+    /// Phase or item.
+    pub phase: PhaseName,
+    /// Number of the activation, 1-based.
+    pub activation: u32,
+    /// Whether the activation has ended, as opposed to being about to start.
+    pub is_end: bool,
+}
+
+/// Store of checkpoints.
+pub trait Checkpoints: Send + Sync + std::fmt::Debug {
+    /// Stores the files of the workspace. Blocks.
+    ///
+    /// # Errors
+    /// Returns the reason for people. The run goes on without the checkpoint.
+    fn take(&self, of: &CheckpointOf) -> Result<(), String>;
+}
+
+/// Whether phases of a kind may write to the workspace.
+pub(crate) fn may_write(kind: PhaseKind) -> bool {
+    matches!(kind, PhaseKind::Standard | PhaseKind::Exec | PhaseKind::Team | PhaseKind::Pull)
+}

@@ -1,0 +1,214 @@
+//! Checkpoints of a project's workspace (SPEC section 24).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use cliq_checkpoints::{Change, Checkpoint, CheckpointError, Label, Limits, Moment, Restored, Store};
+use cliq_orchestrator::{CheckpointOf, Checkpoints, Journal, repositories};
+use cliq_protocol::Timestamp;
+use cliq_settings::Settings;
+
+use crate::{Project, ProjectError};
+
+/// Time between two prunings of a store.
+const PRUNE_EVERY: Duration = Duration::from_secs(24 * 3600);
+
+/// Checkpoints of the runs of a project.
+#[derive(Debug)]
+struct ProjectCheckpoints {
+    store: Store,
+    has_begun: AtomicBool,
+}
+
+impl Checkpoints for ProjectCheckpoints {
+    fn take(&self, of: &CheckpointOf) -> Result<(), String> {
+        let moment = if of.is_end { Moment::After } else { Moment::Before };
+        let phase = of.phase.to_string();
+        let label = Label { run: of.run_id.clone(), phase, activation: of.activation, moment };
+        let taken = self.store.take(&label, cliq_fs::now().as_str());
+        let pruned = if self.has_begun.swap(true, Ordering::Relaxed) { Ok(()) } else { prune_if_due(&self.store) };
+        taken.map(drop).and(pruned).map_err(|error| error.to_string())
+    }
+}
+
+/// What an activation of a phase changed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ActivationChanges {
+    /// Phase or item.
+    pub phase: String,
+    /// Number of the activation; `None` for the whole run.
+    pub activation: Option<u32>,
+    /// Checkpoint before.
+    pub from: Checkpoint,
+    /// Checkpoint after.
+    pub to: Checkpoint,
+}
+
+impl Project {
+    /// Checkpoints for a run, or `None` if the settings or the workspace do not ask for any.
+    pub(crate) fn checkpoints(&self, settings: &Settings) -> Option<Arc<dyn Checkpoints>> {
+        let store = self.checkpoint_store(settings).ok()?;
+        Some(Arc::new(ProjectCheckpoints { store, has_begun: AtomicBool::new(false) }))
+    }
+
+    /// Returns the store of checkpoints of the workspace.
+    ///
+    /// # Errors
+    /// Returns an error if no checkpoints are taken: the setting `checkpoints.enabled` is off, or the workspace is not a git repository and
+    /// `checkpoints.always` is off.
+    pub fn checkpoint_store(&self, settings: &Settings) -> Result<Store, ProjectError> {
+        if !settings.flag("checkpoints.enabled") {
+            return Err(ProjectError::NoCheckpoints("the setting `checkpoints.enabled` is false".to_owned()));
+        }
+        let workspace = self.dir().workspace();
+        let has_repository = |dir: &camino::Utf8Path| dir.join(".git").exists();
+        let found = repositories(workspace).into_iter().filter(|dir| has_repository(dir));
+        let mut roots: Vec<String> = found
+            .filter_map(|dir| dir.strip_prefix(workspace).ok().map(ToString::to_string))
+            .collect();
+        if roots.is_empty() || !roots.contains(&String::new()) && settings.flag("checkpoints.always") {
+            if !settings.flag("checkpoints.always") {
+                let why = format!(
+                    "{workspace} is not a git repository and contains none; `cliq settings set checkpoints.always true` stores it too"
+                );
+                return Err(ProjectError::NoCheckpoints(why));
+            }
+            roots.push(String::new());
+        }
+        let defaults = Limits::default();
+        let limits = Limits {
+            max_file_bytes: settings.size("checkpoints.max_file").unwrap_or(defaults.max_file_bytes),
+            max_age_secs: settings.duration("checkpoints.max_age").map_or(defaults.max_age_secs, |age| age.as_secs()),
+            max_bytes: settings.size("checkpoints.max_size").unwrap_or(defaults.max_bytes),
+        };
+        Ok(Store::new(&self.dir().root().join("checkpoints.git"), workspace, &roots, limits))
+    }
+
+    /// Id of the last run, for its checkpoints.
+    ///
+    /// # Errors
+    /// Returns an error if nothing has run, or the journal cannot be read.
+    pub fn last_run_id(&self) -> Result<String, ProjectError> {
+        let journal = Journal::read(&self.dir().journal())?;
+        let id = journal.as_ref().and_then(Journal::run_id).map(str::to_owned);
+        id.ok_or(ProjectError::NothingRan)
+    }
+
+    /// Returns the activations of a run with their checkpoints: those of the whole run, of a phase with its items, of an item, or one
+    /// activation of a phase (`PHASE.N`).
+    ///
+    /// # Errors
+    /// Returns an error if there are no checkpoints that fit.
+    pub fn activation_changes(
+        &self,
+        store: &Store,
+        run_id: &str,
+        of: Option<&str>,
+    ) -> Result<Vec<ActivationChanges>, ProjectError> {
+        let all: Vec<Checkpoint> =
+            store.list()?.into_iter().filter(|checkpoint| checkpoint.label.run == run_id).collect();
+        let Some(of) = of else {
+            let (Some(first), Some(last)) = (all.first(), all.last()) else {
+                return Err(ProjectError::NoCheckpoint(format!("run {run_id} has no checkpoints")));
+            };
+            let (from, to) = (first.clone(), last.clone());
+            return Ok(vec![ActivationChanges { phase: "run".to_owned(), activation: None, from, to }]);
+        };
+        let (phase, number) = match of.rsplit_once('.') {
+            Some((phase, number)) => (phase, number.parse::<u32>().ok()),
+            None => (of, None),
+        };
+        let is_item = all.iter().any(|checkpoint| checkpoint.label.phase == of);
+        let fits = |label: &Label| {
+            if is_item || number.is_none() {
+                label.phase == of || number.is_none() && label.phase.split('.').next() == Some(of)
+            } else {
+                label.phase == phase && Some(label.activation) == number
+            }
+        };
+        let mut found = Vec::new();
+        for before in all.iter().filter(|c| c.label.moment == Moment::Before && fits(&c.label)) {
+            let is_end = |c: &&Checkpoint| {
+                c.label.moment == Moment::After
+                    && c.label.phase == before.label.phase
+                    && c.label.activation == before.label.activation
+            };
+            // An activation that was interrupted, or still works, ends with the newest state that is stored.
+            let after = all.iter().rev().find(is_end).or(all.last());
+            found.extend(after.map(|after| ActivationChanges {
+                phase: before.label.phase.clone(),
+                activation: Some(before.label.activation),
+                from: before.clone(),
+                to: after.clone(),
+            }));
+        }
+        if found.is_empty() {
+            let mut known: Vec<&str> = all.iter().map(|checkpoint| checkpoint.label.phase.as_str()).collect();
+            known.sort_unstable();
+            known.dedup();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let why = format!("the last run has no checkpoint of `{of}`; it has checkpoints of: {known}");
+            return Err(ProjectError::NoCheckpoint(why));
+        }
+        Ok(found)
+    }
+
+    /// Returns the checkpoint before a phase first started in a run.
+    ///
+    /// # Errors
+    /// Returns an error if there is none.
+    pub fn checkpoint_before(&self, store: &Store, run_id: &str, phase: &str) -> Result<Checkpoint, ProjectError> {
+        let is_first = |checkpoint: &Checkpoint| {
+            let label = &checkpoint.label;
+            label.run == run_id && label.moment == Moment::Before && label.phase.split('.').next() == Some(phase)
+        };
+        let found = store.list()?.into_iter().find(is_first);
+        found.ok_or_else(|| ProjectError::NoCheckpoint(format!("the last run has no checkpoint from before `{phase}`")))
+    }
+
+    /// Returns what would be lost if a checkpoint were restored: files that would be changed or removed. Stores the present state to find
+    /// that out.
+    ///
+    /// # Errors
+    /// Returns an error if git fails.
+    pub fn losses(&self, store: &Store, to: &Checkpoint) -> Result<Vec<Change>, ProjectError> {
+        let now = store.take(&self.restore_label(to), cliq_fs::now().as_str())?;
+        Ok(store.changes(&now, to)?)
+    }
+
+    /// Restores a checkpoint. The present state is stored first.
+    ///
+    /// # Errors
+    /// Returns an error if git or a file fails.
+    pub fn restore(&self, store: &Store, to: &Checkpoint) -> Result<Restored, ProjectError> {
+        Ok(store.restore(to, &self.restore_label(to), cliq_fs::now().as_str())?)
+    }
+
+    fn restore_label(&self, to: &Checkpoint) -> Label {
+        Label { moment: Moment::Restore, ..to.label.clone() }
+    }
+}
+
+/// Removes old checkpoints, once a day.
+fn prune_if_due(store: &Store) -> Result<(), CheckpointError> {
+    let marker = store.dir().join("pruned");
+    let age = std::fs::metadata(&marker).and_then(|metadata| metadata.modified());
+    let is_due = age.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > PRUNE_EVERY));
+    if !marker.exists() {
+        let _ = std::fs::write(&marker, "");
+        return Ok(());
+    }
+    if !is_due {
+        return Ok(());
+    }
+    let now = cliq_fs::now_millis();
+    let seconds = |ts: &str| {
+        let then = Timestamp::from_text(ts.to_owned()).unix_millis().unwrap_or(now);
+        u64::try_from((now - then) / 1000).unwrap_or(0)
+    };
+    store.prune(seconds)?;
+    let _ = std::fs::write(&marker, "");
+    Ok(())
+}
