@@ -16,6 +16,7 @@ mod recovery;
 mod shared;
 mod spans;
 mod steering;
+mod worktrees;
 
 use std::collections::HashMap;
 use std::sync::Arc;

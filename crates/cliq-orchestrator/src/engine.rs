@@ -74,6 +74,13 @@ pub enum Input {
         /// Result of the evaluation.
         decision: Decision,
     },
+    /// Worktrees of items were merged.
+    Merged {
+        /// The phase.
+        phase: PhaseId,
+        /// Result.
+        outcome: MergeOutcome,
+    },
     /// The time of the next attempt of a phase is known.
     RetryDelayed {
         /// The phase.
@@ -147,6 +154,24 @@ pub enum Effect {
         phase: PhaseId,
         /// Whether the phase runs whatever its condition is: a gate routed to it.
         ignores_when: bool,
+    },
+    /// Merge the worktrees of a phase's items, in order.
+    Merge {
+        /// The phase.
+        phase: PhaseId,
+        /// The item whose conflict was resolved; the merge continues after it.
+        resolved: Option<u32>,
+    },
+    /// See to it that the conflict of a merge lies in the channel to the phase that resolves it.
+    DeliverConflict {
+        /// The phase.
+        phase: PhaseId,
+        /// Phase that resolves the conflict.
+        to: PhaseId,
+        /// The item.
+        item: u32,
+        /// Files with conflicts.
+        files: Vec<String>,
     },
     /// Wait before the next attempt of a phase.
     Delay {
@@ -234,6 +259,15 @@ pub enum Report {
         /// Number of items that start.
         starting: u32,
     },
+    /// The worktree of an item conflicts with what was merged before.
+    MergeConflict {
+        /// The phase.
+        phase: PhaseId,
+        /// The item.
+        item: u32,
+        /// Files with conflicts.
+        files: Vec<String>,
+    },
     /// An item failed, and the phase goes on without it.
     ItemFailed {
         /// The item.
@@ -281,6 +315,22 @@ pub enum Report {
         /// The phases.
         running: Vec<PhaseId>,
     },
+}
+
+/// Result of merging worktrees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MergeOutcome {
+    /// All are merged.
+    Done,
+    /// An item conflicts. The files have conflict markers.
+    Conflict {
+        /// The item.
+        item: u32,
+        /// Files with conflicts.
+        files: Vec<String>,
+    },
+    /// They cannot be merged.
+    Failed(String),
 }
 
 /// Cause of a skipped phase.

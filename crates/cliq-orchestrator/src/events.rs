@@ -13,7 +13,7 @@ use cliq_workflow::{FailureCause, ValidatedWorkflow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{Amount, DecidedItem, Decision, Input, Limits, PhaseWait, Report, SkipReason};
+use crate::engine::{Amount, DecidedItem, Decision, Input, Limits, MergeOutcome, PhaseWait, Report, SkipReason};
 
 /// The version of the journal's format.
 pub const JOURNAL_VERSION: u32 = 1;
@@ -311,6 +311,29 @@ pub enum RunEvent {
         /// Reason of the failure.
         reason: String,
     },
+    /// The worktree of an item conflicts with what was merged before.
+    MergeConflict {
+        /// The phase.
+        phase: PhaseName,
+        /// The item.
+        item: u32,
+        /// Files with conflicts.
+        files: Vec<String>,
+    },
+    /// Worktrees of items were merged, all or up to a conflict.
+    ItemsMerged {
+        /// The phase.
+        phase: PhaseName,
+        /// The item that conflicts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        conflict: Option<u32>,
+        /// Files with conflicts.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<String>,
+        /// Why they cannot be merged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// The time of the next attempt is known.
     RetryDelayed {
         /// The phase.
@@ -514,6 +537,7 @@ impl RunEvent {
                 | Self::VerdictRejected { .. }
                 | Self::PhaseSkipped { .. }
                 | Self::ItemsStarted { .. }
+                | Self::MergeConflict { .. }
                 | Self::ItemFailed { .. }
                 | Self::RetryScheduled { .. }
                 | Self::PhaseCompleted { .. }
@@ -565,6 +589,14 @@ impl RunEvent {
                 };
                 Input::Decided { phase: find(phase)?, decision }
             }
+            Self::ItemsMerged { phase, conflict, files, reason } => {
+                let outcome = match (reason, conflict) {
+                    (Some(reason), _) => MergeOutcome::Failed(reason.clone()),
+                    (None, Some(item)) => MergeOutcome::Conflict { item: *item, files: files.clone() },
+                    (None, None) => MergeOutcome::Done,
+                };
+                Input::Merged { phase: find(phase)?, outcome }
+            }
             Self::RetryDelayed { phase, until } => {
                 // A time that cannot be read has come.
                 Input::RetryDelayed { phase: find(phase)?, due_ms: until.unix_millis().unwrap_or(0) }
@@ -599,6 +631,9 @@ impl RunEvent {
             Report::PhaseSkipped { phase, reason } => Self::PhaseSkipped { phase: name(phase), reason },
             Report::ItemsStarted { phase, items, starting } => {
                 Self::ItemsStarted { phase: name(phase), items, starting }
+            }
+            Report::MergeConflict { phase, item, files } => {
+                Self::MergeConflict { phase: name(phase), item, files }
             }
             Report::ItemFailed { phase, reason } => Self::ItemFailed { phase: name(phase), reason },
             Report::RetryScheduled { phase, attempt, attempts, delay, reason } => Self::RetryScheduled {
@@ -650,6 +685,8 @@ impl RunEvent {
             | Self::PhaseSkipped { phase, .. }
             | Self::ItemsStarted { phase, .. }
             | Self::ItemFailed { phase, .. }
+            | Self::MergeConflict { phase, .. }
+            | Self::ItemsMerged { phase, .. }
             | Self::RetryScheduled { phase, .. }
             | Self::RetryDelayed { phase, .. }
             | Self::RetryDue { phase }

@@ -315,6 +315,7 @@ impl RunPlan {
             // Phases without these have the shape that they had before these existed.
             let required: Vec<&str> =
                 phase.commands.iter().filter(|c| c.required).map(|c| c.name.as_str()).collect();
+            // Debug output of an expression is its text.
             let conditions = (&phase.when, &phase.for_each, &phase.retry);
             if !matches!(conditions, (None, None, None)) || !required.is_empty() {
                 let _ = writeln!(text, "{conditions:?} {required:?}");

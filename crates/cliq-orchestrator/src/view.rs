@@ -344,6 +344,10 @@ impl PhaseView {
                 self.running_since_ms = now;
                 self.message = Some(format!("{items} items"));
             }
+            RunEvent::MergeConflict { item, files, .. } => {
+                self.status = PhaseStatus::Waiting;
+                self.message = Some(format!("item {item} conflicts: {}", files.join(", ")));
+            }
             RunEvent::ItemFailed { reason, .. } => {
                 self.status = PhaseStatus::Failed;
                 self.message = Some(reason.clone());

@@ -31,6 +31,14 @@ impl ValidatedWorkflow {
                 starts[target.index()] = starts[target.index()].saturating_add(more);
             }
         }
+        for (id, phase) in self.phases() {
+            if let Some(list) = &phase.for_each
+                && let Some(resolver) = list.on_conflict
+            {
+                let conflicts = starts[id.index()].saturating_mul(u64::from(list.max_items));
+                starts[resolver.index()] = starts[resolver.index()].saturating_add(conflicts);
+            }
+        }
         // Gates among the support phases may route to each other, but never to one that waits for them: each chain of routes
         // has each of them once.
         let gates: Vec<PhaseId> =

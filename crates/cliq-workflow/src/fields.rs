@@ -58,6 +58,7 @@ const fn may(name: &'static str, ty: Type, doc: &'static str) -> Field {
 
 pub(crate) const PHASE_TYPES: &[&str] = &["standard", "gate", "hug", "exec", "pull", "push", "team"];
 pub(crate) const SCOPES: &[&str] = &["workspace", "repo"];
+pub(crate) const WORKSPACES: &[&str] = &["shared", "worktree"];
 pub(crate) const ITEM_FAILURES: &[&str] = &["escalate", "continue"];
 pub(crate) const FORMATS: &[&str] = &["auto", "raw"];
 pub(crate) const OBJECT_TYPES: &[&str] = &["contacts", "companies", "deals", "notes"];
@@ -163,6 +164,12 @@ pub(crate) static PHASE: &[Field] = &[
         Type::Word(ITEM_FAILURES),
         "`continue` goes on without an item that failed. Default `escalate`.",
     ),
+    may(
+        "workspace",
+        Type::Word(WORKSPACES),
+        "`worktree` gives each item of `for_each` a git worktree of its own; they are merged in order. Default `shared`.",
+    ),
+    may("on_conflict", Type::Text, "The support phase that resolves a conflict of a merge. Without it, a conflict escalates."),
     may("retry", Type::Object(RETRY), "Further attempts after a failure. Not on gates."),
     may("review", Type::Object(REVIEW), "Who reviews, and what. Required on hug phases, and only there."),
     may("sources", Type::Objects(SOURCE), "What to fetch. On pull and connector phases."),

@@ -248,6 +248,10 @@ pub struct ForEach {
     pub max_parallel: Option<u32>,
     /// Whether the phase goes on without an item that failed.
     pub continues_on_failure: bool,
+    /// Whether each item works in a git worktree of its own.
+    pub worktrees: bool,
+    /// Support phase that resolves conflicts of a merge.
+    pub on_conflict: Option<PhaseId>,
 }
 
 /// Cause of a failure, as far as retries distinguish them.
@@ -361,6 +365,8 @@ impl ValidatedWorkflow {
         let mut edges: Vec<(PhaseId, PhaseId)> = Vec::new();
         for (id, phase) in self.phases() {
             edges.extend(phase.depends_on.iter().map(|&before| (before, id)));
+            let resolver = phase.for_each.as_ref().and_then(|list| list.on_conflict);
+            edges.extend(resolver.into_iter().flat_map(|target| [(target, id), (id, target)]));
             edges.extend(phase.route_targets.iter().flat_map(|&target| [(target, id), (id, target)]));
         }
         edges.sort_unstable();

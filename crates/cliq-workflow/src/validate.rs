@@ -115,7 +115,7 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
             rules,
             conditions: raw.conditions.rules.iter().filter_map(|rule| rule_condition(rule, &id)).collect(),
             when: raw.conditions.when.as_ref().map(|when| when.value.clone()),
-            for_each: for_each(raw),
+            for_each: for_each(raw, &id),
             retry: raw.conditions.retry.clone(),
             review: raw.json("review"),
             sources: json_list("sources"),
@@ -149,13 +149,15 @@ fn command(raw: &crate::raw::RawCommand<'_>) -> Command {
     }
 }
 
-fn for_each(raw: &RawPhase<'_>) -> Option<ForEach> {
+fn for_each(raw: &RawPhase<'_>, id: &dyn Fn(&str) -> Option<PhaseId>) -> Option<ForEach> {
     let number = |field: &str| raw.record.integer(field).and_then(|n| u32::try_from(n).ok());
     Some(ForEach {
         items: raw.conditions.for_each.as_ref()?.value.clone(),
         max_items: number("max_items").unwrap_or(20),
         max_parallel: number("max_parallel"),
         continues_on_failure: raw.record.text("on_item_failure").is_some_and(|word| word.value == "continue"),
+        worktrees: raw.record.text("workspace").is_some_and(|word| word.value == "worktree"),
+        on_conflict: raw.record.text("on_conflict").and_then(|name| id(&name.value)),
     })
 }
 

@@ -61,6 +61,8 @@ pub(super) struct AgentRun {
     pub(super) phase: PhaseName,
     pub(super) agent: String,
     pub(super) iteration: u32,
+    /// First of the interrupted activations that this one continues.
+    pub(super) continues: Option<u32>,
     pub(super) limit: Duration,
     /// Ends it, with the reason.
     pub(super) end: watch::Receiver<Option<String>>,
@@ -126,7 +128,17 @@ impl AgentRun {
         let signal_file = self.message.dispatch.signal_file().clone();
         let waker = self.shared.wakers.register(&signal_file);
         self.shared.checkpoint(&self.phase, self.iteration, false).await;
-        let mut process = match self.start(&signal_file).await {
+        let started = match self.shared.prepare_worktree(&self.phase, self.continues).await {
+            Ok(()) => self.start(&signal_file).await,
+            Err(reason) => Err(RunEvent::WorkFailed {
+                phase: self.phase.clone(),
+                reason,
+                output_tail: None,
+                log_file: None,
+                cause: None,
+            }),
+        };
+        let mut process = match started {
             Ok(process) => process,
             Err(event) => {
                 self.shared.wakers.forget(&signal_file);
@@ -201,7 +213,7 @@ impl AgentRun {
             program: command.program.to_string(),
             args: command.args.clone(),
             env,
-            dir: self.shared.dir().workspace().to_owned(),
+            dir: self.shared.workspace_of(self.phase.as_str()),
             stdin: Some(self.message_file.clone()),
             log: self.log.clone(),
         };

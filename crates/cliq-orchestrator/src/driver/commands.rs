@@ -23,7 +23,8 @@ const SHELL: &str = "/bin/sh";
 /// Runs all commands and sends the outcome to the dispatcher.
 pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, routed_by: Option<PhaseId>) {
     let phase = &*shared.phase_of(phase);
-    let mut runner = Runner { shared: &shared, phase, iteration, channel: None, left: Vec::new() };
+    let workspace = shared.workspace_of(phase.name.as_str());
+    let mut runner = Runner { shared: &shared, phase, iteration, channel: None, workspace, left: Vec::new() };
     if phase.kind == PhaseKind::Exec {
         shared.checkpoint(&phase.name, iteration, false).await;
     }
@@ -97,12 +98,15 @@ struct Runner<'a> {
     iteration: u32,
     /// The channel of an exec phase, once it is open.
     channel: Option<SignalWriter>,
+    /// Working directory of its commands.
+    workspace: Utf8PathBuf,
     /// Commands that exited; others that they started may still run until the phase ends.
     left: Vec<Box<dyn Running>>,
 }
 
 impl Runner<'_> {
     async fn run(&mut self, routed_by: Option<PhaseId>) -> Result<Vec<CommandResult>, CommandFailure> {
+        self.shared.prepare_worktree(&self.phase.name, None).await.map_err(CommandFailure::Phase)?;
         let exec = self.phase.kind == PhaseKind::Exec;
         let limit = self.phase.timeout.filter(|_| exec).unwrap_or(self.shared.plan.timing.phase_timeout);
         let deadline = Instant::now() + limit;
@@ -195,7 +199,7 @@ impl Runner<'_> {
         deadline: Instant,
         limit: Duration,
     ) -> Result<Vec<CommandResult>, CommandFailure> {
-        let workspace = self.shared.dir().workspace().to_owned();
+        let workspace = self.workspace.clone();
         let dirs = match command.scope {
             Scope::Workspace => vec![workspace],
             Scope::Repo => repositories(&workspace),
@@ -217,8 +221,8 @@ impl Runner<'_> {
     ) -> Result<CommandResult, CommandFailure> {
         let mut result = CommandResult::new(command.name.clone(), true);
         result.run = Some(command.run.clone());
-        if dir != self.shared.dir().workspace() {
-            let repo = dir.strip_prefix(self.shared.dir().workspace()).unwrap_or(dir);
+        if dir != self.workspace {
+            let repo = dir.strip_prefix(&self.workspace).unwrap_or(dir);
             result.extra.insert("repo".to_owned(), repo.as_str().into());
         }
         let log = self.log_file(n, command, dir);
@@ -316,7 +320,7 @@ impl Runner<'_> {
             text.chars().map(plain).take(40).collect()
         };
         let name = format!("{}.{}.{}-{}", self.phase.name, self.iteration, n + 1, slug(&command.name));
-        let repo = if dir == self.shared.dir().workspace() {
+        let repo = if dir == self.workspace {
             String::new()
         } else {
             // Repositories that differ keep names that do.

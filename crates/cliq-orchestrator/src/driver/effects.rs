@@ -44,6 +44,8 @@ impl Driver {
             }
             Effect::Decide { phase, ignores_when } => self.decide(phase, ignores_when),
             Effect::Delay { phase, delay } => self.delay(phase, delay),
+            Effect::Merge { phase, resolved } => self.merge(phase, resolved),
+            Effect::DeliverConflict { phase, to, item, files } => self.deliver_conflict(phase, to, item, &files)?,
             Effect::RunCommands { phase, iteration, routed_by } => {
                 self.prepare_item(phase, routed_by)?;
                 let shared = Arc::clone(&self.shared);
@@ -81,8 +83,10 @@ impl Driver {
         if let Report::PhaseStarted { phase, .. } | Report::VerdictRejected { gate: phase, .. } = &report {
             clear_signal(self.shared.dir(), &self.shared.workflow().name_of(*phase))?;
         }
-        if let Report::PhaseSkipped { phase, .. } = &report {
-            self.clear_handoffs(*phase)?;
+        match &report {
+            Report::PhaseSkipped { phase, .. } => self.clear_handoffs(*phase)?,
+            Report::PhaseReset { phase } => self.forget_worktrees(*phase),
+            _ => {}
         }
         let reported = match &report {
             Report::PhaseStarted { phase, routed_by: Some(_), .. } => {
@@ -216,6 +220,7 @@ impl Driver {
             limit: if phase.kind == PhaseKind::Hug { usual } else { phase.timeout.unwrap_or(usual) },
             agent,
             iteration,
+            continues,
             kill_grace,
             is_watched: self.watch.is_some(),
             shared: Arc::clone(&shared),

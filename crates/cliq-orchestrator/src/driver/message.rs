@@ -137,7 +137,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
     };
     Ok(AgentMessage {
         run_id: shared.run_id.clone(),
-        workspace: dir.workspace().to_owned(),
+        workspace: shared.workspace_of(phase.name.as_str()),
         cliq_dir: dir.root().to_owned(),
         dispatch: Dispatch::Phase(Box::new(dispatch)),
     })

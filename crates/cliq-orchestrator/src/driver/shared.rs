@@ -114,7 +114,7 @@ impl Shared {
         env.extend([
             ("CLIQ_PHASE".to_owned(), phase.to_string()),
             ("CLIQ_DIR".to_owned(), dir.root().to_string()),
-            ("CLIQ_WORKSPACE".to_owned(), dir.workspace().to_string()),
+            ("CLIQ_WORKSPACE".to_owned(), self.workspace_of(phase).to_string()),
             ("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string()),
             ("CLIQ_RUN_ID".to_owned(), self.run_id.clone()),
             (RUN_PATH.to_owned(), self.run_path(phase)),
@@ -129,7 +129,8 @@ impl Shared {
     pub(super) async fn checkpoint(&self, phase: &PhaseName, activation: u32, is_end: bool) {
         let Some(checkpoints) = self.plan.checkpoints.as_ref().filter(|_| self.plan.parent.is_none()) else { return };
         let kind = self.workflow().find(phase.as_str()).map(|id| self.workflow().phase(id).kind);
-        if !kind.is_some_and(crate::checkpoints::may_write) {
+        // What an item changes in its worktree reaches the workspace with the merge.
+        if self.worktree_of(phase.as_str()).is_some() || !kind.is_some_and(crate::checkpoints::may_write) {
             return;
         }
         let of = CheckpointOf { run_id: self.run_id.clone(), phase: phase.clone(), activation, is_end };
@@ -157,6 +158,7 @@ impl Shared {
         let to = channels.map(|(_, to)| workflow.phase(to).name.clone());
         let mut directories: Vec<Utf8PathBuf> =
             to.chain(self.plan.result_channel(phase)).map(|to| dir.channel(&phase.name, &to)).collect();
+        directories.extend(self.worktree_of(phase.name.as_str()));
         let files = dir.files().join(phase.name.as_str());
         // An agent has the directory since its dispatch message; commands do not need one.
         if files.is_dir() {

@@ -4,7 +4,7 @@ use cliq_workflow::PhaseId;
 use serde_json::Value;
 
 use super::machine::{PhaseRecord, PhaseState, Pipeline, Task};
-use super::{Effect, Report, SkipReason};
+use super::{Effect, MergeOutcome, Report, SkipReason};
 
 /// Result of evaluating the expressions of a phase.
 #[derive(Debug, Clone, PartialEq)]
@@ -215,8 +215,50 @@ impl Pipeline {
     fn finish_items(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
         let cell = &self.phases[phase.index()];
         let is_over = cell.items.as_ref().is_some_and(|items| items.open == 0);
-        if is_over && matches!(cell.state, PhaseState::Items | PhaseState::Stopped) {
+        if !is_over || !matches!(cell.state, PhaseState::Items | PhaseState::Stopped) {
+            return;
+        }
+        let list = self.workflow.phase(phase).for_each.as_ref();
+        if list.is_some_and(|list| list.worktrees) {
+            // It has its turn like work: nothing is merged once the run ends.
+            self.enqueue(Task::Reevaluate(phase));
+        } else {
             self.complete(phase, out);
+        }
+    }
+
+    /// Merges the worktrees of a phase, or goes on with it after a conflict.
+    pub(super) fn merge(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
+        let cell = &mut self.phases[phase.index()];
+        cell.state = PhaseState::Merging;
+        let resolved = cell.conflict;
+        out.push(Effect::Merge { phase, resolved });
+    }
+
+    /// Worktrees were merged, all or up to a conflict.
+    pub(super) fn merged(&mut self, phase: PhaseId, outcome: MergeOutcome, out: &mut Vec<Effect>) {
+        self.working -= 1;
+        let resolver = self.workflow.phase(phase).for_each.as_ref().and_then(|list| list.on_conflict);
+        match outcome {
+            _ if self.is_stopping() => self.stopped(phase, out),
+            MergeOutcome::Done => {
+                self.cell_mut(phase).conflict = None;
+                self.complete(phase, out);
+            }
+            MergeOutcome::Failed(reason) => self.escalate(phase, &reason, out),
+            MergeOutcome::Conflict { item, files } => {
+                self.cell_mut(phase).conflict = Some(item);
+                out.push(Effect::Report(Report::MergeConflict { phase, item, files: files.clone() }));
+                let Some(to) = resolver else {
+                    let reason = format!(
+                        "item {item} conflicts with those merged before it: {}; resolve the conflict in the workspace, then `cliq run --resume`",
+                        files.join(", ")
+                    );
+                    return self.escalate(phase, &reason, out);
+                };
+                out.push(Effect::DeliverConflict { phase, to, item, files });
+                self.send_back(phase, to, out);
+            }
         }
     }
 
@@ -255,8 +297,12 @@ impl Pipeline {
             self.phases[phase.index()].state = PhaseState::Items;
         }
         again.into_iter().for_each(|task| self.enqueue(task));
-        if self.phases[phase.index()].state == PhaseState::Items {
-            self.fill(phase);
+        let is_over = self.phases[phase.index()].items.as_ref().is_some_and(|items| items.open == 0);
+        match self.phases[phase.index()].state {
+            // All items have ended, and their worktrees were not merged yet.
+            PhaseState::Items | PhaseState::Merging if is_over => self.enqueue(Task::Reevaluate(phase)),
+            PhaseState::Items => self.fill(phase),
+            _ => {}
         }
         true
     }

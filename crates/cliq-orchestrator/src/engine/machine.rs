@@ -26,6 +26,8 @@ pub enum PhaseState {
     Deciding,
     /// The items of the phase are in progress.
     Items,
+    /// The worktrees of its items are being merged.
+    Merging,
     /// An attempt failed, and the next one waits for its time.
     Delayed,
     /// A gate whose work went back: it waits for the phase it routed to.
@@ -97,6 +99,8 @@ pub(super) struct PhaseRecord {
     pub(super) items: Option<Box<Items>>,
     /// Activations of the items of lists that were forgotten, by index.
     pub(super) retired: Vec<u32>,
+    /// The item whose worktree conflicted last.
+    pub(super) conflict: Option<u32>,
     /// Attempts that failed since the phase started.
     pub(super) failed_attempts: u32,
     /// Time of the next attempt, in milliseconds since 1970.
@@ -122,6 +126,7 @@ impl PhaseRecord {
             is_decided: false,
             items: None,
             retired: Vec::new(),
+            conflict: None,
             failed_attempts: 0,
             due_ms: None,
         }
@@ -318,7 +323,10 @@ impl Pipeline {
                 self.cell_mut(phase).due_ms = Some(due_ms);
             }
             Input::RetryDue { phase } if *self.state(phase) == PhaseState::Delayed => self.retry_due(phase),
-            Input::Decided { .. } | Input::RetryDelayed { .. } | Input::RetryDue { .. } => {}
+            Input::Merged { phase, outcome } if *self.state(phase) == PhaseState::Merging => {
+                self.merged(phase, outcome, &mut out);
+            }
+            Input::Merged { .. } | Input::Decided { .. } | Input::RetryDelayed { .. } | Input::RetryDue { .. } => {}
             Input::UsageReported { phase, usage, is_final } if self.takes_usage(phase) => {
                 self.usage_reported(phase, usage, is_final, &mut out);
             }
@@ -448,6 +456,7 @@ impl Pipeline {
                 Task::Resume(phase) => self.start(phase, GateEvent::Resume, out),
                 Task::Retry(phase) => self.start(phase, GateEvent::Restart, out),
                 Task::Wake(phase) => self.wake(phase, out),
+                Task::Reevaluate(phase) if self.phases[phase.index()].gate.is_none() => self.merge(phase, out),
                 Task::Reevaluate(gate) => {
                     self.phases[gate.index()].state = PhaseState::Working;
                     self.gate_event(gate, GateEvent::TargetFinished, out);
@@ -681,6 +690,7 @@ impl Pipeline {
         cell.continues = None;
         cell.is_exempt = false;
         cell.is_decided = false;
+        cell.conflict = None;
         cell.failed_attempts = 0;
         cell.due_ms = None;
         self.forget_items(phase);
@@ -756,7 +766,9 @@ impl Pipeline {
     /// # Panics Panics if an invariant does not hold.
     pub fn assert_invariants(&self) {
         let count = |holds: &dyn Fn(&PhaseRecord) -> bool| self.units().filter(|(_, cell)| holds(cell)).count();
-        let works = |c: &PhaseRecord| matches!(c.state, PhaseState::Working | PhaseState::Deciding);
+        let works = |c: &PhaseRecord| {
+            matches!(c.state, PhaseState::Working | PhaseState::Deciding | PhaseState::Merging)
+        };
         assert_eq!(count(&works), self.working);
         assert_eq!(count(&|c| c.is_exempt), self.exempt);
         assert_eq!(count(&|c| c.state == PhaseState::Delayed), self.delayed);

@@ -68,6 +68,16 @@ impl Pipeline {
             return self.escalate(gate, &reason, out);
         }
         self.deliver(gate, vec![target], out);
+        self.send_back(gate, target, out);
+    }
+
+    /// Lets another phase work for a gate, or for a phase whose merge conflicts.
+    pub(super) fn send_back(&mut self, gate: PhaseId, target: PhaseId, out: &mut Vec<Effect>) {
+        if self.waits_for(target, gate) {
+            let reason =
+                format!("cannot route to `{}`, which waits for this phase", self.workflow.phase(target).name);
+            return self.escalate(gate, &reason, out);
+        }
         self.phases[gate.index()].state = PhaseState::Routed(target);
         // The target will not start any more; that it escalated, say, must not be forgotten for a place in the queue.
         if self.is_ending() {
@@ -79,6 +89,7 @@ impl Pipeline {
             | PhaseState::Deciding
             | PhaseState::Working
             | PhaseState::Items
+            | PhaseState::Merging
             | PhaseState::Delayed
             | PhaseState::Routed(_) => cell.waiting_gates.push_back(gate),
             PhaseState::Waiting

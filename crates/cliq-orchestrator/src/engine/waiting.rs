@@ -39,7 +39,7 @@ impl Pipeline {
                     let wait = cell.wait.as_ref()?;
                     waits.push((&wait.reviews, wait.due_ms));
                 }
-                PhaseState::Deciding => return None,
+                PhaseState::Deciding | PhaseState::Merging => return None,
                 // A short delay is not worth a restart.
                 PhaseState::Delayed if !self.waits_long(id) => return None,
                 PhaseState::Delayed => waits.push((&[], cell.due_ms?)),

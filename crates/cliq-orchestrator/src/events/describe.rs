@@ -92,6 +92,12 @@ impl RunEvent {
                 format!("{phase}: started with {starting} of {}", count(*items as usize, "item"))
             }
             Self::ItemFailed { phase, reason } => format!("{phase}: failed, and the phase goes on: {reason}"),
+            Self::MergeConflict { phase, item, files } => {
+                format!("{phase}: item {item} conflicts with those merged before it: {}", files.join(", "))
+            }
+            Self::ItemsMerged { phase, reason: Some(reason), .. } => format!("{phase}: {reason}"),
+            Self::ItemsMerged { phase, conflict: Some(item), .. } => format!("{phase}: merged up to item {item}"),
+            Self::ItemsMerged { phase, .. } => format!("{phase}: the worktrees of its items are merged"),
             Self::RetryScheduled { phase, attempt, attempts, delay_ms, reason } => {
                 let when = match delay_ms {
                     0 => "now".to_owned(),

@@ -27,6 +27,8 @@ struct Conditions {
     items: Option<u8>,
     max_parallel: Option<u8>,
     continues: bool,
+    /// Whether items work in worktrees, and whether a support phase resolves conflicts.
+    worktrees: Option<bool>,
     /// Attempts, and the delay in seconds.
     retry: Option<(u8, u8)>,
 }
@@ -59,8 +61,11 @@ fn shape() -> impl Strategy<Value = Shape> {
 fn conditions() -> impl Strategy<Value = Conditions> {
     let some = |range| prop::option::weighted(0.2, range);
     let retry = prop::option::weighted(0.2, (1u8..4, prop_oneof![Just(0u8), Just(5), Just(90)]));
-    (prop::bool::weighted(0.2), some(1u8..5), some(1u8..3), any::<bool>(), retry).prop_map(
-        |(when, items, max_parallel, continues, retry)| Conditions { when, items, max_parallel, continues, retry },
+    let worktrees = prop::option::weighted(0.5, any::<bool>());
+    (prop::bool::weighted(0.2), some(1u8..5), some(1u8..3), any::<bool>(), worktrees, retry).prop_map(
+        |(when, items, max_parallel, continues, worktrees, retry)| {
+            Conditions { when, items, max_parallel, continues, worktrees, retry }
+        },
     )
 }
 
@@ -82,6 +87,8 @@ impl Team {
     pub(crate) fn workflow(&self) -> Arc<ValidatedWorkflow> {
         let mut yml = "name: \"@t/t\"\nworkflow:\n  phases:\n".to_owned();
         let wide = self.main.iter().all(|shape| shape.depends_on.is_empty()) && self.main.len() > 1000;
+        let is_gate = |shape: &Shape| matches!(shape.kind, Kind::Gate | Kind::Hug);
+        let resolver = self.support.iter().position(|shape| !is_gate(shape)).map(|n| format!("s{n}"));
         let mut upstream: Vec<BTreeSet<usize>> = Vec::new();
         for (n, shape) in self.main.iter().enumerate() {
             let direct: BTreeSet<usize> = match n {
@@ -97,14 +104,14 @@ impl Team {
             let targets: Vec<String> =
                 all.iter().map(|d| format!("m{d}")).chain(self.supports(None)).collect();
             let depends: Vec<String> = direct.iter().map(|d| format!("m{d}")).collect();
-            write_phase(&mut yml, &format!("m{n}"), shape, &depends, &targets);
+            write_phase(&mut yml, &format!("m{n}"), shape, &depends, &targets, resolver.as_deref());
             upstream.push(all);
         }
         if !self.support.is_empty() {
             yml.push_str("  support:\n");
         }
         for (n, shape) in self.support.iter().enumerate() {
-            write_phase(&mut yml, &format!("s{n}"), shape, &[], &self.supports(Some(n)));
+            write_phase(&mut yml, &format!("s{n}"), shape, &[], &self.supports(Some(n)), None);
         }
         let checked = check(&yml, &NoFiles);
         Arc::new(checked.workflow.unwrap_or_else(|| panic!("{:#?}\n{yml}", checked.diagnostics)))
@@ -115,7 +122,14 @@ impl Team {
     }
 }
 
-fn write_phase(yml: &mut String, name: &str, shape: &Shape, depends_on: &[String], targets: &[String]) {
+fn write_phase(
+    yml: &mut String,
+    name: &str,
+    shape: &Shape,
+    depends_on: &[String],
+    targets: &[String],
+    resolver: Option<&str>,
+) {
     let kind = match shape.kind {
         Kind::Standard => "standard",
         Kind::Exec => "exec",
@@ -127,18 +141,25 @@ fn write_phase(yml: &mut String, name: &str, shape: &Shape, depends_on: &[String
     if !depends_on.is_empty() {
         let _ = writeln!(yml, "      depends_on: [{}]", depends_on.join(", "));
     }
-    let Conditions { when, items, max_parallel, continues, retry } = &shape.conditions;
+    let Conditions { when, items, max_parallel, continues, worktrees, retry } = &shape.conditions;
     let is_gate = matches!(shape.kind, Kind::Gate | Kind::Hug);
     if *when {
         yml.push_str("      when: 'true'\n");
     }
     if let Some(items) = items.filter(|_| !is_gate) {
+        let worktrees = worktrees.filter(|_| name.starts_with('m'));
         let _ = writeln!(yml, "      for_each: '[1]'\n      max_items: {items}");
         if let Some(most) = max_parallel {
             let _ = writeln!(yml, "      max_parallel: {most}");
         }
         if *continues {
             yml.push_str("      on_item_failure: continue\n");
+        }
+        if let Some(resolves) = worktrees {
+            yml.push_str("      workspace: worktree\n");
+            if let Some(resolver) = resolver.filter(|resolver| resolves && *resolver != name) {
+                let _ = writeln!(yml, "      on_conflict: {resolver}");
+            }
         }
     }
     if let Some((attempts, delay)) = retry.filter(|_| !is_gate) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cliq_gate::GateState;
 use cliq_orchestrator::{
-    Amount, DecidedItem, Decision, DecisionKind, Effect, Input, Journal, Limits, PhaseState, PhaseWait, Pipeline,
+    Amount, DecidedItem, Decision, DecisionKind, Effect, Input, Journal, Limits, MergeOutcome, PhaseState, PhaseWait, Pipeline,
     PipelineStatus, Record, RecordedBudgets, Report, RunEvent, SkipReason, ValidatedWorkflow,
 };
 use cliq_protocol::{Budget, CommandResult, HistoryEntry, PhaseKind, Timestamp, Usage};
@@ -49,6 +49,8 @@ enum Activity {
     Work,
     /// Expressions are evaluated. Whether the condition holds is ignored.
     Decision { ignores_when: bool },
+    /// Worktrees are merged. An item whose conflict was resolved.
+    Merge { resolved: Option<u32> },
     /// The next attempt waits for its time.
     Delay,
 }
@@ -262,6 +264,12 @@ impl World {
                     let delay = self.draw() % 10;
                     self.running.insert((self.now + delay, phase), Activity::Decision { ignores_when });
                 }
+                Effect::Merge { phase, resolved } => {
+                    assert!(!self.stopping, "worktrees are merged while the run is stopped");
+                    let delay = self.draw() % 100;
+                    self.running.insert((self.now + delay, phase), Activity::Merge { resolved });
+                }
+                Effect::DeliverConflict { .. } => {}
                 Effect::Delay { phase, delay } => {
                     let due = self.now + u64::try_from(delay.as_millis()).expect("a time");
                     self.running.insert((due, phase), Activity::Delay);
@@ -342,7 +350,8 @@ impl World {
         let is_short = |id: &PhaseId| {
             self.pipeline.workflow().phase(*id).retry.as_ref().is_some_and(|retry| retry.delay.as_secs() < 60)
         };
-        let decides = self.running.values().any(|activity| matches!(activity, Activity::Decision { .. }));
+        let is_brief = |activity: &Activity| matches!(activity, Activity::Decision { .. } | Activity::Merge { .. });
+        let decides = self.running.values().any(is_brief);
         let waits_briefly = decides || delayed.iter().any(is_short);
         let waits_at_all = !self.at_work.is_empty() || !delayed.is_empty();
         let idle = self.finished.is_none() && waits_at_all && !works && !waits_briefly;
@@ -451,6 +460,10 @@ impl World {
         self.now = at.max(self.now);
         match activity {
             Activity::Work => {}
+            Activity::Merge { resolved } => {
+                let outcome = self.merge(phase, resolved);
+                return self.step(Input::Merged { phase, outcome });
+            }
             Activity::Delay => return self.step(Input::RetryDue { phase }),
             Activity::Decision { ignores_when } => {
                 let decision = self.decision(phase, ignores_when);
@@ -466,6 +479,24 @@ impl World {
             self.outcome(phase)
         };
         self.step(input);
+    }
+
+    /// Result of a merge: each item conflicts once at most.
+    fn merge(&mut self, phase: PhaseId, resolved: Option<u32>) -> MergeOutcome {
+        let drawn = self.draw();
+        if !self.schedule.steady && drawn % 100 < self.schedule.failures {
+            return MergeOutcome::Failed("git is missing".to_owned());
+        }
+        let from = resolved.map_or(0, |item| item + 1);
+        let items = from..self.pipeline.item_count(phase).unwrap_or(0);
+        let seed = self.schedule.seed ^ (phase.index() as u64) << 24;
+        let conflicts = |item: &u32| mix(seed ^ u64::from(*item)).is_multiple_of(4);
+        // Without a phase that resolves conflicts, a steady run would end.
+        let can = self.pipeline.workflow().phase(phase).for_each.as_ref().is_some_and(|list| list.on_conflict.is_some());
+        match items.into_iter().find(conflicts).filter(|_| can || !self.schedule.steady) {
+            Some(item) => MergeOutcome::Conflict { item, files: vec!["a".to_owned()] },
+            None => MergeOutcome::Done,
+        }
     }
 
     /// Result of the expressions of a phase.
@@ -593,6 +624,14 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 let items = items.into_iter().map(|item| item.value).collect();
                 let (expressions, values) = (Default::default(), Default::default());
                 RunEvent::PhaseDecided { phase: name(phase), decision, items, skipped, reason, expressions, values }
+            }
+            Input::Merged { phase, outcome } => {
+                let (conflict, files, reason) = match outcome {
+                    MergeOutcome::Done => (None, Vec::new(), None),
+                    MergeOutcome::Conflict { item, files } => (Some(item), files, None),
+                    MergeOutcome::Failed(reason) => (None, Vec::new(), Some(reason)),
+                };
+                RunEvent::ItemsMerged { phase: name(phase), conflict, files, reason }
             }
             Input::RetryDelayed { phase, due_ms } => {
                 RunEvent::RetryDelayed { phase: name(phase), until: Timestamp::from_unix_millis(due_ms) }

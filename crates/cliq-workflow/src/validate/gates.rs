@@ -15,7 +15,8 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Vec
         cx.phases().iter().enumerate().map(|(i, phase)| targets_of(cx, i, phase, problems)).collect();
     // A gate whose type is not known may yet be the one that routes somewhere.
     let all_known = cx.phases().iter().all(|p| p.kind.is_some());
-    let reached: HashSet<usize> = targets.iter().flatten().copied().collect();
+    let mut reached: HashSet<usize> = targets.iter().flatten().copied().collect();
+    reached.extend(cx.phases().iter().filter_map(|phase| check_resolver(cx, phase, problems)));
     for (i, phase) in cx.phases().iter().enumerate() {
         check_rules(cx, phase, &targets[i], problems);
         if all_known && phase.support && !reached.contains(&i) {
@@ -67,6 +68,24 @@ fn targets_of(
         }
     }
     chosen
+}
+
+/// Checks the phase that resolves conflicts, and returns it.
+fn check_resolver(cx: &Context<'_>, phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) -> Option<usize> {
+    let name = phase.record.text("on_conflict")?;
+    if phase.record.text("workspace").is_none_or(|word| word.value != "worktree") {
+        let message = format!("`on_conflict` is about worktrees, which {} does not use", phase.title());
+        problems.push(Diagnostic::error("missing-worktree", name.span, message, "add `workspace: worktree` or remove it"));
+    }
+    let can_resolve = |raw: &RawPhase<'_>| raw.support && works(raw) && !raw.kind.is_some_and(PhaseKind::is_gate);
+    let found = cx.index.get(name.value.as_str()).copied().filter(|&i| can_resolve(&cx.phases()[i]));
+    if found.is_none() {
+        let known = cx.names(can_resolve);
+        let message = format!("`{}` is not a support phase that can resolve conflicts", name.value);
+        let help = format!("name a support phase that is not a gate; {}", did_you_mean(&name.value, &known));
+        problems.push(Diagnostic::error("invalid-resolver", name.span, message, help));
+    }
+    found
 }
 
 fn check_rules(cx: &Context<'_>, phase: &RawPhase<'_>, targets: &[usize], problems: &mut Vec<Diagnostic>) {

@@ -48,6 +48,9 @@ fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'sta
             (kind == Gate && rules, "gate phases with `agent: rules`")
         }
         "review" => (kind == Hug, "hug phases"),
+        "workspace" | "on_conflict" => {
+            (matches!(kind, Standard | Exec | Team) && !connector, "standard, exec and team phases")
+        }
         "for_each" | "max_items" | "max_parallel" | "on_item_failure" => (
             matches!(kind, Standard | Exec | Team | Pull) && !connector,
             "standard, exec, team and pull phases",
@@ -79,7 +82,7 @@ fn check_items(phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) {
     if phase.record.has("for_each") {
         return;
     }
-    for field in ["max_items", "max_parallel", "on_item_failure"] {
+    for field in ["max_items", "max_parallel", "on_item_failure", "workspace", "on_conflict"] {
         if let Some(span) = phase.record.key(field) {
             let message = format!("`{field}` is about the items of `for_each`, which {} does not have", phase.title());
             problems.push(Diagnostic::error("missing-for-each", span, message, "add `for_each:` or remove it"));
