@@ -35,3 +35,4 @@ mod tmux;
 mod usage;
 mod wording;
 mod worked_example;
+mod worktrees;

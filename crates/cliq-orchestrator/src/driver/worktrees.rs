@@ -71,7 +71,8 @@ impl Shared {
 
     fn git(&self) -> Git {
         let path = self.plan.env.get("PATH").cloned();
-        Git { workspace: self.dir().workspace().to_owned(), place: self.worktrees(), path }
+        let run_id = self.run_id.clone();
+        Git { workspace: self.dir().workspace().to_owned(), place: self.worktrees(), path, run_id }
     }
 }
 
@@ -204,6 +205,7 @@ struct Git {
     /// Directory of the worktrees.
     place: Utf8PathBuf,
     path: Option<String>,
+    run_id: String,
 }
 
 impl Git {
@@ -283,8 +285,12 @@ impl Git {
             command.env("GIT_INDEX_FILE", &index);
             command
         };
-        let all = ["-c", "advice.addEmbeddedRepo=false", "add", "--all", "--", ".", ":(exclude,top,literal).cliq"];
-        Self::run(with_index(), &all, &[])?;
+        let changed = ["ls-files", "-z", "--modified", "--others", "--exclude-standard", "--", ".", ":(exclude,top,literal).cliq"];
+        let (_, files) = Self::run(with_index(), &changed, &[])?;
+        // Repositories inside end with a slash, and stay as they are.
+        let files = files.split(|byte| *byte == 0).filter(|file| !file.is_empty() && !file.ends_with(b"/"));
+        let files: Vec<u8> = files.flat_map(|file| file.iter().copied().chain([0])).collect();
+        Self::run(with_index(), &["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], &files)?;
         let (_, tree) = Self::run(with_index(), &["write-tree"], &[])?;
         let tree = String::from_utf8_lossy(&tree).trim().to_owned();
         let head = self.text(&self.workspace, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).ok();
@@ -376,16 +382,18 @@ impl Git {
         for entry in entries.filter(|entry| of_phase(entry.file_name())) {
             let path = entry.path();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                let branch = self.text(path, &["symbolic-ref", "--quiet", "HEAD"]).ok();
                 if self.text(&self.workspace, &["worktree", "remove", "--force", path.as_str()]).is_err() {
                     let _ = fs::remove_dir_all(path);
-                }
-                if let Some(branch) = branch.filter(|branch| branch.starts_with("refs/heads/cliq/")) {
-                    let _ = self.text(&self.workspace, &["update-ref", "-d", &branch]);
                 }
             }
         }
         self.text(&self.workspace, &["worktree", "prune"])?;
+        let of_run = format!("refs/heads/cliq/{}", self.run_id);
+        let branches = self.text(&self.workspace, &["for-each-ref", "--format=%(refname)", &of_run])?;
+        let is_item = |branch: &&str| branch.rsplit('/').next().is_some_and(of_phase);
+        for branch in branches.lines().filter(is_item) {
+            self.text(&self.workspace, &["update-ref", "-d", branch])?;
+        }
         // The base last: while it is there, an interrupted removal is taken up again.
         for name in ["index", "join.json", "base"] {
             let _ = fs::remove_file(self.place.join(format!("{phase}.{name}")));
