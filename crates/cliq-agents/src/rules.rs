@@ -7,7 +7,9 @@ use serde_json::Value;
 /// ESCALATE where that is nowhere (SPEC section 9).
 #[must_use]
 pub fn decide(ctx: &GateContext) -> Verdict {
-    if let Some(verdict) = ctx.phase().config.get("rules").and_then(Value::as_array).and_then(|r| by_condition(ctx, r)) {
+    if let Some(verdict) =
+        ctx.phase().config.get("rules").and_then(Value::as_array).and_then(|r| by_condition(ctx, r))
+    {
         return verdict;
     }
     let failed: Vec<&CommandResult> = ctx.checks().iter().filter(|check| !check.pass).collect();
@@ -47,7 +49,9 @@ fn by_condition(ctx: &GateContext, rules: &[Value]) -> Option<Verdict> {
         "ESCALATE" => Verdict::escalate(reason),
         target => match ctx.route_targets().iter().find(|name| **name == target) {
             Some(target) => Verdict::route(target.clone(), reason),
-            None => Verdict::escalate(format!("{reason} The rule routes to `{target}`, where this gate may not route.")),
+            None => Verdict::escalate(format!(
+                "{reason} The rule routes to `{target}`, where this gate may not route."
+            )),
         },
     })
 }

@@ -45,7 +45,10 @@ impl Git<'_> {
     }
 
     /// Runs git and returns its output.
-    pub(crate) fn run<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<Vec<u8>, CheckpointError> {
+    pub(crate) fn run<I: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = I>,
+    ) -> Result<Vec<u8>, CheckpointError> {
         self.run_with(args, &[])
     }
 

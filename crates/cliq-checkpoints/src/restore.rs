@@ -37,7 +37,12 @@ impl Store {
         Ok(Restored { before, changes })
     }
 
-    fn restore_unit(&self, unit: &Unit, before: Option<&str>, to: &Checkpoint) -> Result<(), CheckpointError> {
+    fn restore_unit(
+        &self,
+        unit: &Unit,
+        before: Option<&str>,
+        to: &Checkpoint,
+    ) -> Result<(), CheckpointError> {
         let dir = Unit::dir(&unit.path, &self.workspace);
         let io = |path: &Path| {
             let path = camino::Utf8PathBuf::from(path.to_string_lossy().into_owned());
@@ -46,8 +51,15 @@ impl Store {
         fs::create_dir_all(&dir).map_err(io(dir.as_std_path()))?;
         let empty = self.empty_tree()?;
         let old = before.unwrap_or(&empty);
-        let raw =
-            Git::bare(&self.dir).run(["diff-tree", "-r", "-z", "--no-renames", "--name-status", old, &unit.tree])?;
+        let raw = Git::bare(&self.dir).run([
+            "diff-tree",
+            "-r",
+            "-z",
+            "--no-renames",
+            "--name-status",
+            old,
+            &unit.tree,
+        ])?;
         let (mut gone, mut written) = (Vec::new(), Vec::new());
         let mut fields = parts(&raw);
         while let (Some(kind), Some(file)) = (fields.next(), fields.next()) {

@@ -22,7 +22,9 @@ impl Store {
         let mut pending: Vec<String> = self.roots.clone();
         pending.reverse();
         while let Some(path) = pending.pop() {
-            if !Unit::dir(&path, &self.workspace).is_dir() || units.iter().any(|unit: &Unit| unit.path == path) {
+            if !Unit::dir(&path, &self.workspace).is_dir()
+                || units.iter().any(|unit: &Unit| unit.path == path)
+            {
                 continue;
             }
             let mut nested = Vec::new();
@@ -73,10 +75,12 @@ impl Store {
         {
             return Ok(tree.trim().to_owned());
         }
-        let list = |paths: Vec<Vec<u8>>| paths.into_iter().flat_map(|mut path| {
-            path.push(0);
-            path
-        });
+        let list = |paths: Vec<Vec<u8>>| {
+            paths.into_iter().flat_map(|mut path| {
+                path.push(0);
+                path
+            })
+        };
         // Once the index changes, the tree is another.
         let _ = fs::remove_file(&tree_file);
         if !dropped.is_empty() {
@@ -110,21 +114,32 @@ impl Store {
     /// Files that the project tracks although its rules ignore them. Its index is only read, without its configuration.
     fn tracked_and_ignored(&self, git: &Git<'_>, dir: &Utf8Path, path: &str) -> Vec<Vec<u8>> {
         let index = dir.join(".git/index");
-        let Ok(modified) = fs::metadata(&index).and_then(|metadata| metadata.modified()) else { return Vec::new() };
+        let Ok(modified) = fs::metadata(&index).and_then(|metadata| metadata.modified()) else {
+            return Vec::new();
+        };
         let memory = self.dir.join(format!("{}.ignored", self.index_name(path)));
         let stamp = format!("{modified:?}\0");
-        let known = fs::read(&memory).ok().and_then(|bytes| bytes.strip_prefix(stamp.as_bytes()).map(<[u8]>::to_vec));
+        let known =
+            fs::read(&memory).ok().and_then(|bytes| bytes.strip_prefix(stamp.as_bytes()).map(<[u8]>::to_vec));
         let list = match known {
             Some(list) => list,
             None => {
-                let project = Git { store: git.store, work_tree: git.work_tree, index: Some(index), excludes: git.excludes.clone() };
+                let project = Git {
+                    store: git.store,
+                    work_tree: git.work_tree,
+                    index: Some(index),
+                    excludes: git.excludes.clone(),
+                };
                 // An index that needs other files of its repository cannot be read here: then only what is not ignored counts.
-                let list = project.run(["ls-files", "-z", "--cached", "--ignored", "--exclude-standard"]).unwrap_or_default();
+                let list = project
+                    .run(["ls-files", "-z", "--cached", "--ignored", "--exclude-standard"])
+                    .unwrap_or_default();
                 let _ = fs::write(&memory, [stamp.as_bytes(), &list].concat());
                 list
             }
         };
-        let is_private = |file: &[u8]| path.is_empty() && (file == PRIVATE.as_bytes() || file.starts_with(b".cliq/"));
+        let is_private =
+            |file: &[u8]| path.is_empty() && (file == PRIVATE.as_bytes() || file.starts_with(b".cliq/"));
         parts(&list).filter(|file| !is_private(file)).map(<[u8]>::to_vec).collect()
     }
 

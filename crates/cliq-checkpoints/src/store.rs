@@ -162,7 +162,15 @@ impl Store {
     pub fn changes(&self, from: &Checkpoint, to: &Checkpoint) -> Result<Vec<Change>, CheckpointError> {
         let mut changes = Vec::new();
         for (path, old, new) in self.pairs(from, to)? {
-            let raw = Git::bare(&self.dir).run(["diff-tree", "-r", "-z", "--no-renames", "--name-status", &old, &new])?;
+            let raw = Git::bare(&self.dir).run([
+                "diff-tree",
+                "-r",
+                "-z",
+                "--no-renames",
+                "--name-status",
+                &old,
+                &new,
+            ])?;
             let mut fields = parts(&raw);
             while let (Some(kind), Some(file)) = (fields.next(), fields.next()) {
                 let kind = match kind.first() {
@@ -210,8 +218,13 @@ impl Store {
     }
 
     /// Returns the trees of each repository in two checkpoints that differ. A repository that is missing in one has the empty tree.
-    fn pairs(&self, from: &Checkpoint, to: &Checkpoint) -> Result<Vec<(String, String, String)>, CheckpointError> {
-        let mut paths: Vec<&str> = from.units.iter().chain(&to.units).map(|unit| unit.path.as_str()).collect();
+    fn pairs(
+        &self,
+        from: &Checkpoint,
+        to: &Checkpoint,
+    ) -> Result<Vec<(String, String, String)>, CheckpointError> {
+        let mut paths: Vec<&str> =
+            from.units.iter().chain(&to.units).map(|unit| unit.path.as_str()).collect();
         paths.sort_unstable();
         paths.dedup();
         let mut empty = None;
@@ -223,7 +236,9 @@ impl Store {
             if empty.is_none() && (from.tree_of(path).is_none() || to.tree_of(path).is_none()) {
                 empty = Some(self.empty_tree()?);
             }
-            let tree = |of: &Checkpoint| of.tree_of(path).map(str::to_owned).or_else(|| empty.clone()).unwrap_or_default();
+            let tree = |of: &Checkpoint| {
+                of.tree_of(path).map(str::to_owned).or_else(|| empty.clone()).unwrap_or_default()
+            };
             pairs.push((path.to_owned(), tree(from), tree(to)));
         }
         Ok(pairs)
@@ -245,8 +260,11 @@ impl Store {
         }
         let _guard = self.lock()?;
         let all = self.list()?;
-        let mut kept: Vec<Checkpoint> =
-            all.iter().filter(|checkpoint| age_secs(&checkpoint.ts) <= self.limits.max_age_secs).cloned().collect();
+        let mut kept: Vec<Checkpoint> = all
+            .iter()
+            .filter(|checkpoint| age_secs(&checkpoint.ts) <= self.limits.max_age_secs)
+            .cloned()
+            .collect();
         let size = size_of(&self.dir);
         if kept.len() == all.len() && size <= self.limits.max_bytes {
             return Ok(0);

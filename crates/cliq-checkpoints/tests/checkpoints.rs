@@ -114,9 +114,14 @@ fn tracked_and_untracked_files_are_stored_and_ignored_ones_are_not() {
     let found = changes(&store, &before, &after);
     assert_eq!(found[..4], ["M a.txt", "A link", "A new/b c.txt", "M tracked.log"], "{found:?}");
     assert!(found[4].starts_with("A \u{fffd}") && found.len() == 5, "{found:?}");
-    let patch = String::from_utf8_lossy(&store.diff(&before, &after, false, false).expect("a patch")).into_owned();
-    assert!(patch.contains("-one\n+two\n") && patch.contains("new mode 100755") && !patch.contains("debug.log"), "{patch}");
-    let stat = String::from_utf8_lossy(&store.diff(&before, &after, true, false).expect("a summary")).into_owned();
+    let patch =
+        String::from_utf8_lossy(&store.diff(&before, &after, false, false).expect("a patch")).into_owned();
+    assert!(
+        patch.contains("-one\n+two\n") && patch.contains("new mode 100755") && !patch.contains("debug.log"),
+        "{patch}"
+    );
+    let stat =
+        String::from_utf8_lossy(&store.diff(&before, &after, true, false).expect("a summary")).into_owned();
     assert!(stat.contains("5 files changed"), "{stat}");
     assert_eq!(store.list().expect("listed").len(), 3);
 }
@@ -143,7 +148,8 @@ fn restoring_brings_back_every_file_and_can_be_undone() {
     work.write("kept.log", "ignored files stay");
     fs::set_permissions(work.dir.join("run.sh"), fs::Permissions::from_mode(0o644)).expect("changed");
     let changed = work.files();
-    let restored = store.restore(&first, &label("b", Moment::Restore), "2026-11-24T11:00:00Z").expect("restored");
+    let restored =
+        store.restore(&first, &label("b", Moment::Restore), "2026-11-24T11:00:00Z").expect("restored");
     assert!(restored.changes.iter().any(|change| change.path == "crlf.txt"));
     let mut now = work.files();
     now.remove(work.dir.join("kept.log").as_std_path());
@@ -164,14 +170,18 @@ fn repository_of_the_project_stays_as_it_is() {
     work.write(".git/hooks/post-checkout", "#!/bin/sh\ntouch pwned\n");
     work.write(".git/hooks/post-index-change", "#!/bin/sh\ntouch pwned\n");
     for hook in ["post-checkout", "post-index-change"] {
-        fs::set_permissions(work.dir.join(".git/hooks").join(hook), fs::Permissions::from_mode(0o755)).expect("changed");
+        fs::set_permissions(work.dir.join(".git/hooks").join(hook), fs::Permissions::from_mode(0o755))
+            .expect("changed");
     }
     let hostile = "[core]\n\tfsmonitor = \"touch pwned; false\"\n\thooksPath = .git/hooks\n\tsshCommand = touch pwned\n\tpager = touch pwned\n\
                    [diff]\n\texternal = touch pwned\n[include]\n\tpath = ../evil\n[core]\n\tworktree = /tmp\n";
     let config = fs::read_to_string(work.dir.join(".git/config")).expect("read");
     work.write(".git/config", &format!("{config}{hostile}"));
     let repository = |work: &Work| {
-        let files = work.files().into_iter().filter(|(path, _)| path.components().any(|part| part.as_os_str() == ".git"));
+        let files = work
+            .files()
+            .into_iter()
+            .filter(|(path, _)| path.components().any(|part| part.as_os_str() == ".git"));
         files.collect::<BTreeMap<_, _>>()
     };
     let before = repository(&work);
@@ -206,8 +216,12 @@ fn several_and_nested_repositories_are_stored_each() {
     work.write("two/sub/f.txt", "2");
     work.write("two/vendor/three/g.txt", "3");
     let second = take(&store, "a", Moment::After);
-    assert_eq!(changes(&store, &first, &second), ["M one/f.txt", "M two/sub/f.txt", "A two/vendor/three/g.txt"]);
-    let patch = String::from_utf8_lossy(&store.diff(&first, &second, false, false).expect("a patch")).into_owned();
+    assert_eq!(
+        changes(&store, &first, &second),
+        ["M one/f.txt", "M two/sub/f.txt", "A two/vendor/three/g.txt"]
+    );
+    let patch =
+        String::from_utf8_lossy(&store.diff(&first, &second, false, false).expect("a patch")).into_owned();
     assert!(patch.contains("+++ b/two/sub/f.txt"), "{patch}");
     store.restore(&first, &label("b", Moment::Restore), "2026-11-24T11:00:00Z").expect("restored");
     assert_eq!(fs::read_to_string(work.dir.join("two/sub/f.txt")).expect("read"), "one");
@@ -222,13 +236,17 @@ fn large_files_are_named_and_left_alone() {
     work.write("pointer.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n");
     let store = work.store(&[""]);
     let first = take(&store, "a", Moment::Before);
-    assert_eq!(first.large.iter().map(|large| (large.path.as_str(), large.bytes)).collect::<Vec<_>>(), [("big.bin", 2000)]);
+    assert_eq!(
+        first.large.iter().map(|large| (large.path.as_str(), large.bytes)).collect::<Vec<_>>(),
+        [("big.bin", 2000)]
+    );
     work.write("grows.txt", "small");
     let second = take(&store, "a", Moment::After);
     work.write("grows.txt", &"y".repeat(3000));
     let third = take(&store, "b", Moment::After);
     assert_eq!(third.large.len(), 2);
-    let text = String::from_utf8_lossy(&store.diff(&second, &third, false, false).expect("a patch")).into_owned();
+    let text =
+        String::from_utf8_lossy(&store.diff(&second, &third, false, false).expect("a patch")).into_owned();
     assert!(text.contains("grows.txt: 3000 bytes, not stored"), "{text}");
     store.restore(&first, &label("b", Moment::Restore), "2026-11-24T11:00:00Z").expect("restored");
     assert_eq!(fs::metadata(work.dir.join("big.bin")).expect("there").len(), 2000);

@@ -96,7 +96,9 @@ fn describe(error: &ExecutionError) -> String {
             format!("`{operator}` cannot be applied to ({}, {})", left.type_of(), right.type_of())
         }
         ExecutionError::IndexOutOfBounds(_) => "the index is out of bounds".to_owned(),
-        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "division by zero".to_owned(),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
+            "division by zero".to_owned()
+        }
         ExecutionError::Overflow(..) => "the number is too large".to_owned(),
         // The others quote values, which can be long.
         other => {

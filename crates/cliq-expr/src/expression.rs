@@ -29,8 +29,21 @@ pub(crate) const GROWN: &str = "@grown";
 
 /// Functions of an expression, beside operators.
 const FUNCTIONS: &[&str] = &[
-    "size", "contains", "startsWith", "endsWith", "matches", "int", "uint", "double", "string", "bytes", "bool",
-    "type", "dyn", "min", "max",
+    "size",
+    "contains",
+    "startsWith",
+    "endsWith",
+    "matches",
+    "int",
+    "uint",
+    "double",
+    "string",
+    "bytes",
+    "bool",
+    "type",
+    "dyn",
+    "min",
+    "max",
 ];
 
 /// Reason why a text is not an expression.
@@ -78,7 +91,8 @@ impl Expression {
     /// Returns the first mistake: syntax, an unknown function, or a limit that is exceeded.
     pub fn parse(source: &str) -> Result<Self, SyntaxError> {
         check_size(source)?;
-        with_stack(|| Self::parse_bounded(source)).unwrap_or_else(|| Err(error_at("no thread could be started to parse it", 1, 1)))
+        with_stack(|| Self::parse_bounded(source))
+            .unwrap_or_else(|| Err(error_at("no thread could be started to parse it", 1, 1)))
     }
 
     fn parse_bounded(source: &str) -> Result<Self, SyntaxError> {
@@ -100,7 +114,9 @@ impl Expression {
         if let Some((name, id)) = unknown_function(&tree) {
             let known = FUNCTIONS.join(", ");
             return Err(SyntaxError {
-                message: format!("there is no function `{name}`: there are {known}, and the macros has, all, exists, exists_one, filter, map"),
+                message: format!(
+                    "there is no function `{name}`: there are {known}, and the macros has, all, exists, exists_one, filter, map"
+                ),
                 line: 1,
                 column: place(id),
             });
@@ -169,7 +185,9 @@ fn check_size(source: &str) -> Result<(), SyntaxError> {
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
             // Chains of operators nest without brackets.
-            '!' | '-' | '?' | '+' | '*' | '/' | '%' | '<' | '>' | '=' | '.' | ' ' | '\t' | '\n' => operators += 1,
+            '!' | '-' | '?' | '+' | '*' | '/' | '%' | '<' | '>' | '=' | '.' | ' ' | '\t' | '\n' => {
+                operators += 1
+            }
             _ => {}
         }
         if depth > MAX_DEPTH {
@@ -196,9 +214,13 @@ fn error_at(message: &str, line: isize, column: isize) -> SyntaxError {
 pub(crate) fn walk<'a>(tree: &'a IdedExpr, visit: &mut dyn FnMut(&'a IdedExpr)) {
     visit(tree);
     match &tree.expr {
-        Expr::Call(call) => call.target.iter().map(AsRef::as_ref).chain(&call.args).for_each(|part| walk(part, visit)),
+        Expr::Call(call) => {
+            call.target.iter().map(AsRef::as_ref).chain(&call.args).for_each(|part| walk(part, visit))
+        }
         Expr::Comprehension(loop_) => {
-            for part in [&loop_.iter_range, &loop_.accu_init, &loop_.loop_cond, &loop_.loop_step, &loop_.result] {
+            for part in
+                [&loop_.iter_range, &loop_.accu_init, &loop_.loop_cond, &loop_.loop_step, &loop_.result]
+            {
                 walk(part, visit);
             }
         }

@@ -40,11 +40,15 @@ pub(crate) fn kind(tree: &IdedExpr) -> Kind {
         Expr::Literal(LiteralValue::Boolean(_)) => Kind::Bool,
         Expr::Literal(LiteralValue::String(_)) => Kind::Text,
         Expr::Literal(LiteralValue::Int(_) | LiteralValue::UInt(_) | LiteralValue::Double(_)) => Kind::Number,
-        Expr::Literal(LiteralValue::Null | LiteralValue::Bytes(_)) | Expr::Map(_) | Expr::Struct(_) => Kind::Other,
+        Expr::Literal(LiteralValue::Null | LiteralValue::Bytes(_)) | Expr::Map(_) | Expr::Struct(_) => {
+            Kind::Other
+        }
         Expr::List(_) => Kind::List,
         Expr::Select(select) if select.test => Kind::Bool,
         // Inputs of a run are texts.
-        Expr::Select(select) if matches!(&select.operand.expr, Expr::Ident(name) if name == "inputs") => Kind::Text,
+        Expr::Select(select) if matches!(&select.operand.expr, Expr::Ident(name) if name == "inputs") => {
+            Kind::Text
+        }
         Expr::Ident(name) => match name.as_str() {
             "inputs" | "handoff" | "verdict" | "results" => Kind::Other,
             "index" => Kind::Number,
@@ -78,9 +82,11 @@ fn of_call(call: &CallExpr) -> Kind {
         | "matches"
         | "bool" => Kind::Bool,
         "size" | "int" | "uint" | "double" => Kind::Number,
-        operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO | operators::NEGATE => {
-            Kind::Number
-        }
+        operators::SUBSTRACT
+        | operators::MULTIPLY
+        | operators::DIVIDE
+        | operators::MODULO
+        | operators::NEGATE => Kind::Number,
         "string" => Kind::Text,
         "bytes" | "type" => Kind::Other,
         operators::ADD => both(&call.args, |kind| matches!(kind, Kind::Unknown)),

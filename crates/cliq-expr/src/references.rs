@@ -96,7 +96,8 @@ fn member_of(tree: &IdedExpr) -> Option<(&str, &str, bool)> {
                 operators::IN => (&call.args[1], &call.args[0], true),
                 _ => return None,
             };
-            let (Expr::Ident(root), Expr::Literal(LiteralValue::String(key))) = (&variable.expr, &key.expr) else {
+            let (Expr::Ident(root), Expr::Literal(LiteralValue::String(key))) = (&variable.expr, &key.expr)
+            else {
                 return None;
             };
             Some((root, key.inner(), is_test))

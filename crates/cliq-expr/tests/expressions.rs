@@ -33,7 +33,10 @@ fn expressions_read_handoffs_verdicts_results_and_inputs() {
         ("item.file + ':' + string(index)", json!("c.rs:4")),
         ("[item] + [1, 2.5, null, true]", json!([{"file": "c.rs"}, 1, 2.5, null, true])),
         ("inputs.mode.matches('^f.*t$')", json!(true)),
-        ("has(handoff.review.findings) ? handoff.review.findings : []", json!([{"file": "a.rs", "line": 3}, {"file": "b.rs", "line": 9}])),
+        (
+            "has(handoff.review.findings) ? handoff.review.findings : []",
+            json!([{"file": "a.rs", "line": 3}, {"file": "b.rs", "line": 9}]),
+        ),
         ("{'a': 1, 'b': [index]}", json!({"a": 1, "b": [4]})),
     ] {
         assert_eq!(evaluate(source, values.clone()), Ok(expected), "{source}");
@@ -60,7 +63,8 @@ fn references_name_variables_members_and_presence_tests() {
     ];
     assert_eq!(found, expected.map(|(name, read, tested)| (name.to_owned(), read, tested)));
     assert!(expression.bound().contains("v"));
-    let whole = Expression::parse("handoff.size() > 0 && item.map(handoff, handoff).size() > 0").expect("valid");
+    let whole =
+        Expression::parse("handoff.size() > 0 && item.map(handoff, handoff).size() > 0").expect("valid");
     let roots: Vec<_> = whole.references().iter().map(|r| (r.root.as_str(), r.member.as_deref())).collect();
     assert_eq!(roots, [("handoff", None), ("item", None)]);
     assert!(whole.bound().contains("handoff"));
@@ -141,14 +145,43 @@ fn work_of_an_evaluation_is_bounded() {
 fn deep_nesting_is_refused_without_a_crash() {
     let on_small_stack = |source: String| {
         let parse = move || drop(Expression::parse(&source).map(|e| e.evaluate(&serde_json::Map::new())));
-        std::thread::Builder::new().stack_size(2 << 20).spawn(parse).expect("started").join().expect("no overflow");
+        std::thread::Builder::new()
+            .stack_size(2 << 20)
+            .spawn(parse)
+            .expect("started")
+            .join()
+            .expect("no overflow");
     };
-    for piece in ["(", "[", "{", "!", "-", "!(", "-(", "a?", "a?b:", "a.", "a[", "f(", "[].map(x,", "a||", "a&&(", "'", "\"\"\"", "`", "1+", "a in ", "- -"] {
+    for piece in [
+        "(",
+        "[",
+        "{",
+        "!",
+        "-",
+        "!(",
+        "-(",
+        "a?",
+        "a?b:",
+        "a.",
+        "a[",
+        "f(",
+        "[].map(x,",
+        "a||",
+        "a&&(",
+        "'",
+        "\"\"\"",
+        "`",
+        "1+",
+        "a in ",
+        "- -",
+    ] {
         on_small_stack(piece.repeat(4096 / piece.len()));
         on_small_stack(piece.repeat(60));
         on_small_stack(format!("{}1", piece.repeat(150)));
     }
-    for (open, close) in [("(", ")"), ("[", "]"), ("size([", "])"), ("[1].map(x, ", ")"), ("has(a.b) && (", ")")] {
+    for (open, close) in
+        [("(", ")"), ("[", "]"), ("size([", "])"), ("[1].map(x, ", ")"), ("has(a.b) && (", ")")]
+    {
         for depth in [5, 20, 45, 100, 300] {
             on_small_stack(format!("{}1{}", open.repeat(depth), close.repeat(depth)));
         }

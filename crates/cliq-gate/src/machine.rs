@@ -230,7 +230,8 @@ impl Gate {
     /// Returns the required commands that fail, for people.
     fn failing_required(&self) -> Option<String> {
         let is_required = |check: &&CommandResult| !check.pass && self.spec.required.contains(&check.name);
-        let failing: Vec<String> = self.checks.iter().filter(is_required).map(|c| format!("`{}`", c.label())).collect();
+        let failing: Vec<String> =
+            self.checks.iter().filter(is_required).map(|c| format!("`{}`", c.label())).collect();
         (!failing.is_empty()).then(|| failing.join(", "))
     }
 

@@ -118,7 +118,8 @@ proptest! {
 
 #[test]
 fn an_invalid_verdict_is_given_back_once_with_the_reason() {
-    let spec = GateSpec { max_iterations: 3, route_targets: vec![name("dev")], human: false, required: Vec::new() };
+    let spec =
+        GateSpec { max_iterations: 3, route_targets: vec![name("dev")], human: false, required: Vec::new() };
     let mut gate = Gate::new(spec);
     gate.step(GateEvent::Start);
     gate.step(GateEvent::CommandsFinished(vec![]));
@@ -132,7 +133,8 @@ fn an_invalid_verdict_is_given_back_once_with_the_reason() {
 
 #[test]
 fn a_route_on_the_last_evaluation_escalates_and_says_so() {
-    let spec = GateSpec { max_iterations: 1, route_targets: vec![name("dev")], human: false, required: Vec::new() };
+    let spec =
+        GateSpec { max_iterations: 1, route_targets: vec![name("dev")], human: false, required: Vec::new() };
     let mut gate = Gate::new(spec);
     gate.step(GateEvent::Start);
     gate.step(GateEvent::CommandsFinished(vec![CommandResult::new("tests", false)]));
@@ -145,7 +147,12 @@ fn a_route_on_the_last_evaluation_escalates_and_says_so() {
 
 #[test]
 fn a_gate_that_passed_can_be_asked_again_and_remembers() {
-    let mut gate = Gate::new(GateSpec { max_iterations: 2, route_targets: vec![name("dev")], human: false, required: Vec::new() });
+    let mut gate = Gate::new(GateSpec {
+        max_iterations: 2,
+        route_targets: vec![name("dev")],
+        human: false,
+        required: Vec::new(),
+    });
     let pass = || GateEvent::AgentAnswered(Some(json!({"verdict": "PASS"})));
     assert_eq!(gate.step(GateEvent::Restart), GateEffect::Nothing);
     for event in [GateEvent::Start, GateEvent::CommandsFinished(vec![])] {

@@ -13,7 +13,9 @@ use cliq_workflow::{FailureCause, ValidatedWorkflow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{Amount, DecidedItem, Decision, Input, Limits, MergeOutcome, PhaseWait, Report, SkipReason};
+use crate::engine::{
+    Amount, DecidedItem, Decision, Input, Limits, MergeOutcome, PhaseWait, Report, SkipReason,
+};
 
 /// The version of the journal's format.
 pub const JOURNAL_VERSION: u32 = 1;

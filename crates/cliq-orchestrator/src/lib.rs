@@ -36,7 +36,8 @@ pub use confinement::{Confinement, OnRefusal, PhaseProcess};
 pub use dead_run::end_dead_run;
 pub use driver::repositories;
 pub use engine::{
-    Amount, DecidedItem, Decision, Effect, Input, Limits, MergeOutcome, PhaseState, PhaseWait, Pipeline, Report, SkipReason, Wait,
+    Amount, DecidedItem, Decision, Effect, Input, Limits, MergeOutcome, PhaseState, PhaseWait, Pipeline,
+    Report, SkipReason, Wait,
 };
 pub use events::{DecisionKind, JOURNAL_VERSION, Record, RecordedBudgets, RunEvent};
 pub use journal::{Journal, JournalError, JournalFollower, JournalUpdate};

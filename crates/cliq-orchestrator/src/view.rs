@@ -169,7 +169,8 @@ impl RunView {
     fn add_items(&mut self, phase: &PhaseName, items: u32, skipped: &[u32]) {
         let Some(&place) = self.places.get(phase) else { return };
         let (kind, support) = (self.phases[place].kind, self.phases[place].support);
-        let known = self.phases[place + 1..].iter().take_while(|row| row.name.whole() == phase.as_str()).count();
+        let known =
+            self.phases[place + 1..].iter().take_while(|row| row.name.whole() == phase.as_str()).count();
         let rows = (u32::try_from(known).unwrap_or(u32::MAX)..items).map(|item| phase.with_item(item));
         let rows: Vec<PhaseView> = rows.map(|name| PhaseView::new(name, kind, support)).collect();
         if !rows.is_empty() {

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use cliq_orchestrator::{
-    DecisionKind, Input, PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, SkipReason, ValidatedWorkflow,
+    DecisionKind, Input, PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, SkipReason,
+    ValidatedWorkflow,
 };
 use cliq_protocol::{Budget, CommandResult, Form, PhaseName, Timestamp, Usage, WaitingReview};
 use cliq_workflow::{FailureCause, NoFiles, check};
@@ -110,7 +111,13 @@ fn events_are_pinned() {
             log_file: Some("logs/dev.1.log".into()),
             cause: Some(FailureCause::Exit),
         },
-        RunEvent::Verdict { gate: name("gate"), iteration: 1, max_iterations: 3, verdict, failing: vec!["lint".into()] },
+        RunEvent::Verdict {
+            gate: name("gate"),
+            iteration: 1,
+            max_iterations: 3,
+            verdict,
+            failing: vec!["lint".into()],
+        },
         RunEvent::VerdictRejected { gate: name("gate"), iteration: 1, reason: "none".into() },
         RunEvent::PhaseDecided {
             phase: name("dev"),
@@ -119,7 +126,10 @@ fn events_are_pinned() {
             skipped: vec![1],
             reason: None,
             expressions: [("for_each".to_owned(), "handoff.plan.tasks".to_owned())].into(),
-            values: json!({"handoff.plan": {"tasks": [{"file": "a.rs"}, "b"]}}).as_object().cloned().unwrap_or_default(),
+            values: json!({"handoff.plan": {"tasks": [{"file": "a.rs"}, "b"]}})
+                .as_object()
+                .cloned()
+                .unwrap_or_default(),
         },
         RunEvent::PhaseSkipped { phase: name("dev"), reason: SkipReason::Condition },
         RunEvent::ItemsStarted { phase: name("dev"), items: 2, starting: 1 },
@@ -131,10 +141,18 @@ fn events_are_pinned() {
             delay_ms: 90_000,
             reason: "died".into(),
         },
-        RunEvent::RetryDelayed { phase: name("dev"), until: Timestamp::from_text("2026-11-24T10:00:00Z".to_owned()) },
+        RunEvent::RetryDelayed {
+            phase: name("dev"),
+            until: Timestamp::from_text("2026-11-24T10:00:00Z".to_owned()),
+        },
         RunEvent::RetryDue { phase: name("dev") },
         RunEvent::MergeConflict { phase: name("dev"), item: 3, files: vec!["a.rs".into()] },
-        RunEvent::ItemsMerged { phase: name("dev"), conflict: Some(3), files: vec!["a.rs".into()], reason: None },
+        RunEvent::ItemsMerged {
+            phase: name("dev"),
+            conflict: Some(3),
+            files: vec!["a.rs".into()],
+            reason: None,
+        },
         RunEvent::ItemsMerged { phase: name("dev"), conflict: None, files: Vec::new(), reason: None },
         RunEvent::PhaseCompleted { phase: name("dev") },
         RunEvent::PhaseEscalated { phase: name("dev"), reason: "died".into() },

@@ -27,7 +27,8 @@ impl Checkpoints for ProjectCheckpoints {
         let phase = of.phase.to_string();
         let label = Label { run: of.run_id.clone(), phase, activation: of.activation, moment };
         let taken = self.store.take(&label, cliq_fs::now().as_str());
-        let pruned = if self.has_begun.swap(true, Ordering::Relaxed) { Ok(()) } else { prune_if_due(&self.store) };
+        let pruned =
+            if self.has_begun.swap(true, Ordering::Relaxed) { Ok(()) } else { prune_if_due(&self.store) };
         taken.map(drop).and(pruned).map_err(|error| error.to_string())
     }
 }
@@ -65,9 +66,8 @@ impl Project {
         let workspace = self.dir().workspace();
         let has_repository = |dir: &camino::Utf8Path| dir.join(".git").exists();
         let found = repositories(workspace).into_iter().filter(|dir| has_repository(dir));
-        let mut roots: Vec<String> = found
-            .filter_map(|dir| dir.strip_prefix(workspace).ok().map(ToString::to_string))
-            .collect();
+        let mut roots: Vec<String> =
+            found.filter_map(|dir| dir.strip_prefix(workspace).ok().map(ToString::to_string)).collect();
         if roots.is_empty() || !roots.contains(&String::new()) && settings.flag("checkpoints.always") {
             if !settings.flag("checkpoints.always") {
                 let why = format!(
@@ -80,7 +80,9 @@ impl Project {
         let defaults = Limits::default();
         let limits = Limits {
             max_file_bytes: settings.size("checkpoints.max_file").unwrap_or(defaults.max_file_bytes),
-            max_age_secs: settings.duration("checkpoints.max_age").map_or(defaults.max_age_secs, |age| age.as_secs()),
+            max_age_secs: settings
+                .duration("checkpoints.max_age")
+                .map_or(defaults.max_age_secs, |age| age.as_secs()),
             max_bytes: settings.size("checkpoints.max_size").unwrap_or(defaults.max_bytes),
         };
         Ok(Store::new(&self.dir().root().join("checkpoints.git"), workspace, &roots, limits))
@@ -159,13 +161,22 @@ impl Project {
     ///
     /// # Errors
     /// Returns an error if there is none.
-    pub fn checkpoint_before(&self, store: &Store, run_id: &str, phase: &str) -> Result<Checkpoint, ProjectError> {
+    pub fn checkpoint_before(
+        &self,
+        store: &Store,
+        run_id: &str,
+        phase: &str,
+    ) -> Result<Checkpoint, ProjectError> {
         let is_first = |checkpoint: &Checkpoint| {
             let label = &checkpoint.label;
-            label.run == run_id && label.moment == Moment::Before && label.phase.split('.').next() == Some(phase)
+            label.run == run_id
+                && label.moment == Moment::Before
+                && label.phase.split('.').next() == Some(phase)
         };
         let found = store.list()?.into_iter().find(is_first);
-        found.ok_or_else(|| ProjectError::NoCheckpoint(format!("the last run has no checkpoint from before `{phase}`")))
+        found.ok_or_else(|| {
+            ProjectError::NoCheckpoint(format!("the last run has no checkpoint from before `{phase}`"))
+        })
     }
 
     /// Returns what would be lost if a checkpoint were restored: files that would be changed or removed. Stores the present state to find

@@ -50,7 +50,9 @@ pub use bundled::{
     REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, write_files,
 };
 pub use checkpoints::ActivationChanges;
-pub use cliq_checkpoints::{Change, Checkpoint, CheckpointError, Label, Moment, Restored, Store as CheckpointStore};
+pub use cliq_checkpoints::{
+    Change, Checkpoint, CheckpointError, Label, Moment, Restored, Store as CheckpointStore,
+};
 pub use doctor::{Check, CheckStatus};
 pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};

@@ -191,7 +191,13 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
         {
             (Significance::Good, record.event.describe())
         }
-        RunEvent::PhaseDecided { phase, decision: DecisionKind::Skip | DecisionKind::Run, expressions, values, .. } => {
+        RunEvent::PhaseDecided {
+            phase,
+            decision: DecisionKind::Skip | DecisionKind::Run,
+            expressions,
+            values,
+            ..
+        } => {
             let when = expressions.get("when").map(String::as_str).unwrap_or_default();
             let read = values.iter().map(|(name, value)| format!("{name} = {}", shortened(value)));
             let read = read.collect::<Vec<_>>().join(", ");
@@ -226,7 +232,11 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
 
 fn shortened(value: &serde_json::Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= 120 { text } else { format!("{}…", text.chars().take(120).collect::<String>()) }
+    if text.chars().count() <= 120 {
+        text
+    } else {
+        format!("{}…", text.chars().take(120).collect::<String>())
+    }
 }
 
 /// Why a run ended that has no reason of its own.

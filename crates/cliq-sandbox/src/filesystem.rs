@@ -74,7 +74,13 @@ pub(crate) fn rules(policy: &Policy) -> Vec<Rule> {
 }
 
 /// Allows a tree without the hidden paths in it. Their parents may be listed.
-fn allow_except(path: &Utf8Path, is_dir: Option<bool>, right: Right, hidden: &[&Utf8Path], rules: &mut Vec<Rule>) {
+fn allow_except(
+    path: &Utf8Path,
+    is_dir: Option<bool>,
+    right: Right,
+    hidden: &[&Utf8Path],
+    rules: &mut Vec<Rule>,
+) {
     if hidden.contains(&path) {
         return;
     }

@@ -101,7 +101,12 @@ fn program(policy: &Policy) -> Result<BpfProgram, seccompiler::BackendError> {
 #[cfg(target_arch = "x86_64")]
 fn refusing_x32(filter: BpfProgram) -> BpfProgram {
     use seccompiler::sock_filter;
-    let step = |code: u32, jf: u8, k: u32| sock_filter { code: u16::try_from(code).unwrap_or_default(), jt: 0, jf, k };
+    let step = |code: u32, jf: u8, k: u32| sock_filter {
+        code: u16::try_from(code).unwrap_or_default(),
+        jt: 0,
+        jf,
+        k,
+    };
     let eperm = u32::try_from(libc::EPERM).unwrap_or(1);
     let mut program = vec![
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),

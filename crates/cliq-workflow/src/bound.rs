@@ -11,7 +11,11 @@ impl ValidatedWorkflow {
         let of_phase = |(id, phase): (PhaseId, &crate::Phase)| {
             let items = phase.for_each.as_ref().map_or(1, |list| u64::from(list.max_items));
             let attempts = phase.retry.as_ref().map_or(1, |retry| u64::from(retry.attempts));
-            let each = if phase.kind.is_gate() { u64::from(phase.max_iterations) } else { items.saturating_mul(attempts) };
+            let each = if phase.kind.is_gate() {
+                u64::from(phase.max_iterations)
+            } else {
+                items.saturating_mul(attempts)
+            };
             starts[id.index()].saturating_mul(each)
         };
         self.phases().map(of_phase).fold(0, u64::saturating_add)
@@ -41,9 +45,13 @@ impl ValidatedWorkflow {
         }
         // Gates among the support phases may route to each other, but never to one that waits for them: each chain of routes
         // has each of them once.
-        let gates: Vec<PhaseId> =
-            self.phases().filter(|(_, phase)| phase.support && phase.kind.is_gate()).map(|(id, _)| id).collect();
-        let widest = gates.iter().map(|gate| u64::from(self.phase(*gate).max_iterations.saturating_sub(1))).max();
+        let gates: Vec<PhaseId> = self
+            .phases()
+            .filter(|(_, phase)| phase.support && phase.kind.is_gate())
+            .map(|(id, _)| id)
+            .collect();
+        let widest =
+            gates.iter().map(|gate| u64::from(self.phase(*gate).max_iterations.saturating_sub(1))).max();
         let external: u64 = gates.iter().map(|gate| starts[gate.index()]).fold(0, u64::saturating_add);
         let chain = |length: usize| {
             (0..length).fold(external, |product, _| product.saturating_mul(widest.unwrap_or(0)))
@@ -55,7 +63,8 @@ impl ValidatedWorkflow {
             }
             for gate in &gates {
                 let more = routes(&starts, *gate);
-                for &target in self.phase(*gate).route_targets.iter().filter(|target| !gates.contains(target)) {
+                for &target in self.phase(*gate).route_targets.iter().filter(|target| !gates.contains(target))
+                {
                     starts[target.index()] = starts[target.index()].saturating_add(more);
                 }
             }

@@ -57,7 +57,12 @@ fn expression(
                 line => format!("in its line {line} at character {}", error.column),
             };
             let message = format!("`{field}` is not an expression: {place}: {}", error.message);
-            problems.push(Diagnostic::error("invalid-expression", span, message, "docs/expressions.md describes expressions"));
+            problems.push(Diagnostic::error(
+                "invalid-expression",
+                span,
+                message,
+                "docs/expressions.md describes expressions",
+            ));
             return None;
         }
     };

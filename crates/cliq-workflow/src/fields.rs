@@ -158,7 +158,11 @@ pub(crate) static PHASE: &[Field] = &[
         "List (CEL): one activation for each item. On standard, exec, team and pull phases.",
     ),
     may("max_items", Type::Integer(1, 1000), "The longest list of `for_each`. Default 20."),
-    may("max_parallel", Type::Integer(1, 1000), "The most items of `for_each` at the same time. Default: no limit of its own."),
+    may(
+        "max_parallel",
+        Type::Integer(1, 1000),
+        "The most items of `for_each` at the same time. Default: no limit of its own.",
+    ),
     may(
         "on_item_failure",
         Type::Word(ITEM_FAILURES),
@@ -169,7 +173,11 @@ pub(crate) static PHASE: &[Field] = &[
         Type::Word(WORKSPACES),
         "`worktree` gives each item of `for_each` a git worktree of its own; they are merged in order. Default `shared`.",
     ),
-    may("on_conflict", Type::Text, "The support phase that resolves a conflict of a merge. Without it, a conflict escalates."),
+    may(
+        "on_conflict",
+        Type::Text,
+        "The support phase that resolves a conflict of a merge. Without it, a conflict escalates.",
+    ),
     may("retry", Type::Object(RETRY), "Further attempts after a failure. Not on gates."),
     may("review", Type::Object(REVIEW), "Who reviews, and what. Required on hug phases, and only there."),
     may("sources", Type::Objects(SOURCE), "What to fetch. On pull and connector phases."),
@@ -226,8 +234,16 @@ pub(crate) static RULE: &[Field] = &[
 
 pub(crate) static RETRY: &[Field] = &[
     must("attempts", Type::Integer(1, 20), "Attempts altogether."),
-    may("delay", Type::Duration, "Time before the next attempt. Default: none. From a minute on, the run parks."),
-    may("backoff", Type::Text, "Factor of the delay from one attempt to the next, 1 to 10; `constant` is 1, `exponential` is 2. Default 1."),
+    may(
+        "delay",
+        Type::Duration,
+        "Time before the next attempt. Default: none. From a minute on, the run parks.",
+    ),
+    may(
+        "backoff",
+        Type::Text,
+        "Factor of the delay from one attempt to the next, 1 to 10; `constant` is 1, `exponential` is 2. Default 1.",
+    ),
     may("on", Type::Texts, "Failures that are retried: `timeout`, `error`, `exit`. Default: all."),
 ];
 

@@ -30,11 +30,11 @@ mod validate;
 mod yaml;
 
 pub use agents::{BUILT_IN, is_connector};
+pub use cliq_expr::{EvaluationError, Expression};
 pub use cliq_protocol::parse_duration;
 pub use connectors::{Action, CONNECTORS, Connector, Direction, GOOGLE, Setting};
 pub use diagnostic::{Diagnostic, Severity, Span, count_by_severity, nearest};
 pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder, link_that_leaves};
-pub use cliq_expr::{EvaluationError, Expression};
 pub use model::{
     Agent, Command, FailureCause, ForEach, Input, Notify, Output, Phase, PhaseId, Retry, Rule, RuleCondition,
     RuleOutcome, Scope, ValidatedWorkflow,

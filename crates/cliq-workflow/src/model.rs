@@ -309,7 +309,11 @@ impl Retry {
     pub fn delay_after(&self, attempt: u32) -> Duration {
         let factor = self.backoff.powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
         let seconds = self.delay.as_secs_f64() * factor;
-        if seconds.is_finite() { self.max_delay.min(Duration::from_secs_f64(seconds.min(1e9))) } else { self.max_delay }
+        if seconds.is_finite() {
+            self.max_delay.min(Duration::from_secs_f64(seconds.min(1e9)))
+        } else {
+            self.max_delay
+        }
     }
 }
 

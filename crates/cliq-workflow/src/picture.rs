@@ -77,8 +77,13 @@ impl ValidatedWorkflow {
                 ("[", "]")
             };
             let conditions = short_conditions(phase).map_or_else(String::new, |text| format!("<br/>{text}"));
-            let _ =
-                writeln!(out, "    p{}{open}\"{}<br/>{}{conditions}\"{close}", id.index(), phase.name, phase.kind);
+            let _ = writeln!(
+                out,
+                "    p{}{open}\"{}<br/>{}{conditions}\"{close}",
+                id.index(),
+                phase.name,
+                phase.kind
+            );
         }
         self.edges(|from, to, route| {
             let arrow = if route { "-. route .->" } else { "-->" };

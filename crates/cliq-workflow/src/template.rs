@@ -69,7 +69,8 @@ fn recognise(inner: &str) -> Option<Result<Template, String>> {
                 handoff(rest)
             } else if inner.starts_with("item.") || inner.starts_with("item[") {
                 steps(&inner["item".len()..]).map(Template::Item).ok_or_else(|| {
-                    "it is `$(item.PATH)`, the path of keys with dots between and `[n]` for list items".to_owned()
+                    "it is `$(item.PATH)`, the path of keys with dots between and `[n]` for list items"
+                        .to_owned()
                 })
             } else {
                 return None;

@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, HashMap};
 use cliq_protocol::{PhaseKind, PhaseName};
 
 use crate::TeamFiles;
+use crate::conditions::RawRule;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::graph::Graph;
-use crate::conditions::RawRule;
 use crate::model::{Command, ForEach, Notify, Phase, PhaseId, RuleCondition, RuleOutcome, ValidatedWorkflow};
 use crate::raw::{RawPhase, RawTeam};
 

@@ -22,7 +22,12 @@ pub(super) fn run(command: CheckpointCommand) -> Result<ExitCode, Failure> {
     match command {
         CheckpointCommand::List { json } => list(&store, json)?,
         CheckpointCommand::Take => {
-            let label = Label { run: String::new(), phase: "workspace".to_owned(), activation: 0, moment: Moment::Before };
+            let label = Label {
+                run: String::new(),
+                phase: "workspace".to_owned(),
+                activation: 0,
+                moment: Moment::Before,
+            };
             let taken = store.take(&label, cliq_fs::now().as_str()).map_err(ProjectError::from)?;
             ui::line(format!("checkpoint {}", taken.id))?;
         }
@@ -107,9 +112,12 @@ fn shown(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, tail)) = rest.split_first() {
-        let colour = rest.starts_with(b"\x1b[").then(|| rest.iter().position(|b| b.is_ascii_alphabetic())).flatten();
+        let colour =
+            rest.starts_with(b"\x1b[").then(|| rest.iter().position(|b| b.is_ascii_alphabetic())).flatten();
         match colour {
-            Some(end) if rest[end] == b'm' && rest[2..end].iter().all(|b| b.is_ascii_digit() || *b == b';') => {
+            Some(end)
+                if rest[end] == b'm' && rest[2..end].iter().all(|b| b.is_ascii_digit() || *b == b';') =>
+            {
                 out.extend(&rest[..=end]);
                 rest = &rest[end + 1..];
                 continue;
@@ -123,7 +131,12 @@ fn shown(text: &[u8]) -> Vec<u8> {
 }
 
 /// Restores the workspace to the state before a phase first started in the last run.
-pub(super) fn restore_before(project: &Project, settings: &Settings, phase: &str, yes: bool) -> Result<(), Failure> {
+pub(super) fn restore_before(
+    project: &Project,
+    settings: &Settings,
+    phase: &str,
+    yes: bool,
+) -> Result<(), Failure> {
     let store = project.checkpoint_store(settings)?;
     let run_id = project.last_run_id()?;
     let to = project.checkpoint_before(&store, &run_id, phase)?;
@@ -156,7 +169,8 @@ fn restore(project: &Project, store: &CheckpointStore, to: &Checkpoint, yes: boo
     ui::line(format!("checkpoint {} of {}:\n{}", to.id, to.ts, text.join("\n")))?;
     if !yes {
         if !ui::can_ask() {
-            return Err(Failure::refused("restoring would change these files").hint("`--yes` restores without asking"));
+            return Err(Failure::refused("restoring would change these files")
+                .hint("`--yes` restores without asking"));
         }
         if !ui::confirm("Restore?")? {
             return Err(Failure::refused("nothing was restored"));

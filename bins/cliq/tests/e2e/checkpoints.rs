@@ -26,12 +26,18 @@ fn diffs_of_a_run_a_phase_an_item_and_an_activation() {
     let env = project();
     env.cliq(["run", "--headless"]).expect(0);
     let whole = env.cliq(["diff"]).expect(0).stdout;
-    assert!(whole.contains("+++ b/a.txt") && whole.contains("+second") && !whole.contains("\u{1b}"), "{whole}");
+    assert!(
+        whole.contains("+++ b/a.txt") && whole.contains("+second") && !whole.contains("\u{1b}"),
+        "{whole}"
+    );
     let two = env.cliq(["diff", "two"]).expect(0).stdout;
     assert!(two.contains("two, activation 1") && two.contains("+second") && !two.contains("+first"), "{two}");
     let item = env.cliq(["diff", "items.1", "--json"]).expect(0).json();
     let changes = item["activations"][0]["changes"].as_array().expect("changes").clone();
-    assert_eq!(changes.iter().map(|change| change["path"].as_str()).collect::<Vec<_>>(), [Some("item-1.txt")]);
+    assert_eq!(
+        changes.iter().map(|change| change["path"].as_str()).collect::<Vec<_>>(),
+        [Some("item-1.txt")]
+    );
     env.cliq(["diff", "items", "--stat"]).expect(0).says("items.0, activation 1").says("item-1.txt | 1 +");
     env.cliq(["diff", "one.1"]).expect(0).says("+kept");
     env.cliq(["diff", "three"]).expect(1).says("the last run has no checkpoint of `three`").says("items.0");
@@ -75,7 +81,14 @@ fn repository_of_the_project_is_not_touched_by_a_run() {
     let env = project();
     let read = |path: &str| std::fs::read(env.path(path)).ok();
     env.write("tracked.txt", "t");
-    assert!(Command::new("git").args(["add", "tracked.txt"]).current_dir(env.work()).status().expect("git").success());
+    assert!(
+        Command::new("git")
+            .args(["add", "tracked.txt"])
+            .current_dir(env.work())
+            .status()
+            .expect("git")
+            .success()
+    );
     let before = [read(".git/index"), read(".git/config"), read(".git/HEAD")];
     env.cliq(["run", "--headless"]).expect(0);
     env.cliq(["run", "--headless", "--from", "one", "--restore", "--yes"]).expect(0);
@@ -86,10 +99,14 @@ fn repository_of_the_project_is_not_touched_by_a_run() {
 #[test]
 fn checkpoints_of_parallel_phases_do_not_disturb_each_other() {
     let phases: String = (0..12)
-        .map(|n| format!("    - {{name: p{n}, type: exec, commands: [{{name: c, run: 'echo {n} > f{n}.txt'}}]}}\n"))
+        .map(|n| {
+            format!("    - {{name: p{n}, type: exec, commands: [{{name: c, run: 'echo {n} > f{n}.txt'}}]}}\n")
+        })
         .collect();
     let env = Env::new(&format!("workflow:\n  phases:\n{phases}"), &[]);
-    assert!(Command::new("git").args(["init", "-q"]).current_dir(env.work()).status().expect("git").success());
+    assert!(
+        Command::new("git").args(["init", "-q"]).current_dir(env.work()).status().expect("git").success()
+    );
     let run = env.cliq(["run", "--headless"]).expect(0);
     assert!(!run.stdout.contains("no checkpoint was taken"), "{}", run.stdout);
     let list: Value = env.cliq(["checkpoint", "list", "--json"]).expect(0).json();

@@ -44,7 +44,10 @@ fn items_of_a_handoff_are_worked_on_and_joined_in_order() {
 ";
     let workflow = workflow.replace("when: handoff.work", "when: has(handoff.work) && handoff.work");
     let env = Env::new(&workflow, &[("planner", PLANNER), ("worker", WORKER)]);
-    env.write("tasks.json", r#"[{"file":"a","size":1},{"file":"b","size":0},{"file":"c","size":2},{"file":"d","size":3}]"#);
+    env.write(
+        "tasks.json",
+        r#"[{"file":"a","size":1},{"file":"b","size":0},{"file":"c","size":2},{"file":"d","size":3}]"#,
+    );
     env.cliq(["run", "--headless"]).expect(0).says("work: started with 3 of 4 items");
     let expected = [
         ("plan", "completed"),
@@ -57,11 +60,17 @@ fn items_of_a_handoff_are_worked_on_and_joined_in_order() {
     ];
     assert_eq!(statuses(&env), expected.map(|(name, status)| (name.to_owned(), status.to_owned())));
     let seen = env.read("seen");
-    assert!(seen.contains("work.0--join") && seen.contains("work.3--join") && !seen.contains("work.1--join"), "{seen}");
+    assert!(
+        seen.contains("work.0--join") && seen.contains("work.3--join") && !seen.contains("work.1--join"),
+        "{seen}"
+    );
     assert_eq!(seen.lines().last(), Some("2"));
     env.cliq(["logs", "work.2"]).expect(0);
     env.write("tasks.json", "[]");
-    env.cliq(["run", "--headless", "-f"]).expect(0).says("work: skipped: its list has no items").says("join: skipped");
+    env.cliq(["run", "--headless", "-f"])
+        .expect(0)
+        .says("work: skipped: its list has no items")
+        .says("join: skipped");
     env.write("tasks.json", &json!(vec![json!({"size": 1}); 21]).to_string());
     env.cliq(["run", "--headless", "-f"]).expect(3).says("the list has 21 items, and `max_items` is 20");
 }

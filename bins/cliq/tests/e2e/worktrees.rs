@@ -82,13 +82,19 @@ fn fixes_in_worktrees_are_merged_and_the_repository_stays() {
     env.cliq(["run", "--headless"]).expect(0).says("fix: started with 6 items");
     let files = files(&env);
     assert_eq!(files["src/code.txt"].matches("fixed").count(), 6);
-    assert_eq!((0..6).map(|n| files[&format!("notes-{n}.txt")].clone()).collect::<String>(), "0\n1\n2\n3\n4\n5\n");
+    assert_eq!(
+        (0..6).map(|n| files[&format!("notes-{n}.txt")].clone()).collect::<String>(),
+        "0\n1\n2\n3\n4\n5\n"
+    );
     assert_eq!(git(&env, &["rev-parse", "HEAD"]), head);
     assert_eq!(git(&env, &["branch", "--list", "cliq/*"]), "");
     assert_eq!(git(&env, &["diff", "--cached", "--name-only"]), "", "the index stays");
     assert_eq!(git(&env, &["worktree", "list"]).lines().count(), 1);
     let item = env.cliq(["diff", "fix.3"]).expect(0).stdout;
-    assert!(item.contains("+fixed 3") && item.contains("b/notes-3.txt") && !item.contains("+fixed 2"), "{item}");
+    assert!(
+        item.contains("+fixed 3") && item.contains("b/notes-3.txt") && !item.contains("+fixed 2"),
+        "{item}"
+    );
 }
 
 #[test]
@@ -147,7 +153,9 @@ const CONFLICT: &str = "workflow:
 fn support_phase_resolves_conflicts_and_the_merge_continues() {
     let env = project(&CONFLICT.replace("RESOLVER", "on_conflict: resolver"), 1);
     env.cliq(["team", "validate", "../team"]).expect(0).says("activations");
-    env.cliq(["run", "--headless"]).expect(0).says("work: item 1 conflicts with those merged before it: word.txt");
+    env.cliq(["run", "--headless"])
+        .expect(0)
+        .says("work: item 1 conflicts with those merged before it: word.txt");
     assert_eq!(env.read("word.txt"), "abc\n");
     assert_eq!(env.read("ran").lines().count(), 2);
     assert!(["a", "b", "c"].iter().all(|name| env.exists(&format!("own-{name}.txt"))));
@@ -158,9 +166,13 @@ fn conflict_without_a_resolver_waits_for_a_person() {
     let workflow = CONFLICT.replace("      RESOLVER\n", "");
     let workflow = workflow.split("  support:").next().unwrap_or_default().to_owned();
     let env = project(&workflow, 1);
-    env.cliq(["run", "--headless"]).expect(3).says("item 1 conflicts with those merged before it: word.txt; resolve the conflict");
+    env.cliq(["run", "--headless"])
+        .expect(3)
+        .says("item 1 conflicts with those merged before it: word.txt; resolve the conflict");
     assert!(env.read("word.txt").contains("<<<<<<<"));
-    env.cliq(["run", "--headless", "--resume"]).expect(3).says("word.txt still has the conflict markers of item 1");
+    env.cliq(["run", "--headless", "--resume"])
+        .expect(3)
+        .says("word.txt still has the conflict markers of item 1");
     env.write("word.txt", "mine\n");
     env.cliq(["run", "--headless", "--resume"]).expect(3).says("item 2 conflicts");
     env.write("word.txt", "all\n");

@@ -57,7 +57,10 @@ impl Driver {
                 }
             });
             let (outcome, values) = evaluated.await.unwrap_or_else(|_| {
-                (Outcome::failed("an internal error ended the evaluation; please report it".to_owned()), Object::new())
+                (
+                    Outcome::failed("an internal error ended the evaluation; please report it".to_owned()),
+                    Object::new(),
+                )
             });
             shared.send(event(shared.workflow().phase(id), outcome, &values));
         });
@@ -173,13 +176,16 @@ impl Driver {
         add_handoffs(&self.shared, phase, &mut values)?;
         let mut rules = Vec::new();
         for rule in &phase.conditions {
-            let holds = condition(&rule.condition, &values).map_err(|why| complaint("rules", &rule.condition, &why, &values))?;
+            let holds = condition(&rule.condition, &values)
+                .map_err(|why| complaint("rules", &rule.condition, &why, &values))?;
             let to = match rule.to {
                 RuleOutcome::Pass => "PASS",
                 RuleOutcome::Rule(Rule::Escalate) => "ESCALATE",
                 RuleOutcome::Rule(Rule::Route(target)) => self.shared.workflow().phase(target).name.as_str(),
             };
-            rules.push(json!({"if": rule.condition.source(), "holds": holds, "to": to, "reason": rule.reason}));
+            rules.push(
+                json!({"if": rule.condition.source(), "holds": holds, "to": to, "reason": rule.reason}),
+            );
         }
         Ok(Some(rules.into()))
     }
@@ -294,7 +300,9 @@ fn evaluate(phase: &Phase, values: &Object, ignores_when: bool) -> Outcome {
     }
     let size = serde_json::to_vec(&items).map_or(usize::MAX, |bytes| bytes.len());
     if size > LONGEST_LIST {
-        let why = format!("the list has {size} bytes of JSON, and {LONGEST_LIST} are the maximum: hand over file names");
+        let why = format!(
+            "the list has {size} bytes of JSON, and {LONGEST_LIST} are the maximum: hand over file names"
+        );
         return Outcome::failed(complaint("for_each", &list.items, &why, values));
     }
     let mut skipped = Vec::new();
@@ -307,7 +315,12 @@ fn evaluate(phase: &Phase, values: &Object, ignores_when: bool) -> Outcome {
                 Ok(true) => {}
                 Ok(false) => skipped.push(index),
                 Err(why) => {
-                    return Outcome::failed(complaint("when", when, &format!("item {index}: {why}"), &values));
+                    return Outcome::failed(complaint(
+                        "when",
+                        when,
+                        &format!("item {index}: {why}"),
+                        &values,
+                    ));
                 }
             }
         }
@@ -332,7 +345,8 @@ fn complaint(field: &str, expression: &Expression, why: &str, values: &Object) -
             Some(member) => value.and_then(|value| value.get(member)),
             None => value,
         };
-        let name = reference.member.as_ref().map_or(reference.root.clone(), |m| format!("{}.{m}", reference.root));
+        let name =
+            reference.member.as_ref().map_or(reference.root.clone(), |m| format!("{}.{m}", reference.root));
         read.push(match value {
             Some(value) => format!("{name} = {}", shortened(value)),
             None => format!("{name} has no value"),
@@ -344,7 +358,11 @@ fn complaint(field: &str, expression: &Expression, why: &str, values: &Object) -
 
 fn shortened(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= 200 { text } else { format!("{}…", text.chars().take(200).collect::<String>()) }
+    if text.chars().count() <= 200 {
+        text
+    } else {
+        format!("{}…", text.chars().take(200).collect::<String>())
+    }
 }
 
 /// Makes the event of a decision. Long values are left out: their sizes stand in their place.
@@ -361,7 +379,15 @@ fn event(phase: &Phase, outcome: Outcome, values: &Object) -> RunEvent {
     let expressions: BTreeMap<String, String> =
         expressions.map(|(field, expression)| (field.to_owned(), expression.source().to_owned())).collect();
     let Outcome { decision, items, skipped, reason } = outcome;
-    RunEvent::PhaseDecided { phase: phase.name.clone(), decision, items, skipped, reason, expressions, values: read }
+    RunEvent::PhaseDecided {
+        phase: phase.name.clone(),
+        decision,
+        items,
+        skipped,
+        reason,
+        expressions,
+        values: read,
+    }
 }
 
 fn copy_file(from: &Utf8Path, to: &Utf8Path, limit: u64) -> Result<(), FsError> {

@@ -45,7 +45,9 @@ impl Driver {
             Effect::Decide { phase, ignores_when } => self.decide(phase, ignores_when),
             Effect::Delay { phase, delay } => self.delay(phase, delay),
             Effect::Merge { phase, resolved } => self.merge(phase, resolved),
-            Effect::DeliverConflict { phase, to, item, files } => self.deliver_conflict(phase, to, item, &files)?,
+            Effect::DeliverConflict { phase, to, item, files } => {
+                self.deliver_conflict(phase, to, item, &files)?
+            }
             Effect::RunCommands { phase, iteration, routed_by } => {
                 self.prepare_item(phase, routed_by)?;
                 let shared = Arc::clone(&self.shared);

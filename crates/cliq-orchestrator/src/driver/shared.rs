@@ -127,7 +127,9 @@ impl Shared {
 
     /// Takes a checkpoint of the workspace before or after an activation that may write to it. A failure is reported once in a run.
     pub(super) async fn checkpoint(&self, phase: &PhaseName, activation: u32, is_end: bool) {
-        let Some(checkpoints) = self.plan.checkpoints.as_ref().filter(|_| self.plan.parent.is_none()) else { return };
+        let Some(checkpoints) = self.plan.checkpoints.as_ref().filter(|_| self.plan.parent.is_none()) else {
+            return;
+        };
         let kind = self.workflow().find(phase.as_str()).map(|id| self.workflow().phase(id).kind);
         // What an item changes in its worktree reaches the workspace with the merge.
         if self.worktree_of(phase.as_str()).is_some() || !kind.is_some_and(crate::checkpoints::may_write) {
@@ -154,7 +156,8 @@ impl Shared {
         let Some(confinement) = &self.plan.confinement else { return Ok(job) };
         let (dir, workflow) = (self.dir(), self.workflow());
         let own = workflow.find(phase.name.as_str());
-        let channels = workflow.channels().into_iter().filter(|(from, _)| Some(*from) == own.map(PhaseId::whole));
+        let channels =
+            workflow.channels().into_iter().filter(|(from, _)| Some(*from) == own.map(PhaseId::whole));
         let to = channels.map(|(_, to)| workflow.phase(to).name.clone());
         let mut directories: Vec<Utf8PathBuf> =
             to.chain(self.plan.result_channel(phase)).map(|to| dir.channel(&phase.name, &to)).collect();
@@ -223,14 +226,15 @@ impl Shared {
 
     fn data_of(&self, from: &PhaseName, to: &PhaseName) -> Result<Option<Value>, String> {
         let (dir, limit) = (self.dir(), self.plan.max_file_bytes);
-        let envelope = match read_handoff(&dir.channel(from, to), from, limit).map_err(|error| error.to_string())? {
-            Some(envelope) => Some(envelope),
-            None => {
-                let newest = newest_handoff(&dir.channels(), from);
-                let read = newest.map(|channel| read_handoff(&channel, from, limit)).transpose();
-                read.map_err(|error| error.to_string())?.flatten()
-            }
-        };
+        let envelope =
+            match read_handoff(&dir.channel(from, to), from, limit).map_err(|error| error.to_string())? {
+                Some(envelope) => Some(envelope),
+                None => {
+                    let newest = newest_handoff(&dir.channels(), from);
+                    let read = newest.map(|channel| read_handoff(&channel, from, limit)).transpose();
+                    read.map_err(|error| error.to_string())?.flatten()
+                }
+            };
         let Some(envelope) = envelope else { return Ok(None) };
         let data = envelope.data().map(Value::Object);
         data.map(Some).ok_or_else(|| format!("the handoff of `{from}` has no `data`"))

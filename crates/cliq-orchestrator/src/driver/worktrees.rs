@@ -55,14 +55,20 @@ impl Shared {
     }
 
     /// Makes the worktree of an item, as it was before the item began. One with the work of a model that continues is kept.
-    pub(super) async fn prepare_worktree(&self, phase: &PhaseName, continues: Option<u32>) -> Result<(), String> {
+    pub(super) async fn prepare_worktree(
+        &self,
+        phase: &PhaseName,
+        continues: Option<u32>,
+    ) -> Result<(), String> {
         let Some(worktree) = self.worktree_of(phase.as_str()) else { return Ok(()) };
         let continues = continues.is_some_and(|activation| self.dir().transcript(phase, activation).exists());
         let git = self.git();
         let branch = self.branch(phase);
         let whole = phase.whole().to_owned();
-        let made = tokio::task::spawn_blocking(move || git.prepare(&whole, &worktree, &branch, continues)).await;
-        made.unwrap_or_else(|error| Err(error.to_string())).map_err(|why| format!("no worktree can be made: {why}"))
+        let made =
+            tokio::task::spawn_blocking(move || git.prepare(&whole, &worktree, &branch, continues)).await;
+        made.unwrap_or_else(|error| Err(error.to_string()))
+            .map_err(|why| format!("no worktree can be made: {why}"))
     }
 
     fn branch(&self, phase: &PhaseName) -> String {
@@ -83,15 +89,19 @@ impl Driver {
         let count = self.pipeline.item_count(id).unwrap_or(0);
         let is_done = |item: &u32| *self.pipeline.state(id.with_item(*item)) == PhaseState::Completed;
         let activation = |item: u32| self.pipeline.activations(id.with_item(item));
-        let items: Vec<(u32, u32)> = (0..count).filter(is_done).map(|item| (item, activation(item))).collect();
+        let items: Vec<(u32, u32)> =
+            (0..count).filter(is_done).map(|item| (item, activation(item))).collect();
         let phase = self.shared.workflow().phase(id).name.clone();
         self.tasks.spawn(async move {
             let (merging, of) = (Arc::clone(&shared), phase.clone());
-            let merged = tokio::task::spawn_blocking(move || merge_items(&merging, &of, &items, resolved)).await;
+            let merged =
+                tokio::task::spawn_blocking(move || merge_items(&merging, &of, &items, resolved)).await;
             let (conflict, files, reason) = match merged.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(None) => (None, Vec::new(), None),
                 Ok(Some((item, files))) => (Some(item), files, None),
-                Err(why) => (None, Vec::new(), Some(format!("the worktrees of its items cannot be merged: {why}"))),
+                Err(why) => {
+                    (None, Vec::new(), Some(format!("the worktrees of its items cannot be merged: {why}")))
+                }
             };
             shared.send(RunEvent::ItemsMerged { phase, conflict, files, reason });
         });
@@ -113,7 +123,9 @@ impl Driver {
         for file in files {
             text.push_str(&format!("\n- {file}"));
         }
-        text.push_str("\n\nResolve each conflict, so that the work of both sides is kept, and remove the markers.\n");
+        text.push_str(
+            "\n\nResolve each conflict, so that the work of both sides is kept, and remove the markers.\n",
+        );
         let data = json!({"item": item, "files": files}).as_object().cloned();
         let envelope = Envelope::standard(phase.clone(), "cliq", data, Some(text));
         write_handoff(&self.shared.dir().channel(phase, to), &envelope)
@@ -175,7 +187,11 @@ fn merge_items(
         if join.next != item || join.ours.is_none() {
             checkpoint(false);
             let base = git.base(phase.as_str())?;
-            join = Join { next: item, ours: Some(git.commit_workspace(phase.as_str(), Some(&base))?), conflict: None };
+            join = Join {
+                next: item,
+                ours: Some(git.commit_workspace(phase.as_str(), Some(&base))?),
+                conflict: None,
+            };
             git.save(&file, &join)?;
         }
         let ours = join.ours.clone().unwrap_or_default();
@@ -196,7 +212,9 @@ fn merge_items(
 
 fn has_markers(path: &Utf8Path) -> bool {
     let content = fs::read(path).unwrap_or_default();
-    content.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> "))
+    content
+        .split(|byte| *byte == b'\n')
+        .any(|line| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> "))
 }
 
 /// The repository of the workspace. Hooks, signatures and editors are off: an agent may have set them.
@@ -212,11 +230,15 @@ impl Git {
     fn command(&self, dir: &Utf8Path) -> Command {
         let mut command = Command::new("git");
         command.current_dir(dir).envs(self.path.iter().map(|path| ("PATH", path)));
-        for setting in ["core.hooksPath=/dev/null", "core.fsmonitor=false", "commit.gpgSign=false", "gc.auto=0"] {
+        for setting in
+            ["core.hooksPath=/dev/null", "core.fsmonitor=false", "commit.gpgSign=false", "gc.auto=0"]
+        {
             command.args(["-c", setting]);
         }
         for name in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{name}_NAME"), "cliq").env(format!("GIT_{name}_EMAIL"), "cliq@localhost");
+            command
+                .env(format!("GIT_{name}_NAME"), "cliq")
+                .env(format!("GIT_{name}_EMAIL"), "cliq@localhost");
         }
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
             command.env_remove(name);
@@ -237,7 +259,9 @@ impl Git {
         let output = output.map_err(|error| error.to_string())?;
         match output.status.code() {
             Some(0) => Ok((true, output.stdout)),
-            Some(1) if args.first() == Some(&"merge-tree") || args.first() == Some(&"diff") => Ok((false, output.stdout)),
+            Some(1) if args.first() == Some(&"merge-tree") || args.first() == Some(&"diff") => {
+                Ok((false, output.stdout))
+            }
             _ => {
                 let text = String::from_utf8_lossy(&output.stderr);
                 let reason = text.lines().next_back().unwrap_or("git gave no reason").to_owned();
@@ -263,7 +287,10 @@ impl Git {
             return Ok(commit.trim().to_owned());
         }
         if !self.workspace.join(".git").exists() {
-            return Err(format!("`workspace: worktree` needs a git repository, and {} is none", self.workspace));
+            return Err(format!(
+                "`workspace: worktree` needs a git repository, and {} is none",
+                self.workspace
+            ));
         }
         fs::create_dir_all(&self.place).map_err(|error| format!("cannot create {}: {error}", self.place))?;
         let commit = self.commit_workspace(phase, None)?;
@@ -274,7 +301,8 @@ impl Git {
     /// Stores all files of the workspace as a commit that no branch has. The index of the repository is only copied.
     fn commit_workspace(&self, phase: &str, parent: Option<&str>) -> Result<String, String> {
         let index = self.place.join(format!("{phase}.index"));
-        let of_repository = self.text(&self.workspace, &["rev-parse", "--path-format=absolute", "--git-path", "index"])?;
+        let of_repository =
+            self.text(&self.workspace, &["rev-parse", "--path-format=absolute", "--git-path", "index"])?;
         let _ = fs::remove_file(format!("{index}.lock"));
         let copied = fs::copy(&of_repository, &index);
         if copied.is_err() {
@@ -285,12 +313,25 @@ impl Git {
             command.env("GIT_INDEX_FILE", &index);
             command
         };
-        let changed = ["ls-files", "-z", "--modified", "--others", "--exclude-standard", "--", ".", ":(exclude,top,literal).cliq"];
+        let changed = [
+            "ls-files",
+            "-z",
+            "--modified",
+            "--others",
+            "--exclude-standard",
+            "--",
+            ".",
+            ":(exclude,top,literal).cliq",
+        ];
         let (_, files) = Self::run(with_index(), &changed, &[])?;
         // Repositories inside end with a slash, and stay as they are.
         let files = files.split(|byte| *byte == 0).filter(|file| !file.is_empty() && !file.ends_with(b"/"));
         let files: Vec<u8> = files.flat_map(|file| file.iter().copied().chain([0])).collect();
-        Self::run(with_index(), &["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], &files)?;
+        Self::run(
+            with_index(),
+            &["update-index", "--add", "--remove", "--replace", "-z", "--stdin"],
+            &files,
+        )?;
         let (_, tree) = Self::run(with_index(), &["write-tree"], &[])?;
         let tree = String::from_utf8_lossy(&tree).trim().to_owned();
         let head = self.text(&self.workspace, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).ok();
@@ -313,7 +354,8 @@ impl Git {
         }
         let _ = fs::remove_dir_all(worktree);
         self.text(&self.workspace, &["worktree", "prune"])?;
-        self.text(&self.workspace, &["worktree", "add", "--quiet", "-B", branch, worktree.as_str(), &base]).map(drop)
+        self.text(&self.workspace, &["worktree", "add", "--quiet", "-B", branch, worktree.as_str(), &base])
+            .map(drop)
     }
 
     /// Commits what an item left uncommitted. Returns its commit.
@@ -330,7 +372,8 @@ impl Git {
     fn merge_trees(&self, ours: &str, theirs: &str) -> Result<(String, Vec<String>), String> {
         let args = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs];
         let (_, output) = Self::run(self.command(&self.workspace), &args, &[])?;
-        let mut parts = output.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
+        let mut parts =
+            output.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
         let tree = parts.next().unwrap_or_default();
         let mut files: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
         files.sort();

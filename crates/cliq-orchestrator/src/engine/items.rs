@@ -41,12 +41,15 @@ pub(super) struct Items {
 
 impl Items {
     pub(super) fn assert_invariants(&self) {
-        let count = |holds: &dyn Fn(&PhaseState) -> bool| self.cells.iter().filter(|c| holds(&c.state)).count();
-        let is_active =
-            |state: &PhaseState| matches!(state, PhaseState::Queued | PhaseState::Working | PhaseState::Delayed);
+        let count =
+            |holds: &dyn Fn(&PhaseState) -> bool| self.cells.iter().filter(|c| holds(&c.state)).count();
+        let is_active = |state: &PhaseState| {
+            matches!(state, PhaseState::Queued | PhaseState::Working | PhaseState::Delayed)
+        };
         assert_eq!(count(&is_active), self.active, "active items");
-        let has_ended =
-            |state: &PhaseState| matches!(state, PhaseState::Completed | PhaseState::Skipped | PhaseState::Failed(_));
+        let has_ended = |state: &PhaseState| {
+            matches!(state, PhaseState::Completed | PhaseState::Skipped | PhaseState::Failed(_))
+        };
         assert_eq!(count(&|state| !has_ended(state)), self.open, "open items");
     }
 }
@@ -163,7 +166,8 @@ impl Pipeline {
             }
         }
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let report = Report::ItemsStarted { phase, items: count(items.cells.len()), starting: count(items.open) };
+        let report =
+            Report::ItemsStarted { phase, items: count(items.cells.len()), starting: count(items.open) };
         out.push(Effect::Report(report));
         self.fill(phase);
         self.finish_items(phase, out);
@@ -174,7 +178,8 @@ impl Pipeline {
         let gate = self.gate(self.routed_by(phase)?)?;
         let chosen = gate.history().last()?.verdict.extra.get("items")?.as_array()?;
         let known = self.item_count(phase)? as usize;
-        let index = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < known);
+        let index =
+            |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < known);
         let chosen: Vec<usize> = chosen.iter().filter_map(index).collect();
         (!chosen.is_empty()).then_some(chosen)
     }

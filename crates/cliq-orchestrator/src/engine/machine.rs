@@ -223,7 +223,8 @@ impl Pipeline {
     /// As [`Pipeline::cell`]. An item that does not exist is an error of the caller, which has checked its state.
     pub(super) fn cell_mut(&mut self, id: PhaseId) -> &mut PhaseRecord {
         let whole = &mut self.phases[id.index()];
-        let has_item = |item: u32| whole.items.as_ref().is_some_and(|items| (item as usize) < items.cells.len());
+        let has_item =
+            |item: u32| whole.items.as_ref().is_some_and(|items| (item as usize) < items.cells.len());
         match id.item().filter(|item| has_item(*item)) {
             Some(item) if whole.items.is_some() => {
                 // The item exists, as was just checked.
@@ -295,9 +296,7 @@ impl Pipeline {
             }
             Input::Start { .. } => {}
             Input::Interrupt => self.interrupted = self.started,
-            Input::PhaseWaits { phase, wait } if self.cell(phase).is_some() => {
-                self.phase_waits(phase, wait)
-            }
+            Input::PhaseWaits { phase, wait } if self.cell(phase).is_some() => self.phase_waits(phase, wait),
             Input::PhaseWaits { .. } => {}
             Input::Park => self.parked = self.waits().is_some(),
             Input::Cancel => self.stop(PipelineStatus::Cancelled, None, &mut out),
@@ -326,7 +325,10 @@ impl Pipeline {
             Input::Merged { phase, outcome } if *self.state(phase) == PhaseState::Merging => {
                 self.merged(phase, outcome, &mut out);
             }
-            Input::Merged { .. } | Input::Decided { .. } | Input::RetryDelayed { .. } | Input::RetryDue { .. } => {}
+            Input::Merged { .. }
+            | Input::Decided { .. }
+            | Input::RetryDelayed { .. }
+            | Input::RetryDue { .. } => {}
             Input::UsageReported { phase, usage, is_final } if self.takes_usage(phase) => {
                 self.usage_reported(phase, usage, is_final, &mut out);
             }
@@ -456,7 +458,9 @@ impl Pipeline {
                 Task::Resume(phase) => self.start(phase, GateEvent::Resume, out),
                 Task::Retry(phase) => self.start(phase, GateEvent::Restart, out),
                 Task::Wake(phase) => self.wake(phase, out),
-                Task::Reevaluate(phase) if self.phases[phase.index()].gate.is_none() => self.merge(phase, out),
+                Task::Reevaluate(phase) if self.phases[phase.index()].gate.is_none() => {
+                    self.merge(phase, out)
+                }
                 Task::Reevaluate(gate) => {
                     self.phases[gate.index()].state = PhaseState::Working;
                     self.gate_event(gate, GateEvent::TargetFinished, out);
@@ -765,7 +769,8 @@ impl Pipeline {
     ///
     /// # Panics Panics if an invariant does not hold.
     pub fn assert_invariants(&self) {
-        let count = |holds: &dyn Fn(&PhaseRecord) -> bool| self.units().filter(|(_, cell)| holds(cell)).count();
+        let count =
+            |holds: &dyn Fn(&PhaseRecord) -> bool| self.units().filter(|(_, cell)| holds(cell)).count();
         let works = |c: &PhaseRecord| {
             matches!(c.state, PhaseState::Working | PhaseState::Deciding | PhaseState::Merging)
         };

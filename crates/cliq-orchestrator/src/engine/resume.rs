@@ -51,7 +51,12 @@ impl Pipeline {
             if cell.routed_by == Some(gate) || cell.waiting_gates.contains(&gate) {
                 continue;
             }
-            if cell.routed_by.is_some() || matches!(cell.state, PhaseState::Queued | PhaseState::Items | PhaseState::Merging | PhaseState::Delayed) {
+            if cell.routed_by.is_some()
+                || matches!(
+                    cell.state,
+                    PhaseState::Queued | PhaseState::Items | PhaseState::Merging | PhaseState::Delayed
+                )
+            {
                 cell.waiting_gates.push_back(gate);
             } else {
                 cell.routed_by = Some(gate);

@@ -40,7 +40,13 @@ impl Pipeline {
         cell.failed_attempts = failed;
         cell.due_ms = None;
         let reason = reason.to_owned();
-        out.push(Effect::Report(Report::RetryScheduled { phase, attempt: failed + 1, attempts, delay, reason }));
+        out.push(Effect::Report(Report::RetryScheduled {
+            phase,
+            attempt: failed + 1,
+            attempts,
+            delay,
+            reason,
+        }));
         if delay.is_zero() {
             self.enqueue(Task::Retry(phase));
         } else {

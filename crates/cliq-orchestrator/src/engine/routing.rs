@@ -19,7 +19,8 @@ impl Pipeline {
         if let Some(verdict) = verdict {
             self.phases[phase.index()].evaluations += 1;
             let passes = verdict.outcome == Outcome::Pass;
-            let failing = self.gate(phase).map_or(&[][..], Gate::checks).iter().filter(|check| passes && !check.pass);
+            let failing =
+                self.gate(phase).map_or(&[][..], Gate::checks).iter().filter(|check| passes && !check.pass);
             let failing = failing.map(|check| check.label()).collect();
             out.push(Effect::Report(Report::Verdict { gate: phase, iteration, verdict, failing }));
         }

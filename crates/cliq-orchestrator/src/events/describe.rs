@@ -82,7 +82,9 @@ impl RunEvent {
                 (DecisionKind::Run, _) => format!("{phase}: its condition is true"),
                 (DecisionKind::Skip, _) => format!("{phase}: its condition is false"),
                 (DecisionKind::Items, _) => format!("{phase}: {}", count(items.len(), "item")),
-                (DecisionKind::Failed, reason) => format!("{phase}: {}", reason.as_deref().unwrap_or_default()),
+                (DecisionKind::Failed, reason) => {
+                    format!("{phase}: {}", reason.as_deref().unwrap_or_default())
+                }
             },
             Self::PhaseSkipped { phase, reason } => format!("{phase}: skipped: {}", reason.describe()),
             Self::ItemsStarted { phase, items, starting } if items == starting => {
@@ -96,7 +98,9 @@ impl RunEvent {
                 format!("{phase}: item {item} conflicts with those merged before it: {}", files.join(", "))
             }
             Self::ItemsMerged { phase, reason: Some(reason), .. } => format!("{phase}: {reason}"),
-            Self::ItemsMerged { phase, conflict: Some(item), .. } => format!("{phase}: merged up to item {item}"),
+            Self::ItemsMerged { phase, conflict: Some(item), .. } => {
+                format!("{phase}: merged up to item {item}")
+            }
             Self::ItemsMerged { phase, .. } => format!("{phase}: the worktrees of its items are merged"),
             Self::RetryScheduled { phase, attempt, attempts, delay_ms, reason } => {
                 let when = match delay_ms {
@@ -113,7 +117,10 @@ impl RunEvent {
                     [] => String::new(),
                     failing => format!(", although these fail: {}", failing.join(", ")),
                 };
-                format!("{gate}: {}{failing} (evaluation {iteration} of {max_iterations})", verdict.sentence())
+                format!(
+                    "{gate}: {}{failing} (evaluation {iteration} of {max_iterations})",
+                    verdict.sentence()
+                )
             }
             Self::VerdictRejected { gate, reason, .. } => {
                 format!("{gate}: no valid verdict, asked again: {reason}")

@@ -54,7 +54,13 @@ pub(crate) struct Team {
 fn shape() -> impl Strategy<Value = Shape> {
     let kind = prop_oneof![1 => Just(Kind::Standard), 1 => Just(Kind::Exec), 2 => Just(Kind::Gate), 1 => Just(Kind::Hug), 1 => Just(Kind::Team)];
     (kind, vec(any::<Index>(), 0..4), vec(any::<Index>(), 0..5), 1u8..=5, conditions()).prop_map(
-        |(kind, depends_on, route_to, budget, conditions)| Shape { kind, depends_on, route_to, budget, conditions },
+        |(kind, depends_on, route_to, budget, conditions)| Shape {
+            kind,
+            depends_on,
+            route_to,
+            budget,
+            conditions,
+        },
     )
 }
 
@@ -63,8 +69,13 @@ fn conditions() -> impl Strategy<Value = Conditions> {
     let retry = prop::option::weighted(0.2, (1u8..4, prop_oneof![Just(0u8), Just(5), Just(90)]));
     let worktrees = prop::option::weighted(0.5, any::<bool>());
     (prop::bool::weighted(0.2), some(1u8..5), some(1u8..3), any::<bool>(), worktrees, retry).prop_map(
-        |(when, items, max_parallel, continues, worktrees, retry)| {
-            Conditions { when, items, max_parallel, continues, worktrees, retry }
+        |(when, items, max_parallel, continues, worktrees, retry)| Conditions {
+            when,
+            items,
+            max_parallel,
+            continues,
+            worktrees,
+            retry,
         },
     )
 }
@@ -78,8 +89,13 @@ pub(crate) fn team() -> impl Strategy<Value = Team> {
 impl Team {
     /// A wide team of many phases without gates.
     pub(crate) fn layers(phases: usize) -> Self {
-        let shape =
-            |_| Shape { kind: Kind::Standard, depends_on: Vec::new(), route_to: Vec::new(), budget: 1, conditions: Conditions::default() };
+        let shape = |_| Shape {
+            kind: Kind::Standard,
+            depends_on: Vec::new(),
+            route_to: Vec::new(),
+            budget: 1,
+            conditions: Conditions::default(),
+        };
         Self { main: (0..phases).map(shape).collect(), support: Vec::new() }
     }
 

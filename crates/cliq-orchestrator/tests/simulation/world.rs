@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use cliq_gate::GateState;
 use cliq_orchestrator::{
-    Amount, DecidedItem, Decision, DecisionKind, Effect, Input, Journal, Limits, MergeOutcome, PhaseState, PhaseWait, Pipeline,
-    PipelineStatus, Record, RecordedBudgets, Report, RunEvent, SkipReason, ValidatedWorkflow,
+    Amount, DecidedItem, Decision, DecisionKind, Effect, Input, Journal, Limits, MergeOutcome, PhaseState,
+    PhaseWait, Pipeline, PipelineStatus, Record, RecordedBudgets, Report, RunEvent, SkipReason,
+    ValidatedWorkflow,
 };
 use cliq_protocol::{Budget, CommandResult, HistoryEntry, PhaseKind, Timestamp, Usage};
 use cliq_workflow::{FailureCause, PhaseId};
@@ -292,7 +293,9 @@ impl World {
                 Effect::Report(Report::PhaseSkipped { phase, reason }) => {
                     if reason == SkipReason::Dependencies {
                         let spec = workflow.phase(phase);
-                        assert!(spec.when.is_none() && spec.depends_on.iter().all(|id| self.skipped.contains(id)));
+                        assert!(
+                            spec.when.is_none() && spec.depends_on.iter().all(|id| self.skipped.contains(id))
+                        );
                     }
                     self.skipped.insert(phase);
                     self.done.insert(phase);
@@ -350,7 +353,8 @@ impl World {
         let is_short = |id: &PhaseId| {
             self.pipeline.workflow().phase(*id).retry.as_ref().is_some_and(|retry| retry.delay.as_secs() < 60)
         };
-        let is_brief = |activity: &Activity| matches!(activity, Activity::Decision { .. } | Activity::Merge { .. });
+        let is_brief =
+            |activity: &Activity| matches!(activity, Activity::Decision { .. } | Activity::Merge { .. });
         let decides = self.running.values().any(is_brief);
         let waits_briefly = decides || delayed.iter().any(is_short);
         let waits_at_all = !self.at_work.is_empty() || !delayed.is_empty();
@@ -492,7 +496,13 @@ impl World {
         let seed = self.schedule.seed ^ (phase.index() as u64) << 24;
         let conflicts = |item: &u32| mix(seed ^ u64::from(*item)).is_multiple_of(4);
         // Without a phase that resolves conflicts, a steady run would end.
-        let can = self.pipeline.workflow().phase(phase).for_each.as_ref().is_some_and(|list| list.on_conflict.is_some());
+        let can = self
+            .pipeline
+            .workflow()
+            .phase(phase)
+            .for_each
+            .as_ref()
+            .is_some_and(|list| list.on_conflict.is_some());
         match items.into_iter().find(conflicts).filter(|_| can || !self.schedule.steady) {
             Some(item) => MergeOutcome::Conflict { item, files: vec!["a".to_owned()] },
             None => MergeOutcome::Done,
@@ -532,7 +542,8 @@ impl World {
         let luck = if steady { mix(self.schedule.seed ^ asked) } else { drawn };
         let failures = if steady { 0 } else { self.schedule.failures };
         if luck % 100 < failures || self.stopping && !luck.is_multiple_of(3) {
-            let causes = [None, Some(FailureCause::Exit), Some(FailureCause::Timeout), Some(FailureCause::Error)];
+            let causes =
+                [None, Some(FailureCause::Exit), Some(FailureCause::Timeout), Some(FailureCause::Error)];
             let cause = causes[usize::try_from((luck >> 8) % 4).unwrap_or(0)];
             return Input::WorkFailed { phase, reason: "bad luck".to_owned(), cause };
         }
@@ -623,7 +634,15 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 let skipped = (0u32..).zip(&items).filter(|(_, item)| !item.runs).map(|(n, _)| n).collect();
                 let items = items.into_iter().map(|item| item.value).collect();
                 let (expressions, values) = (Default::default(), Default::default());
-                RunEvent::PhaseDecided { phase: name(phase), decision, items, skipped, reason, expressions, values }
+                RunEvent::PhaseDecided {
+                    phase: name(phase),
+                    decision,
+                    items,
+                    skipped,
+                    reason,
+                    expressions,
+                    values,
+                }
             }
             Input::Merged { phase, outcome } => {
                 let (conflict, files, reason) = match outcome {

@@ -24,7 +24,8 @@ pub(super) fn check(cx: &Context<'_>, targets: &[Vec<usize>], problems: &mut Vec
     for (i, phase) in cx.phases().iter().enumerate().filter(|(_, phase)| has_any(phase)) {
         let upstream = templates::upstream(cx, targets, i);
         let certain: HashSet<usize> = cx.graph.ancestors(i).into_iter().collect();
-        let scope = Scope { cx, phase, own: i, upstream: &upstream, certain: &certain, skippable: &skippable };
+        let scope =
+            Scope { cx, phase, own: i, upstream: &upstream, certain: &certain, skippable: &skippable };
         for (field, expression) in expressions(phase) {
             scope.check(field, expression, problems);
         }
@@ -91,10 +92,15 @@ impl Scope<'_, '_> {
         for reference in expression.value.references() {
             match reference.root.as_str() {
                 "inputs" => self.check_input(reference, span, problems),
-                "handoff" | "verdict" | "results" => self.check_phase(field, reference, &expression.value, span, problems),
+                "handoff" | "verdict" | "results" => {
+                    self.check_phase(field, reference, &expression.value, span, problems)
+                }
                 "item" | "index" if has_items => {}
                 "item" | "index" => {
-                    let message = format!("`{field}` reads `{}`, which is about the items of `for_each`", reference.root);
+                    let message = format!(
+                        "`{field}` reads `{}`, which is about the items of `for_each`",
+                        reference.root
+                    );
                     let help = match field {
                         "for_each" => "the list cannot depend on its own items",
                         _ => "add `for_each:` to the phase, or write another name",
@@ -172,12 +178,22 @@ impl Scope<'_, '_> {
         };
         if !(self.upstream.contains(&at) || own_results && at == self.own) {
             let name = &phases[self.own].name.value;
-            let message = format!("`{root}.{member}`: `{member}` is not upstream of `{name}`, so it may not have run");
-            problems.push(Diagnostic::error("expression-not-upstream", span, message, did_you_mean(member, &known)));
+            let message =
+                format!("`{root}.{member}`: `{member}` is not upstream of `{name}`, so it may not have run");
+            problems.push(Diagnostic::error(
+                "expression-not-upstream",
+                span,
+                message,
+                did_you_mean(member, &known),
+            ));
             return;
         }
         if !is_kind(at) {
-            let what = if root == "verdict" { "is not a gate and has no verdict" } else { "has no commands and no results" };
+            let what = if root == "verdict" {
+                "is not a gate and has no verdict"
+            } else {
+                "has no commands and no results"
+            };
             let message = format!("`{root}.{member}`: `{member}` {what}");
             problems.push(Diagnostic::error("expression-kind", span, message, did_you_mean("", &known)));
             return;
@@ -188,14 +204,21 @@ impl Scope<'_, '_> {
         let when = self.phase.conditions.when.as_ref().map(|when| &when.value);
         let tests = |expression: &Expression| {
             let mut references = expression.references().iter();
-            references.any(|other| other.is_tested && other.member.as_ref() == Some(member) && other.root == *root)
+            references
+                .any(|other| other.is_tested && other.member.as_ref() == Some(member) && other.root == *root)
         };
         if may_lack && reference.is_read && !tests(expression) && !when.is_some_and(tests) {
             let why = if self.skippable[at] { "may be skipped" } else { "may not have run" };
             let is_plain = member.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            let test = if is_plain { format!("has({root}.{member})") } else { format!("\"{member}\" in {root}") };
+            let test =
+                if is_plain { format!("has({root}.{member})") } else { format!("\"{member}\" in {root}") };
             let message = format!("`{root}.{member}`: phase `{member}` {why}");
-            problems.push(Diagnostic::error("missing-has", span, message, format!("test for it: `{test} && …`")));
+            problems.push(Diagnostic::error(
+                "missing-has",
+                span,
+                message,
+                format!("test for it: `{test} && …`"),
+            ));
         }
     }
 }

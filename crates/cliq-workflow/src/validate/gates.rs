@@ -75,9 +75,15 @@ fn check_resolver(cx: &Context<'_>, phase: &RawPhase<'_>, problems: &mut Vec<Dia
     let name = phase.record.text("on_conflict")?;
     if phase.record.text("workspace").is_none_or(|word| word.value != "worktree") {
         let message = format!("`on_conflict` is about worktrees, which {} does not use", phase.title());
-        problems.push(Diagnostic::error("missing-worktree", name.span, message, "add `workspace: worktree` or remove it"));
+        problems.push(Diagnostic::error(
+            "missing-worktree",
+            name.span,
+            message,
+            "add `workspace: worktree` or remove it",
+        ));
     }
-    let can_resolve = |raw: &RawPhase<'_>| raw.support && works(raw) && !raw.kind.is_some_and(PhaseKind::is_gate);
+    let can_resolve =
+        |raw: &RawPhase<'_>| raw.support && works(raw) && !raw.kind.is_some_and(PhaseKind::is_gate);
     let found = cx.index.get(name.value.as_str()).copied().filter(|&i| can_resolve(&cx.phases()[i]));
     if found.is_none() {
         let known = cx.names(can_resolve);
@@ -92,12 +98,18 @@ fn check_rules(cx: &Context<'_>, phase: &RawPhase<'_>, targets: &[usize], proble
     let commands: Vec<&str> = phase.commands.iter().map(|c| c.name.value.as_str()).collect();
     for rule in &phase.conditions.rules {
         let to = rule.to.value.as_str();
-        let known = matches!(to, "PASS" | "ESCALATE") || cx.index.get(to).is_some_and(|t| targets.contains(t));
+        let known =
+            matches!(to, "PASS" | "ESCALATE") || cx.index.get(to).is_some_and(|t| targets.contains(t));
         if !known {
             let mut names: Vec<&str> = targets.iter().map(|&t| cx.phases()[t].name.value.as_str()).collect();
             names.extend(["PASS", "ESCALATE"]);
             let message = format!("{} cannot route to `{to}`", phase.title());
-            problems.push(Diagnostic::error("invalid-route-target", rule.to.span, message, did_you_mean(to, &names)));
+            problems.push(Diagnostic::error(
+                "invalid-route-target",
+                rule.to.span,
+                message,
+                did_you_mean(to, &names),
+            ));
         }
     }
     for entry in phase.record.map("rules") {

@@ -84,8 +84,14 @@ fn check_items(phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) {
     }
     for field in ["max_items", "max_parallel", "on_item_failure", "workspace", "on_conflict"] {
         if let Some(span) = phase.record.key(field) {
-            let message = format!("`{field}` is about the items of `for_each`, which {} does not have", phase.title());
-            problems.push(Diagnostic::error("missing-for-each", span, message, "add `for_each:` or remove it"));
+            let message =
+                format!("`{field}` is about the items of `for_each`, which {} does not have", phase.title());
+            problems.push(Diagnostic::error(
+                "missing-for-each",
+                span,
+                message,
+                "add `for_each:` or remove it",
+            ));
         }
     }
 }
@@ -186,8 +192,10 @@ fn check_commands(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diag
         if let Some(span) = command.record.key("required")
             && !kind.is_gate()
         {
-            let message =
-                format!("`required` cannot stand on a command of {}, which is of type `{kind}`", phase.title());
+            let message = format!(
+                "`required` cannot stand on a command of {}, which is of type `{kind}`",
+                phase.title()
+            );
             let help = "it belongs on commands of gates: remove it here; a command of an exec phase that fails ends it";
             problems.push(Diagnostic::error("field-not-allowed", span, message, help));
         }

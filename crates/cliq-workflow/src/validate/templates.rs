@@ -53,9 +53,12 @@ impl Rules<'_, '_> {
             }
         }
         let Kind::Map(fields) = &phase.node.kind else { return };
-        for field in
-            fields.iter().filter(|f| !matches!(f.key.as_str(), "commands" | "name" | "type" | "depends_on" | "when" | "for_each" | "rules"))
-        {
+        for field in fields.iter().filter(|f| {
+            !matches!(
+                f.key.as_str(),
+                "commands" | "name" | "type" | "depends_on" | "when" | "for_each" | "rules"
+            )
+        }) {
             self.check_node(i, &field.value, problems);
         }
     }
@@ -99,7 +102,8 @@ impl Rules<'_, '_> {
             }
             Ok(Template::Handoff(phase, _)) => self.check_handoff(i, written, phase, span, problems),
             Ok(Template::Item(_) | Template::Index) if !self.cx.phases()[i].record.has("for_each") => {
-                let message = format!("`{written}` is about the items of `for_each`, which this phase does not have");
+                let message =
+                    format!("`{written}` is about the items of `for_each`, which this phase does not have");
                 let help = "add `for_each:` to the phase, or write another name";
                 problems.push(Diagnostic::error("item-without-for-each", span, message, help));
             }
