@@ -81,7 +81,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         }
         Command::Explain { run, json } => explain::run(run.as_deref(), json),
         Command::Diff { of, stat, json } => checkpoint::diff(of.as_deref(), stat, json),
-        Command::Checkpoint { command } => checkpoint::run(command),
+        Command::Checkpoint { command } => checkpoint::run(&command),
         Command::Attach { phase } => attach::run(phase.as_deref()),
         Command::Settings(Lazy(command)) => settings::run(&command),
         Command::Cancel => cancel::run(),

@@ -81,12 +81,8 @@ impl Found {
 
 /// Returns variable and member of `a.b`, `has(a.b)`, `a["b"]` and `"b" in a`.
 fn member_of(tree: &IdedExpr) -> Option<(&str, &str, bool)> {
-    let name = |tree: &'_ IdedExpr| match &tree.expr {
-        Expr::Ident(_) => true,
-        _ => false,
-    };
     match &tree.expr {
-        Expr::Select(select) if name(&select.operand) => {
+        Expr::Select(select) => {
             let Expr::Ident(root) = &select.operand.expr else { return None };
             Some((root, &select.field, select.test))
         }

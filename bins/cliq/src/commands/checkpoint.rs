@@ -16,11 +16,11 @@ use crate::{project, ui};
 /// Maximum number of files that are listed before a question.
 const LISTED: usize = 40;
 
-pub(super) fn run(command: CheckpointCommand) -> Result<ExitCode, Failure> {
+pub(super) fn run(command: &CheckpointCommand) -> Result<ExitCode, Failure> {
     let project = project::open()?;
     let store = project.checkpoint_store(&project.settings()?)?;
     match command {
-        CheckpointCommand::List { json } => list(&store, json)?,
+        CheckpointCommand::List { json } => list(&store, *json)?,
         CheckpointCommand::Take => {
             let label = Label {
                 run: String::new(),
@@ -34,11 +34,11 @@ pub(super) fn run(command: CheckpointCommand) -> Result<ExitCode, Failure> {
         CheckpointCommand::Restore { id, yes } => {
             ProjectLock::check(project.dir())?;
             let all = store.list().map_err(ProjectError::from)?;
-            let Some(to) = all.iter().find(|checkpoint| checkpoint.id == id) else {
+            let Some(to) = all.iter().find(|checkpoint| checkpoint.id == *id) else {
                 return Err(Failure::failed(format!("there is no checkpoint {id}"))
                     .hint("`cliq checkpoint list` shows those there are"));
             };
-            restore(&project, &store, to, yes)?;
+            restore(&project, &store, to, *yes)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -113,7 +113,7 @@ fn shown(text: &[u8]) -> Vec<u8> {
     let mut rest = text;
     while let Some((&byte, tail)) = rest.split_first() {
         let colour =
-            rest.starts_with(b"\x1b[").then(|| rest.iter().position(|b| b.is_ascii_alphabetic())).flatten();
+            rest.starts_with(b"\x1b[").then(|| rest.iter().position(u8::is_ascii_alphabetic)).flatten();
         match colour {
             Some(end)
                 if rest[end] == b'm' && rest[2..end].iter().all(|b| b.is_ascii_digit() || *b == b';') =>

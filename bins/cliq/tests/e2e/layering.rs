@@ -6,7 +6,9 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-protocol", &[]),
     ("cliq-fs", &["cliq-protocol"]),
-    ("cliq-workflow", &["cliq-protocol", "cliq-fs"]),
+    ("cliq-expr", &[]),
+    ("cliq-checkpoints", &[]),
+    ("cliq-workflow", &["cliq-protocol", "cliq-fs", "cliq-expr"]),
     ("cliq-gate", &["cliq-protocol"]),
     ("cliq-sdk", &["cliq-protocol", "cliq-fs"]),
     ("cliq-orchestrator", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-gate"]),
@@ -53,6 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cliq-project",
         &[
+            "cliq-checkpoints",
             "cliq-protocol",
             "cliq-fs",
             "cliq-workflow",

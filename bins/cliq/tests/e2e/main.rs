@@ -20,6 +20,7 @@ mod markers;
 mod mcp;
 mod models;
 mod notifications;
+mod patterns;
 mod plans;
 mod rerun;
 mod resume;

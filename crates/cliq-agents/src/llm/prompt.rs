@@ -37,6 +37,13 @@ pub(crate) fn standard(ctx: &StandardContext, form: &Form<'_>) -> Result<String,
             " You have done it before: `{gate}` sent it back. What it found is above, under \"From {gate}\"; mend that."
         );
     }
+    if let Some((index, item)) = ctx.item() {
+        let item = serde_json::to_string_pretty(item).unwrap_or_default();
+        let _ = write!(
+            text,
+            "\n\nThe phase works on a list, one agent for each item. Yours is the item with the index {index}; leave the others alone:\n\n```json\n{item}\n```"
+        );
+    }
     let to: Vec<&str> = ctx.dispatch().outgoing.iter().map(|channel| channel.to.as_str()).collect();
     if !to.is_empty() {
         let _ = write!(text, "\n\nYour answer is handed to: {}.", to.join(", "));

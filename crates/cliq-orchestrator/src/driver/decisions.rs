@@ -11,7 +11,7 @@ use cliq_workflow::{Expression, Phase, PhaseId, Rule, RuleOutcome};
 use serde_json::{Value, json};
 
 use super::Driver;
-use super::shared::Shared;
+use super::shared::{NoHandoff, Shared};
 use crate::engine::{Decision, Input, PhaseState};
 use crate::events::{DecisionKind, RunEvent};
 
@@ -241,11 +241,12 @@ fn references(phase: &Phase) -> BTreeSet<(String, String)> {
 fn add_handoffs(shared: &Shared, phase: &Phase, values: &mut Object) -> Result<(), String> {
     let Some(Value::Object(handoffs)) = values.get_mut("handoff") else { return Ok(()) };
     for name in handoffs.keys().cloned().collect::<Vec<_>>() {
-        let found = PhaseName::parse(&name).map_err(|error| error.to_string());
-        match found.and_then(|from| shared.handoff_data(&from, &phase.name)) {
+        let from = PhaseName::parse(&name).map_err(|error| error.to_string())?;
+        match shared.handoff_data(&from, &phase.name) {
             Ok(data) => drop(handoffs.insert(name, data)),
-            Err(reason) if reason.ends_with("has handed nothing over") => drop(handoffs.remove(&name)),
-            Err(reason) => return Err(reason),
+            Err(NoHandoff::Nothing) => drop(handoffs.remove(&name)),
+            Err(NoHandoff::NoData) => drop(handoffs.insert(name, json!({}))),
+            Err(NoHandoff::Invalid(reason)) => return Err(reason),
         }
     }
     Ok(())

@@ -212,32 +212,32 @@ impl Shared {
 
     /// Returns the data of a handoff: from the channel to `to`, or else from the newest channel that `from` wrote. A phase with items
     /// has a list, with `null` for an item without a handoff.
-    pub(super) fn handoff_data(&self, from: &PhaseName, to: &PhaseName) -> Result<Value, String> {
+    pub(super) fn handoff_data(&self, from: &PhaseName, to: &PhaseName) -> Result<Value, NoHandoff> {
         let id = self.workflow().find(from.as_str()).filter(|id| id.item().is_none());
         let has_items = id.filter(|id| self.workflow().phase(*id).for_each.is_some());
         let Some(id) = has_items else {
             let data = self.data_of(from, to)?;
-            return data.ok_or_else(|| format!("`{from}` has handed nothing over"));
+            return data.ok_or(NoHandoff::Nothing);
         };
         let sources = self.sources_of(id);
         let data = sources.iter().map(|item| Ok(self.data_of(item, to)?.unwrap_or(Value::Null)));
-        data.collect::<Result<Vec<_>, String>>().map(Value::Array)
+        data.collect::<Result<Vec<_>, NoHandoff>>().map(Value::Array)
     }
 
-    fn data_of(&self, from: &PhaseName, to: &PhaseName) -> Result<Option<Value>, String> {
+    fn data_of(&self, from: &PhaseName, to: &PhaseName) -> Result<Option<Value>, NoHandoff> {
         let (dir, limit) = (self.dir(), self.plan.max_file_bytes);
-        let envelope =
-            match read_handoff(&dir.channel(from, to), from, limit).map_err(|error| error.to_string())? {
-                Some(envelope) => Some(envelope),
-                None => {
-                    let newest = newest_handoff(&dir.channels(), from);
-                    let read = newest.map(|channel| read_handoff(&channel, from, limit)).transpose();
-                    read.map_err(|error| error.to_string())?.flatten()
-                }
-            };
+        let invalid = |error: cliq_fs::HandoffError| NoHandoff::Invalid(error.to_string());
+        let envelope = match read_handoff(&dir.channel(from, to), from, limit).map_err(invalid)? {
+            Some(envelope) => Some(envelope),
+            None => {
+                let newest = newest_handoff(&dir.channels(), from);
+                let read = newest.map(|channel| read_handoff(&channel, from, limit)).transpose();
+                read.map_err(invalid)?.flatten()
+            }
+        };
         let Some(envelope) = envelope else { return Ok(None) };
         let data = envelope.data().map(Value::Object);
-        data.map(Some).ok_or_else(|| format!("the handoff of `{from}` has no `data`"))
+        data.map(Some).ok_or(NoHandoff::NoData)
     }
 
     pub(super) fn values<'a>(&'a self, phase: &'a Phase) -> PhaseValues<'a> {
@@ -250,6 +250,16 @@ impl Shared {
         let item = id.and_then(|id| Some((id.item()?, self.items_of(id)?)));
         PhaseValues { shared: self, phase, now, item }
     }
+}
+
+/// Reason why there is no data of a handoff.
+pub(super) enum NoHandoff {
+    /// The phase has handed nothing over.
+    Nothing,
+    /// The handoff has no `data`.
+    NoData,
+    /// The handoff is invalid, with the reason.
+    Invalid(String),
 }
 
 /// The values of templates when a phase starts. All of one phase's templates see the same time.
@@ -268,7 +278,11 @@ impl Values for PhaseValues<'_> {
 
     /// From the channel to the phase that asks, else from the newest channel that the other phase wrote.
     fn handoff(&self, from: &PhaseName) -> Result<Value, String> {
-        self.shared.handoff_data(from, &self.phase.name)
+        self.shared.handoff_data(from, &self.phase.name).map_err(|error| match error {
+            NoHandoff::Nothing => format!("`{from}` has handed nothing over"),
+            NoHandoff::NoData => format!("the handoff of `{from}` has no `data`"),
+            NoHandoff::Invalid(reason) => reason,
+        })
     }
 
     fn item(&self) -> Option<Value> {

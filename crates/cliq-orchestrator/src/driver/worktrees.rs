@@ -121,7 +121,7 @@ impl Driver {
             "The work of item {item} conflicts with that of the items before it. These files of the workspace have conflict markers:\n"
         );
         for file in files {
-            text.push_str(&format!("\n- {file}"));
+            text.extend(["\n- ", file]);
         }
         text.push_str(
             "\n\nResolve each conflict, so that the work of both sides is kept, and remove the markers.\n",
@@ -424,10 +424,10 @@ impl Git {
         let entries = self.place.read_dir_utf8().into_iter().flatten().flatten();
         for entry in entries.filter(|entry| of_phase(entry.file_name())) {
             let path = entry.path();
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                if self.text(&self.workspace, &["worktree", "remove", "--force", path.as_str()]).is_err() {
-                    let _ = fs::remove_dir_all(path);
-                }
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let remove = ["worktree", "remove", "--force", path.as_str()];
+            if is_dir && self.text(&self.workspace, &remove).is_err() {
+                let _ = fs::remove_dir_all(path);
             }
         }
         self.text(&self.workspace, &["worktree", "prune"])?;

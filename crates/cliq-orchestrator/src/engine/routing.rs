@@ -2,7 +2,7 @@
 //! phase.
 
 use cliq_gate::{Gate, GateEffect, GateEvent};
-use cliq_protocol::{GateData, Object, Outcome, PhaseName};
+use cliq_protocol::{CommandResult, GateData, Object, Outcome, PhaseName};
 use cliq_workflow::PhaseId;
 
 use super::machine::{PhaseState, Pipeline, Task};
@@ -21,7 +21,7 @@ impl Pipeline {
             let passes = verdict.outcome == Outcome::Pass;
             let failing =
                 self.gate(phase).map_or(&[][..], Gate::checks).iter().filter(|check| passes && !check.pass);
-            let failing = failing.map(|check| check.label()).collect();
+            let failing = failing.map(CommandResult::label).collect();
             out.push(Effect::Report(Report::Verdict { gate: phase, iteration, verdict, failing }));
         }
         match effect {
