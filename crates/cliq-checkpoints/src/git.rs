@@ -30,6 +30,8 @@ const SETTINGS: &[&str] = &[
 /// A repository of the workspace, as git sees it through the store.
 pub(crate) struct Git<'a> {
     pub(crate) store: &'a Utf8Path,
+    /// Value of `PATH`, to find git.
+    pub(crate) path: Option<&'a str>,
     /// Working tree, or `None` for calls that need none.
     pub(crate) work_tree: Option<&'a Utf8Path>,
     /// Index file, or `None` for calls that need none.
@@ -39,11 +41,6 @@ pub(crate) struct Git<'a> {
 }
 
 impl Git<'_> {
-    /// A call without files.
-    pub(crate) fn bare(store: &Utf8Path) -> Git<'_> {
-        Git { store, work_tree: None, index: None, excludes: None }
-    }
-
     /// Runs git and returns its output.
     pub(crate) fn run<I: AsRef<OsStr>>(
         &self,
@@ -60,8 +57,7 @@ impl Git<'_> {
     ) -> Result<Vec<u8>, CheckpointError> {
         let args: Vec<_> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
         let mut command = Command::new("git");
-        let path = std::env::var_os("PATH");
-        command.env_clear().envs(path.map(|path| ("PATH", path))).envs([
+        command.env_clear().envs(self.path.map(|path| ("PATH", path))).envs([
             ("GIT_DIR", self.store.as_str()),
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("GIT_CONFIG_GLOBAL", "/dev/null"),

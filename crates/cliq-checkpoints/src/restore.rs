@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::git::{Git, parts};
+use crate::git::parts;
 use crate::record::{Checkpoint, Label, Unit};
 use crate::store::{Change, CheckpointError, Store};
 
@@ -51,7 +51,7 @@ impl Store {
         fs::create_dir_all(&dir).map_err(io(dir.as_std_path()))?;
         let empty = self.empty_tree()?;
         let old = before.unwrap_or(&empty);
-        let raw = Git::bare(&self.dir).run([
+        let raw = self.bare().run([
             "diff-tree",
             "-r",
             "-z",

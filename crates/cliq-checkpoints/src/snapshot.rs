@@ -126,6 +126,7 @@ impl Store {
             None => {
                 let project = Git {
                     store: git.store,
+                    path: git.path,
                     work_tree: git.work_tree,
                     index: Some(index),
                     excludes: git.excludes.clone(),
@@ -147,6 +148,7 @@ impl Store {
         let excludes = dir.join(".git/info/exclude");
         Git {
             store: &self.dir,
+            path: self.path.as_deref(),
             work_tree: Some(dir),
             index: Some(self.dir.join(self.index_name(path))),
             excludes: excludes.is_file().then_some(excludes),

@@ -102,6 +102,8 @@ pub struct Store {
     /// Repositories of the workspace, relative to it; empty for the workspace itself.
     pub(crate) roots: Vec<String>,
     pub(crate) limits: Limits,
+    /// Value of `PATH`, to find git.
+    pub(crate) path: Option<String>,
     pub(crate) in_use: Mutex<()>,
 }
 
@@ -111,7 +113,18 @@ impl Store {
     #[must_use]
     pub fn new(dir: &Utf8Path, workspace: &Utf8Path, roots: &[String], limits: Limits) -> Self {
         let (dir, workspace) = (dir.to_owned(), workspace.to_owned());
-        Self { dir, workspace, roots: roots.to_vec(), limits, in_use: Mutex::new(()) }
+        Self { dir, workspace, roots: roots.to_vec(), limits, path: None, in_use: Mutex::new(()) }
+    }
+
+    /// The same with a value of `PATH`, to find git. Without it, git is looked for where the system does.
+    #[must_use]
+    pub fn with_path(self, path: Option<String>) -> Self {
+        Self { path, ..self }
+    }
+
+    /// Git for calls without files.
+    pub(crate) fn bare(&self) -> Git<'_> {
+        Git { store: &self.dir, path: self.path.as_deref(), work_tree: None, index: None, excludes: None }
     }
 
     /// Directory of the store.
@@ -162,7 +175,7 @@ impl Store {
     pub fn changes(&self, from: &Checkpoint, to: &Checkpoint) -> Result<Vec<Change>, CheckpointError> {
         let mut changes = Vec::new();
         for (path, old, new) in self.pairs(from, to)? {
-            let raw = Git::bare(&self.dir).run([
+            let raw = self.bare().run([
                 "diff-tree",
                 "-r",
                 "-z",
@@ -205,7 +218,7 @@ impl Store {
             args.push(if colour { "--color=always" } else { "--color=never" });
             let (source, target) = (format!("--src-prefix=a/{within}"), format!("--dst-prefix=b/{within}"));
             args.extend([source.as_str(), target.as_str(), old.as_str(), new.as_str()]);
-            let text = Git::bare(&self.dir).run(&args)?;
+            let text = self.bare().run(&args)?;
             if stat && !text.is_empty() && !path.is_empty() {
                 out.extend(format!("{path}:\n").bytes());
             }
@@ -245,7 +258,7 @@ impl Store {
     }
 
     pub(crate) fn empty_tree(&self) -> Result<String, CheckpointError> {
-        let id = Git::bare(&self.dir).run(["mktree"])?;
+        let id = self.bare().run(["mktree"])?;
         Ok(String::from_utf8_lossy(&id).trim().to_owned())
     }
 
@@ -292,7 +305,7 @@ impl Store {
             kept.iter().flat_map(|checkpoint| &checkpoint.units).map(|unit| unit.tree.as_str()).collect();
         trees.sort_unstable();
         trees.dedup();
-        let git = Git::bare(&self.dir);
+        let git = self.bare();
         let old = git.run(["for-each-ref", "--format=%(refname)", "refs/kept"])?;
         let old = String::from_utf8_lossy(&old).into_owned();
         let stale = old.lines().filter(|name| !trees.iter().any(|tree| name.ends_with(tree)));
@@ -332,7 +345,7 @@ impl Store {
         }
         let io = |source| CheckpointError::Io { path: attributes.clone(), source };
         fs::create_dir_all(&self.dir).map_err(io)?;
-        Git::bare(&self.dir).run(["init", "--quiet", "--bare", "--template="])?;
+        self.bare().run(["init", "--quiet", "--bare", "--template="])?;
         fs::create_dir_all(self.dir.join("info")).map_err(io)?;
         // Files are stored as they are: no filters, no conversions. It comes last, so that a store that is there is whole.
         let text = "* -text -eol -crlf -ident -filter -working-tree-encoding !diff !merge\n";

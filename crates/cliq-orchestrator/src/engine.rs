@@ -12,8 +12,6 @@ mod retry;
 mod routing;
 mod waiting;
 
-use std::time::Duration;
-
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{CommandResult, GateData, Verdict};
 use cliq_workflow::{FailureCause, PhaseId};
@@ -177,8 +175,8 @@ pub enum Effect {
     Delay {
         /// The phase.
         phase: PhaseId,
-        /// Time to wait.
-        delay: Duration,
+        /// Time to wait, in milliseconds.
+        delay_ms: u64,
     },
     /// See to it that the verdict lies in the channels from `gate` to each of `to`.
     DeliverVerdict {
@@ -283,8 +281,8 @@ pub enum Report {
         attempt: u32,
         /// Attempts altogether.
         attempts: u32,
-        /// Time until the next attempt.
-        delay: Duration,
+        /// Time until the next attempt, in milliseconds.
+        delay_ms: u64,
         /// Reason of the failure.
         reason: String,
     },

@@ -638,11 +638,11 @@ impl RunEvent {
                 Self::MergeConflict { phase: name(phase), item, files }
             }
             Report::ItemFailed { phase, reason } => Self::ItemFailed { phase: name(phase), reason },
-            Report::RetryScheduled { phase, attempt, attempts, delay, reason } => Self::RetryScheduled {
+            Report::RetryScheduled { phase, attempt, attempts, delay_ms, reason } => Self::RetryScheduled {
                 phase: name(phase),
                 attempt,
                 attempts,
-                delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+                delay_ms,
                 reason,
             },
             Report::Verdict { gate, iteration, verdict, failing } => Self::Verdict {

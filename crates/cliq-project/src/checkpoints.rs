@@ -85,7 +85,8 @@ impl Project {
                 .map_or(defaults.max_age_secs, |age| age.as_secs()),
             max_bytes: settings.size("checkpoints.max_size").unwrap_or(defaults.max_bytes),
         };
-        Ok(Store::new(&self.dir().root().join("checkpoints.git"), workspace, &roots, limits))
+        let store = Store::new(&self.dir().root().join("checkpoints.git"), workspace, &roots, limits);
+        Ok(store.with_path(self.host().path()))
     }
 
     /// Id of the last run, for its checkpoints.

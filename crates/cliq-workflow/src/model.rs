@@ -304,9 +304,13 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Returns the time to wait after a failed attempt, counted from 1.
+    /// Returns the time to wait after a failed attempt, counted from 1, in milliseconds.
     #[must_use]
-    pub fn delay_after(&self, attempt: u32) -> Duration {
+    pub fn delay_after_ms(&self, attempt: u32) -> u64 {
+        u64::try_from(self.delay_after(attempt).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn delay_after(&self, attempt: u32) -> Duration {
         let factor = self.backoff.powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
         let seconds = self.delay.as_secs_f64() * factor;
         if seconds.is_finite() {

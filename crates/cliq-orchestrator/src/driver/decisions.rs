@@ -74,8 +74,8 @@ impl Driver {
     }
 
     /// Waits until the next attempt of a phase is due.
-    pub(super) fn delay(&mut self, id: PhaseId, delay: Duration) {
-        let delay_ms = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
+    pub(super) fn delay(&mut self, id: PhaseId, delay_ms: u64) {
+        let delay_ms = i64::try_from(delay_ms).unwrap_or(i64::MAX);
         let due_ms = cliq_fs::now_millis().saturating_add(delay_ms);
         let phase = self.shared.workflow().name_of(id);
         self.shared.send(RunEvent::RetryDelayed { phase, until: Timestamp::from_unix_millis(due_ms) });

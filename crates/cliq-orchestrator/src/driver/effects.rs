@@ -43,7 +43,7 @@ impl Driver {
                 self.run_agent(phase, iteration, routed_by, rejected, continues)?;
             }
             Effect::Decide { phase, ignores_when } => self.decide(phase, ignores_when),
-            Effect::Delay { phase, delay } => self.delay(phase, delay),
+            Effect::Delay { phase, delay_ms } => self.delay(phase, delay_ms),
             Effect::Merge { phase, resolved } => self.merge(phase, resolved),
             Effect::DeliverConflict { phase, to, item, files } => {
                 self.deliver_conflict(phase, to, item, &files)?

@@ -1,14 +1,12 @@
 //! Further attempts of a phase after a failure (SPEC section 24).
 
-use std::time::Duration;
-
 use cliq_workflow::{FailureCause, PhaseId};
 
 use super::machine::{PhaseState, Pipeline, Task};
 use super::{Effect, Report};
 
-/// Delay from which on a run is parked until the next attempt.
-const LONG: Duration = Duration::from_secs(60);
+/// Delay from which on a run is parked until the next attempt, in milliseconds.
+const LONG_MS: u64 = 60_000;
 
 impl Pipeline {
     /// Phases and items whose next attempt waits for its time, with the time in milliseconds since 1970 if it is known.
@@ -35,7 +33,7 @@ impl Pipeline {
         if failed >= retry.attempts || !cause.is_some_and(|cause| retry.on.contains(&cause)) {
             return false;
         }
-        let (attempts, delay) = (retry.attempts, retry.delay_after(failed));
+        let (attempts, delay_ms) = (retry.attempts, retry.delay_after_ms(failed));
         let cell = self.cell_mut(phase);
         cell.failed_attempts = failed;
         cell.due_ms = None;
@@ -43,16 +41,14 @@ impl Pipeline {
         out.push(Effect::Report(Report::RetryScheduled {
             phase,
             attempt: failed + 1,
-            attempts,
-            delay,
-            reason,
+            attempts, delay_ms, reason,
         }));
-        if delay.is_zero() {
+        if delay_ms == 0 {
             self.enqueue(Task::Retry(phase));
         } else {
             self.cell_mut(phase).state = PhaseState::Delayed;
             self.delayed += 1;
-            out.push(Effect::Delay { phase, delay });
+            out.push(Effect::Delay { phase, delay_ms });
         }
         true
     }
@@ -67,6 +63,6 @@ impl Pipeline {
     /// Whether the run may be parked until the next attempt of a phase.
     pub(super) fn waits_long(&self, phase: PhaseId) -> bool {
         let failed = self.cell(phase).map_or(0, |cell| cell.failed_attempts);
-        self.workflow.phase(phase).retry.as_ref().is_some_and(|retry| retry.delay_after(failed) >= LONG)
+        self.workflow.phase(phase).retry.as_ref().is_some_and(|retry| retry.delay_after_ms(failed) >= LONG_MS)
     }
 }

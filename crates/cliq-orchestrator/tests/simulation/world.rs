@@ -271,8 +271,8 @@ impl World {
                     self.running.insert((self.now + delay, phase), Activity::Merge { resolved });
                 }
                 Effect::DeliverConflict { .. } => {}
-                Effect::Delay { phase, delay } => {
-                    let due = self.now + u64::try_from(delay.as_millis()).expect("a time");
+                Effect::Delay { phase, delay_ms } => {
+                    let due = self.now + delay_ms;
                     self.running.insert((due, phase), Activity::Delay);
                     delayed.push((phase, due));
                 }
