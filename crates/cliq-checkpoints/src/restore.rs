@@ -51,15 +51,8 @@ impl Store {
         fs::create_dir_all(&dir).map_err(io(dir.as_std_path()))?;
         let empty = self.empty_tree()?;
         let old = before.unwrap_or(&empty);
-        let raw = self.bare().run([
-            "diff-tree",
-            "-r",
-            "-z",
-            "--no-renames",
-            "--name-status",
-            old,
-            &unit.tree,
-        ])?;
+        let raw =
+            self.bare().run(["diff-tree", "-r", "-z", "--no-renames", "--name-status", old, &unit.tree])?;
         let (mut gone, mut written) = (Vec::new(), Vec::new());
         let mut fields = parts(&raw);
         while let (Some(kind), Some(file)) = (fields.next(), fields.next()) {

@@ -175,15 +175,8 @@ impl Store {
     pub fn changes(&self, from: &Checkpoint, to: &Checkpoint) -> Result<Vec<Change>, CheckpointError> {
         let mut changes = Vec::new();
         for (path, old, new) in self.pairs(from, to)? {
-            let raw = self.bare().run([
-                "diff-tree",
-                "-r",
-                "-z",
-                "--no-renames",
-                "--name-status",
-                &old,
-                &new,
-            ])?;
+            let raw =
+                self.bare().run(["diff-tree", "-r", "-z", "--no-renames", "--name-status", &old, &new])?;
             let mut fields = parts(&raw);
             while let (Some(kind), Some(file)) = (fields.next(), fields.next()) {
                 let kind = match kind.first() {

@@ -638,13 +638,9 @@ impl RunEvent {
                 Self::MergeConflict { phase: name(phase), item, files }
             }
             Report::ItemFailed { phase, reason } => Self::ItemFailed { phase: name(phase), reason },
-            Report::RetryScheduled { phase, attempt, attempts, delay_ms, reason } => Self::RetryScheduled {
-                phase: name(phase),
-                attempt,
-                attempts,
-                delay_ms,
-                reason,
-            },
+            Report::RetryScheduled { phase, attempt, attempts, delay_ms, reason } => {
+                Self::RetryScheduled { phase: name(phase), attempt, attempts, delay_ms, reason }
+            }
             Report::Verdict { gate, iteration, verdict, failing } => Self::Verdict {
                 failing,
                 gate: name(gate),

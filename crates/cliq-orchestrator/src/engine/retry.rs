@@ -41,7 +41,9 @@ impl Pipeline {
         out.push(Effect::Report(Report::RetryScheduled {
             phase,
             attempt: failed + 1,
-            attempts, delay_ms, reason,
+            attempts,
+            delay_ms,
+            reason,
         }));
         if delay_ms == 0 {
             self.enqueue(Task::Retry(phase));
