@@ -60,13 +60,31 @@ fn picture(workflow: &ValidatedWorkflow, phases: &Value) -> Picture {
             kind: phase.kind.to_string(),
             members: 1,
             statuses: vec![(status.to_owned(), 1)],
-            detail: view.map(|view| detail(view)).unwrap_or_default(),
+            detail: match view.map(|view| detail(view)).filter(|detail| !detail.is_empty()) {
+                Some(detail) if phase.for_each.is_some() => {
+                    format!("{}{detail}", items(&views, phase.name.as_str()))
+                }
+                Some(detail) => detail,
+                None => workflow.conditions_of(id).unwrap_or_default(),
+            },
             support: phase.support,
         });
         picture.edges.extend(phase.depends_on.iter().map(|before| (before.index(), id.index())));
         picture.routes.extend(phase.route_targets.iter().map(|target| (id.index(), target.index())));
     }
     picture
+}
+
+/// Progress of the items of a phase: `2/3 items, `.
+fn items(views: &HashMap<&str, &Value>, phase: &str) -> String {
+    let of_phase = |index: usize| views.get(format!("{phase}.{index}").as_str()).copied();
+    let items: Vec<&Value> = (0..).map_while(of_phase).collect();
+    let done = |item: &&&Value| matches!(item["status"].as_str(), Some("completed" | "skipped" | "failed"));
+    if items.is_empty() {
+        String::new()
+    } else {
+        format!("{}/{} items, ", items.iter().filter(done).count(), items.len())
+    }
 }
 
 fn detail(view: &Value) -> String {

@@ -7,6 +7,7 @@
 //! All text of agents is rendered as text: `maud` escapes it, and `text.rs` removes what controls a terminal.
 
 mod assets;
+mod changes;
 mod elements;
 mod graph;
 mod handoff;

@@ -10,7 +10,8 @@ use cliq_web::{Core, Problem};
 use crate::page::PageError;
 use crate::visitor::Visitor;
 use crate::{
-    assets, handoff, live, log, new_run, plans, projects, review, run, runs, signals, teams, usage, workspace,
+    assets, changes, handoff, live, log, new_run, plans, projects, review, run, runs, signals, teams, usage,
+    workspace,
 };
 
 /// Returns the routes of the dashboard. Access control puts the caller into each request before it arrives here.
@@ -22,6 +23,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/runs/{id}/cancel", post(run::cancel))
         .route("/runs/{id}/resume", post(run::resume))
         .route("/runs/{id}/steer", post(run::steering::send))
+        .route("/runs/{id}/changes", get(changes::page))
         .route("/runs/{id}/logs/{name}", get(log::page))
         .route("/runs/{id}/handoffs/{from}/{to}", get(handoff::page))
         .route("/runs/{id}/files", get(workspace::page))

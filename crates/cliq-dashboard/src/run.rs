@@ -250,7 +250,9 @@ fn logs(run: &Run, base: &str) -> Markup {
     if count > LISTED {
         all.drain(1..=count - LISTED);
     }
+    let has_checkpoints = run.workspace.join(".cliq/checkpoints.git/checkpoints.jsonl").is_file();
     html! {
+        @if has_checkpoints { p { a href=(format!("{base}/changes")) { "What the run changed" } } }
         @if count > LISTED { p.quiet { "The newest " (LISTED) " of " (count) "; the API has all." } }
         ul.plain {
             @for log in &all {

@@ -1,5 +1,6 @@
 //! The HTTP API under `/api/v1` (SPEC section 15), described by OpenAPI from the code.
 
+mod changes;
 mod errors;
 mod events;
 mod files;
@@ -74,6 +75,8 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(steering::list, steering::send))
         .routes(routes!(runs::timeline))
         .routes(routes!(runs::graph))
+        .routes(routes!(changes::changes))
+        .routes(routes!(changes::checkpoints))
         .routes(routes!(events::events))
         .routes(routes!(logs::logs))
         .routes(routes!(logs::log))

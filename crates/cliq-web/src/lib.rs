@@ -5,6 +5,7 @@
 //! API as JSON and by the pages as values.
 
 mod caller;
+mod changes;
 mod core;
 mod files;
 mod handoffs;
@@ -19,6 +20,7 @@ mod steering;
 mod teams;
 
 pub use caller::{Admin, Caller, Reader, Runner, Via};
+pub use changes::{ActivationDiff, FileChange, RunCheckpoint, changes_of, checkpoints_of};
 pub use core::Core;
 pub use files::{FileEntry, FileKind, list_directory};
 pub use handoffs::{HandoffSummary, list_handoffs, read_handoff};

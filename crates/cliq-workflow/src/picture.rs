@@ -64,6 +64,12 @@ impl ValidatedWorkflow {
         out.lines().map(str::trim_end).fold(String::new(), |out, line| out + line + "\n")
     }
 
+    /// Condition, list and attempts of a phase in a few words; `None` if it has none.
+    #[must_use]
+    pub fn conditions_of(&self, id: PhaseId) -> Option<String> {
+        short_conditions(self.phase(id))
+    }
+
     /// A Mermaid flowchart. Routes are dashed.
     #[must_use]
     pub fn to_mermaid(&self) -> String {
@@ -138,7 +144,7 @@ fn conditions(phase: &Phase) -> String {
 }
 
 /// The same in a few characters, for pictures; `None` if the phase has none.
-pub(crate) fn short_conditions(phase: &Phase) -> Option<String> {
+fn short_conditions(phase: &Phase) -> Option<String> {
     let when = phase.when.as_ref().map(|_| "when".to_owned());
     let list = phase.for_each.as_ref().map(|list| format!("for each, at most {}", list.max_items));
     let retry = phase.retry.as_ref().map(|retry| format!("{} attempts", retry.attempts));
