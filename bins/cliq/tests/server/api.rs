@@ -112,6 +112,34 @@ workflow:
 }
 
 #[test]
+fn changes_of_a_run_come_from_its_checkpoints() {
+    let machine = Machine::new().settings(&json!({"checkpoints": {"always": true}}));
+    machine.team(
+        "items",
+        "    - {name: first, type: exec, commands: [{name: c, run: 'echo \"<b>\" > page.html'}]}
+    - {name: each, type: exec, depends_on: [first], for_each: '[1, 2]', max_parallel: 1, commands: [{name: c, run: 'echo $(item) >> list.txt'}]}
+",
+    );
+    let server = machine.serve();
+    let id = server.start_run(&json!({"team": "@local/items"}));
+    assert_eq!(server.ended(&id)["state"], "completed");
+    let get = |path: &str| server.get(&format!("/api/v1/runs/{id}{path}"));
+    let whole = get("/changes").expect(200).json();
+    let paths: Vec<_> = whole["activations"][0]["changes"].as_array().unwrap().iter().map(|c| c["path"].clone()).collect();
+    assert_eq!(paths, [json!("list.txt"), json!("page.html")]);
+    let item = get("/changes?of=each.1&patch=true").expect(200).json();
+    assert_eq!(item["activations"][0]["changes"], json!([{"path": "list.txt", "kind": "modified"}]));
+    assert!(item["activations"][0]["patch"].as_str().unwrap().ends_with("+2\n"));
+    assert_eq!(get("/checkpoints").expect(200).json()["checkpoints"].as_array().unwrap().len(), 6);
+    assert!(get("/changes?of=none").expect(404).body.contains("no checkpoint of `none`"));
+    let page = server.get(&format!("/runs/{id}/changes?of=first")).expect(200).body;
+    assert!(page.contains("<ins>+&lt;b&gt;</ins>"), "{page}");
+    let statuses: Vec<_> = server.run(&id)["phases"].as_array().unwrap().iter().map(|p| p["name"].clone()).collect();
+    assert_eq!(statuses, [json!("first"), json!("each"), json!("each.0"), json!("each.1")]);
+    assert!(get("/graph.svg").expect(200).body.contains("2/2 items"));
+}
+
+#[test]
 fn cancel_resume_and_run_from_a_phase() {
     let machine = Machine::new();
     machine.chain("steps", &["echo 0 >> ran", "echo 1 >> ran; test -e go || sleep 60", "echo 2 >> ran"]);
