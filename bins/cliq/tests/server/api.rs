@@ -116,7 +116,8 @@ fn changes_of_a_run_come_from_its_checkpoints() {
     let machine = Machine::new().settings(&json!({"checkpoints": {"always": true}}));
     machine.team(
         "items",
-        "    - {name: first, type: exec, commands: [{name: c, run: 'echo \"<b>\" > page.html'}]}
+        "phases:
+    - {name: first, type: exec, commands: [{name: c, run: 'echo \"<b>\" > page.html'}]}
     - {name: each, type: exec, depends_on: [first], for_each: '[1, 2]', max_parallel: 1, commands: [{name: c, run: 'echo $(item) >> list.txt'}]}
 ",
     );
