@@ -4,7 +4,7 @@ use cliq_expr::{EvaluationError, Expression, Kind};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn evaluate(source: &str, values: Value) -> Result<Value, EvaluationError> {
+fn evaluate(source: &str, values: &Value) -> Result<Value, EvaluationError> {
     Expression::parse(source).expect(source).evaluate(values.as_object().expect("an object"))
 }
 
@@ -39,7 +39,7 @@ fn expressions_read_handoffs_verdicts_results_and_inputs() {
         ),
         ("{'a': 1, 'b': [index]}", json!({"a": 1, "b": [4]})),
     ] {
-        assert_eq!(evaluate(source, values.clone()), Ok(expected), "{source}");
+        assert_eq!(evaluate(source, &values), Ok(expected), "{source}");
     }
 }
 
@@ -121,7 +121,7 @@ fn failures_of_an_evaluation_are_errors() {
         ("'a' + 1", "cannot be applied"),
         ("9223372036854775807 + 1", "too large"),
     ] {
-        let error = evaluate(source, json!({"handoff": {}})).expect_err(source).to_string();
+        let error = evaluate(source, &json!({"handoff": {}})).expect_err(source).to_string();
         assert!(error.contains(part), "{source}: {error}");
     }
 }
@@ -136,9 +136,9 @@ fn work_of_an_evaluation_is_bounded() {
         "item.map(a, inputs.x + inputs.x).size() > 0",
         "[inputs.x].map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).size() > 0",
     ] {
-        assert_eq!(evaluate(source, values.clone()), Err(EvaluationError::TooManySteps), "{source}");
+        assert_eq!(evaluate(source, &values), Err(EvaluationError::TooManySteps), "{source}");
     }
-    assert_eq!(evaluate("item.filter(a, a % 2 == 0).size()", values), Ok(json!(500)));
+    assert_eq!(evaluate("item.filter(a, a % 2 == 0).size()", &values), Ok(json!(500)));
 }
 
 #[test]
@@ -199,6 +199,6 @@ proptest! {
     #[test]
     fn json_values_survive_an_evaluation(numbers in prop::collection::vec(any::<i64>(), 0..20), text in ".{0,40}") {
         let value = json!({"n": numbers, "t": text, "m": {"k": [null, true, 1.5]}});
-        prop_assert_eq!(evaluate("item", json!({"item": value})), Ok(value));
+        prop_assert_eq!(evaluate("item", &json!({"item": value})), Ok(value));
     }
 }

@@ -259,6 +259,8 @@ pub enum RunEvent {
     PhaseDecided {
         /// The phase.
         phase: PhaseName,
+        /// Type of the phase.
+        kind: PhaseKind,
         /// Result.
         decision: DecisionKind,
         /// Items of the phase, if it has a list.
@@ -281,6 +283,8 @@ pub enum RunEvent {
     PhaseSkipped {
         /// The phase.
         phase: PhaseName,
+        /// Type of the phase.
+        kind: PhaseKind,
         /// Why.
         reason: SkipReason,
     },
@@ -630,7 +634,9 @@ impl RunEvent {
                 iteration,
                 routed_by: routed_by.map(name),
             },
-            Report::PhaseSkipped { phase, reason } => Self::PhaseSkipped { phase: name(phase), reason },
+            Report::PhaseSkipped { phase, reason } => {
+                Self::PhaseSkipped { phase: name(phase), kind: workflow.phase(phase).kind, reason }
+            }
             Report::ItemsStarted { phase, items, starting } => {
                 Self::ItemsStarted { phase: name(phase), items, starting }
             }

@@ -246,14 +246,16 @@ impl RunView {
             }
             event => {
                 let Some(name) = event.phase() else { return };
-                if let RunEvent::PhaseDecided { items, skipped, .. } = event {
-                    self.add_items(name, u32::try_from(items.len()).unwrap_or(u32::MAX), skipped);
-                }
-                if let RunEvent::PhaseStarted { kind, .. } = event
+                if let RunEvent::PhaseStarted { kind, .. }
+                | RunEvent::PhaseDecided { kind, .. }
+                | RunEvent::PhaseSkipped { kind, .. } = event
                     && self.find(name).is_none()
                 {
                     self.places.insert(name.clone(), self.phases.len());
                     self.phases.push(PhaseView::new(name.clone(), *kind, false));
+                }
+                if let RunEvent::PhaseDecided { items, skipped, .. } = event {
+                    self.add_items(name, u32::try_from(items.len()).unwrap_or(u32::MAX), skipped);
                 }
                 if let Some(phase) = self.places.get(name).and_then(|&place| self.phases.get_mut(place)) {
                     phase.apply(event, now);

@@ -121,6 +121,7 @@ fn events_are_pinned() {
         RunEvent::VerdictRejected { gate: name("gate"), iteration: 1, reason: "none".into() },
         RunEvent::PhaseDecided {
             phase: name("dev"),
+            kind: cliq_protocol::PhaseKind::Standard,
             decision: DecisionKind::Items,
             items: vec![json!({"file": "a.rs"}), json!("b")],
             skipped: vec![1],
@@ -131,7 +132,11 @@ fn events_are_pinned() {
                 .cloned()
                 .unwrap_or_default(),
         },
-        RunEvent::PhaseSkipped { phase: name("dev"), reason: SkipReason::Condition },
+        RunEvent::PhaseSkipped {
+            phase: name("dev"),
+            kind: cliq_protocol::PhaseKind::Exec,
+            reason: SkipReason::Condition,
+        },
         RunEvent::ItemsStarted { phase: name("dev"), items: 2, starting: 1 },
         RunEvent::ItemFailed { phase: name("dev").with_item(1), reason: "died".into() },
         RunEvent::RetryScheduled {

@@ -126,7 +126,8 @@ fn changes_of_a_run_come_from_its_checkpoints() {
     assert_eq!(server.ended(&id)["state"], "completed");
     let get = |path: &str| server.get(&format!("/api/v1/runs/{id}{path}"));
     let whole = get("/changes").expect(200).json();
-    let paths: Vec<_> = whole["activations"][0]["changes"].as_array().unwrap().iter().map(|c| c["path"].clone()).collect();
+    let paths: Vec<_> =
+        whole["activations"][0]["changes"].as_array().unwrap().iter().map(|c| c["path"].clone()).collect();
     assert_eq!(paths, [json!("list.txt"), json!("page.html")]);
     let item = get("/changes?of=each.1&patch=true").expect(200).json();
     assert_eq!(item["activations"][0]["changes"], json!([{"path": "list.txt", "kind": "modified"}]));
@@ -135,7 +136,8 @@ fn changes_of_a_run_come_from_its_checkpoints() {
     assert!(get("/changes?of=none").expect(404).body.contains("no checkpoint of `none`"));
     let page = server.get(&format!("/runs/{id}/changes?of=first")).expect(200).body;
     assert!(page.contains("<ins>+&lt;b&gt;</ins>"), "{page}");
-    let statuses: Vec<_> = server.run(&id)["phases"].as_array().unwrap().iter().map(|p| p["name"].clone()).collect();
+    let statuses: Vec<_> =
+        server.run(&id)["phases"].as_array().unwrap().iter().map(|p| p["name"].clone()).collect();
     assert_eq!(statuses, [json!("first"), json!("each"), json!("each.0"), json!("each.1")]);
     assert!(get("/graph.svg").expect(200).body.contains("2/2 items"));
 }

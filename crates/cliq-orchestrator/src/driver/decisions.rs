@@ -382,6 +382,7 @@ fn event(phase: &Phase, outcome: Outcome, values: &Object) -> RunEvent {
     let Outcome { decision, items, skipped, reason } = outcome;
     RunEvent::PhaseDecided {
         phase: phase.name.clone(),
+        kind: phase.kind,
         decision,
         items,
         skipped,

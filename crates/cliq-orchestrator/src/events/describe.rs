@@ -86,7 +86,7 @@ impl RunEvent {
                     format!("{phase}: {}", reason.as_deref().unwrap_or_default())
                 }
             },
-            Self::PhaseSkipped { phase, reason } => format!("{phase}: skipped: {}", reason.describe()),
+            Self::PhaseSkipped { phase, reason, .. } => format!("{phase}: skipped: {}", reason.describe()),
             Self::ItemsStarted { phase, items, starting } if items == starting => {
                 format!("{phase}: started with {}", count(*items as usize, "item"))
             }

@@ -635,6 +635,7 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 let items = items.into_iter().map(|item| item.value).collect();
                 let (expressions, values) = (Default::default(), Default::default());
                 RunEvent::PhaseDecided {
+                    kind: workflow.phase(phase).kind,
                     phase: name(phase),
                     decision,
                     items,
