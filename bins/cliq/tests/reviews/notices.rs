@@ -31,14 +31,20 @@ impl Receiver {
                     let mut reader = BufReader::new(stream.try_clone().unwrap());
                     let mut length = 0;
                     let mut line = String::new();
-                    while reader.read_line(&mut line).is_ok_and(|n| n > 2) {
+                    let mut is_whole = false;
+                    while reader.read_line(&mut line).is_ok_and(|n| n > 0) {
+                        if line.trim().is_empty() {
+                            is_whole = true;
+                            break;
+                        }
                         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
                             length = value.trim().parse().unwrap();
                         }
                         line.clear();
                     }
                     let mut body = vec![0; length];
-                    if reader.read_exact(&mut body).is_ok() {
+                    // A sender that was killed leaves a part of its request.
+                    if is_whole && reader.read_exact(&mut body).is_ok() {
                         kept.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
                         let mut stream = stream;
                         let _ = stream

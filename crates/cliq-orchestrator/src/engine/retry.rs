@@ -33,7 +33,9 @@ impl Pipeline {
         if failed >= retry.attempts || !cause.is_some_and(|cause| retry.on.contains(&cause)) {
             return false;
         }
-        let (attempts, delay_ms) = (retry.attempts, retry.delay_after_ms(failed));
+        // Nothing starts once the run ends: the next attempt is the first thing after it is resumed.
+        let delay_ms = if self.is_ending() { 0 } else { retry.delay_after_ms(failed) };
+        let attempts = retry.attempts;
         let cell = self.cell_mut(phase);
         cell.failed_attempts = failed;
         cell.due_ms = None;
