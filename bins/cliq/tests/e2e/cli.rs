@@ -68,7 +68,7 @@ fn validate_reports_all_problems_to_people_and_programs() {
     env.write("team.yml", "name: \"@local/x\"\nphases:\n  - {name: a, type: standard}\n  - {name: b, type: gate, depends_on: [a]}\n");
     env.cliq(["team", "validate"])
         .expect(0)
-        .says("valid: @local/x (2 phases) with 1 warning")
+        .says("valid: @local/x (2 phases, at most 6 activations) with 1 warning")
         .says("gate-without-commands");
     env.cliq(["team", "validate", "team.yml"]).expect(0);
     env.cliq(["team", "validate", "@cliq/demo"]).expect(0);
