@@ -1,6 +1,7 @@
 //! The command line.
 
 mod checkpoint;
+mod inspect;
 mod lazy;
 mod outside;
 mod review;
@@ -11,7 +12,8 @@ use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use checkpoint::CheckpointCommand;
-pub(crate) use lazy::Lazy;
+pub(crate) use inspect::{DemoArgs, DiffArgs, ExplainArgs, LogsArgs};
+pub(crate) use lazy::{Lazy, LazyArgs};
 pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolCommand, ToolName};
 pub(crate) use review::{AnswerArgs, ReviewCommand, ReviewIdArg};
 pub(crate) use run::{LauncherName, RunArgs};
@@ -56,50 +58,21 @@ pub(crate) enum Command {
         watch: bool,
     },
     /// Explain a run: events, cause of the end, what to look at next.
-    Explain {
-        /// The run: its id, or the beginning of it. Default: the last one.
-        run: Option<String>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-    },
+    Explain(LazyArgs<ExplainArgs>),
     /// Show what the last run, a phase or one activation changed in the workspace.
-    Diff {
-        /// The phase, the item `PHASE.INDEX`, or the activation `PHASE.N`; without it, the whole run.
-        of: Option<String>,
-        /// Print a summary of changed lines per file.
-        #[arg(long)]
-        stat: bool,
-        /// Print the changed files as JSON.
-        #[arg(long, conflicts_with = "stat")]
-        json: bool,
-    },
+    Diff(LazyArgs<DiffArgs>),
     /// Checkpoints of the workspace: list, take and restore them.
-    Checkpoint {
-        #[command(subcommand)]
-        command: CheckpointCommand,
-    },
+    #[command(subcommand)]
+    Checkpoint(Lazy<CheckpointCommand>),
     /// Print the log of the orchestrator, or of a phase: output of its agent and commands.
-    Logs {
-        /// The phase; without it, the orchestrator's own log.
-        phase: Option<String>,
-        /// Follow until the run ends.
-        #[arg(short, long)]
-        follow: bool,
-        /// Show what the model of the phase received, answered and did, in all its activations.
-        #[arg(long, requires = "phase")]
-        transcript: bool,
-        /// Print the lines of the transcript as JSON.
-        #[arg(long, requires = "transcript")]
-        json: bool,
-    },
+    Logs(LazyArgs<LogsArgs>),
     /// Show the panes of the run.
     Attach {
         /// The phase whose pane is brought to the front.
         phase: Option<String>,
     },
     /// Send guidance to the run: an addition to the task for agents at work and those that start later.
-    Steer(SteerArgs),
+    Steer(LazyArgs<SteerArgs>),
     /// Stop the run of this project.
     Cancel,
     /// Remove all files of runs from .cliq/. Keeps team, roles, requirement and settings.
@@ -122,23 +95,7 @@ pub(crate) enum Command {
         service: AuthService,
     },
     /// Run a bundled team on real files in DIR: no key, model or account needed.
-    Demo {
-        /// A new or empty directory. Default: `cliq-demo`, or the first free `cliq-demo-N`.
-        dir: Option<Utf8PathBuf>,
-        /// Show a plan that outlives its daemon, instead of a run.
-        #[arg(long)]
-        plan: bool,
-        /// Show a run with a review: answer it on a page, or in another terminal.
-        #[arg(long, conflicts_with = "plan")]
-        review: bool,
-        /// Show a run that fetches pages from a site on this machine, and publishes what it makes of them to it.
-        #[arg(long, conflicts_with_all = ["plan", "review"])]
-        pull: bool,
-        /// Show a feature that models with tools develop, test and review. A server on this machine plays the model: no key is needed.
-        #[arg(long, value_name = "API", num_args = 0..=1, require_equals = true, default_missing_value = "openai",
-            conflicts_with_all = ["plan", "review", "pull"])]
-        model: Option<ModelApi>,
-    },
+    Demo(LazyArgs<DemoArgs>),
     /// Manage teams.
     #[command(subcommand)]
     Team(Lazy<TeamCommand>),

@@ -45,7 +45,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use crate::args::{Cli, Command, Lazy};
+use crate::args::{Cli, Command, Lazy, LazyArgs};
 use crate::failure::Failure;
 
 /// Carries out a command.
@@ -71,26 +71,26 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Req(args) => req::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Status { json, watch } => status::run(json, watch),
-        Command::Logs { phase, follow, transcript, json } => {
-            let content = match (transcript, json) {
+        Command::Logs(LazyArgs(args)) => {
+            let content = match (args.transcript, args.json) {
                 (false, _) => logs::Content::Output,
                 (true, false) => logs::Content::Transcript,
                 (true, true) => logs::Content::TranscriptLines,
             };
-            logs::run(phase.as_deref(), follow, content)
+            logs::run(args.phase.as_deref(), args.follow, content)
         }
-        Command::Explain { run, json } => explain::run(run.as_deref(), json),
-        Command::Diff { of, stat, json } => checkpoint::diff(of.as_deref(), stat, json),
-        Command::Checkpoint { command } => checkpoint::run(&command),
+        Command::Explain(LazyArgs(args)) => explain::run(args.run.as_deref(), args.json),
+        Command::Diff(LazyArgs(args)) => checkpoint::diff(args.of.as_deref(), args.stat, args.json),
+        Command::Checkpoint(Lazy(command)) => checkpoint::run(&command),
         Command::Attach { phase } => attach::run(phase.as_deref()),
         Command::Settings(Lazy(command)) => settings::run(&command),
         Command::Cancel => cancel::run(),
-        Command::Steer(args) => steer::run(&args),
+        Command::Steer(LazyArgs(args)) => steer::run(&args),
         Command::Clean => clean::run(),
         Command::Doctor { json, command } => doctor::run(json, command.as_ref()),
         Command::Tool(Lazy(command)) => tool::run(&command),
         Command::Auth { service } => auth::run(service),
-        Command::Demo { dir, plan, review, pull, model } => demo::run(dir, plan, review, pull, model),
+        Command::Demo(LazyArgs(args)) => demo::run(args.dir, args.plan, args.review, args.pull, args.model),
         Command::Team(Lazy(command)) => team::run(command),
         Command::Agent(Lazy(command)) => agent::run(command),
         Command::Signal(Lazy(command)) => signal::run(&command),

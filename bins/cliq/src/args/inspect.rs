@@ -1,0 +1,65 @@
+//! Arguments of commands that look at runs, and of the demo.
+
+use camino::Utf8PathBuf;
+use clap::Args;
+
+use super::ModelApi;
+
+/// Arguments of `cliq explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The run: its id, or the beginning of it. Default: the last one.
+    pub(crate) run: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `cliq diff`.
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// The phase, the item `PHASE.INDEX`, or the activation `PHASE.N`; without it, the whole run.
+    pub(crate) of: Option<String>,
+    /// Print a summary of changed lines per file.
+    #[arg(long)]
+    pub(crate) stat: bool,
+    /// Print the changed files as JSON.
+    #[arg(long, conflicts_with = "stat")]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `cliq logs`.
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// The phase; without it, the orchestrator's own log.
+    pub(crate) phase: Option<String>,
+    /// Follow until the run ends.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Show what the model of the phase received, answered and did, in all its activations.
+    #[arg(long, requires = "phase")]
+    pub(crate) transcript: bool,
+    /// Print the lines of the transcript as JSON.
+    #[arg(long, requires = "transcript")]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `cliq demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// A new or empty directory. Default: `cliq-demo`, or the first free `cliq-demo-N`.
+    pub(crate) dir: Option<Utf8PathBuf>,
+    /// Show a plan that outlives its daemon, instead of a run.
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Show a run with a review: answer it on a page, or in another terminal.
+    #[arg(long, conflicts_with = "plan")]
+    pub(crate) review: bool,
+    /// Show a run that fetches pages from a site on this machine, and publishes what it makes of them to it.
+    #[arg(long, conflicts_with_all = ["plan", "review"])]
+    pub(crate) pull: bool,
+    /// Show a feature that models with tools develop, test and review. A server on this machine plays the model: no key is needed.
+    #[arg(long, value_name = "API", num_args = 0..=1, require_equals = true, default_missing_value = "openai",
+        conflicts_with_all = ["plan", "review", "pull"])]
+    pub(crate) model: Option<ModelApi>,
+}
