@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-/// Commands of `cliq checkpoint`.
+/// Checkpoints of the workspace: list, take and restore them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointCommand {
     /// List the checkpoints, oldest first.

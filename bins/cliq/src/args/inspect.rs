@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::ModelApi;
 
-/// Arguments of `cliq explain`.
+/// Explain a run: events, cause of the end, what to look at next.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// The run: its id, or the beginning of it. Default: the last one.
@@ -15,7 +15,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) json: bool,
 }
 
-/// Arguments of `cliq diff`.
+/// Show what the last run, a phase or one activation changed in the workspace.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     /// The phase, the item `PHASE.INDEX`, or the activation `PHASE.N`; without it, the whole run.
@@ -28,7 +28,7 @@ pub(crate) struct DiffArgs {
     pub(crate) json: bool,
 }
 
-/// Arguments of `cliq logs`.
+/// Print the log of the orchestrator, or of a phase: output of its agent and commands.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
     /// The phase; without it, the orchestrator's own log.
@@ -44,7 +44,7 @@ pub(crate) struct LogsArgs {
     pub(crate) json: bool,
 }
 
-/// Arguments of `cliq demo`.
+/// Run a bundled team on real files in DIR: no key, model or account needed.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// A new or empty directory. Default: `cliq-demo`, or the first free `cliq-demo-N`.
