@@ -75,7 +75,8 @@ fn session_with_kills(agent: &str, kills: usize, random: &mut Random) -> usize {
             if !is_killed
                 && killed < kills
                 && started.elapsed() >= moment
-                && world.env.exists(".cliq/journal.jsonl")
+                // A run that has not recorded its start has not begun: there is nothing to resume.
+                && world.env.has_text(".cliq/journal.jsonl")
             {
                 killed += 1;
                 is_killed = true;
