@@ -99,8 +99,9 @@ fn fixes_in_worktrees_are_merged_and_the_repository_stays() {
 
 #[test]
 fn killed_runs_with_worktrees_end_like_undisturbed_ones() {
-    let kills: u32 = std::env::var("CLIQ_TEST_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(15);
-    let findings = 12;
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    let kills = number("CLIQ_TEST_KILLS").unwrap_or(15);
+    let findings = number("CLIQ_TEST_FINDINGS").unwrap_or(12) as usize;
     let undisturbed = project(&fixes(findings), findings);
     undisturbed.cliq(["run", "--headless"]).expect(0);
     let expected = files(&undisturbed);
