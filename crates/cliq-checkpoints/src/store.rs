@@ -255,8 +255,8 @@ impl Store {
         Ok(String::from_utf8_lossy(&id).trim().to_owned())
     }
 
-    /// Removes checkpoints that are too old, and the oldest while the store is too large. `now` decides, by the time of a checkpoint, how
-    /// many seconds old it is. Returns the number of checkpoints that were removed.
+    /// Removes checkpoints that are too old, and the oldest while the store is too large. `age_secs` returns the age in seconds for the time of
+    /// a checkpoint. Returns the number of checkpoints that were removed.
     ///
     /// # Errors
     /// Returns an error if git or a file of the store fails.
@@ -319,8 +319,8 @@ impl Store {
         file.write_all(&encode(checkpoint)).map_err(io)
     }
 
-    /// Makes sure that nobody else works with the store. Creates it.
-    pub(crate) fn lock(&self) -> Result<impl Drop + '_, CheckpointError> {
+    /// Locks the store against other threads and processes. Creates it if it is missing.
+    pub(crate) fn lock(&self) -> Result<StoreGuard<'_>, CheckpointError> {
         let guard = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
         self.create()?;
         let path = self.dir.join("cliq.lock");
@@ -365,13 +365,10 @@ impl Store {
     }
 }
 
-struct StoreGuard<'a> {
+/// Lock of a store. Dropping it releases the lock.
+pub(crate) struct StoreGuard<'a> {
     _guard: std::sync::MutexGuard<'a, ()>,
     _file: File,
-}
-
-impl Drop for StoreGuard<'_> {
-    fn drop(&mut self) {}
 }
 
 impl Unit {

@@ -150,7 +150,7 @@ pub enum Effect {
     Decide {
         /// The phase.
         phase: PhaseId,
-        /// Whether the phase runs whatever its condition is: a gate routed to it.
+        /// Whether the condition of the phase is ignored, because a gate routed to it.
         ignores_when: bool,
     },
     /// Merge the worktrees of a phase's items, in order.
@@ -327,7 +327,7 @@ pub enum MergeOutcome {
         /// Files with conflicts.
         files: Vec<String>,
     },
-    /// They cannot be merged.
+    /// Failure of the merge, with its reason.
     Failed(String),
 }
 
@@ -335,9 +335,9 @@ pub enum MergeOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// Its condition is false.
+    /// False condition of the phase.
     Condition,
-    /// Its list has no item to work on.
+    /// Empty list, or a list without an item for which the condition holds.
     NoItems,
     /// All phases that it depends on were skipped.
     Dependencies,

@@ -33,7 +33,7 @@ impl Checkpoints for ProjectCheckpoints {
     }
 }
 
-/// What an activation of a phase changed.
+/// Checkpoints before and after an activation, or around a whole run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ActivationChanges {

@@ -96,11 +96,9 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
         let _ = writeln!(out, "reason: {reason}");
     }
     if let Some(waiting) = view.waiting.as_ref().filter(|_| state == RunState::Waiting) {
-        let _ = writeln!(
-            out,
-            "parked until {}, or until an answer; then `cliq run --resume` continues it",
-            waiting.until
-        );
+        let answer = if waiting.on.is_empty() { "" } else { ", or until an answer" };
+        let until = &waiting.until;
+        let _ = writeln!(out, "parked until {until}{answer}; then `cliq run --resume` continues it");
     }
     if state == RunState::Interrupted {
         let log = project.dir().orchestrator_log();

@@ -105,9 +105,10 @@ pub(crate) fn show(view: &RunView, project: &Project) -> io::Result<()> {
                 reviews::parked_line(review)
             ))?;
         }
-        return ui::line(
-            "Nothing of the run is left running. After an answer, `cliq run --resume` continues it.",
-        );
+        let when = if waiting.on.is_empty() { "From then on" } else { "After an answer" };
+        return ui::line(format!(
+            "Nothing of the run is left running. {when}, `cliq run --resume` continues it."
+        ));
     }
     match view.pipeline_status() {
         Some(PipelineStatus::Completed) => ui::line(format!("\n{} in {took}", paint(GREEN, "COMPLETED"))),

@@ -196,9 +196,12 @@ fn the_machine_knows_no_disk_clock_or_process() {
     let sources = [
         include_str!("../../../../crates/cliq-orchestrator/src/engine.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/budget.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/items.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/machine.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/resume.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/retry.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/routing.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/waiting.rs"),
         include_str!("../../../../crates/cliq-gate/src/machine.rs"),
     ];
     for word in ["std::fs", "std::time", "std::process", "tokio", "jiff", "std::env", "std::thread"] {

@@ -17,9 +17,11 @@ impl RunEvent {
                 let with = if with.is_empty() { with } else { format!(" with {with}") };
                 format!("run {run_id} of {team} started{with}")
             }
+            Self::RunParked { on, until } if on.is_empty() => format!("run parked until {until}"),
             Self::RunParked { on, until } => {
                 format!("run parked until {until}, or until an answer to {}", on.join(", "))
             }
+            Self::RunIdle { on, until: Some(until) } if on.is_empty() => format!("idle until {until}"),
             Self::RunIdle { on, until: Some(until) } => {
                 format!("idle until an answer to {}, or {until}", on.join(", "))
             }

@@ -34,7 +34,7 @@ pub(crate) struct ChangesQuery {
     patch: bool,
 }
 
-/// What a run, a phase or one activation changed in the workspace, from its checkpoints.
+/// Returns the changes that a run, a phase or one activation made in the workspace, from its checkpoints.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/changes", operation_id = "get_changes", tag = "runs",
     params(("id" = String, Path, description = "The run."), ChangesQuery), responses((status = 200, body = Changes), Reading))]
 pub(crate) async fn changes(
