@@ -7,6 +7,7 @@ mod auth;
 mod backends;
 mod background;
 mod cancel;
+mod changed;
 mod checkpoint;
 mod clean;
 #[cfg(any(feature = "docker", feature = "kubernetes"))]

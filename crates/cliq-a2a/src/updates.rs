@@ -147,16 +147,27 @@ fn working_drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
         "verdict" => {
             let gate = text("gate");
             let outcome = event["verdict"]["outcome"].as_str().unwrap_or_default();
-            let data = json!({"event": "on_gate_verdict", "gate": gate, "iteration": event["iteration"],
+            let mut data = json!({"event": "on_gate_verdict", "gate": gate, "iteration": event["iteration"],
                 "max_iterations": event["max_iterations"], "commands": event.get("commands").unwrap_or(&json!([])),
                 "verdict": event["verdict"], "instance_id": instance});
-            vec![working(format!("Gate {gate}: {outcome}"), data)]
+            // A PASS with optional commands that fail.
+            let failing: Vec<&str> =
+                event["failing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let mut text = format!("Gate {gate}: {outcome}");
+            if !failing.is_empty() {
+                data["failing"] = json!(failing);
+                text = format!("{text} (failing: {})", failing.join(", "));
+            }
+            vec![working(text, data)]
         }
         "phase_completed" => {
             let data = json!({"event": "on_phase_complete", "phase": phase, "phase_type": event["phase_type"],
                 "outcome": event.get("outcome").unwrap_or(&json!("done")), "iteration": event["iteration"],
                 "instance_id": instance});
             vec![working(format!("Phase completed: {phase}"), data)]
+        }
+        "phase_skipped" | "items_started" | "item_failed" | "retry_scheduled" | "merge_conflict" => {
+            vec![bounded_work(context, event)]
         }
         "phase_escalated" => {
             let reason = text("reason");
@@ -190,6 +201,39 @@ fn working_drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
         }
         "task_finished" => finished(context, event),
         _ => Vec::new(),
+    }
+}
+
+/// Translates events of conditions, items, attempts and merges (SPEC section 24).
+fn bounded_work(context: &TaskContext, event: &Value) -> Draft {
+    let instance = &context.instance_id;
+    let phase = event["phase"].as_str().unwrap_or_default();
+    let reason = event["reason"].as_str().unwrap_or_default();
+    match event["event"].as_str().unwrap_or_default() {
+        "phase_skipped" => {
+            let data = json!({"event": "on_phase_skip", "phase": phase, "phase_type": event["kind"], "reason": reason,
+                "instance_id": instance});
+            working(format!("Phase skipped: {phase}"), data)
+        }
+        "items_started" => {
+            let data = json!({"event": "on_items_start", "phase": phase, "items": event["items"],
+                "starting": event["starting"], "instance_id": instance});
+            working(format!("Running: {phase}, {} of {} items", event["starting"], event["items"]), data)
+        }
+        "item_failed" => {
+            let data = json!({"event": "on_item_fail", "phase": phase, "reason": reason, "instance_id": instance});
+            working(format!("Item failed: {phase}: {reason}"), data)
+        }
+        "retry_scheduled" => {
+            let data = json!({"event": "on_retry", "phase": phase, "attempt": event["attempt"],
+                "attempts": event["attempts"], "delay_ms": event["delay_ms"], "reason": reason, "instance_id": instance});
+            working(format!("Attempt {} of {} follows: {phase}: {reason}", event["attempt"], event["attempts"]), data)
+        }
+        _ => {
+            let data = json!({"event": "on_merge_conflict", "phase": phase, "item": event["item"],
+                "files": event["files"], "instance_id": instance});
+            working(format!("Merge conflict: {phase}, item {}", event["item"]), data)
+        }
     }
 }
 

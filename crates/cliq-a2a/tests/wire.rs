@@ -340,6 +340,12 @@ fn updates_are_pinned() {
         json!({"event": "task_finished", "ts": "t", "status": "cancelled", "reason": "by a caller", "artifacts": []}),
         json!({"event": "task_finished", "ts": "t", "status": "failed", "reason": "exhausted", "phase": "gate", "artifacts": []}),
         json!({"event": "something_new", "ts": "t"}),
+        json!({"event": "phase_skipped", "ts": "t", "phase": "docs", "kind": "exec", "reason": "condition"}),
+        json!({"event": "items_started", "ts": "t", "phase": "fix", "items": 4, "starting": 3}),
+        json!({"event": "item_failed", "ts": "t", "phase": "fix.2", "reason": "command `t` failed"}),
+        json!({"event": "retry_scheduled", "ts": "t", "phase": "fetch", "attempt": 2, "attempts": 3, "delay_ms": 500, "reason": "exit"}),
+        json!({"event": "merge_conflict", "ts": "t", "phase": "fix", "item": 1, "files": ["a", "b"]}),
+        json!({"event": "verdict", "ts": "t", "gate": "gate", "iteration": 1, "max_iterations": 2, "verdict": {"outcome": "PASS"}, "failing": ["lint"]}),
     ];
     let updates: Vec<Value> = (1..)
         .zip(&events)

@@ -43,6 +43,7 @@ impl RunArguments {
     pub(crate) fn headless(&self, run_id: &str, start: &RunStart) -> Vec<String> {
         let mut arguments = match start {
             RunStart::Fresh => words(&["--force", "--run-id", run_id]),
+            RunStart::Changed => words(&["--changed", "--run-id", run_id]),
             RunStart::Resume { from: None } => words(&["--resume"]),
             RunStart::Resume { from: Some(from) } => words(&["--from", from]),
         };

@@ -56,7 +56,7 @@ impl RunJob {
         let run_id = match (active.or(run_id), &start) {
             (Some(id), _) => id,
             (None, RunStart::Resume { .. }) => last_run_id(project)?.unwrap_or_else(new_run_id),
-            (None, RunStart::Fresh) => new_run_id(),
+            (None, RunStart::Fresh | RunStart::Changed) => new_run_id(),
         };
         let (project, settings) = (project.clone(), settings.clone());
         Ok(Self { project, workflow, settings, run_id, is_active, start, choices, work: Work::Run })

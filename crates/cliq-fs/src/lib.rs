@@ -11,6 +11,7 @@ mod archive;
 mod atomic;
 mod channel;
 mod clock;
+mod copy;
 mod error;
 mod last_error;
 mod layout;
@@ -33,6 +34,7 @@ pub use channel::{
     HandoffError, create_channel, is_half_written, read_handoff, write_handoff, write_handoffs,
 };
 pub use clock::{now, now_millis};
+pub use copy::{copy_file_with_time, copy_tree};
 pub use error::{FsError, IoContext};
 pub use last_error::last_error;
 pub use layout::CliqDir;

@@ -71,7 +71,8 @@ fn run(workflow: Arc<ValidatedWorkflow>) -> f64 {
     let started = Instant::now();
     let mut pipeline = Pipeline::new(workflow);
     let mut pending = vec![];
-    let mut effects = pipeline.step(Input::Start { max_parallel: None, limits: Limits::default() });
+    let mut effects =
+        pipeline.step(Input::Start { max_parallel: None, limits: Limits::default(), kept: Vec::new() });
     loop {
         for effect in effects {
             if let Effect::RunAgent { phase, .. } = effect {

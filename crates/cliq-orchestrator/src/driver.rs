@@ -9,6 +9,7 @@ mod decisions;
 mod deliveries;
 mod effects;
 mod gate_files;
+mod kept;
 mod message;
 mod notifications;
 mod parking;
@@ -132,6 +133,9 @@ impl Driver {
                 create_channel(&dir.channel(&phase.name, &result))?;
             }
         }
+        if let (StartMode::Start, Some(kept)) = (&opening, &plan.kept) {
+            kept::restore(&plan, kept)?;
+        }
         let wakers = Wakers::default();
         let (messages, inbox) = mpsc::unbounded_channel();
         let mut view = RunView::new(&plan.workflow);
@@ -168,6 +172,13 @@ impl Driver {
         for (id, _) in pipeline.workflow().phases() {
             if let Some(items) = pipeline.item_values(id) {
                 shared.remember_items(id, items);
+            }
+        }
+        if let (StartMode::Start, Some(kept)) = (&opening, &shared.plan.kept) {
+            for kept in kept.phases.iter().filter(|kept| !kept.items.is_empty()) {
+                if let Some(id) = shared.workflow().find(kept.phase.as_str()) {
+                    shared.remember_items(id, kept.items.clone());
+                }
             }
         }
         Ok(Self {
@@ -280,7 +291,7 @@ impl Driver {
         let sandboxes = self.sandboxes();
         match std::mem::replace(&mut self.opening, StartMode::Start) {
             StartMode::Start => self.happened(RunEvent::RunStarted {
-                version: JOURNAL_VERSION,
+                version: if plan.kept.is_some() { JOURNAL_VERSION } else { 1 },
                 run_id: self.shared.run_id.clone(),
                 team: plan.workflow.name.clone(),
                 cliq_version,
@@ -290,6 +301,7 @@ impl Driver {
                 shape: plan.shape(),
                 budgets: plan.recorded_budgets(),
                 agent_models: plan.agent_models(),
+                kept: plan.kept.as_ref().map(|kept| kept.phases.clone()).unwrap_or_default(),
             }),
             StartMode::Resume { from, .. } => {
                 for effect in std::mem::take(&mut self.unfinished) {

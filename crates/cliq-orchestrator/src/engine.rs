@@ -5,8 +5,11 @@
 //! be tested in memory.
 
 mod budget;
+mod ending;
 mod items;
+mod kept;
 mod machine;
+mod record;
 mod resume;
 mod retry;
 mod routing;
@@ -20,7 +23,9 @@ use serde_json::Value;
 
 pub use budget::{Amount, Limits};
 pub use items::{DecidedItem, Decision};
-pub use machine::{PhaseState, Pipeline};
+pub use kept::{Kept, KeptOutcome};
+pub use machine::Pipeline;
+pub use record::PhaseState;
 pub use waiting::{PhaseWait, Wait};
 
 /// Input of the machine.
@@ -32,6 +37,8 @@ pub enum Input {
         max_parallel: Option<usize>,
         /// Budgets.
         limits: Limits,
+        /// Phases that are not run again, with their outcome in an earlier run.
+        kept: Vec<Kept>,
     },
     /// An agent reports the usage of its activation so far.
     UsageReported {

@@ -1,6 +1,8 @@
 //! Events of a run as one stream: the progress display, `--json`, the log, the journal and tests see this and nothing else.
 
 mod describe;
+mod kept;
+mod translate;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +15,13 @@ use cliq_workflow::{FailureCause, ValidatedWorkflow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{
-    Amount, DecidedItem, Decision, Input, Limits, MergeOutcome, PhaseWait, Report, SkipReason,
-};
+use crate::engine::{Limits, SkipReason};
 
-/// The version of the journal's format.
-pub const JOURNAL_VERSION: u32 = 1;
+pub use kept::{FailedItem, KeptPhase, KeptStatus};
+
+/// The newest version of the journal's format. A run that keeps phases of an earlier one has it, as a cliq that does not know of them
+/// would run them again; other runs have version 1.
+pub const JOURNAL_VERSION: u32 = 2;
 
 /// An event and its time.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +64,9 @@ pub enum RunEvent {
         /// Models of its agents by agent, if they are known.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         agent_models: BTreeMap<String, BTreeSet<String>>,
+        /// Phases that are not run again, with their outcome in the last run (SPEC section 24).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<KeptPhase>,
     },
     /// The orchestrator had died without finishing the run, and another has found that.
     RunInterrupted,
@@ -552,119 +558,6 @@ impl RunEvent {
                 | Self::PhaseStopped { .. }
                 | Self::Draining { .. }
         )
-    }
-
-    /// The input of the machine that this event records; `None` for what merely follows from inputs.
-    #[must_use]
-    pub fn as_input(&self, workflow: &ValidatedWorkflow) -> Option<Input> {
-        let find = |phase: &PhaseName| workflow.find(phase.as_str());
-        Some(match self {
-            Self::RunStarted { max_parallel, budgets, .. } => {
-                Input::Start { max_parallel: *max_parallel, limits: budgets.limits(workflow) }
-            }
-            Self::RunInterrupted => Input::Interrupt,
-            Self::RunResumed { max_parallel, from, budgets, .. } => Input::Resume {
-                from: from.as_ref().and_then(find),
-                max_parallel: *max_parallel,
-                limits: budgets.limits(workflow),
-            },
-            Self::UsageReported { phase, usage, is_final } => {
-                Input::UsageReported { phase: find(phase)?, usage: Amount::of(usage), is_final: *is_final }
-            }
-            Self::CommandsFinished { phase, results, .. } => {
-                Input::CommandsFinished { phase: find(phase)?, results: results.clone() }
-            }
-            Self::AgentCompleted { phase, result } => {
-                Input::AgentCompleted { phase: find(phase)?, result: result.clone() }
-            }
-            Self::WorkFailed { phase, reason, cause, .. } => {
-                Input::WorkFailed { phase: find(phase)?, reason: reason.clone(), cause: *cause }
-            }
-            Self::PhaseDecided { phase, decision, items, skipped, reason, .. } => {
-                let decision = match decision {
-                    DecisionKind::Run => Decision::Run,
-                    DecisionKind::Skip => Decision::Skip,
-                    DecisionKind::Failed => Decision::Failed(reason.clone().unwrap_or_default()),
-                    DecisionKind::Items => {
-                        let item = |(index, value): (u32, &Value)| DecidedItem {
-                            value: value.clone(),
-                            runs: !skipped.contains(&index),
-                        };
-                        Decision::Items((0u32..).zip(items).map(item).collect())
-                    }
-                };
-                Input::Decided { phase: find(phase)?, decision }
-            }
-            Self::ItemsMerged { phase, conflict, files, reason } => {
-                let outcome = match (reason, conflict) {
-                    (Some(reason), _) => MergeOutcome::Failed(reason.clone()),
-                    (None, Some(item)) => MergeOutcome::Conflict { item: *item, files: files.clone() },
-                    (None, None) => MergeOutcome::Done,
-                };
-                Input::Merged { phase: find(phase)?, outcome }
-            }
-            Self::RetryDelayed { phase, until } => {
-                // A time that cannot be read has come.
-                Input::RetryDelayed { phase: find(phase)?, due_ms: until.unix_millis().unwrap_or(0) }
-            }
-            Self::RetryDue { phase } => Input::RetryDue { phase: find(phase)? },
-            Self::ReviewIdle { phase, review, others, due } => Input::PhaseWaits {
-                phase: find(phase)?,
-                // A time that cannot be read is none: the agent keeps its process.
-                wait: due.as_ref().and_then(Timestamp::unix_millis).map(|due_ms| PhaseWait {
-                    reviews: std::iter::once(review).chain(others).cloned().collect(),
-                    due_ms,
-                }),
-            },
-            Self::RunParked { .. } => Input::Park,
-            Self::CancelRequested { .. } => Input::Cancel,
-            Self::OrchestratorFailed { reason } => Input::Fail { reason: reason.clone() },
-            _ => return None,
-        })
-    }
-
-    /// A report of the machine, with names.
-    #[must_use]
-    pub fn from_report(report: Report, workflow: &ValidatedWorkflow) -> Self {
-        let name = |id| workflow.name_of(id);
-        match report {
-            Report::PhaseStarted { phase, iteration, routed_by } => Self::PhaseStarted {
-                phase: name(phase),
-                kind: workflow.phase(phase).kind,
-                iteration,
-                routed_by: routed_by.map(name),
-            },
-            Report::PhaseSkipped { phase, reason } => {
-                Self::PhaseSkipped { phase: name(phase), kind: workflow.phase(phase).kind, reason }
-            }
-            Report::ItemsStarted { phase, items, starting } => {
-                Self::ItemsStarted { phase: name(phase), items, starting }
-            }
-            Report::MergeConflict { phase, item, files } => {
-                Self::MergeConflict { phase: name(phase), item, files }
-            }
-            Report::ItemFailed { phase, reason } => Self::ItemFailed { phase: name(phase), reason },
-            Report::RetryScheduled { phase, attempt, attempts, delay_ms, reason } => {
-                Self::RetryScheduled { phase: name(phase), attempt, attempts, delay_ms, reason }
-            }
-            Report::Verdict { gate, iteration, verdict, failing } => Self::Verdict {
-                failing,
-                gate: name(gate),
-                iteration,
-                max_iterations: workflow.phase(gate).max_iterations,
-                verdict,
-            },
-            Report::VerdictRejected { gate, iteration, reason } => {
-                Self::VerdictRejected { gate: name(gate), iteration, reason }
-            }
-            Report::PhaseCompleted { phase } => Self::PhaseCompleted { phase: name(phase) },
-            Report::PhaseEscalated { phase, reason } => Self::PhaseEscalated { phase: name(phase), reason },
-            Report::PhaseReset { phase } => Self::PhaseReset { phase: name(phase) },
-            Report::PhaseStopped { phase } => Self::PhaseStopped { phase: name(phase) },
-            Report::Draining { running } => {
-                Self::Draining { running: running.into_iter().map(name).collect() }
-            }
-        }
     }
 
     /// The phase that it is about.

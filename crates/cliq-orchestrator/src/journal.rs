@@ -312,6 +312,7 @@ workflow:
                 shape: String::new(),
                 budgets: Default::default(),
                 agent_models: Default::default(),
+                kept: Vec::new(),
             },
             agent_completed("a", json!({})),
             RunEvent::CommandsFinished {

@@ -18,6 +18,7 @@ mod driver;
 mod engine;
 mod events;
 mod journal;
+mod kept;
 mod launcher;
 mod orphans;
 mod phase_status;
@@ -36,15 +37,17 @@ pub use confinement::{Confinement, OnRefusal, PhaseProcess};
 pub use dead_run::end_dead_run;
 pub use driver::repositories;
 pub use engine::{
-    Amount, DecidedItem, Decision, Effect, Input, Limits, MergeOutcome, PhaseState, PhaseWait, Pipeline,
-    Report, SkipReason, Wait,
+    Amount, DecidedItem, Decision, Effect, Input, Kept, KeptOutcome, Limits, MergeOutcome, PhaseState,
+    PhaseWait, Pipeline, Report, SkipReason, Wait,
 };
-pub use events::{DecisionKind, JOURNAL_VERSION, Record, RecordedBudgets, RunEvent};
+pub use events::{
+    DecisionKind, FailedItem, JOURNAL_VERSION, KeptPhase, KeptStatus, Record, RecordedBudgets, RunEvent,
+};
 pub use journal::{Journal, JournalError, JournalFollower, JournalUpdate};
 pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
 pub use orphans::adopt_orphans;
 pub use phase_status::PhaseStatus;
-pub use plan::{Durability, Parent, PlanError, Recipient, RunPlan, Timing};
+pub use plan::{Durability, KeptWork, Parent, PlanError, Recipient, RunPlan, Timing};
 pub use process::{ProcessLauncher, raise_descriptor_limit};
 pub use run::{ResumeError, Run, StartError};
 pub use steering::{

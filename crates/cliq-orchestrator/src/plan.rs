@@ -11,7 +11,7 @@ use cliq_workflow::{Phase, ValidatedWorkflow, is_connector, nearest};
 use crate::agents::Agents;
 use crate::checkpoints::Checkpoints;
 use crate::confinement::Confinement;
-use crate::events::RecordedBudgets;
+use crate::events::{KeptPhase, RecordedBudgets};
 use crate::launcher::Launcher;
 use crate::process::ProcessLauncher;
 
@@ -72,6 +72,15 @@ pub struct Parent {
     pub path: String,
 }
 
+/// Phases that a new run keeps from the last one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptWork {
+    /// The last run, whose files are in `.cliq/history/<run_id>/` once the new one begins.
+    pub run_id: String,
+    /// The phases. All phases that they depend on are among them.
+    pub phases: Vec<KeptPhase>,
+}
+
 /// Everything that a run is made from.
 #[non_exhaustive]
 pub struct RunPlan {
@@ -82,6 +91,8 @@ pub struct RunPlan {
     /// The id of the run, where the caller chooses it: a run of this id begins once only, and only that one is resumed. Without
     /// it, a new run gets a new id. A UUID.
     pub run_id: Option<String>,
+    /// Phases that a new run keeps from the last one, or `None` if it runs all of them (SPEC section 24). A resumed run keeps what it kept.
+    pub kept: Option<KeptWork>,
     /// Available agents.
     pub agents: Agents,
     /// The agent for phases that name none.
@@ -152,6 +163,7 @@ impl RunPlan {
             prices: BTreeMap::new(),
             workflow: Arc::new(workflow),
             run_id: None,
+            kept: None,
             agents: Agents::new(),
             default_agent: None,
             inputs: BTreeMap::new(),

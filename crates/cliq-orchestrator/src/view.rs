@@ -7,7 +7,7 @@ use cliq_protocol::{CommandResult, PhaseKind, PhaseName, Sandbox, Timestamp, Ver
 use cliq_workflow::ValidatedWorkflow;
 use serde::Serialize;
 
-use crate::events::{Record, RunEvent};
+use crate::events::{KeptPhase, KeptStatus, Record, RunEvent};
 use crate::journal::Journal;
 use crate::phase_status::PhaseStatus;
 use crate::steering::{Delivery, SteeringLedger};
@@ -54,6 +54,9 @@ pub struct PhaseView {
     /// The review that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<WaitingReview>,
+    /// Run in which it worked, if this run keeps it from there (SPEC section 24).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_from: Option<String>,
     /// The usage of its earlier activations.
     #[serde(skip)]
     settled_usage: UsageSummary,
@@ -183,17 +186,63 @@ impl RunView {
             // Items beyond the new list are of an earlier one.
             let runs = item < items && !skipped.contains(&item);
             row.status = if runs { PhaseStatus::Pending } else { PhaseStatus::Skipped };
+            row.kept_from = None;
+        }
+    }
+
+    /// Whether a phase is kept from an earlier run, and has not worked in this one.
+    #[must_use]
+    pub fn is_kept(&self, phase: &PhaseName) -> bool {
+        self.find(phase).is_some_and(|phase| phase.kept_from.is_some())
+    }
+
+    fn keep(&mut self, kept: &KeptPhase) {
+        self.add_phase(&kept.phase, kept.kind);
+        self.add_items(&kept.phase, u32::try_from(kept.items.len()).unwrap_or(u32::MAX), &kept.skipped);
+        let status = match kept.status {
+            KeptStatus::Completed => PhaseStatus::Completed,
+            KeptStatus::Skipped => PhaseStatus::Skipped,
+        };
+        let rows = self.phases.iter_mut().filter(|row| row.name.whole() == kept.phase.as_str());
+        for row in rows {
+            row.kept_from = Some(kept.run_id.clone());
+            row.message = Some(format!("kept from run {}", kept.run_id));
+            match row.name.item() {
+                Some(item) if kept.failure(item).is_some() => {
+                    row.status = PhaseStatus::Failed;
+                    row.message = kept.failure(item).map(str::to_owned);
+                }
+                Some(item) if kept.skipped.contains(&item) => row.status = PhaseStatus::Skipped,
+                _ => row.status = status,
+            }
+            if kept.kind.is_gate() {
+                let verdict = kept.answer.as_ref().and_then(|answer| answer.get("verdict"));
+                row.verdict = verdict.and_then(|verdict| Verdict::from_value(verdict.clone()).ok());
+                let failing = kept.results.iter().filter(|result| !result.pass);
+                row.failing = failing.map(|result| result.name.clone()).collect();
+                row.commands.clone_from(&kept.results);
+            }
+        }
+    }
+
+    /// Adds a row for a phase that is not known yet.
+    fn add_phase(&mut self, name: &PhaseName, kind: PhaseKind) {
+        if self.find(name).is_none() {
+            self.places.insert(name.clone(), self.phases.len());
+            self.phases.push(PhaseView::new(name.clone(), kind, false));
         }
     }
 
     /// Takes the next event.
     pub fn apply(&mut self, record: &Record) {
-        let now = record.ts.unix_millis();
+        // Only some events need it, and a time takes longer to parse than the rest.
+        let now = || record.ts.unix_millis();
         match &record.event {
-            RunEvent::RunStarted { run_id, team, .. } => {
+            RunEvent::RunStarted { run_id, team, kept, .. } => {
                 self.run_id = Some(run_id.clone());
                 self.team.clone_from(team);
-                self.started_ms = now;
+                self.started_ms = now();
+                kept.iter().for_each(|kept| self.keep(kept));
             }
             // The time in between counts for no phase. What was under way starts anew.
             RunEvent::RunResumed { .. } => {
@@ -202,6 +251,7 @@ impl RunView {
                 self.phase = None;
                 self.ended_ms = None;
                 let was_parked = self.waiting.take().is_some();
+                let now = now();
                 for phase in &mut self.phases {
                     phase.running_since_ms = None;
                     // Its agent is asked again, in the same activation.
@@ -224,6 +274,7 @@ impl RunView {
             }
             RunEvent::RunParked { on, until } => {
                 self.waiting = Some(WaitView { on: on.clone(), until: until.clone() });
+                let now = now();
                 for phase in &mut self.phases {
                     phase.pause(now);
                 }
@@ -232,10 +283,10 @@ impl RunView {
                 self.status = Some(status.as_str().to_owned());
                 self.reason.clone_from(reason);
                 self.phase.clone_from(phase);
-                self.ended_ms = now;
+                self.ended_ms = now();
                 self.waiting = None;
                 for phase in &mut self.phases {
-                    phase.rest(now);
+                    phase.rest(self.ended_ms);
                 }
             }
             RunEvent::SteeringReceived { .. } => {
@@ -249,16 +300,14 @@ impl RunView {
                 if let RunEvent::PhaseStarted { kind, .. }
                 | RunEvent::PhaseDecided { kind, .. }
                 | RunEvent::PhaseSkipped { kind, .. } = event
-                    && self.find(name).is_none()
                 {
-                    self.places.insert(name.clone(), self.phases.len());
-                    self.phases.push(PhaseView::new(name.clone(), *kind, false));
+                    self.add_phase(name, *kind);
                 }
                 if let RunEvent::PhaseDecided { items, skipped, .. } = event {
                     self.add_items(name, u32::try_from(items.len()).unwrap_or(u32::MAX), skipped);
                 }
                 if let Some(phase) = self.places.get(name).and_then(|&place| self.phases.get_mut(place)) {
-                    phase.apply(event, now);
+                    phase.apply(event, &now);
                 }
             }
         }
@@ -284,6 +333,7 @@ impl PhaseView {
             usage: None,
             review: None,
             sandbox: None,
+            kept_from: None,
             settled_usage: UsageSummary::default(),
         }
     }
@@ -300,12 +350,20 @@ impl PhaseView {
         }
     }
 
-    fn apply(&mut self, event: &RunEvent, now: Option<i64>) {
+    fn apply(&mut self, event: &RunEvent, now: &dyn Fn() -> Option<i64>) {
+        if let RunEvent::PhaseStarted { .. }
+        | RunEvent::PhaseDecided { .. }
+        | RunEvent::PhaseSkipped { .. }
+        | RunEvent::ItemsStarted { .. }
+        | RunEvent::PhaseReset { .. } = event
+        {
+            self.kept_from = None;
+        }
         match event {
             RunEvent::PhaseStarted { .. } => {
                 self.iterations += 1;
                 self.status = PhaseStatus::Running;
-                self.running_since_ms = now;
+                self.running_since_ms = now();
                 self.message = None;
             }
             RunEvent::CommandStarted { command, .. } => self.message = Some(format!("`{command}`")),
@@ -339,12 +397,12 @@ impl PhaseView {
             RunEvent::PhaseSkipped { reason, .. } => {
                 self.status = PhaseStatus::Skipped;
                 self.message = Some(reason.describe().to_owned());
-                self.rest(now);
+                self.rest(now());
             }
             RunEvent::ItemsStarted { items, .. } => {
                 self.iterations += 1;
                 self.status = PhaseStatus::Running;
-                self.running_since_ms = now;
+                self.running_since_ms = now();
                 self.message = Some(format!("{items} items"));
             }
             RunEvent::MergeConflict { item, files, .. } => {
@@ -354,12 +412,12 @@ impl PhaseView {
             RunEvent::ItemFailed { reason, .. } => {
                 self.status = PhaseStatus::Failed;
                 self.message = Some(reason.clone());
-                self.rest(now);
+                self.rest(now());
             }
             RunEvent::RetryScheduled { attempt, attempts, reason, .. } => {
                 self.status = PhaseStatus::Waiting;
                 self.message = Some(format!("attempt {attempt} of {attempts} follows: {reason}"));
-                self.rest(now);
+                self.rest(now());
             }
             RunEvent::RetryDelayed { until, .. } => {
                 let after = self.message.take().unwrap_or_default();
@@ -374,22 +432,22 @@ impl PhaseView {
                 self.verdict = Some(verdict.clone());
                 if matches!(verdict.outcome, cliq_protocol::Outcome::Route(_)) {
                     self.status = PhaseStatus::Waiting;
-                    self.rest(now);
+                    self.rest(now());
                 }
             }
             RunEvent::PhaseCompleted { .. } => {
                 self.status = PhaseStatus::Completed;
-                self.rest(now);
+                self.rest(now());
             }
             RunEvent::PhaseEscalated { reason, .. } => {
                 self.status = PhaseStatus::Escalated;
                 self.message = Some(reason.clone());
-                self.rest(now);
+                self.rest(now());
             }
             RunEvent::PhaseReset { .. } => self.status = PhaseStatus::Pending,
             RunEvent::PhaseStopped { .. } => {
                 self.status = PhaseStatus::Stopped;
-                self.rest(now);
+                self.rest(now());
             }
             _ => {}
         }

@@ -21,7 +21,7 @@ fn pipeline(phases: &str) -> (Pipeline, impl Fn(&str) -> PhaseId) {
 }
 
 fn started(pipeline: &mut Pipeline, limits: Limits) -> Vec<Effect> {
-    pipeline.step(Input::Start { max_parallel: None, limits })
+    pipeline.step(Input::Start { max_parallel: None, limits, kept: Vec::new() })
 }
 
 fn resumed(pipeline: &mut Pipeline, from: Option<PhaseId>) -> Vec<Effect> {
@@ -385,7 +385,7 @@ fn team_phase_waits_with_the_reviews_of_its_run() {
 #[test]
 fn open_review_leaves_its_place_to_others() {
     let (mut pipeline, id) = pipeline(ASKING);
-    pipeline.step(Input::Start { max_parallel: Some(1), limits: Limits::default() });
+    pipeline.step(Input::Start { max_parallel: Some(1), limits: Limits::default(), kept: Vec::new() });
     assert_eq!(*pipeline.state(id("beside")), PhaseState::Queued);
     pipeline.step(commands(id("ask"), &[("c", true)]));
     assert_eq!(*pipeline.state(id("beside")), PhaseState::Queued);

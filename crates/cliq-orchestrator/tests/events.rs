@@ -38,6 +38,15 @@ fn events_are_pinned() {
             shape: "s".into(),
             budgets: budgets.clone(),
             agent_models: [("claude-api".to_owned(), ["m".to_owned()].into())].into(),
+            kept: serde_json::from_value(serde_json::json!([
+                {"phase": "p", "kind": "standard", "run_id": "r0", "status": "completed"},
+                {"phase": "q", "kind": "exec", "run_id": "r0", "status": "completed", "items": [1, 2, 3],
+                 "skipped": [1], "failed": [{"index": 2, "reason": "no"}]},
+                {"phase": "g", "kind": "gate", "run_id": "r0", "status": "completed",
+                 "results": [{"name": "t", "pass": true}], "answer": {"verdict": "PASS"}},
+                {"phase": "s", "kind": "exec", "run_id": "r0", "status": "skipped"},
+            ]))
+            .unwrap(),
         },
         RunEvent::RunInterrupted,
         RunEvent::RunResumed {

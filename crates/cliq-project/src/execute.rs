@@ -4,6 +4,7 @@ use std::pin::pin;
 
 use cliq_orchestrator::{Record, Run, RunPlan, RunView};
 
+use crate::fingerprints::Recorder;
 use crate::{Host, Project, ProjectError};
 
 /// Start of a run.
@@ -11,6 +12,8 @@ use crate::{Host, Project, ProjectError};
 pub enum RunStart {
     /// From the beginning. The last run moves to `.cliq/history/`.
     Fresh,
+    /// From the beginning, with the phases of [`RunPlan::kept`] kept from the last run.
+    Changed,
     /// From where the last run stopped.
     Resume {
         /// A phase that runs again, with all phases that depend on it.
@@ -32,14 +35,17 @@ pub async fn execute(
 ) -> Result<RunView, ProjectError> {
     let has_variable = |name: &str| host.has_variable(name);
     let fresh = RunView::new(&plan.workflow);
+    let mut recorder = Recorder::new(&plan);
     let (mut run, mut view) = match start {
-        RunStart::Fresh => (Run::start(plan, &has_variable)?, fresh),
+        RunStart::Fresh | RunStart::Changed => (Run::start(plan, &has_variable)?, fresh),
         RunStart::Resume { from } => {
             let project = Project::of(plan.dir.clone(), host.clone());
             let last = project.last_run(&plan.workflow)?.map_or(fresh, |(_, view)| view);
+            recorder.keep(&last, from.as_deref());
             (Run::resume(plan, from.as_deref(), &has_variable)?, last)
         }
     };
+    recorder.started(run.id());
     let mut cancelled = pin!(cancelled);
     let mut asked = false;
     loop {
@@ -55,5 +61,7 @@ pub async fn execute(
         view.apply(&record);
         on_event(&record, &view);
     }
-    Ok(run.finish().await)
+    let view = run.finish().await;
+    recorder.ended();
+    Ok(view)
 }

@@ -10,12 +10,14 @@
 mod agents;
 mod assemble;
 mod bundled;
+mod changed;
 mod checkpoints;
 mod clean;
 mod contained;
 mod doctor;
 mod error;
 mod execute;
+mod fingerprints;
 mod handover;
 mod history;
 mod host;
@@ -43,12 +45,14 @@ mod team_files;
 mod team_phase;
 mod teams;
 mod timeline;
+mod workspace_files;
 
 pub use assemble::AssembledTeam;
 pub use bundled::{
     BundledTeam, DEMO_FILES, DEMO_TEAM, MODEL_DEMO_FILES, MODEL_DEMO_SCRIPT, PULL_DEMO_FILES, PULL_DEMO_TEAM,
     REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, write_files,
 };
+pub use changed::{ChangedPhase, Comparison};
 pub use checkpoints::ActivationChanges;
 pub use cliq_checkpoints::{
     Change, Checkpoint, CheckpointError, Label, Moment, Restored, Store as CheckpointStore,

@@ -57,7 +57,7 @@ fn run_team(
     // The team of a resumed run reports what it uses from now on: the rest was reported before.
     let earlier = match &start {
         RunStart::Resume { .. } => inner.last_run(&plan.workflow)?.and_then(|(_, view)| view.usage()),
-        RunStart::Fresh => None,
+        RunStart::Fresh | RunStart::Changed => None,
     };
     let earlier = earlier.unwrap_or_default().as_usage();
     plan.budget = within(plan.budget, ctx.team().map(|team| team.budget).unwrap_or_default(), &earlier);
@@ -66,7 +66,7 @@ fn run_team(
         RunStart::Resume { .. } => {
             Journal::read(&dir.journal())?.and_then(|journal| journal.run_id().map(str::to_owned))
         }
-        RunStart::Fresh => None,
+        RunStart::Fresh | RunStart::Changed => None,
     };
     let run_id = run_id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     plan.run_id = Some(run_id.clone());

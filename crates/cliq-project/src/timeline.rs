@@ -173,11 +173,17 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
             );
             (Significance::Notable, text)
         }
-        RunEvent::RunStarted { inputs, .. } => {
+        RunEvent::RunStarted { inputs, kept, .. } => {
             let inputs: Vec<String> = inputs.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let inputs =
                 if inputs.is_empty() { String::new() } else { format!(" with {}", inputs.join(", ")) };
-            (Significance::Usual, format!("the run began{inputs}"))
+            let kept: Vec<&str> = kept.iter().map(|kept| kept.phase.as_str()).collect();
+            let kept = if kept.is_empty() {
+                String::new()
+            } else {
+                format!("; kept from the last run: {}", kept.join(", "))
+            };
+            (Significance::Usual, format!("the run began{inputs}{kept}"))
         }
         RunEvent::PhaseCompleted { phase } => {
             let view = view.find(phase);

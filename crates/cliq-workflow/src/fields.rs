@@ -179,6 +179,11 @@ pub(crate) static PHASE: &[Field] = &[
         "The support phase that resolves a conflict of a merge. Without it, a conflict escalates.",
     ),
     may("retry", Type::Object(RETRY), "Further attempts after a failure. Not on gates."),
+    may(
+        "inputs_files",
+        Type::Texts,
+        "Globs of files in the workspace that it reads: `cliq run --changed` runs it again if they differ.",
+    ),
     may("review", Type::Object(REVIEW), "Who reviews, and what. Required on hug phases, and only there."),
     may("sources", Type::Objects(SOURCE), "What to fetch. On pull and connector phases."),
     may("targets", Type::Objects(TARGET), "What to publish. On push phases."),

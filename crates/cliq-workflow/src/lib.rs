@@ -14,9 +14,11 @@ mod agents;
 mod bound;
 mod conditions;
 mod connectors;
+mod definition;
 mod diagnostic;
 mod fields;
 mod folder;
+mod globs;
 mod graph;
 mod model;
 mod picture;
@@ -33,8 +35,10 @@ pub use agents::{BUILT_IN, is_connector};
 pub use cliq_expr::{EvaluationError, Expression};
 pub use cliq_protocol::parse_duration;
 pub use connectors::{Action, CONNECTORS, Connector, Direction, GOOGLE, Setting};
+pub use definition::DefinitionPart;
 pub use diagnostic::{Diagnostic, Severity, Span, count_by_severity, nearest};
 pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder, link_that_leaves};
+pub use globs::{GlobError, parse_glob};
 pub use model::{
     Agent, Command, FailureCause, ForEach, Input, Notify, Output, Phase, PhaseId, Retry, Rule, RuleCondition,
     RuleOutcome, Scope, ValidatedWorkflow,

@@ -157,6 +157,8 @@ pub struct Phase {
     pub for_each: Option<ForEach>,
     /// Policy for failures.
     pub retry: Option<Retry>,
+    /// Globs of files in the workspace that it reads: `cliq run --changed` runs it again if they differ.
+    pub inputs_files: Vec<String>,
     /// The `review` block of a human gate, as it stands in the file.
     pub review: Option<Value>,
     /// Sources to fetch, as written in the file.

@@ -117,6 +117,7 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
             when: raw.conditions.when.as_ref().map(|when| when.value.clone()),
             for_each: for_each(raw, &id),
             retry: raw.conditions.retry.clone(),
+            inputs_files: raw.record.texts("inputs_files").into_iter().map(|glob| glob.value).collect(),
             review: raw.json("review"),
             sources: json_list("sources"),
             targets: published,

@@ -37,6 +37,10 @@ pub(crate) struct RunArgs {
     /// Run PHASE again, with all phases that depend on it and all that are not complete.
     #[arg(long, value_name = "PHASE", conflicts_with_all = ["force", "inputs"])]
     pub(crate) from: Option<String>,
+    /// Run the phases whose inputs differ from the last run, with all phases that depend on them and all that did not complete. The others
+    /// keep their outcome. Inputs that are not given are those of the last run.
+    #[arg(long, conflicts_with_all = ["force", "resume", "from"])]
+    pub(crate) changed: bool,
     /// Restore the workspace to its state before PHASE first started, then run.
     #[arg(long, requires = "from")]
     pub(crate) restore: bool,
@@ -82,7 +86,7 @@ pub(crate) struct RunArgs {
     /// Print events as JSON, one per line.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Start nothing. Print what would be fetched, and what would be published where.
+    /// Start nothing. Print what would be fetched, and what would be published where; with `--changed`, which phases would run and why.
     #[arg(long, conflicts_with_all = ["resume", "from", "detach"])]
     pub(crate) dry_run: bool,
     /// The id of the run, a UUID: for `cliq server`.

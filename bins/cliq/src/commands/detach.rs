@@ -87,6 +87,7 @@ fn command(me: &str, dir: &CliqDir, args: &RunArgs, backend: Option<BackendKind>
     match (&args.from, args.resume) {
         (Some(from), _) => command.extend(["--from".to_owned(), from.clone()]),
         (None, true) => command.push("--resume".to_owned()),
+        (None, false) if args.changed => command.push("--changed".to_owned()),
         // Whether this is wanted was asked already.
         (None, false) => command.push("--force".to_owned()),
     }

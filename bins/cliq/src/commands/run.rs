@@ -6,14 +6,15 @@ use cliq_backends::{BackendKind, PARKED, RunJob};
 use cliq_fs::{CliqDir, ProjectLock};
 use cliq_orchestrator::{Journal, Run, RunPlan, StartError};
 use cliq_project::{
-    LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings, rerun_rule,
+    Comparison, LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings,
+    rerun_rule,
 };
 use cliq_protocol::{Budget, PhaseKind, Sandbox};
 use cliq_server::TaskEventsFile;
 use cliq_workflow::{Phase, ValidatedWorkflow};
 
-use super::backends;
 use super::execution::{execute_here, exit_code};
+use super::{backends, changed};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::render::{progress::Progress, summary};
@@ -43,6 +44,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     // The lock first, so that an error names a run under way and not the state of the last run.
     ProjectLock::check(dir)?;
     let start = match (args.from.clone(), args.resume) {
+        (None, false) if args.changed => RunStart::Changed,
         (None, false) if args.dry_run => RunStart::Fresh,
         (None, false) => {
             check_rerun(&project, &workflow, args)?;
@@ -50,7 +52,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
         (from, _) => RunStart::Resume { from },
     };
-    if start == RunStart::Fresh
+    if matches!(start, RunStart::Fresh | RunStart::Changed)
         && let Some(id) = &args.run_id
         && has_run(dir, id)?
     {
@@ -71,10 +73,23 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     options.budget = Budget { tokens: args.budget_tokens, usd: args.budget_usd };
     options.sandbox = args.sandbox.map(Sandbox::profile);
     options.is_elsewhere = backend.is_some();
+    if args.changed {
+        options.inputs = changed::inputs(&project, &workflow, std::mem::take(&mut options.inputs))?;
+    }
     let remote = backend.map(|kind| (kind, workflow.clone()));
     let mut plan = project.run_plan_of(workflow, &settings, &options)?;
+    let comparison = args.changed.then(|| changed::compare(&project, &mut plan)).transpose()?;
     if args.dry_run {
-        return dry_run(&project, &plan, args.json);
+        return dry_run(&project, &plan, comparison.as_ref(), args.json);
+    }
+    if let Some(comparison) = &comparison {
+        if comparison.is_unchanged() {
+            ui::hint("nothing has changed since the last run; `cliq run -f` runs it again");
+            return Ok(ExitCode::SUCCESS);
+        }
+        if !args.json {
+            changed::show(comparison)?;
+        }
     }
     let may_ask = !args.yes && !args.headless && !args.json && ui::can_ask();
     if may_ask && settings.flag("push.confirm") {
@@ -90,7 +105,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         let has_variable = |name: &str| project.host().has_variable(name);
         match &start {
             _ if backend.is_some() => {}
-            RunStart::Fresh => plan.check(&has_variable).map_err(StartError::from)?,
+            RunStart::Fresh | RunStart::Changed => plan.check(&has_variable).map_err(StartError::from)?,
             RunStart::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &has_variable)?,
         }
         return super::detach::run(dir, args, backend, settings.flag("tmux.keep_session"));
@@ -137,7 +152,7 @@ fn has_run(dir: &CliqDir, id: &str) -> Result<bool, Failure> {
 
 /// Cancels reviews that an earlier run has left open.
 fn cancel_reviews(project: &Project, start: &RunStart) -> Result<(), Failure> {
-    if *start == RunStart::Fresh
+    if matches!(start, RunStart::Fresh | RunStart::Changed)
         && let Some(home) = &project.host().home
     {
         crate::reviews::cancel_left_over(home, project.dir().workspace())?;
@@ -191,12 +206,28 @@ fn check_rerun(project: &Project, workflow: &ValidatedWorkflow, args: &RunArgs) 
     if ui::confirm("Run all phases again?")? { Ok(()) } else { Err(Failure::refused("nothing was started")) }
 }
 
-/// Shows what the run would fetch and publish.
-fn dry_run(project: &Project, plan: &RunPlan, json: bool) -> Result<ExitCode, Failure> {
-    let entries = project.outside(plan)?;
+/// Shows which phases would run, and what the run would fetch and publish.
+fn dry_run(
+    project: &Project,
+    plan: &RunPlan,
+    comparison: Option<&Comparison>,
+    json: bool,
+) -> Result<ExitCode, Failure> {
+    let mut entries = project.outside(plan)?;
+    if let Some(comparison) = comparison {
+        entries.retain(|entry| comparison.runs(&entry.phase));
+    }
     if json {
-        ui::json(&serde_json::json!({"entries": entries}))?;
+        let mut shown = serde_json::json!({"entries": entries});
+        if let Some(comparison) = comparison {
+            shown["last_run"] = comparison.run_id.as_str().into();
+            shown["phases"] = serde_json::json!(comparison.phases);
+        }
+        ui::json(&shown)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(comparison) = comparison {
+        changed::show(comparison)?;
     }
     if entries.is_empty() {
         ui::line("the team fetches nothing from outside, and publishes nothing")?;

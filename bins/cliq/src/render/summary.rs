@@ -73,6 +73,9 @@ pub(crate) fn table(view: &RunView, project: &Project, now_ms: i64) -> String {
 }
 
 fn word(phase: &PhaseView) -> String {
+    if let Some(run_id) = &phase.kept_from {
+        return format!("{}, kept from run {run_id}", phase.status.as_str());
+    }
     match phase.status {
         PhaseStatus::Pending if phase.support => "idle",
         status => status.as_str(),

@@ -196,8 +196,11 @@ fn the_machine_knows_no_disk_clock_or_process() {
     let sources = [
         include_str!("../../../../crates/cliq-orchestrator/src/engine.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/budget.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/ending.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/items.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/kept.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/machine.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/record.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/resume.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/retry.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/routing.rs"),

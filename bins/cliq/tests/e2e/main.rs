@@ -2,6 +2,7 @@
 
 mod bad_agents;
 mod cancel;
+mod changed;
 mod checkpoints;
 mod cli;
 mod crashes;

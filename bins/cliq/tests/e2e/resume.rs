@@ -149,10 +149,10 @@ fn torn_broken_and_newer_journals() {
     let journal = env.read(".cliq/journal.jsonl");
     env.write("ready", "");
 
-    let newer = journal.replacen("\"version\":1", "\"version\":2", 1);
+    let newer = journal.replacen("\"version\":1", "\"version\":3", 1);
     env.write(".cliq/journal.jsonl", &newer);
     for command in [&["run", "--resume"][..], &["status"], &["run"]] {
-        env.cliq(command).expect(1).says("journal.jsonl").says("version 2");
+        env.cliq(command).expect(1).says("journal.jsonl").says("version 3");
     }
     assert_eq!(env.read(".cliq/journal.jsonl"), newer, "it is left as it is");
 

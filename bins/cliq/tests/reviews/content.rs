@@ -180,8 +180,7 @@ artifacts: ['**/*', ../secret, /etc/passwd, .cliq/settings.json, '[', '.cliq/**'
     }
     assert!(!content.to_string().contains("TOPSECRET"));
     let remarks = content["remarks"].to_string();
-    for said in
-        ["`../secret`: artifacts lie in the workspace", "`/etc/passwd`", "`[`: it is not a valid glob"]
+    for said in ["`../secret`: it leads out of the workspace", "`/etc/passwd`", "`[`: it is not a valid glob"]
     {
         assert!(remarks.contains(said), "{said}: {remarks}");
     }

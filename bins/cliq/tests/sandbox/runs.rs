@@ -224,3 +224,40 @@ esac
         assert!(mechanism == "landlock" || !world.env.exists(".git/commondir"));
     }
 }
+
+/// An item writes to its worktree, which lies in `.cliq`, and neither to the workspace's files nor to the worktree of another item.
+#[test]
+fn items_in_worktrees_work_in_a_sandbox() {
+    let plan = format!(
+        "{PRELUDE}ok; for to in fix end; do hand $to '{{\"agent\":\"planner\",\"version\":1,\"data\":{{\"files\":[\"a\",\"b\",\"c\"]}}}}'; done; complete\n"
+    );
+    let workflow = "workflow:
+  phases:
+    - {name: plan, type: standard, agent: planner}
+    - name: fix
+      type: exec
+      depends_on: [plan]
+      for_each: handoff.plan.files
+      workspace: worktree
+      commands:
+        - {name: edit, run: 'echo fixed > $(item).txt && git status --short > /dev/null'}
+        - {name: other, run: '! touch ../fix.0/by-$(index) || test $(index) = 0', escalate_on_fail: false}
+    - {name: end, type: exec, depends_on: [plan, fix], commands: [{name: c, run: 'cat a.txt b.txt c.txt > all'}]}
+";
+    for mechanism in mechanisms() {
+        let world = World::new(workflow, &[("planner", &plan)]);
+        world.cliq(&["settings", "set", "-g", "sandbox.mechanism", mechanism]).expect(0);
+        for (name, text) in [(".gitignore", ".cliq/\n"), ("a.txt", "bug\n"), ("b.txt", "bug\n"), ("c.txt", "bug\n")] {
+            world.env.write(name, text);
+        }
+        for args in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "first"]] {
+            let mut git = Command::new("git");
+            git.args(["-c", "user.email=a@b.c", "-c", "user.name=a"]).args(args).current_dir(world.env.work());
+            assert!(git.status().unwrap().success(), "{args:?}");
+        }
+        world.cliq(&["run", "--headless", "--sandbox", "workspace"]).expect(0);
+        assert_eq!(world.env.read("all"), "fixed\nfixed\nfixed\n", "{mechanism}");
+        let written: Vec<bool> = (1..3).map(|n| world.env.exists(&format!("by-{n}"))).collect();
+        assert_eq!(written, [false, false], "{mechanism}: an item writes to the worktree of another");
+    }
+}

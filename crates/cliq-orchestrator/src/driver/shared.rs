@@ -315,7 +315,7 @@ impl Values for PhaseValues<'_> {
     }
 }
 
-fn newest_handoff(channels: &Utf8Path, from: &PhaseName) -> Option<Utf8PathBuf> {
+pub(super) fn newest_handoff(channels: &Utf8Path, from: &PhaseName) -> Option<Utf8PathBuf> {
     let prefix = format!("{from}--");
     let entries = channels.read_dir_utf8().ok()?.filter_map(Result::ok);
     entries

@@ -3,7 +3,8 @@
 use cliq_workflow::PhaseId;
 use serde_json::Value;
 
-use super::machine::{PhaseRecord, PhaseState, Pipeline, Task};
+use super::machine::Pipeline;
+use super::record::{PhaseRecord, PhaseState, Task};
 use super::{Effect, MergeOutcome, Report, SkipReason};
 
 /// Result of evaluating the expressions of a phase.
@@ -40,6 +41,11 @@ pub(super) struct Items {
 }
 
 impl Items {
+    /// Items that have all ended.
+    pub(super) fn ended(values: Vec<Value>, cells: Vec<PhaseRecord>) -> Self {
+        Self { values, cells, active: 0, open: 0 }
+    }
+
     pub(super) fn assert_invariants(&self) {
         let count =
             |holds: &dyn Fn(&PhaseState) -> bool| self.cells.iter().filter(|c| holds(&c.state)).count();

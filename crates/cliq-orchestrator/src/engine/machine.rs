@@ -1,168 +1,53 @@
-//! The machine: which phase may start, which is done, when the run is over.
+//! The machine: which phase may start, and which is done.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use cliq_fs::PipelineStatus;
 use cliq_gate::{Gate, GateEvent, GateSpec, GateState};
 use cliq_protocol::{Budget, CommandResult, PhaseKind};
-use cliq_workflow::{FailureCause, PhaseId, ValidatedWorkflow};
+use cliq_workflow::{FailureCause, Phase, PhaseId, ValidatedWorkflow};
 use serde_json::Value;
 
-use super::budget::{ExceededBudget, Ledger, Limits};
-use super::items::Items;
-use super::{Amount, Effect, Input, PhaseWait, Report, SkipReason};
-
-/// State of a phase.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PhaseState {
-    /// The phase waits for its dependencies or, for a support phase, for a gate's route.
-    Waiting,
-    /// The phase may start and waits for its turn.
-    Queued,
-    /// The agent or the commands are running.
-    Working,
-    /// The expressions of the phase are being evaluated.
-    Deciding,
-    /// The items of the phase are in progress.
-    Items,
-    /// The worktrees of its items are being merged.
-    Merging,
-    /// An attempt failed, and the next one waits for its time.
-    Delayed,
-    /// A gate whose work went back: it waits for the phase it routed to.
-    Routed(PhaseId),
-    /// The phase is complete.
-    Completed,
-    /// The phase was skipped.
-    Skipped,
-    /// An item failed, and the phase goes on without it.
-    Failed(String),
-    /// A person is needed.
-    Escalated(String),
-    /// The phase was ended because the run stops.
-    Stopped,
-}
+use super::budget::{ExceededBudget, Ledger};
+use super::record::{End, PhaseRecord, PhaseState, Task};
+use super::{Amount, Effect, Input, Report, SkipReason};
 
 /// A pipeline in some state. See the module for what it promises.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     pub(super) workflow: Arc<ValidatedWorkflow>,
     pub(super) phases: Vec<PhaseRecord>,
-    started: bool,
-    max_parallel: usize,
+    pub(super) started: bool,
+    pub(super) max_parallel: usize,
     pub(super) working: usize,
     /// Phases of these that have waited: they do not count against `max_parallel` until they end.
     pub(super) exempt: usize,
     /// Phases and items whose next attempt waits for its time.
     pub(super) delayed: usize,
     /// Main phases that are not done. A phase that runs again after a route stays done as far as this goes.
-    missing: usize,
+    pub(super) missing: usize,
     pub(super) queue: VecDeque<Task>,
-    end: Option<End>,
-    finished: bool,
+    pub(super) end: Option<End>,
+    pub(super) finished: bool,
     /// Whether its orchestrator died and it is not resumed yet.
-    interrupted: bool,
+    pub(super) interrupted: bool,
     /// Whether the run was parked and is not resumed yet.
     pub(super) parked: bool,
     /// Usage against budgets.
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
 }
 
-/// State of a phase in the machine.
-#[derive(Debug, Clone)]
-pub(super) struct PhaseRecord {
-    pub(super) state: PhaseState,
-    pub(super) activations: u32,
-    /// First of the interrupted activations that the present one continues.
-    continues: Option<u32>,
-    /// Verdicts of a gate, and how often it was forgotten. It only grows, so that each evaluation has a number of its own.
-    pub(super) evaluations: u32,
-    /// Dependencies that are not done.
-    blockers: usize,
-    /// Whether it has ever been done.
-    pub(super) ever_done: bool,
-    /// Whether it was skipped when it was first done. A gate may route to it later: what depends on it does not depend on when.
-    was_skipped: bool,
-    /// The gate that it works for.
-    pub(super) routed_by: Option<PhaseId>,
-    /// Gates that routed to it while it worked for another.
-    pub(super) waiting_gates: VecDeque<PhaseId>,
-    pub(super) gate: Option<Gate>,
-    /// Cause of its wait, while its agent waits.
-    pub(super) wait: Option<PhaseWait>,
-    /// Whether its agent has waited in this activation.
-    pub(super) is_exempt: bool,
-    /// Whether its expressions were evaluated.
-    pub(super) is_decided: bool,
-    /// Items, once the list is known.
-    pub(super) items: Option<Box<Items>>,
-    /// Activations of the items of lists that were forgotten, by index.
-    pub(super) retired: Vec<u32>,
-    /// The item whose worktree conflicted last.
-    pub(super) conflict: Option<u32>,
-    /// Attempts that failed since the phase started.
-    pub(super) failed_attempts: u32,
-    /// Time of the next attempt, in milliseconds since 1970.
-    pub(super) due_ms: Option<i64>,
-}
-
-impl PhaseRecord {
-    /// Record of a phase or an item that has not begun.
-    pub(super) fn new(blockers: usize, gate: Option<Gate>) -> Self {
-        Self {
-            state: PhaseState::Waiting,
-            activations: 0,
-            continues: None,
-            evaluations: 0,
-            blockers,
-            ever_done: false,
-            was_skipped: false,
-            routed_by: None,
-            waiting_gates: VecDeque::new(),
-            gate,
-            wait: None,
-            is_exempt: false,
-            is_decided: false,
-            items: None,
-            retired: Vec::new(),
-            conflict: None,
-            failed_attempts: 0,
-            due_ms: None,
-        }
+/// Returns the specification of a gate.
+pub(super) fn gate_spec(workflow: &ValidatedWorkflow, gate: &Phase) -> GateSpec {
+    let targets = gate.route_targets.iter().map(|&target| workflow.phase(target).name.clone());
+    let required = gate.commands.iter().filter(|command| command.required);
+    GateSpec {
+        max_iterations: gate.max_iterations,
+        route_targets: targets.collect(),
+        human: gate.kind == PhaseKind::Hug,
+        required: required.map(|command| command.name.clone()).collect(),
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Task {
-    /// Start a phase, or start it again for `routed_by`.
-    Start(PhaseId),
-    /// A gate evaluates again after the phase that it routed to.
-    Reevaluate(PhaseId),
-    /// Start anew what an earlier stretch of the run did not finish.
-    Resume(PhaseId),
-    /// Start the next attempt.
-    Retry(PhaseId),
-    /// Ask the agent of a human gate or of a team phase again, in the same activation: the run was parked while it waited.
-    Wake(PhaseId),
-}
-
-impl Task {
-    pub(super) fn phase(self) -> PhaseId {
-        let (Self::Start(phase)
-        | Self::Reevaluate(phase)
-        | Self::Resume(phase)
-        | Self::Retry(phase)
-        | Self::Wake(phase)) = self;
-        phase
-    }
-}
-
-#[derive(Debug, Clone)]
-struct End {
-    status: PipelineStatus,
-    reason: Option<String>,
-    phase: Option<PhaseId>,
 }
 
 impl Pipeline {
@@ -172,16 +57,7 @@ impl Pipeline {
         let phases = workflow
             .phases()
             .map(|(_, phase)| {
-                let gate = phase.kind.is_gate().then(|| {
-                    let targets = phase.route_targets.iter().map(|&t| workflow.phase(t).name.clone());
-                    let required = phase.commands.iter().filter(|command| command.required);
-                    Gate::new(GateSpec {
-                        max_iterations: phase.max_iterations,
-                        route_targets: targets.collect(),
-                        human: phase.kind == PhaseKind::Hug,
-                        required: required.map(|command| command.name.clone()).collect(),
-                    })
-                });
+                let gate = phase.kind.is_gate().then(|| Gate::new(gate_spec(&workflow, phase)));
                 PhaseRecord::new(phase.depends_on.len(), gate)
             })
             .collect();
@@ -284,14 +160,17 @@ impl Pipeline {
         }
         match input {
             Input::Resume { from, max_parallel, limits } => self.resume(from, max_parallel, limits, &mut out),
-            Input::Start { max_parallel, limits } if !self.started => {
+            Input::Start { max_parallel, limits, kept } if !self.started => {
                 self.started = true;
                 self.ledger.set_limits(limits);
                 self.max_parallel = max_parallel.unwrap_or(usize::MAX).max(1);
-                let workflow = Arc::clone(&self.workflow);
-                for (id, phase) in workflow.phases().filter(|(_, p)| !p.support && p.depends_on.is_empty()) {
-                    debug_assert!(phase.depends_on.is_empty());
-                    self.enqueue(Task::Start(id));
+                if kept.is_empty() {
+                    let workflow = Arc::clone(&self.workflow);
+                    for (id, _) in workflow.phases().filter(|(_, p)| !p.support && p.depends_on.is_empty()) {
+                        self.enqueue(Task::Start(id));
+                    }
+                } else {
+                    self.start_with(kept, &mut out);
                 }
             }
             Input::Start { .. } => {}
@@ -417,16 +296,6 @@ impl Pipeline {
             return;
         }
         self.escalate(phase, reason, out);
-    }
-
-    /// Whether agents are being ended (as opposed to: nothing new starts).
-    pub(super) fn is_stopping(&self) -> bool {
-        let ends = |end: &End| matches!(end.status, PipelineStatus::Cancelled | PipelineStatus::Failed);
-        self.interrupted || self.end.as_ref().is_some_and(ends)
-    }
-
-    pub(super) fn is_ending(&self) -> bool {
-        self.interrupted || self.end.is_some()
     }
 
     pub(super) fn enqueue(&mut self, task: Task) {
@@ -607,121 +476,7 @@ impl Pipeline {
         true
     }
 
-    /// A person is needed: nothing new starts, and what runs may finish.
-    pub(super) fn escalate(&mut self, phase: PhaseId, reason: &str, out: &mut Vec<Effect>) {
-        self.cell_mut(phase).state = PhaseState::Escalated(reason.to_owned());
-        out.push(Effect::Report(Report::PhaseEscalated { phase, reason: reason.to_owned() }));
-        if let Some(item) = phase.item() {
-            self.item_rests(phase.whole());
-            return self.escalate(phase.whole(), &format!("item {item}: {reason}"), out);
-        }
-        if self.end.is_none() {
-            let name = &self.workflow.phase(phase).name;
-            let reason = Some(format!("phase `{name}`: {reason}"));
-            self.end = Some(End { status: PipelineStatus::Escalated, reason, phase: Some(phase) });
-            let running = self.running();
-            if !running.is_empty() {
-                out.push(Effect::Report(Report::Draining { running: running.clone() }));
-            }
-            // People may take days, and a review waits for them without the run.
-            for id in running {
-                if !self.interrupted && self.waits_for_person(id) && self.ledger.end(id) {
-                    let reason =
-                        "the run ends; its review stays open, and `cliq run --resume` goes on with it"
-                            .to_owned();
-                    out.push(Effect::EndAgent { phase: id, reason });
-                }
-            }
-        }
-    }
-
-    /// Whether the agent of a human gate waits for a decision.
-    pub(super) fn waits_for_person(&self, phase: PhaseId) -> bool {
-        let gate = self.phases[phase.index()].gate.as_ref();
-        self.is_working(phase)
-            && gate.is_some_and(|gate| gate.spec().human && *gate.state() == GateState::Judging)
-    }
-
-    fn stop(&mut self, status: PipelineStatus, reason: Option<String>, out: &mut Vec<Effect>) {
-        if self.is_stopping() {
-            return;
-        }
-        self.end = Some(End { status, reason, phase: None });
-        out.push(Effect::StopAll);
-    }
-
-    /// The agent of a phase was ended because the run stops.
-    pub(super) fn stopped(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
-        self.cell_mut(phase).state = PhaseState::Stopped;
-        out.push(Effect::Report(Report::PhaseStopped { phase }));
-        if phase.item().is_some() {
-            self.item_rests(phase.whole());
-            if self.phases[phase.index()].state == PhaseState::Items {
-                self.stopped(phase.whole(), out);
-            }
-        }
-    }
-
-    /// The run is resumed: nothing is under way.
-    pub(super) fn begin_again(&mut self, max_parallel: Option<usize>, limits: Limits) {
-        self.ledger.set_limits(limits);
-        self.started = true;
-        self.finished = false;
-        self.interrupted = false;
-        self.parked = false;
-        self.end = None;
-        self.working = 0;
-        self.exempt = 0;
-        self.max_parallel = max_parallel.unwrap_or(usize::MAX).max(1);
-    }
-
-    /// A phase is as if it had never run, save for how often it was activated.
-    pub(super) fn reset(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
-        if self.phases[phase.index()].activations > 0 {
-            out.push(Effect::Report(Report::PhaseReset { phase }));
-        }
-        let gate = self.phases[phase.index()].gate.as_ref().map(|gate| Gate::new(gate.spec().clone()));
-        self.delayed -= usize::from(*self.state(phase) == PhaseState::Delayed);
-        let cell = &mut self.phases[phase.index()];
-        cell.state = PhaseState::Waiting;
-        cell.evaluations += 1;
-        cell.ever_done = false;
-        cell.was_skipped = false;
-        cell.routed_by = None;
-        cell.waiting_gates.clear();
-        cell.gate = gate;
-        cell.wait = None;
-        cell.continues = None;
-        cell.is_exempt = false;
-        cell.is_decided = false;
-        cell.conflict = None;
-        cell.failed_attempts = 0;
-        cell.due_ms = None;
-        self.forget_items(phase);
-        self.queue.retain(|task| task.phase().whole() != phase);
-    }
-
-    /// Counts what is missing, after phases were reset, and queues those of them that may start.
-    pub(super) fn count_anew(&mut self, reset: &BTreeSet<PhaseId>, out: &mut Vec<Effect>) {
-        let workflow = Arc::clone(&self.workflow);
-        self.missing =
-            workflow.phases().filter(|(id, p)| !p.support && !self.phases[id.index()].ever_done).count();
-        for &id in reset.iter().filter(|id| !workflow.phase(**id).support) {
-            let blockers =
-                workflow.phase(id).depends_on.iter().filter(|d| !self.phases[d.index()].ever_done).count();
-            self.phases[id.index()].blockers = blockers;
-        }
-        for &id in reset.iter().filter(|id| !workflow.phase(**id).support) {
-            if self.phases[id.index()].blockers == 0 && self.phases[id.index()].state == PhaseState::Waiting {
-                let mut skipped = VecDeque::from_iter((!self.may_start(id)).then_some(id));
-                while let Some(phase) = skipped.pop_front() {
-                    skipped.extend(self.skip(phase, SkipReason::Dependencies, out));
-                }
-            }
-        }
-    }
-
-    fn running(&self) -> Vec<PhaseId> {
+    pub(super) fn running(&self) -> Vec<PhaseId> {
         self.working().collect()
     }
 
@@ -737,32 +492,6 @@ impl Pipeline {
             let items = cell.items.iter().flat_map(|items| items.cells.iter().zip(0u32..));
             std::iter::once((id, cell)).chain(items.map(move |(cell, item)| (id.with_item(item), cell)))
         })
-    }
-
-    fn finish_if_over(&mut self, out: &mut Vec<Effect>) {
-        if self.working > 0 || self.interrupted || self.parked || !self.started && self.end.is_none() {
-            return;
-        }
-        if self.delayed > 0 && self.end.is_none() {
-            return;
-        }
-        let end = match self.end.take() {
-            Some(end) => end,
-            None if self.missing == 0 && self.queue.is_empty() => {
-                End { status: PipelineStatus::Completed, reason: None, phase: None }
-            }
-            // Nothing runs, nothing can start, something is missing: a validated workflow never gets here, and a run
-            // that hung would be worse than one that says so.
-            None => End {
-                status: PipelineStatus::Failed,
-                reason: Some(
-                    "no phase can start, though the run is not complete; please report this".to_owned(),
-                ),
-                phase: None,
-            },
-        };
-        self.finished = true;
-        out.push(Effect::Finish { status: end.status, reason: end.reason, phase: end.phase });
     }
 
     /// Checks the invariants of the state; for tests.

@@ -2,7 +2,8 @@
 
 use cliq_workflow::{FailureCause, PhaseId};
 
-use super::machine::{PhaseState, Pipeline, Task};
+use super::machine::Pipeline;
+use super::record::{PhaseState, Task};
 use super::{Effect, Report};
 
 /// Delay from which on a run is parked until the next attempt, in milliseconds.

@@ -5,7 +5,8 @@ use cliq_gate::{Gate, GateEffect, GateEvent};
 use cliq_protocol::{CommandResult, GateData, Object, Outcome, PhaseName};
 use cliq_workflow::PhaseId;
 
-use super::machine::{PhaseState, Pipeline, Task};
+use super::machine::Pipeline;
+use super::record::{PhaseState, Task};
 use super::{Effect, Report};
 
 impl Pipeline {

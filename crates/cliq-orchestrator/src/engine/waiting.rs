@@ -3,7 +3,8 @@
 use cliq_protocol::PhaseKind;
 use cliq_workflow::PhaseId;
 
-use super::machine::{PhaseState, Pipeline};
+use super::machine::Pipeline;
+use super::record::PhaseState;
 
 /// Cause of a phase's wait.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,13 +9,16 @@ impl RunEvent {
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Self::RunStarted { run_id, team, agent_models, .. } => {
+            Self::RunStarted { run_id, team, agent_models, kept, .. } => {
                 let with = agent_models
                     .iter()
                     .flat_map(|(agent, models)| models.iter().map(move |model| format!("{model} ({agent})")));
                 let with = with.collect::<Vec<_>>().join(", ");
                 let with = if with.is_empty() { with } else { format!(" with {with}") };
-                format!("run {run_id} of {team} started{with}")
+                let names: Vec<&str> = kept.iter().map(|kept| kept.phase.as_str()).collect();
+                let kept = names.join(", ");
+                let kept = if kept.is_empty() { kept } else { format!("; kept from the last run: {kept}") };
+                format!("run {run_id} of {team} started{with}{kept}")
             }
             Self::RunParked { on, until } if on.is_empty() => format!("run parked until {until}"),
             Self::RunParked { on, until } => {

@@ -1,6 +1,9 @@
 //! Deterministic simulation of the pipeline machine: random teams, random agents, random delays, kills, cancellations
 //! and resumptions, all in virtual time and all from a seed. A failing case is shrunk and its seed kept.
 
+mod interruptions;
+mod journal;
+mod schedule;
 mod teams;
 mod world;
 
@@ -12,8 +15,10 @@ use cliq_workflow::PhaseId;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use journal::journal_of;
+use schedule::{Schedule, schedule, tight_schedule};
 use teams::{Team, team};
-use world::{Schedule, World, journal_of, schedule, tight_schedule};
+use world::World;
 
 /// Schedules that each random team is run under.
 const SCHEDULES: usize = 50;
@@ -90,6 +95,35 @@ proptest! {
         prop_assert!(world.finished.is_some());
         let journal = journal_of(&world.inputs, &workflow);
         prop_assert_eq!(format!("{:?}", journal.replay(workflow)), format!("{:?}", world.pipeline));
+    }
+
+    /// For any phases that a run keeps from an earlier one: a kept phase runs only for a gate, the run ends as any other, and its journal gives
+    /// the same state.
+    #[test]
+    fn kept_phases_are_not_run_again(
+        team in team(),
+        first in schedule(),
+        schedules in vec(schedule(), 8),
+        changed in vec(any::<prop::sample::Index>(), 0..3),
+    ) {
+        let workflow = team.workflow();
+        let earlier = World::run(&workflow, &first);
+        let ids: Vec<PhaseId> = workflow.phases().map(|(id, _)| id).collect();
+        let changed: Vec<PhaseId> = changed.iter().map(|index| *index.get(&ids)).collect();
+        let kept = earlier.keepable(&changed);
+        prop_assert!(kept.iter().all(|kept| kept.fits(&workflow)));
+        for schedule in schedules {
+            let world = World::run_with(&workflow, &schedule, kept.clone());
+            let done: BTreeSet<PhaseId> = world.pipeline.completed().collect();
+            if world.finished == Some(PipelineStatus::Completed) {
+                prop_assert!(workflow.phases().all(|(id, phase)| phase.support || done.contains(&id)));
+            }
+            if schedule.is_uninterrupted() {
+                prop_assert!(world.starts <= workflow.max_activations(), "{} starts", world.starts);
+            }
+            let journal = journal_of(&world.inputs, &workflow);
+            prop_assert_eq!(format!("{:?}", journal.replay(Arc::clone(&workflow))), format!("{:?}", world.pipeline));
+        }
     }
 
     /// The same inputs give the same state, and so does the journal that they are written to, bytes and all.

@@ -1,51 +1,25 @@
-//! The world around the machine: agents and commands that take virtual time and have luck, a driver that obeys, and
-//! kills, cancellations and resumptions of the run.
+//! The world around the machine: agents and commands that take virtual time and have luck, and a driver that obeys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cliq_gate::GateState;
 use cliq_orchestrator::{
-    Amount, DecidedItem, Decision, DecisionKind, Effect, Input, Journal, Limits, MergeOutcome, PhaseState,
-    PhaseWait, Pipeline, PipelineStatus, Record, RecordedBudgets, Report, RunEvent, SkipReason,
-    ValidatedWorkflow,
+    Amount, DecidedItem, Decision, Effect, Input, Kept, KeptOutcome, Limits, MergeOutcome, PhaseState,
+    Pipeline, PipelineStatus, Report, SkipReason, ValidatedWorkflow,
 };
-use cliq_protocol::{Budget, CommandResult, HistoryEntry, PhaseKind, Timestamp, Usage};
+use cliq_protocol::{Budget, CommandResult, HistoryEntry, PhaseKind};
 use cliq_workflow::{FailureCause, PhaseId};
-use proptest::collection::vec;
-use proptest::prelude::*;
-use proptest::sample::Index;
 use serde_json::json;
 
-/// Course of one run.
-#[derive(Debug, Clone)]
-pub(crate) struct Schedule {
-    /// Decides every delay and every piece of luck.
-    seed: u64,
-    /// Failure rate in percent.
-    failures: u64,
-    max_parallel: Option<usize>,
-    interruptions: Vec<Interruption>,
-    /// Whether equal questions get equal answers, and nothing fails.
-    steady: bool,
-    /// The tokens that the run may use at first. Each resumption doubles it. Without it, agents report nothing.
-    budget: Option<u64>,
-}
+use super::schedule::{Course, Schedule};
 
 /// The most tokens of one reply.
 const REPLY: u64 = 100;
 
-/// After so many returns, the run is interrupted; then it is resumed.
-#[derive(Debug, Clone)]
-pub(crate) struct Interruption {
-    after: u16,
-    how: Course,
-    from: Option<Index>,
-}
-
 /// Kind of an activity that takes time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Activity {
+pub(crate) enum Activity {
     /// An agent or commands work.
     Work,
     /// Expressions are evaluated. Whether the condition holds is ignored.
@@ -56,86 +30,34 @@ enum Activity {
     Delay,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Course {
-    /// SIGKILL: nothing that was under way is heard of again.
-    Kill,
-    Cancel,
-    DiskFull,
-}
-
-pub(crate) fn schedule() -> impl Strategy<Value = Schedule> {
-    let how = prop_oneof![4 => Just(Course::Kill), 1 => Just(Course::Cancel), 1 => Just(Course::DiskFull)];
-    let interruption = (0u16..30, how, prop::option::weighted(0.15, any::<Index>()))
-        .prop_map(|(after, how, from)| Interruption { after, how, from });
-    let parallel = prop_oneof![2 => Just(None), 1 => (1usize..5).prop_map(Some)];
-    (any::<u64>(), prop_oneof![Just(0), Just(1), Just(10)], parallel, vec(interruption, 0..5)).prop_map(
-        |(seed, failures, max_parallel, interruptions)| Schedule {
-            seed,
-            failures,
-            max_parallel,
-            interruptions,
-            steady: false,
-            budget: None,
-        },
-    )
-}
-
-/// A schedule with a budget.
-pub(crate) fn tight_schedule() -> impl Strategy<Value = Schedule> {
-    (schedule(), 1u64..2000).prop_map(|(schedule, budget)| Schedule { budget: Some(budget), ..schedule })
-}
-
-impl Schedule {
-    /// Whether nothing interrupts the run.
-    pub(crate) fn is_uninterrupted(&self) -> bool {
-        self.interruptions.is_empty()
-    }
-
-    pub(crate) fn calm(seed: u64, max_parallel: Option<usize>) -> Self {
-        Self { seed, failures: 0, max_parallel, interruptions: Vec::new(), steady: true, budget: None }
-    }
-
-    /// The same with agents that do not change their mind, and nothing that interrupts.
-    pub(crate) fn steady(&self) -> Self {
-        Self { steady: true, interruptions: Vec::new(), ..self.clone() }
-    }
-
-    /// As [`Schedule::steady`], but killed at the same moments and resumed where it stood.
-    pub(crate) fn steady_but_killed(&self) -> Self {
-        let killed = |i: &Interruption| Interruption { how: Course::Kill, from: None, ..i.clone() };
-        Self { interruptions: self.interruptions.iter().map(killed).collect(), ..self.steady() }
-    }
-}
-
 pub(crate) struct World {
     pub(crate) pipeline: Pipeline,
     pub(crate) inputs: Vec<Input>,
     pub(crate) finished: Option<PipelineStatus>,
     /// Number of completions of each phase.
     pub(crate) completions: BTreeMap<PhaseId, u32>,
-    schedule: Schedule,
+    pub(crate) schedule: Schedule,
     /// Activities in progress, by the time of their end.
-    running: BTreeMap<(u64, PhaseId), Activity>,
+    pub(crate) running: BTreeMap<(u64, PhaseId), Activity>,
     /// Number of activations.
     pub(crate) starts: u64,
     /// Phases that were ever skipped.
-    skipped: BTreeSet<PhaseId>,
-    now: u64,
-    drawn: u64,
-    stopping: bool,
+    pub(crate) skipped: BTreeSet<PhaseId>,
+    pub(crate) now: u64,
+    pub(crate) drawn: u64,
+    pub(crate) stopping: bool,
     /// Started and not yet back.
-    at_work: BTreeSet<PhaseId>,
+    pub(crate) at_work: BTreeSet<PhaseId>,
     /// Completed and not to run again, save for a gate.
-    done: BTreeSet<PhaseId>,
-    ever_done: BTreeSet<PhaseId>,
+    pub(crate) done: BTreeSet<PhaseId>,
+    pub(crate) ever_done: BTreeSet<PhaseId>,
     /// The limit in force, and the tokens that were reported and counted.
-    limit: Option<u64>,
-    used: u64,
+    pub(crate) limit: Option<u64>,
+    pub(crate) used: u64,
     /// Told to end.
-    ended: BTreeSet<PhaseId>,
+    pub(crate) ended: BTreeSet<PhaseId>,
     /// Their agents have said that they wait for a person.
-    waiting: BTreeSet<PhaseId>,
+    pub(crate) waiting: BTreeSet<PhaseId>,
     /// Number of times that the run was parked.
     pub(crate) parkings: u32,
 }
@@ -143,6 +65,11 @@ pub(crate) struct World {
 impl World {
     /// A whole run, with every interruption and what comes after it.
     pub(crate) fn run(workflow: &Arc<ValidatedWorkflow>, schedule: &Schedule) -> Self {
+        Self::run_with(workflow, schedule, Vec::new())
+    }
+
+    /// As [`World::run`], with phases that are kept from an earlier run.
+    pub(crate) fn run_with(workflow: &Arc<ValidatedWorkflow>, schedule: &Schedule, kept: Vec<Kept>) -> Self {
         let mut world = Self {
             pipeline: Pipeline::new(Arc::clone(workflow)),
             inputs: Vec::new(),
@@ -164,7 +91,14 @@ impl World {
             waiting: BTreeSet::new(),
             parkings: 0,
         };
-        world.step(Input::Start { max_parallel: schedule.max_parallel, limits: world.limits() });
+        for kept in &kept {
+            world.ever_done.insert(kept.phase);
+            world.done.insert(kept.phase);
+            if kept.outcome == KeptOutcome::Skipped {
+                world.skipped.insert(kept.phase);
+            }
+        }
+        world.step(Input::Start { max_parallel: schedule.max_parallel, limits: world.limits(), kept });
         let main: Vec<PhaseId> = workflow.phases().filter(|(_, p)| !p.support).map(|(id, _)| id).collect();
         for interruption in &schedule.interruptions {
             for _ in 0..interruption.after {
@@ -191,12 +125,57 @@ impl World {
         world
     }
 
+    /// Outcome of each main phase that is done and does not depend on one of `changed`: as a later run keeps it.
+    pub(crate) fn keepable(&self, changed: &[PhaseId]) -> Vec<Kept> {
+        let workflow = self.pipeline.workflow();
+        let mut kept = Vec::new();
+        let mut runs: BTreeSet<PhaseId> = changed.iter().copied().collect();
+        let mut pending = changed.to_vec();
+        for (id, _) in workflow.phases() {
+            if !matches!(self.pipeline.state(id), PhaseState::Completed | PhaseState::Skipped) {
+                pending.push(id);
+                runs.insert(id);
+            }
+        }
+        while let Some(id) = pending.pop() {
+            let dependents = workflow.phase(id).dependents.iter();
+            pending.extend(dependents.filter(|id| runs.insert(**id)));
+        }
+        for (id, phase) in workflow.phases().filter(|(id, phase)| !phase.support && !runs.contains(id)) {
+            let outcome = match (self.pipeline.state(id), self.pipeline.gate(id)) {
+                (PhaseState::Skipped, _) => KeptOutcome::Skipped,
+                (_, Some(gate)) => KeptOutcome::Passed {
+                    results: gate.checks().to_vec(),
+                    answer: Some(json!({"verdict": "PASS"})),
+                },
+                _ if phase.for_each.is_some() => {
+                    let values = self.pipeline.item_values(id).unwrap_or_default();
+                    let count = u32::try_from(values.len()).expect("few items");
+                    let state = |item: u32| self.pipeline.state(id.with_item(item));
+                    let is_skipped = |item: &u32| *state(*item) == PhaseState::Skipped;
+                    let failure = |item: u32| match state(item) {
+                        PhaseState::Failed(reason) => Some((item, reason.clone())),
+                        _ => None,
+                    };
+                    KeptOutcome::Items {
+                        values,
+                        skipped: (0..count).filter(is_skipped).collect(),
+                        failed: (0..count).filter_map(failure).collect(),
+                    }
+                }
+                _ => KeptOutcome::Completed,
+            };
+            kept.push(Kept { phase: id, outcome });
+        }
+        kept
+    }
+
     pub(crate) fn histories(&self) -> Vec<Vec<HistoryEntry>> {
         let gates = self.pipeline.workflow().phases().filter_map(|(id, _)| self.pipeline.gate(id));
         gates.map(|gate| gate.history().to_vec()).collect()
     }
 
-    fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         // As in a run: what uses a model is recorded only where there is a budget.
         if self.limit.is_none() {
             return Limits::default();
@@ -210,7 +189,7 @@ impl World {
     }
 
     /// The agent of a phase reports the usage of a few replies, one after the other.
-    fn report_usage(&mut self, phase: PhaseId) {
+    pub(crate) fn report_usage(&mut self, phase: PhaseId) {
         let Some(limit) = self.limit else { return };
         let judging = self.pipeline.gate(phase).is_none_or(|gate| *gate.state() == GateState::Judging);
         if !judging || self.pipeline.workflow().phase(phase).kind == PhaseKind::Exec {
@@ -231,7 +210,7 @@ impl World {
         }
     }
 
-    fn step(&mut self, input: Input) {
+    pub(crate) fn step(&mut self, input: Input) {
         self.inputs.push(input.clone());
         let workflow = Arc::clone(self.pipeline.workflow());
         let (mut asked, mut delayed) = (Vec::new(), Vec::new());
@@ -321,7 +300,7 @@ impl World {
     }
 
     /// Waits again for the attempts that an earlier orchestrator waited for.
-    fn wait_for_attempts(&mut self) {
+    pub(crate) fn wait_for_attempts(&mut self) {
         let delayed: Vec<(PhaseId, Option<i64>)> = self.pipeline.delayed().collect();
         for (phase, due_ms) in delayed {
             let due = u64::try_from(due_ms.unwrap_or(0)).unwrap_or(0).max(self.now);
@@ -329,107 +308,8 @@ impl World {
         }
     }
 
-    /// The agent of a human gate or of a team phase says that it waits, or does not come to it; or says that it has something to do again.
-    fn wait_for_person(&mut self, phase: PhaseId) {
-        for says_so in [true, false, true].into_iter().take(usize::try_from(self.draw() % 4).unwrap_or(0)) {
-            let due_ms = i64::try_from(self.now + self.draw() % 5000).unwrap_or(0);
-            let several = self.pipeline.workflow().phase(phase).kind == PhaseKind::Team
-                && self.draw().is_multiple_of(2);
-            let reviews = (0..=u8::from(several)).map(|n| format!("r{}-{n}", phase.index())).collect();
-            let wait = says_so.then_some(PhaseWait { reviews, due_ms });
-            self.step(Input::PhaseWaits { phase, wait });
-            if says_so {
-                self.waiting.insert(phase)
-            } else {
-                self.waiting.remove(&phase)
-            };
-        }
-    }
-
-    /// A run waits if all that works waits for people, and not otherwise. It may then be parked.
-    fn park_if_waiting(&mut self) {
-        let works = self.at_work.iter().any(|phase| !self.waiting.contains(phase));
-        let delayed: Vec<PhaseId> = self.pipeline.delayed().map(|(id, _)| id).collect();
-        let is_short = |id: &PhaseId| {
-            self.pipeline.workflow().phase(*id).retry.as_ref().is_some_and(|retry| retry.delay.as_secs() < 60)
-        };
-        let is_brief =
-            |activity: &Activity| matches!(activity, Activity::Decision { .. } | Activity::Merge { .. });
-        let decides = self.running.values().any(is_brief);
-        let waits_briefly = decides || delayed.iter().any(is_short);
-        let waits_at_all = !self.at_work.is_empty() || !delayed.is_empty();
-        let idle = self.finished.is_none() && waits_at_all && !works && !waits_briefly;
-        let wait = self.pipeline.waits();
-        assert!(wait.is_none() || idle, "{wait:?} {:?} {:?}", self.at_work, self.waiting);
-        if idle && wait.is_none() && self.ended.is_empty() && !self.stopping {
-            let is_escalated = |(id, _)| matches!(self.pipeline.state(id), PhaseState::Escalated(_));
-            let drains = self.pipeline.workflow().phases().any(is_escalated);
-            assert!(drains, "a run sleeps that could be parked: {:?}", self.at_work);
-        }
-        let Some(wait) = wait else { return };
-        assert!(self.at_work.iter().all(|phase| wait.reviews.contains(&format!("r{}-0", phase.index()))));
-        if self.draw().is_multiple_of(2) {
-            return;
-        }
-        self.parkings += 1;
-        let parked = self.at_work.clone();
-        self.step(Input::Park);
-        assert!(self.pipeline.is_parked() && self.pipeline.waits().is_none());
-        self.rebuild();
-        let limits = self.limits();
-        let before = self.inputs.len();
-        self.wait_for_attempts();
-        self.step(Input::Resume { from: None, max_parallel: self.schedule.max_parallel, limits });
-        assert!(self.inputs[before..].iter().all(|input| !matches!(input, Input::CommandsFinished { .. })));
-        let checking =
-            |id: &PhaseId| self.pipeline.gate(*id).is_some_and(|gate| *gate.state() == GateState::Checking);
-        assert!(!parked.iter().any(checking), "the commands of a gate do not run again");
-    }
-
-    /// Everything that was under way is gone. The pipeline is what was recorded.
-    fn rebuild(&mut self) {
-        let mut rebuilt = Pipeline::new(Arc::clone(self.pipeline.workflow()));
-        self.inputs.iter().cloned().for_each(|input| drop(rebuilt.step(input)));
-        assert_eq!(format!("{rebuilt:?}"), format!("{:?}", self.pipeline));
-        self.pipeline = rebuilt;
-        self.running.clear();
-        self.at_work.clear();
-        self.waiting.clear();
-        self.finished = None;
-        self.stopping = false;
-    }
-
-    /// The orchestrator dies. Some of what was under way completes unheard, which is found out afterwards.
-    fn die(&mut self) {
-        self.step(Input::Interrupt);
-        self.waiting.clear();
-        for phase in std::mem::take(&mut self.at_work) {
-            if self.draw().is_multiple_of(3) {
-                let input = self.outcome(phase);
-                let judging =
-                    self.pipeline.gate(phase).is_none_or(|gate| *gate.state() == GateState::Judging);
-                if judging && !matches!(input, Input::WorkFailed { .. }) {
-                    self.step(input);
-                }
-            }
-        }
-    }
-
-    /// The orchestrator died, or the run has ended: it is rebuilt from what was recorded and goes on.
-    fn resume(&mut self, from: Option<PhaseId>) {
-        self.rebuild();
-        if let Some(from) = from {
-            self.forget(from);
-        }
-        self.limit = self.limit.map(|limit| limit * 2);
-        self.ended.clear();
-        let limits = self.limits();
-        self.step(Input::Resume { from, max_parallel: self.schedule.max_parallel, limits });
-        self.wait_for_attempts();
-    }
-
     /// Resets what may run again: the phase, its dependents, and the phases to which a gate among those had routed.
-    fn forget(&mut self, from: PhaseId) {
+    pub(crate) fn forget(&mut self, from: PhaseId) {
         let workflow = Arc::clone(self.pipeline.workflow());
         let (mut pending, mut seen) = (vec![from], BTreeSet::new());
         while let Some(id) = pending.pop() {
@@ -444,13 +324,13 @@ impl World {
     }
 
     /// The next number of this schedule. Not random enough for anything but this (splitmix64).
-    fn draw(&mut self) -> u64 {
+    pub(crate) fn draw(&mut self) -> u64 {
         self.drawn += 1;
         mix(self.schedule.seed ^ self.drawn.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
     /// The first of what is under way comes back.
-    fn something_returns(&mut self) {
+    pub(crate) fn something_returns(&mut self) {
         self.park_if_waiting();
         // A budget may be spent: the run ends as it wakes.
         if self.finished.is_some() {
@@ -486,7 +366,7 @@ impl World {
     }
 
     /// Result of a merge: each item conflicts once at most.
-    fn merge(&mut self, phase: PhaseId, resolved: Option<u32>) -> MergeOutcome {
+    pub(crate) fn merge(&mut self, phase: PhaseId, resolved: Option<u32>) -> MergeOutcome {
         let drawn = self.draw();
         if !self.schedule.steady && drawn % 100 < self.schedule.failures {
             return MergeOutcome::Failed("git is missing".to_owned());
@@ -510,7 +390,7 @@ impl World {
     }
 
     /// Result of the expressions of a phase.
-    fn decision(&mut self, phase: PhaseId, ignores_when: bool) -> Decision {
+    pub(crate) fn decision(&mut self, phase: PhaseId, ignores_when: bool) -> Decision {
         let workflow = Arc::clone(self.pipeline.workflow());
         let (spec, drawn) = (workflow.phase(phase), self.draw());
         let steady = self.schedule.steady;
@@ -527,7 +407,7 @@ impl World {
         Decision::Items((0..items).map(item).collect())
     }
 
-    fn outcome(&mut self, phase: PhaseId) -> Input {
+    pub(crate) fn outcome(&mut self, phase: PhaseId) -> Input {
         let workflow = Arc::clone(self.pipeline.workflow());
         let spec = workflow.phase(phase);
         let drawn = self.draw();
@@ -582,107 +462,4 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
-}
-
-fn recorded(limits: &Limits, workflow: &ValidatedWorkflow) -> RecordedBudgets {
-    if limits.run.is_unlimited() {
-        return RecordedBudgets::default();
-    }
-    let models = limits.models.iter().map(|id| workflow.phase(*id).name.clone()).collect();
-    RecordedBudgets { run: limits.run, models, ..RecordedBudgets::default() }
-}
-
-/// The inputs as the driver journals them, through the bytes of a file.
-pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Journal {
-    let name = |id: PhaseId| workflow.name_of(id);
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = camino::Utf8Path::from_path(dir.path()).expect("utf-8").join("journal.jsonl");
-    let mut bytes = Vec::new();
-    for input in inputs {
-        let event = match input.clone() {
-            Input::Start { max_parallel, limits } => RunEvent::RunStarted {
-                version: 1,
-                run_id: "r".into(),
-                team: "t".into(),
-                cliq_version: "0".into(),
-                pid: 1,
-                max_parallel,
-                inputs: Default::default(),
-                shape: String::new(),
-                budgets: recorded(&limits, workflow),
-                agent_models: Default::default(),
-            },
-            Input::UsageReported { phase, usage, is_final } => RunEvent::UsageReported {
-                phase: name(phase),
-                usage: Usage { tokens_in: usage.tokens, cost_usd: Some(usage.usd), ..Usage::default() },
-                is_final,
-            },
-            Input::CommandsFinished { phase, results } => {
-                RunEvent::CommandsFinished { phase: name(phase), iteration: 1, results, max_iterations: None }
-            }
-            Input::AgentCompleted { phase, result } => {
-                RunEvent::AgentCompleted { phase: name(phase), result }
-            }
-            Input::WorkFailed { phase, reason, cause } => {
-                RunEvent::WorkFailed { phase: name(phase), reason, output_tail: None, log_file: None, cause }
-            }
-            Input::Decided { phase, decision } => {
-                let (decision, items, reason) = match decision {
-                    Decision::Run => (DecisionKind::Run, Vec::new(), None),
-                    Decision::Skip => (DecisionKind::Skip, Vec::new(), None),
-                    Decision::Items(items) => (DecisionKind::Items, items, None),
-                    Decision::Failed(reason) => (DecisionKind::Failed, Vec::new(), Some(reason)),
-                };
-                let skipped = (0u32..).zip(&items).filter(|(_, item)| !item.runs).map(|(n, _)| n).collect();
-                let items = items.into_iter().map(|item| item.value).collect();
-                let (expressions, values) = (Default::default(), Default::default());
-                RunEvent::PhaseDecided {
-                    kind: workflow.phase(phase).kind,
-                    phase: name(phase),
-                    decision,
-                    items,
-                    skipped,
-                    reason,
-                    expressions,
-                    values,
-                }
-            }
-            Input::Merged { phase, outcome } => {
-                let (conflict, files, reason) = match outcome {
-                    MergeOutcome::Done => (None, Vec::new(), None),
-                    MergeOutcome::Conflict { item, files } => (Some(item), files, None),
-                    MergeOutcome::Failed(reason) => (None, Vec::new(), Some(reason)),
-                };
-                RunEvent::ItemsMerged { phase: name(phase), conflict, files, reason }
-            }
-            Input::RetryDelayed { phase, due_ms } => {
-                RunEvent::RetryDelayed { phase: name(phase), until: Timestamp::from_unix_millis(due_ms) }
-            }
-            Input::RetryDue { phase } => RunEvent::RetryDue { phase: name(phase) },
-            Input::Resume { from, max_parallel, limits } => RunEvent::RunResumed {
-                cliq_version: "0".into(),
-                pid: 2,
-                max_parallel,
-                from: from.map(name),
-                budgets: recorded(&limits, workflow),
-            },
-            Input::PhaseWaits { phase, wait } => {
-                let (reviews, due) =
-                    wait.map(|wait| (wait.reviews, Timestamp::from_unix_millis(wait.due_ms))).unzip();
-                let mut reviews = reviews.unwrap_or_default().into_iter();
-                let review = reviews.next().unwrap_or_default();
-                RunEvent::ReviewIdle { phase: name(phase), review, others: reviews.collect(), due }
-            }
-            Input::Park => RunEvent::RunParked { on: Vec::new(), until: Timestamp::from_unix_millis(0) },
-            Input::Interrupt => RunEvent::RunInterrupted,
-            Input::Cancel => RunEvent::CancelRequested { by: "test".into() },
-            Input::Fail { reason } => RunEvent::OrchestratorFailed { reason },
-        };
-        bytes.extend(Record { ts: Timestamp::from_unix_millis(0), event }.encode());
-    }
-    bytes.extend(b"{\"event\":\"torn");
-    std::fs::write(&path, bytes).expect("written");
-    let journal = Journal::read(&path).expect("readable").expect("there");
-    assert!(journal.torn);
-    journal
 }

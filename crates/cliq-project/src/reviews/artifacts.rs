@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::open_regular;
 use cliq_review::{Artifact, ArtifactView};
-use globset::{GlobBuilder, GlobMatcher};
 use ring::digest::{Context, SHA256};
+
+use crate::workspace_files::workspace_files;
 
 /// The most files, and the most that are looked at.
 const MAX_FILES: usize = 200;
@@ -18,15 +19,13 @@ const MAX_LOOKED_AT: usize = 100_000;
 const MAX_TEXT: usize = 256 << 10;
 const MAX_IMAGE: usize = 1 << 20;
 const MAX_SHOWN: usize = 6 << 20;
-/// Maximum depth of directories.
-const MAX_DEPTH: usize = 32;
 
 /// The files that patterns name, and remarks on patterns that name none.
 pub(super) fn collect(workspace: &Utf8Path, patterns: &[String]) -> (Vec<Artifact>, Vec<String>) {
     let mut remarks = Vec::new();
     let mut paths: Vec<Utf8PathBuf> = Vec::new();
     for pattern in patterns {
-        match find(workspace, pattern) {
+        match workspace_files(workspace, pattern, MAX_LOOKED_AT) {
             Ok(found) if found.is_empty() => remarks.push(format!("no file matches `{pattern}`")),
             Ok(found) => paths.extend(found),
             Err(why) => remarks.push(format!("`{pattern}`: {why}")),
@@ -40,64 +39,6 @@ pub(super) fn collect(workspace: &Utf8Path, patterns: &[String]) -> (Vec<Artifac
     }
     let mut budget = MAX_SHOWN;
     (paths.iter().map(|path| artifact(workspace, path, &mut budget)).collect(), remarks)
-}
-
-/// The files that a pattern names, from the workspace, in order.
-fn find(workspace: &Utf8Path, pattern: &str) -> Result<Vec<Utf8PathBuf>, String> {
-    let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
-    let path = Utf8Path::new(pattern);
-    if path.is_absolute() || path.components().any(|part| part.as_str() == "..") {
-        return Err("artifacts lie in the workspace: write a path within it".to_owned());
-    }
-    let is_glob = pattern.contains(['*', '?', '[', '{']);
-    let matcher = is_glob.then(|| GlobBuilder::new(pattern).literal_separator(true).build()).transpose();
-    let matcher = matcher
-        .map_err(|error| format!("it is not a valid glob: {error}"))?
-        .map(|glob| glob.compile_matcher());
-    // The part without wildcards: no other directory is looked into.
-    let fixed: Utf8PathBuf = path
-        .components()
-        .map(|part| part.as_str())
-        .take_while(|part| !part.contains(['*', '?', '[', '{']))
-        .collect();
-    let mut walk = Walk { workspace, matcher, looked_at: 0, found: Vec::new() };
-    walk.visit(&fixed, 0)?;
-    walk.found.sort();
-    Ok(walk.found)
-}
-
-struct Walk<'a> {
-    workspace: &'a Utf8Path,
-    matcher: Option<GlobMatcher>,
-    looked_at: usize,
-    found: Vec<Utf8PathBuf>,
-}
-
-impl Walk<'_> {
-    fn visit(&mut self, path: &Utf8Path, depth: usize) -> Result<(), String> {
-        self.looked_at += 1;
-        if self.looked_at > MAX_LOOKED_AT {
-            return Err(format!("there are more than {MAX_LOOKED_AT} files; name a smaller directory"));
-        }
-        let full = self.workspace.join(path);
-        let Ok(meta) = full.symlink_metadata() else { return Ok(()) };
-        if meta.is_dir() {
-            if depth > MAX_DEPTH {
-                return Ok(());
-            }
-            let Ok(entries) = full.read_dir_utf8() else { return Ok(()) };
-            for entry in entries.filter_map(Result::ok) {
-                let name = entry.file_name();
-                // Neither git's files nor cliq's own, unless they are named.
-                if name != ".git" && name != ".cliq" {
-                    self.visit(&path.join(name), depth + 1)?;
-                }
-            }
-        } else if self.matcher.as_ref().is_none_or(|matcher| matcher.is_match(path)) {
-            self.found.push(path.to_owned());
-        }
-        Ok(())
-    }
 }
 
 fn artifact(workspace: &Utf8Path, path: &Utf8Path, budget: &mut usize) -> Artifact {

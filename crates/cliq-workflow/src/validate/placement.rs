@@ -8,6 +8,7 @@ use cliq_protocol::PhaseKind;
 use super::Context;
 use crate::connectors::Connector;
 use crate::diagnostic::Diagnostic;
+use crate::globs::parse_glob;
 use crate::raw::RawPhase;
 use crate::record::Record;
 use crate::yaml::Node;
@@ -32,6 +33,7 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
         check_remote(phase, problems);
         check_commands(phase, kind, problems);
         check_sources(phase, problems);
+        check_globs(phase, problems);
         check_targets(phase, kind, problems);
     }
 }
@@ -303,4 +305,13 @@ fn check_targets(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagn
 /// A record whose own problems were reported when it was first read.
 fn quiet<'a>(node: &'a Node, fields: &'static [crate::fields::Field]) -> Option<Record<'a>> {
     Record::read(node, fields, "", &mut Vec::new())
+}
+
+fn check_globs(phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) {
+    for glob in phase.record.texts("inputs_files") {
+        if let Err(error) = parse_glob(&glob.value) {
+            let message = format!("`inputs_files`: {:?} {}", glob.value, error.problem);
+            problems.push(Diagnostic::error("invalid-glob", glob.span, message, error.help));
+        }
+    }
 }

@@ -1,0 +1,84 @@
+//! Phases of a recorded run that a new run can keep (SPEC section 24).
+
+use std::collections::BTreeMap;
+
+use cliq_protocol::PhaseName;
+use cliq_workflow::ValidatedWorkflow;
+
+use crate::events::{DecisionKind, KeptPhase, KeptStatus, RunEvent};
+use crate::journal::Journal;
+use crate::phase_status::PhaseStatus;
+use crate::view::RunView;
+
+impl Journal {
+    /// Returns the main phases of the run that are complete or were skipped, by name, for a new run of `workflow` to keep. A gate that would
+    /// not pass with its recorded answer is not among them.
+    #[must_use]
+    pub fn keepable(&self, workflow: &ValidatedWorkflow) -> BTreeMap<PhaseName, KeptPhase> {
+        let view = RunView::of(self);
+        let run_id = self.run_id().unwrap_or_default();
+        let ended = view.phases.iter().filter(|phase| phase.name.item().is_none());
+        let ended = ended.filter_map(|phase| {
+            let status = match phase.status {
+                PhaseStatus::Completed => KeptStatus::Completed,
+                PhaseStatus::Skipped => KeptStatus::Skipped,
+                _ => return None,
+            };
+            let kept = KeptPhase::new(phase.name.clone(), phase.kind, run_id.to_owned(), status);
+            Some((phase.name.clone(), kept))
+        });
+        let mut ended: BTreeMap<PhaseName, KeptPhase> = ended.collect();
+        for record in &self.records {
+            if let RunEvent::RunStarted { kept, .. } = &record.event {
+                for kept in kept {
+                    let Some(ended) = ended.get_mut(&kept.phase) else { continue };
+                    // What worked again in this run is of this run; its items or its last verdict may still be of the earlier one.
+                    let run_id = if view.is_kept(&kept.phase) { &kept.run_id } else { &ended.run_id };
+                    *ended = KeptPhase { run_id: run_id.clone(), status: ended.status, ..kept.clone() };
+                }
+            } else {
+                add_details(&mut ended, &record.event);
+            }
+        }
+        ended.retain(|_, kept| {
+            let is_main = |kept: &crate::engine::Kept| !workflow.phase(kept.phase).support;
+            kept.as_input(workflow).is_some_and(|kept| is_main(&kept) && kept.fits(workflow))
+        });
+        ended
+    }
+}
+
+/// Adds what an event says of the outcome of a phase.
+fn add_details(ended: &mut BTreeMap<PhaseName, KeptPhase>, event: &RunEvent) {
+    let Some(name) = event.phase() else { return };
+    if let RunEvent::ItemFailed { reason, .. } = event
+        && let Some(item) = name.item()
+        && let Ok(whole) = PhaseName::parse(name.whole())
+    {
+        if let Some(kept) = ended.get_mut(&whole) {
+            kept.set_failure(item, Some(reason.clone()));
+        }
+        return;
+    }
+    if let RunEvent::PhaseCompleted { phase } = event
+        && let Some(item) = phase.item()
+        && let Ok(whole) = PhaseName::parse(phase.whole())
+    {
+        // A gate sent the work back after the item had failed.
+        if let Some(kept) = ended.get_mut(&whole) {
+            kept.set_failure(item, None);
+        }
+        return;
+    }
+    let Some(kept) = ended.get_mut(name) else { return };
+    match event {
+        RunEvent::PhaseDecided { decision: DecisionKind::Items, items, skipped, .. } => {
+            kept.items.clone_from(items);
+            kept.skipped.clone_from(skipped);
+            kept.failed.clear();
+        }
+        RunEvent::CommandsFinished { results, .. } if kept.kind.is_gate() => kept.results.clone_from(results),
+        RunEvent::AgentCompleted { result, .. } if kept.kind.is_gate() => kept.answer.clone_from(result),
+        _ => {}
+    }
+}
