@@ -221,13 +221,17 @@ fn bounded_work(context: &TaskContext, event: &Value) -> Draft {
             working(format!("Running: {phase}, {} of {} items", event["starting"], event["items"]), data)
         }
         "item_failed" => {
-            let data = json!({"event": "on_item_fail", "phase": phase, "reason": reason, "instance_id": instance});
+            let data =
+                json!({"event": "on_item_fail", "phase": phase, "reason": reason, "instance_id": instance});
             working(format!("Item failed: {phase}: {reason}"), data)
         }
         "retry_scheduled" => {
             let data = json!({"event": "on_retry", "phase": phase, "attempt": event["attempt"],
                 "attempts": event["attempts"], "delay_ms": event["delay_ms"], "reason": reason, "instance_id": instance});
-            working(format!("Attempt {} of {} follows: {phase}: {reason}", event["attempt"], event["attempts"]), data)
+            working(
+                format!("Attempt {} of {} follows: {phase}: {reason}", event["attempt"], event["attempts"]),
+                data,
+            )
         }
         _ => {
             let data = json!({"event": "on_merge_conflict", "phase": phase, "item": event["item"],

@@ -273,14 +273,20 @@ fn a_long_delay_parks_the_run() {
     - {name: end, type: exec, depends_on: [fetch], commands: [{name: c, run: echo end > end}]}
 ";
     let env = Env::new(workflow, &[]);
-    env.cliq(["run", "--headless", "--park"]).expect(6).says("run parked until").says("`cliq run --resume`");
+    env.cliq(["run", "--headless", "--park"])
+        .expect(6)
+        .says("WAITING")
+        .says("`cliq run --resume` continues it");
     let status = env.cliq(["status", "--json"]).expect(0).json();
     assert_eq!(status["state"], "waiting", "{status:#}");
     // Too early: the run parks again, with the same time.
     let until = status["waiting"]["until"].as_str().expect("a time").to_owned();
     env.cliq(["run", "--headless", "--resume", "--park"]).expect(6).says(&until);
     assert_eq!(env.read("tries").lines().count(), 1);
-    env.write(".cliq/journal.jsonl", &env.read(".cliq/journal.jsonl").replace(&until, "2026-01-01T00:00:00.000Z"));
+    env.write(
+        ".cliq/journal.jsonl",
+        &env.read(".cliq/journal.jsonl").replace(&until, "2026-01-01T00:00:00.000Z"),
+    );
     env.cliq(["run", "--headless", "--resume", "--park"]).expect(0);
     assert_eq!((env.read("tries").lines().count(), env.read("end").trim()), (2, "end"));
 }
