@@ -1,36 +1,31 @@
 //! Events of a run as one stream: the progress display, `--json`, the log, the journal and tests see this and nothing else.
 
+mod budgets;
+mod classify;
 mod describe;
 mod kept;
+mod record;
 mod translate;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    Budget, CommandResult, Object, Outcome, PhaseKind, PhaseName, Sandbox, SteeringMessage, Timestamp, Usage,
-    Verdict, WaitingReview,
+    CommandResult, Object, PhaseKind, PhaseName, Sandbox, Timestamp, Usage, Verdict, WaitingReview,
 };
-use cliq_workflow::{FailureCause, ValidatedWorkflow};
+use cliq_workflow::FailureCause;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{Limits, SkipReason};
+use crate::engine::SkipReason;
 
+pub use budgets::RecordedBudgets;
 pub use kept::{FailedItem, KeptPhase, KeptStatus};
+pub use record::Record;
 
 /// The newest version of the journal's format. A run that keeps phases of an earlier one has it, as a cliq that does not know of them
 /// would run them again; other runs have version 1.
 pub const JOURNAL_VERSION: u32 = 2;
-
-/// An event and its time.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Record {
-    /// When it was seen.
-    pub ts: Timestamp,
-    /// Event.
-    pub event: RunEvent,
-}
 
 /// Something that happened in a run. On the wire an object whose `event` names it (`docs/protocol.md`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -454,37 +449,6 @@ pub enum DecisionKind {
     Failed,
 }
 
-/// The budgets of a run, as recorded.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct RecordedBudgets {
-    /// The budget of the run.
-    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
-    pub run: Budget,
-    /// Budgets of phases.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub phases: BTreeMap<PhaseName, Budget>,
-    /// Phases whose agent is known to use a language model.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub models: Vec<PhaseName>,
-}
-
-impl RecordedBudgets {
-    /// Whether nothing is limited.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.run.is_unlimited() && self.phases.is_empty()
-    }
-
-    fn limits(&self, workflow: &ValidatedWorkflow) -> Limits {
-        let find = |name: &PhaseName| workflow.find(name.as_str());
-        Limits {
-            run: self.run,
-            phases: self.phases.iter().filter_map(|(name, budget)| Some((find(name)?, *budget))).collect(),
-            models: self.models.iter().filter_map(find).collect(),
-        }
-    }
-}
-
 mod status_text {
     use cliq_fs::PipelineStatus;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -502,154 +466,5 @@ mod status_text {
         let text = String::deserialize(deserializer)?;
         PipelineStatus::parse(&text)
             .ok_or_else(|| D::Error::custom(format!("{text:?} is not a status of a run")))
-    }
-}
-
-impl RunEvent {
-    /// Whether the journal keeps it: all but what comes in any number and decides nothing.
-    #[must_use]
-    pub fn is_journaled(&self) -> bool {
-        !matches!(
-            self,
-            Self::Progress { .. }
-                | Self::RunIdle { .. }
-                | Self::CommandStarted { .. }
-                | Self::CommandFinished { .. }
-        )
-    }
-
-    /// Whether work of a phase, or the run, ended with it. A reader relies on the files that the work left.
-    pub(crate) fn ends_work(&self) -> bool {
-        matches!(
-            self,
-            Self::AgentCompleted { .. }
-                | Self::WorkFailed { .. }
-                | Self::CommandsFinished { .. }
-                | Self::RunFinished { .. }
-        )
-    }
-
-    /// Whether it is the last word on a phase or on the run.
-    pub(crate) fn settles(&self) -> bool {
-        matches!(
-            self,
-            Self::PhaseCompleted { .. }
-                | Self::PhaseEscalated { .. }
-                | Self::PhaseStopped { .. }
-                | Self::RunFinished { .. }
-        )
-    }
-
-    /// Whether this event is a report of the machine's, so one that follows from inputs.
-    pub(crate) fn is_report(&self) -> bool {
-        matches!(
-            self,
-            Self::PhaseStarted { .. }
-                | Self::Verdict { .. }
-                | Self::VerdictRejected { .. }
-                | Self::PhaseSkipped { .. }
-                | Self::ItemsStarted { .. }
-                | Self::MergeConflict { .. }
-                | Self::ItemFailed { .. }
-                | Self::RetryScheduled { .. }
-                | Self::PhaseCompleted { .. }
-                | Self::PhaseEscalated { .. }
-                | Self::PhaseReset { .. }
-                | Self::PhaseStopped { .. }
-                | Self::Draining { .. }
-        )
-    }
-
-    /// The phase that it is about.
-    #[must_use]
-    pub fn phase(&self) -> Option<&PhaseName> {
-        match self {
-            Self::PhaseStarted { phase, .. }
-            | Self::AgentStarted { phase, .. }
-            | Self::CommandStarted { phase, .. }
-            | Self::CommandFinished { phase, .. }
-            | Self::CommandsFinished { phase, .. }
-            | Self::Progress { phase, .. }
-            | Self::UsageReported { phase, .. }
-            | Self::ReviewWaits { phase, .. }
-            | Self::ReviewIdle { phase, .. }
-            | Self::PhaseSandboxed { phase, .. }
-            | Self::AccessRefused { phase, .. }
-            | Self::SteeringDelivered { phase, .. }
-            | Self::AgentCompleted { phase, .. }
-            | Self::WorkFailed { phase, .. }
-            | Self::PhaseDecided { phase, .. }
-            | Self::PhaseSkipped { phase, .. }
-            | Self::ItemsStarted { phase, .. }
-            | Self::ItemFailed { phase, .. }
-            | Self::MergeConflict { phase, .. }
-            | Self::ItemsMerged { phase, .. }
-            | Self::RetryScheduled { phase, .. }
-            | Self::RetryDelayed { phase, .. }
-            | Self::RetryDue { phase }
-            | Self::Verdict { gate: phase, .. }
-            | Self::VerdictRejected { gate: phase, .. }
-            | Self::PhaseCompleted { phase }
-            | Self::PhaseEscalated { phase, .. }
-            | Self::PhaseReset { phase }
-            | Self::PhaseStopped { phase } => Some(phase),
-            Self::Warning { phase, .. }
-            | Self::RunFinished { phase, .. }
-            | Self::SteeringReceived { phase, .. }
-            | Self::NotifyRequested { phase, .. } => phase.as_ref(),
-            Self::RunStarted { .. }
-            | Self::RunInterrupted
-            | Self::RunResumed { .. }
-            | Self::RunIdle { .. }
-            | Self::RunParked { .. }
-            | Self::Draining { .. }
-            | Self::CancelRequested { .. }
-            | Self::OrchestratorFailed { .. } => None,
-        }
-    }
-
-    /// Whether the verdict, if it is one, passes.
-    #[must_use]
-    pub fn is_pass(&self) -> bool {
-        matches!(self, Self::Verdict { verdict, .. } if verdict.outcome == Outcome::Pass)
-    }
-}
-
-impl Record {
-    /// The record as one line of JSON with its newline.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        let mut value = serde_json::to_value(&self.event).unwrap_or_default();
-        if let Some(map) = value.as_object_mut() {
-            map.insert("ts".into(), self.ts.as_str().into());
-        }
-        let mut line = serde_json::to_vec(&value).unwrap_or_default();
-        line.push(b'\n');
-        line
-    }
-
-    /// Returns the steering message whose receipt this is.
-    #[must_use]
-    pub fn steering(&self) -> Option<SteeringMessage> {
-        let RunEvent::SteeringReceived { id, from, text, phase } = &self.event else { return None };
-        Some(SteeringMessage {
-            id: id.clone(),
-            ts: self.ts.clone(),
-            from: from.clone(),
-            text: text.clone(),
-            phase: phase.clone(),
-        })
-    }
-
-    /// Reads a line.
-    ///
-    /// # Errors
-    /// Returns an error if the line is not JSON, or an event that this version does not know.
-    pub fn decode(line: &[u8]) -> Result<Self, serde_json::Error> {
-        use serde::de::Error;
-        let mut value: Value = serde_json::from_slice(line)?;
-        let ts = value.as_object_mut().and_then(|map| map.remove("ts"));
-        let Some(Value::String(ts)) = ts else { return Err(serde_json::Error::custom("it has no `ts`")) };
-        Ok(Self { ts: Timestamp::from_text(ts), event: serde_json::from_value(value)? })
     }
 }

@@ -104,7 +104,7 @@ impl Pipeline {
         match kept.outcome {
             KeptOutcome::Skipped | KeptOutcome::Completed => {}
             KeptOutcome::Passed { results, answer } => {
-                cell.gate = passed(&workflow, kept.phase, &results, answer.as_ref());
+                cell.gate = passed(&workflow, kept.phase, &results, answer.as_ref()).map(Box::new);
             }
             KeptOutcome::Items { values, skipped, mut failed } => {
                 let record = |item: u32| {

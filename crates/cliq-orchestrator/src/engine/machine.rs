@@ -57,7 +57,7 @@ impl Pipeline {
         let phases = workflow
             .phases()
             .map(|(_, phase)| {
-                let gate = phase.kind.is_gate().then(|| Gate::new(gate_spec(&workflow, phase)));
+                let gate = phase.kind.is_gate().then(|| Box::new(Gate::new(gate_spec(&workflow, phase))));
                 PhaseRecord::new(phase.depends_on.len(), gate)
             })
             .collect();
@@ -125,7 +125,7 @@ impl Pipeline {
     /// The gate machine of a gate.
     #[must_use]
     pub fn gate(&self, phase: PhaseId) -> Option<&Gate> {
-        self.phases[phase.index()].gate.as_ref()
+        self.phases[phase.index()].gate.as_deref()
     }
 
     /// Number of a gate's evaluation, 1-based. Numbers are unique in the run, also after the gate was forgotten. An evaluation that

@@ -59,7 +59,8 @@ pub(super) struct PhaseRecord {
     pub(super) routed_by: Option<PhaseId>,
     /// Gates that routed to it while it worked for another.
     pub(super) waiting_gates: VecDeque<PhaseId>,
-    pub(super) gate: Option<Gate>,
+    /// The gate machine of a gate. Boxed, as most phases are none.
+    pub(super) gate: Option<Box<Gate>>,
     /// Cause of its wait, while its agent waits.
     pub(super) wait: Option<PhaseWait>,
     /// Whether its agent has waited in this activation.
@@ -80,7 +81,7 @@ pub(super) struct PhaseRecord {
 
 impl PhaseRecord {
     /// Record of a phase or an item that has not begun.
-    pub(super) fn new(blockers: usize, gate: Option<Gate>) -> Self {
+    pub(super) fn new(blockers: usize, gate: Option<Box<Gate>>) -> Self {
         Self {
             state: PhaseState::Waiting,
             activations: 0,

@@ -108,7 +108,8 @@ impl Pipeline {
         if cell.activations > 0 || cell.ever_done {
             out.push(Effect::Report(Report::PhaseReset { phase }));
         }
-        let gate = self.phases[phase.index()].gate.as_ref().map(|gate| Gate::new(gate.spec().clone()));
+        let gate =
+            self.phases[phase.index()].gate.as_ref().map(|gate| Box::new(Gate::new(gate.spec().clone())));
         self.delayed -= usize::from(*self.state(phase) == PhaseState::Delayed);
         let cell = &mut self.phases[phase.index()];
         cell.state = PhaseState::Waiting;

@@ -1,0 +1,40 @@
+//! Budgets as a journal records them.
+
+use std::collections::BTreeMap;
+
+use cliq_protocol::{Budget, PhaseName};
+use cliq_workflow::ValidatedWorkflow;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Limits;
+
+/// The budgets of a run, as recorded.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RecordedBudgets {
+    /// The budget of the run.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub run: Budget,
+    /// Budgets of phases.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub phases: BTreeMap<PhaseName, Budget>,
+    /// Phases whose agent is known to use a language model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<PhaseName>,
+}
+
+impl RecordedBudgets {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.run.is_unlimited() && self.phases.is_empty()
+    }
+
+    pub(super) fn limits(&self, workflow: &ValidatedWorkflow) -> Limits {
+        let find = |name: &PhaseName| workflow.find(name.as_str());
+        Limits {
+            run: self.run,
+            phases: self.phases.iter().filter_map(|(name, budget)| Some((find(name)?, *budget))).collect(),
+            models: self.models.iter().filter_map(find).collect(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Classes of events: which are recorded, which settle something, which follow from others.
+
+use cliq_protocol::{Outcome, PhaseName};
+
+use super::RunEvent;
+
+impl RunEvent {
+    /// Whether the journal keeps it: all but what comes in any number and decides nothing.
+    #[must_use]
+    pub fn is_journaled(&self) -> bool {
+        !matches!(
+            self,
+            Self::Progress { .. }
+                | Self::RunIdle { .. }
+                | Self::CommandStarted { .. }
+                | Self::CommandFinished { .. }
+        )
+    }
+
+    /// Whether work of a phase, or the run, ended with it. A reader relies on the files that the work left.
+    pub(crate) fn ends_work(&self) -> bool {
+        matches!(
+            self,
+            Self::AgentCompleted { .. }
+                | Self::WorkFailed { .. }
+                | Self::CommandsFinished { .. }
+                | Self::RunFinished { .. }
+        )
+    }
+
+    /// Whether it is the last word on a phase or on the run.
+    pub(crate) fn settles(&self) -> bool {
+        matches!(
+            self,
+            Self::PhaseCompleted { .. }
+                | Self::PhaseEscalated { .. }
+                | Self::PhaseStopped { .. }
+                | Self::RunFinished { .. }
+        )
+    }
+
+    /// Whether this event is a report of the machine's, so one that follows from inputs.
+    pub(crate) fn is_report(&self) -> bool {
+        matches!(
+            self,
+            Self::PhaseStarted { .. }
+                | Self::Verdict { .. }
+                | Self::VerdictRejected { .. }
+                | Self::PhaseSkipped { .. }
+                | Self::ItemsStarted { .. }
+                | Self::MergeConflict { .. }
+                | Self::ItemFailed { .. }
+                | Self::RetryScheduled { .. }
+                | Self::PhaseCompleted { .. }
+                | Self::PhaseEscalated { .. }
+                | Self::PhaseReset { .. }
+                | Self::PhaseStopped { .. }
+                | Self::Draining { .. }
+        )
+    }
+
+    /// The phase that it is about.
+    #[must_use]
+    pub fn phase(&self) -> Option<&PhaseName> {
+        match self {
+            Self::PhaseStarted { phase, .. }
+            | Self::AgentStarted { phase, .. }
+            | Self::CommandStarted { phase, .. }
+            | Self::CommandFinished { phase, .. }
+            | Self::CommandsFinished { phase, .. }
+            | Self::Progress { phase, .. }
+            | Self::UsageReported { phase, .. }
+            | Self::ReviewWaits { phase, .. }
+            | Self::ReviewIdle { phase, .. }
+            | Self::PhaseSandboxed { phase, .. }
+            | Self::AccessRefused { phase, .. }
+            | Self::SteeringDelivered { phase, .. }
+            | Self::AgentCompleted { phase, .. }
+            | Self::WorkFailed { phase, .. }
+            | Self::PhaseDecided { phase, .. }
+            | Self::PhaseSkipped { phase, .. }
+            | Self::ItemsStarted { phase, .. }
+            | Self::ItemFailed { phase, .. }
+            | Self::MergeConflict { phase, .. }
+            | Self::ItemsMerged { phase, .. }
+            | Self::RetryScheduled { phase, .. }
+            | Self::RetryDelayed { phase, .. }
+            | Self::RetryDue { phase }
+            | Self::Verdict { gate: phase, .. }
+            | Self::VerdictRejected { gate: phase, .. }
+            | Self::PhaseCompleted { phase }
+            | Self::PhaseEscalated { phase, .. }
+            | Self::PhaseReset { phase }
+            | Self::PhaseStopped { phase } => Some(phase),
+            Self::Warning { phase, .. }
+            | Self::RunFinished { phase, .. }
+            | Self::SteeringReceived { phase, .. }
+            | Self::NotifyRequested { phase, .. } => phase.as_ref(),
+            Self::RunStarted { .. }
+            | Self::RunInterrupted
+            | Self::RunResumed { .. }
+            | Self::RunIdle { .. }
+            | Self::RunParked { .. }
+            | Self::Draining { .. }
+            | Self::CancelRequested { .. }
+            | Self::OrchestratorFailed { .. } => None,
+        }
+    }
+
+    /// Whether the verdict, if it is one, passes.
+    #[must_use]
+    pub fn is_pass(&self) -> bool {
+        matches!(self, Self::Verdict { verdict, .. } if verdict.outcome == Outcome::Pass)
+    }
+}
