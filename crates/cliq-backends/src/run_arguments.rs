@@ -8,6 +8,8 @@ use cliq_protocol::Budget;
 pub struct RunArguments {
     /// Agent for phases that name none.
     pub agent: Option<String>,
+    /// Title of the run.
+    pub title: Option<String>,
     /// Values of the team's inputs.
     pub inputs: Vec<(String, String)>,
     /// Budget for language models.
@@ -27,6 +29,8 @@ impl RunArguments {
     #[must_use]
     pub fn choices(&self) -> Vec<String> {
         let mut arguments = Vec::new();
+        // In one argument with its name, as it may begin with a hyphen.
+        arguments.extend(self.title.iter().map(|title| format!("--title={title}")));
         let mut add = |name: &str, value: Option<String>| {
             arguments.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
         };

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::page::{Page, show};
-use crate::runs::short;
+use crate::run::head::{Tab, head};
 use crate::visitor::Visitor;
 use cliq_web::{ActivationDiff, Core, Path, Problem, Query, changes_of};
 
@@ -28,14 +28,14 @@ pub(super) async fn page(
 ) -> Page {
     let run = core.run(&id).await?;
     let project = core.project(&run)?;
-    let (team, of) = (run.team.clone(), query.of.clone());
+    let (of_run, of) = (run.clone(), query.of.clone());
     let read =
         tokio::task::spawn_blocking(move || changes_of(&project, run.id.as_str(), of.as_deref(), true));
     let activations = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
     let title = query.of.as_deref().map_or("Changes".to_owned(), |of| format!("Changes of {of}"));
     let content = html! {
-        h1 { (title) }
-        p { a href=(format!("/runs/{id}")) { (team) " " (short(&id)) } }
+        (head(&of_run, Tab::Changes))
+        @if let Some(of) = &query.of { h2 { "Changes of " (of) } }
         @for activation in &activations { (section(activation)) }
     };
     show(&visitor, &title, "", &content)
@@ -58,7 +58,7 @@ fn section(activation: &ActivationDiff) -> Markup {
 }
 
 /// A line of a patch, with its kind. The sign says the same as the colour.
-fn shown(line: &str) -> Markup {
+pub(super) fn shown(line: &str) -> Markup {
     let is_head = line.starts_with("+++") || line.starts_with("---") || line.starts_with("diff ");
     match line.chars().next() {
         _ if is_head => html! { b { (line) } },

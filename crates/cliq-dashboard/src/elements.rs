@@ -6,38 +6,42 @@ use maud::{Markup, html};
 
 use cliq_supervisor::clock;
 
+use crate::icons::Icon;
+use crate::text::shown;
+
 /// The state of a run.
 pub(super) fn state(state: RunState) -> Markup {
-    let sign = match state {
-        RunState::Queued => "·",
-        RunState::Starting | RunState::Running => "▸",
-        RunState::Waiting => "?",
-        RunState::Completed => "✓",
-        RunState::Escalated => "!",
-        RunState::Failed => "✗",
-        RunState::Cancelled => "■",
-    };
-    badge(state.as_str(), sign)
+    badge(state.as_str())
 }
 
-/// The status of a phase, by the word of `cliq status --json`.
-pub(super) fn phase_status(word: &str) -> Markup {
-    let sign = match word {
-        "running" => "▸",
-        "waiting" => "↺",
-        "completed" => "✓",
-        "skipped" => "○",
-        "escalated" => "!",
-        "failed" => "✗",
-        "stopped" => "■",
-        _ => "·",
-    };
-    badge(word, sign)
+/// A state with its icon: colour alone says nothing.
+pub(super) fn badge(word: &str) -> Markup {
+    html! { span class=(format!("badge {word}")) { (Icon::of(word).render()) " " (word) } }
 }
 
-/// A word with a sign: colour alone says nothing.
-pub(super) fn badge(word: &str, sign: &str) -> Markup {
-    html! { span class=(format!("badge {word}")) { span aria-hidden="true" { (sign) } " " (word) } }
+/// A text of an agent on one line. The rest is folded.
+pub(super) fn folded(text: &str) -> Markup {
+    const LINE: usize = 140;
+    let text = shown(text.as_bytes());
+    let first = text.lines().next().unwrap_or_default();
+    let is_short = first.chars().count() <= LINE;
+    if is_short && first.len() == text.trim_end().len() {
+        return html! { (first) };
+    }
+    let cut: String = first.chars().take(LINE).collect();
+    html! { details.folded { summary { (cut) @if !is_short { "…" } } pre { (text) } } }
+}
+
+/// The progress of a run, as a bar and in words.
+pub(super) fn progress(done: u64, all: u64) -> Markup {
+    html! {
+        @if all > 0 {
+            span.progress {
+                progress max=(all) value=(done.min(all)) aria-label=(format!("{done} of {all} phases")) {}
+                span { (done) "/" (all) }
+            }
+        }
+    }
 }
 
 /// A time, as people say it: how long ago.

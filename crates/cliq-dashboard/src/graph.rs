@@ -98,28 +98,46 @@ fn detail(view: &Value) -> String {
     if rounds > 1 { format!("{took} · round {rounds}") } else { took }
 }
 
-fn svg(workflow: &ValidatedWorkflow, phases: &Value) -> String {
+fn svg(workflow: &ValidatedWorkflow, phases: &Value, links: &Links<'_>) -> String {
     let picture = fold::fold(picture(workflow, phases));
     let places = place::place(&picture);
-    draw::draw(&picture, &places, &workflow.name)
+    draw::draw(&picture, &places, &workflow.name, links)
+}
+
+/// Addresses of phases in a picture.
+#[derive(Debug, Clone, Copy, Default)]
+struct Links<'a> {
+    /// Address of the page of a run; without it phases are not linked.
+    base: Option<&'a str>,
+    /// The phase that is shown beside the picture.
+    chosen: Option<&'a str>,
 }
 
 /// The picture of a team.
 pub fn graph_of_team(workflow: &ValidatedWorkflow) -> String {
-    svg(workflow, &Value::Null)
+    svg(workflow, &Value::Null, &Links::default())
 }
 
 /// The picture of a run. `None` where its team is not assembled or its workspace is gone.
-pub(super) async fn of_run(core: &Arc<Core>, run: &Run, phases: &Value) -> Option<String> {
+pub(super) async fn of_run(
+    core: &Arc<Core>,
+    run: &Run,
+    phases: &Value,
+    chosen: Option<&str>,
+) -> Option<String> {
     let (project, phases) = (core.project(run).ok()?, phases.clone());
-    let drawn = tokio::task::spawn_blocking(move || Some(svg(&project.workflow().ok()?, &phases)));
+    let (base, chosen) = (format!("/runs/{}", run.id), chosen.map(str::to_owned));
+    let drawn = tokio::task::spawn_blocking(move || {
+        let links = Links { base: Some(&base), chosen: chosen.as_deref() };
+        Some(svg(&project.workflow().ok()?, &phases, &links))
+    });
     drawn.await.ok()?
 }
 
 /// The picture of a run by its id.
 pub async fn graph_of_run(core: &Arc<Core>, id: &str) -> Result<String, Problem> {
     let (run, document) = find_run(core, id).await?;
-    let drawn = of_run(core, &run, &document.phases).await;
+    let drawn = of_run(core, &run, &document.phases, None).await;
     drawn.ok_or_else(|| {
         Problem::not_found("there is no team to draw: the run has not started, or its workspace is gone")
     })
@@ -142,7 +160,7 @@ mod tests {
     fn drawn(nodes: usize, edges: Vec<(usize, usize)>) -> (Picture, String) {
         let nodes = (0..nodes).map(|n| node(&format!("p{n}"))).collect();
         let picture = fold::fold(Picture { nodes, edges, routes: Vec::new() });
-        let svg = draw::draw(&picture, &place::place(&picture), "@local/x");
+        let svg = draw::draw(&picture, &place::place(&picture), "@local/x", &Links::default());
         (picture, svg)
     }
 
@@ -165,7 +183,7 @@ mod tests {
     #[test]
     fn names_are_escaped() {
         let picture = Picture { nodes: vec![node("<script>\"&")], ..Picture::default() };
-        let svg = draw::draw(&picture, &place::place(&picture), "<b>");
+        let svg = draw::draw(&picture, &place::place(&picture), "<b>", &Links::default());
         assert!(!svg.contains("<script>") && !svg.contains("<b>"));
     }
 

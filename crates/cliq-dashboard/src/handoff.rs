@@ -74,7 +74,7 @@ fn checks(checks: &Value) -> Markup {
             @let passed = check["pass"] == true;
             @let said = check["output_tail"].as_str().unwrap_or_default();
             h3 {
-                @if passed { (badge("completed", "✓")) } @else { (badge("failed", "✗")) }
+                @if passed { (badge("completed")) } @else { (badge("failed")) }
                 " " (shown(name.as_bytes()))
                 @if let Some(code) = check["exit_code"].as_i64().filter(|code| *code != 0) { span.quiet { " exit status " (code) } }
             }

@@ -8,9 +8,13 @@
 
 mod assets;
 mod changes;
+mod chart;
+#[cfg(debug_assertions)]
+mod design;
 mod elements;
 mod graph;
 mod handoff;
+mod icons;
 mod layout;
 mod live;
 mod log;
@@ -18,6 +22,7 @@ mod markdown;
 mod new_run;
 mod page;
 mod plans;
+mod preview;
 mod projects;
 mod review;
 mod router;

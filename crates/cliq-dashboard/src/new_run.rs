@@ -156,6 +156,7 @@ fn read(form: &Form, caller: String) -> Result<NewRun, Problem> {
     Ok(NewRun {
         team: text("team"),
         instance: text("instance"),
+        title: text("title"),
         // Browsers send line breaks as two characters.
         requirement: text("requirement").map(|text| text.replace("\r\n", "\n")),
         inputs: inputs.collect(),

@@ -51,9 +51,9 @@ fn row(plan: &Value, instance: Option<&Instance>) -> Markup {
                     None => (text(plan, "name")),
                 }
             }
-            td { (badge(text(plan, "state"), "▪")) }
+            td { (badge(text(plan, "state"))) }
             td { (plan["wave"]) " of " (plan["waves"]) }
-            td { @if questions > 0 { (badge("asks", "?")) } }
+            td { @if questions > 0 { (badge("asks")) } }
             td { (text(plan, "project")) @if instance.is_none() { " (not registered)" } }
         }
     }
@@ -74,7 +74,7 @@ pub(super) async fn page(
     let events = core.signals.events(project, &name, 0).await?;
     let content = html! {
         h1 { (name) }
-        p.facts { (badge(text(&plan, "state"), "▪")) span { "wave " (plan["wave"]) " of " (plan["waves"]) } span { (project) } }
+        p.facts { (badge(text(&plan, "state"))) span { "wave " (plan["wave"]) " of " (plan["waves"]) } span { (project) } }
         @for question in plan["questions"].as_array().into_iter().flatten() { (ask(question, &action, visitor.may_run())) }
         @if visitor.may_run() {
             div.actions {

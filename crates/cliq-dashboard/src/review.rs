@@ -185,7 +185,7 @@ fn minute(time: cliq_review::Time) -> String {
 fn state(review: &Review) -> Markup {
     use cliq_review::Outcome;
     match &review.state {
-        ReviewState::Pending => badge("waiting", "↺"),
+        ReviewState::Pending => badge("waiting"),
         ReviewState::Decided { outcome: Outcome::Approved, .. } => {
             html! { span.badge.completed { "✓ approved" } }
         }

@@ -16,14 +16,24 @@ use crate::{
 
 /// Returns the routes of the dashboard. Access control puts the caller into each request before it arrives here.
 pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
-    Router::new()
+    let router = Router::new();
+    #[cfg(debug_assertions)]
+    let router = router.route("/design", get(crate::design::page));
+    router
         .route("/", get(runs::page))
         .route("/runs/new", get(new_run::page).post(new_run::submit))
+        .route("/runs/cancel", post(runs::cancel))
         .route("/runs/{id}", get(run::page))
         .route("/runs/{id}/cancel", post(run::cancel))
         .route("/runs/{id}/resume", post(run::resume))
         .route("/runs/{id}/steer", post(run::steering::send))
         .route("/runs/{id}/changes", get(changes::page))
+        .route("/runs/{id}/timeline", get(run::timeline::page))
+        .route("/runs/{id}/transcripts", get(run::transcripts::list))
+        .route("/runs/{id}/transcripts/{name}", get(run::transcripts::page))
+        .route("/runs/{id}/artifacts", get(run::artifacts::page))
+        .route("/runs/{id}/cost", get(run::cost::page))
+        .route("/runs/{id}/events", get(run::events::page))
         .route("/runs/{id}/logs/{name}", get(log::page))
         .route("/runs/{id}/handoffs/{from}/{to}", get(handoff::page))
         .route("/runs/{id}/files", get(workspace::page))

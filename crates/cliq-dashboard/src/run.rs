@@ -1,7 +1,15 @@
 //! A run: its graph, its phases, who handed what to whom, why gates sent work back, what it cost.
 
+pub(super) mod artifacts;
+pub(super) mod cost;
+pub(super) mod events;
+mod gantt;
+pub(super) mod head;
+mod panel;
 pub(super) mod steering;
 mod steps;
+pub(super) mod timeline;
+pub(super) mod transcripts;
 
 use std::sync::Arc;
 
@@ -13,17 +21,17 @@ use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::elements::{ago, count, output, phase_status, size, state, took, usage};
+use crate::elements::{badge, count, folded, output, size};
 use crate::graph;
 use crate::markdown;
 use crate::page::{Page, PageError, show};
-use crate::runs::short;
 use crate::text::shown;
 use crate::visitor::Visitor;
 use cliq_supervisor::check_phase;
 use cliq_web::Core;
 use cliq_web::Problem;
 use cliq_web::{Form, Path, Query, RunDocument, find_run, list_handoffs, list_logs};
+use head::{Tab, summary, tabs};
 
 /// The most phases, handoffs and logs that are listed at once: a page stays small for teams of thousands.
 const LISTED: usize = 60;
@@ -33,6 +41,8 @@ pub(super) struct Part {
     /// Index of the page of phases, 0-based.
     #[serde(default)]
     phases: usize,
+    /// The phase beside the graph. Without it the one that asks for attention.
+    phase: Option<String>,
 }
 
 /// The page of a run.
@@ -44,24 +54,35 @@ pub(super) async fn page(
 ) -> Page {
     let (run, document) = find_run(&core, &id).await?;
     let has_files = core.project(&run).is_ok();
-    let picture = graph::of_run(&core, &run, &document.phases).await;
+    let chosen = part.phase.as_deref().or_else(|| needs_attention(&document.phases));
+    let picture = graph::of_run(&core, &run, &document.phases, chosen).await;
     let steps = steps::of(&core, &run).await?;
     let base = format!("/runs/{id}");
+    let phase = chosen.and_then(|name| panel::find(&document.phases, name));
     let content = html! {
         div #summary data-live { (summary(&run, &document)) (actions(&visitor, &run, &document, has_files)) }
+        (tabs(&run, Tab::Overview))
         @if let Some(requirement) = &document.requirement {
             details.card { summary { "Requirement" } div.prose { (markdown::render(requirement)) } }
         }
-        section aria-labelledby="graph-title" {
-            h2 #graph-title { "Phases" }
-            div #graph.scroll data-live tabindex="0" role="region" aria-label="Graph of the phases" {
-                @match picture {
-                    Some(svg) => (PreEscaped(svg)),
-                    None => p.empty { "The graph is drawn once the team is assembled, and as long as the workspace is there." },
+        div.split {
+            section aria-labelledby="graph-title" {
+                h2 #graph-title { "Phases" }
+                div #graph.scroll.graphbox data-live tabindex="0" role="region" aria-label="Graph of the phases" {
+                    @match picture {
+                        Some(svg) => (PreEscaped(svg)),
+                        None => p.empty { "The graph is drawn once the team is assembled, and as long as the workspace is there." },
+                    }
                 }
             }
-            div #phases.scroll data-live { (phases(&document.phases, &base, part.phases)) }
+            aside #panel.panel data-live tabindex="-1" aria-label="Phase" {
+                @match phase {
+                    Some(phase) => (panel::panel(&run, &document.phases, phase, has_files)),
+                    None => p.empty { "Choose a phase in the graph or in the table." },
+                }
+            }
         }
+        div #phases.scroll data-live { (phases(&document.phases, &base, part.phases)) }
         (steering::section(&visitor, &core, &run, &document))
         @if has_files {
             div.columns {
@@ -79,39 +100,25 @@ pub(super) async fn page(
             p.empty { "The workspace is gone: logs, handoffs and files with it." }
         }
         section aria-labelledby="timeline-title" {
-            h2 #timeline-title { "Timeline" }
+            h2 #timeline-title { "Steps" }
             div #timeline data-live { (steps) }
         }
     };
-    let events =
-        (!run.life.state.is_final()).then(|| format!("/api/v1/runs/{id}/events?after={}", run.last_event));
-    let title = format!("{} {}", run.team, short(&id));
-    show(&visitor, &title, "", &html! { div data-events=[events] { (content) } })
+    let events = events_of(&run);
+    show(&visitor, &run.title, "", &html! { div data-events=[events] { (content) } })
 }
 
-fn summary(run: &Run, document: &RunDocument) -> Markup {
-    let summary = &document.summary;
-    html! {
-        h1 { (run.team) " " code.quiet { (short(&summary.id)) } }
-        p.facts {
-            (state(summary.state))
-            @if summary.cancel_requested && !summary.state.is_final() { " " span.badge.waiting { "is being cancelled" } }
-            span { "asked for " (ago(&summary.queued_at)) " by " (summary.caller) }
-            span { "took " (took(summary.started_at.as_deref(), summary.ended_at.as_deref())) }
-            span { "used " (usage(&summary.usage)) }
-            @if let Some(instance) = &summary.instance { span { "in project " code { (instance) } } }
-            @if document.recoveries > 0 { span { "resumed " (document.recoveries) " times after a death" } }
-        }
-        @if let Some(reason) = &summary.reason {
-            p.warning role="alert" {
-                @if let Some(phase) = &summary.phase { strong { (phase) } ": " }
-                (shown(reason.as_bytes()))
-            }
-        }
-        @if !document.inputs.is_empty() {
-            dl.inputs { @for (key, value) in &document.inputs { dt { (key) } dd { (shown(value.as_bytes())) } } }
-        }
-    }
+/// Address of the event stream of a run that has not ended.
+fn events_of(run: &Run) -> Option<String> {
+    (!run.life.state.is_final()).then(|| format!("/api/v1/runs/{}/events?after={}", run.id, run.last_event))
+}
+
+/// Returns the phase that asks most for attention: one that escalated, was stopped, works or waits.
+fn needs_attention(phases: &Value) -> Option<&str> {
+    let order = ["escalated", "stopped", "running", "waiting"];
+    let rows: Vec<&Value> = phases.as_array().into_iter().flatten().collect();
+    let of = |status: &&str| rows.iter().find(|phase| phase["status"] == **status);
+    order.iter().find_map(of).and_then(|phase| phase["name"].as_str())
 }
 
 fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, has_files: bool) -> Markup {
@@ -172,7 +179,7 @@ fn phases(phases: &Value, base: &str, part: usize) -> Markup {
         @if !rows.is_empty() {
             table.phases {
                 thead { tr { th { "Phase" } th { "State" } th { "Kind" } th { "Rounds" } th { "Took" } th { "Used" } th { "Last" } } }
-                tbody { @for phase in rows.iter().skip(part * LISTED).take(LISTED) { (row(phase, 0)) } }
+                tbody { @for phase in rows.iter().skip(part * LISTED).take(LISTED) { (row(phase, base, 0)) } }
             }
         }
         @if parts > 1 {
@@ -185,7 +192,7 @@ fn phases(phases: &Value, base: &str, part: usize) -> Markup {
     }
 }
 
-fn row(phase: &Value, depth: usize) -> Markup {
+fn row(phase: &Value, base: &str, depth: usize) -> Markup {
     let text = |key: &str| phase[key].as_str().unwrap_or_default();
     let millis = phase["duration_ms"].as_i64().unwrap_or(0);
     let since = phase["running_since_ms"].as_i64().map_or(0, |since| cliq_fs::now_millis() - since);
@@ -197,14 +204,16 @@ fn row(phase: &Value, depth: usize) -> Markup {
     let failed: Vec<&Value> = failed.collect();
     html! {
         tr id=[(depth == 0).then(|| format!("phase-{}", text("name")))] {
-            td class=(format!("depth-{}", depth.min(4))) { (text("name")) }
-            td { (phase_status(text("status"))) }
+            td class=(format!("depth-{}", depth.min(4))) {
+                @if depth == 0 { a href=(format!("{base}?phase={}#panel", text("name"))) { (text("name")) } } @else { (text("name")) }
+            }
+            td { (badge(text("status"))) }
             td { (text("type")) @if phase["support"] == true { " (support)" } }
             td.number data-label="rounds" { (phase["iterations"].as_u64().unwrap_or(0)) }
             td.number data-label="took" { (cliq_project::duration(millis + since)) }
             td.number data-label="used" { @if used > 0 { (count(used)) @if let Some(cost) = cost { " $" (format!("{cost:.4}")) } } @else { "–" } }
             td.why {
-                (shown(text("message").as_bytes()))
+                (folded(text("message")))
                 @if let Some(review) = phase["review"]["id"].as_str().filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())) {
                     " " a.button href=(format!("/reviews/{review}")) { "Review" }
                     p.quiet { "since " (phase["review"]["since"].as_str().unwrap_or_default()) ", until " (phase["review"]["until"].as_str().unwrap_or_default()) }
@@ -221,7 +230,7 @@ fn row(phase: &Value, depth: usize) -> Markup {
                 }
             }
         }
-        @for inner in phase["run"]["phases"].as_array().into_iter().flatten() { (row(inner, depth + 1)) }
+        @for inner in phase["run"]["phases"].as_array().into_iter().flatten() { (row(inner, base, depth + 1)) }
     }
 }
 

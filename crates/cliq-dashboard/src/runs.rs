@@ -1,27 +1,89 @@
-//! All runs: filters, newest first.
+//! All runs: search and filters in the address, newest first.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
-use cliq_runs::{RunCursor, RunFilter, RunId, RunState};
+use axum::response::Redirect;
+use cliq_runs::{RunCursor, RunFilter, RunId, RunState, Scope};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::elements::{ago, empty, state, took, usage};
-use crate::page::{Page, show};
+use crate::elements::{ago, empty, folded, progress, state, took, usage};
+use crate::page::{Page, PageError, show};
+use crate::text::shown;
 use crate::visitor::Visitor;
+use cliq_supervisor::clock;
 use cliq_web::Core;
-use cliq_web::{Query, RunSummary, list_runs};
+use cliq_web::{Form, Problem, Query, RunSummary, list_runs};
 
 const PAGE: u32 = 50;
+/// Spans of time that can be chosen, in hours.
+const SPANS: [(&str, &str, u64); 4] = [
+    ("1h", "last hour", 1),
+    ("1d", "last day", 24),
+    ("7d", "last 7 days", 168),
+    ("30d", "last 30 days", 720),
+];
 
-#[derive(Debug, Deserialize)]
+/// Filters of the list, as in the address.
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Filters {
+    #[serde(default)]
+    q: String,
     #[serde(default)]
     state: String,
     #[serde(default)]
     team: String,
+    #[serde(default)]
+    project: String,
+    #[serde(default)]
+    caller: String,
+    #[serde(default)]
+    within: String,
     cursor: Option<String>,
+}
+
+impl Filters {
+    fn to_filter(&self) -> RunFilter {
+        let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let hours = SPANS.iter().find(|(word, ..)| *word == self.within).map(|(.., hours)| *hours);
+        RunFilter {
+            states: RunState::parse(&self.state).into_iter().collect(),
+            team: given(&self.team),
+            instance: given(&self.project),
+            caller: given(&self.caller),
+            since: hours.map(|hours| clock::ago(Duration::from_secs(hours * 3600))),
+            until: None,
+            words: RunFilter::words_of(&self.q),
+            after: self.cursor.as_deref().and_then(RunId::parse).map(RunCursor),
+            limit: PAGE,
+        }
+    }
+
+    /// Returns the address with one field changed. The cursor goes: it is a place in another list.
+    fn link(&self, changed: &str, value: &str) -> String {
+        let fields = [
+            ("q", self.q.trim()),
+            ("state", &self.state),
+            ("team", self.team.trim()),
+            ("project", &self.project),
+            ("caller", self.caller.trim()),
+            ("within", &self.within),
+            ("cursor", ""),
+        ];
+        let mut fields = fields.map(|(name, now)| (name, if name == changed { value } else { now })).to_vec();
+        fields.retain(|(_, value)| !value.is_empty());
+        format!("/?{}", serde_urlencoded::to_string(fields).unwrap_or_default())
+    }
+
+    fn is_any(&self) -> bool {
+        self.has_more() || [&self.q, &self.state].iter().any(|text| !text.trim().is_empty())
+    }
+
+    fn has_more(&self) -> bool {
+        [&self.team, &self.project, &self.caller, &self.within].iter().any(|text| !text.trim().is_empty())
+    }
 }
 
 /// The list of runs.
@@ -30,66 +92,118 @@ pub(super) async fn page(
     State(core): State<Arc<Core>>,
     Query(filters): Query<Filters>,
 ) -> Page {
-    let filter = RunFilter {
-        states: RunState::parse(&filters.state).into_iter().collect(),
-        team: Some(filters.team.trim().to_owned()).filter(|team| !team.is_empty()),
-        instance: None,
-        after: filters.cursor.as_deref().and_then(RunId::parse).map(RunCursor),
-        limit: PAGE,
-    };
-    let (runs, next) = list_runs(&core, filter).await?;
+    let (runs, next) = list_runs(&core, filters.to_filter()).await?;
     let counts = core.runs.counts().await?;
     let all: u64 = counts.iter().map(|(_, n)| n).sum();
-    let link = |state: &str, cursor: Option<&str>| {
-        let mut fields = vec![("state", state), ("team", filters.team.trim())];
-        fields.extend(cursor.map(|cursor| ("cursor", cursor)));
-        fields.retain(|(_, value)| !value.is_empty());
-        format!("/?{}", serde_urlencoded::to_string(fields).unwrap_or_default())
-    };
+    let instances = core.runs.instances().await?;
     let content = html! {
         h1 { "Runs" }
         nav.filters #counts data-live aria-label="Filter by state" {
-            a href=(link("", None)) aria-current=[filters.state.is_empty().then_some("true")] { "all " span.n { (all) } }
+            a href=(filters.link("state", "")) aria-current=[filters.state.is_empty().then_some("true")] { "all " span.n { (all) } }
             @for (state, n) in counts.iter().filter(|(state, n)| *n > 0 || state.as_str() == filters.state) {
-                a href=(link(state.as_str(), None)) aria-current=[(state.as_str() == filters.state).then_some("true")] {
+                a href=(filters.link("state", state.as_str())) aria-current=[(state.as_str() == filters.state).then_some("true")] {
                     (state.as_str()) " " span.n { (n) }
                 }
             }
         }
-        form.inline method="get" action="/" {
+        form.bar method="get" action="/" role="search" aria-label="Search runs" {
             input type="hidden" name="state" value=(filters.state);
-            label for="team" { "Team" }
-            input #team name="team" value=(filters.team) placeholder="@scope/name";
+            div.field.wide {
+                label for="q" { "Search" }
+                input #q type="search" name="q" value=(filters.q) placeholder="title, team, reason or id";
+            }
+            button type="submit" { "Search" }
+            @if filters.is_any() { a.button.ghost href="/" { "Clear" } }
+            details.more open[filters.has_more()] {
+            summary { "More filters" }
+            div.bar {
+            div.field { label for="team" { "Team" } input #team name="team" value=(filters.team) placeholder="@scope/name"; }
+            div.field {
+                label for="project" { "Project" }
+                select #project name="project" {
+                    option value="" { "any" }
+                    @for instance in &instances {
+                        option value=(instance.id) selected[instance.id == filters.project] { (instance.path.file_name().unwrap_or(instance.path.as_str())) }
+                    }
+                }
+            }
+            div.field { label for="caller" { "Caller" } input #caller name="caller" value=(filters.caller); }
+            div.field {
+                label for="within" { "Time" }
+                select #within name="within" {
+                    option value="" { "any" }
+                    @for (word, text, _) in SPANS { option value=(word) selected[word == filters.within] { (text) } }
+                }
+            }
             button type="submit" { "Filter" }
+            }
+            }
         }
-        div #runs data-live { (table(&runs)) }
-        @if let Some(next) = next { p { a rel="next" href=(link(&filters.state, Some(&next))) { "Older runs" } } }
+        form method="post" action="/runs/cancel" {
+            @if visitor.may_run() && runs.iter().any(|run| !run.state.is_final()) {
+                p.bulk { button.danger type="submit" { "Cancel selected runs" } }
+            }
+            div #runs data-live { (table(&runs, visitor.may_run(), filters.is_any())) }
+        }
+        @if let Some(next) = next { p { a.button rel="next" href=(filters.link("cursor", &next)) { "Older runs" } } }
     };
     show(&visitor, "Runs", "/", &html! { div data-changes="/live" { (content) } })
 }
 
-fn table(runs: &[RunSummary]) -> Markup {
+fn table(runs: &[RunSummary], may_run: bool, is_filtered: bool) -> Markup {
     if runs.is_empty() {
-        return empty("No runs yet. “New run” starts one; runs of registered projects are shown too.");
+        return empty(if is_filtered {
+            "No run fits. “Clear” shows all."
+        } else {
+            "No runs yet. “New run” starts one; runs of registered projects are shown too."
+        });
     }
     html! {
-        table {
-            thead { tr { th { "State" } th { "Team" } th { "Run" } th { "Asked for" } th { "Took" } th { "Used" } th { "Why" } } }
+        table.runs {
+            thead { tr { th { "Run" } th { "State" } th { "Progress" } th { "Asked for" } th { "Took" } th { "Used" } } }
             tbody {
                 @for run in runs {
                     tr {
+                        td.title { div.choice {
+                            @if may_run && !run.state.is_final() {
+                                input type="checkbox" name="id" value=(run.id) aria-label=(format!("Select {}", run.title));
+                            }
+                            div {
+                                a.strong href=(format!("/runs/{}", run.id)) { (shown(run.title.as_bytes())) }
+                                div.quiet { (run.team) " " code { (short(&run.id)) } }
+                                @if let Some(reason) = &run.reason {
+                                    div.why { @if let Some(phase) = &run.phase { strong { (phase) } " " } (folded(reason)) }
+                                }
+                            }
+                        } }
                         td { (state(run.state)) }
-                        td { (run.team) }
-                        td { a href=(format!("/runs/{}", run.id)) { code { (short(&run.id)) } } }
+                        td data-label="progress" { (progress(run.phases_done, run.phases_all)) }
                         td { (ago(&run.queued_at)) " by " (run.caller) }
-                        td data-label="took" { (took(run.started_at.as_deref(), run.ended_at.as_deref())) }
-                        td data-label="used" { (usage(&run.usage)) }
-                        td.why { (run.reason.as_deref().unwrap_or_default()) }
+                        td.number data-label="took" { (took(run.started_at.as_deref(), run.ended_at.as_deref())) }
+                        td.number data-label="used" { (usage(&run.usage)) }
                     }
                 }
             }
         }
     }
+}
+
+/// Cancels the selected runs. Those that have ended meanwhile stay as they are.
+pub(super) async fn cancel(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    form: Form,
+) -> Result<Redirect, PageError> {
+    let caller = visitor.demand(Scope::Run)?;
+    let ids = form.0.iter().filter(|(key, _)| key == "id").map(|(_, id)| id);
+    for id in ids {
+        let run = core.run(id).await?;
+        if !run.life.state.is_final() {
+            let cancelled = core.supervisor.cancel(&run.id, &caller.label).await;
+            cancelled.map_err(|error| Problem::of_change(error, "cancelled"))?;
+        }
+    }
+    Ok(Redirect::to("/"))
 }
 
 /// The end of an id, which is its random part.

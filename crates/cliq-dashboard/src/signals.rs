@@ -26,7 +26,7 @@ pub(super) async fn page(visitor: Visitor, State(core): State<Arc<Core>>) -> Pag
                     @for signal in &signals {
                         tr {
                             td.number { (signal.id) }
-                            td { (badge(signal.status.as_str(), "▪")) }
+                            td { (badge(signal.status.as_str())) }
                             td { (signal.kind) }
                             td { (signal.plan) " " span.quiet { (signal.project) } }
                             td { (ago(&signal.created_at)) }

@@ -28,7 +28,7 @@ pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Pag
                         td { a href=(format!("/teams/{}", team.name)) { (team.name) } }
                         td { (team.description.as_deref().unwrap_or_default()) }
                         td { (team.source) }
-                        td { @if team.valid { (badge("valid", "✓")) } @else { (badge("has errors", "✗")) } }
+                        td { @if team.valid { (badge("valid")) } @else { (badge("has errors")) } }
                     }
                 }
             }
@@ -66,7 +66,7 @@ pub(super) async fn page(
             h2 { "Problems" }
             ul {
                 @for d in &team.diagnostics {
-                    li { (badge(&d.severity, "!")) " line " (d.line) ", column " (d.column) ": " (d.message) " " span.quiet { (d.help) } }
+                    li { (badge(&d.severity)) " line " (d.line) ", column " (d.column) ": " (d.message) " " span.quiet { (d.help) } }
                 }
             }
         }

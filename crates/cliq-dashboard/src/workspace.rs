@@ -9,15 +9,13 @@ use serde::Deserialize;
 
 use crate::elements::size;
 use crate::page::{Page, show};
+use crate::preview::preview;
 use crate::runs::short;
 use crate::text::shown;
 use crate::visitor::Visitor;
 use cliq_supervisor::workspace_files;
 use cliq_web::{Core, Problem};
 use cliq_web::{FileEntry, FileKind, Path, Query, list_directory};
-
-/// The most bytes of a text that are shown.
-const MAX_TEXT: usize = 100_000;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct FileQuery {
@@ -83,12 +81,8 @@ fn directory(id: &str, entries: &[FileEntry]) -> Markup {
 
 fn file(id: &str, path: &str, bytes: &[u8]) -> Markup {
     let query = serde_urlencoded::to_string([("path", path)]).unwrap_or_default();
-    let is_text = !bytes.contains(&0);
-    let part = &bytes[..bytes.len().min(MAX_TEXT)];
     html! {
         p { a href=(format!("/api/v1/runs/{id}/files/content?{query}")) { "Save" } " · " (size(bytes.len() as u64)) }
-        @if !is_text { p.empty { "It is not text." } }
-        @if is_text { pre.log tabindex="0" role="region" aria-label="File" { (shown(part)) } }
-        @if is_text && part.len() < bytes.len() { p.quiet { "The rest is in the file." } }
+        (preview(path, bytes))
     }
 }

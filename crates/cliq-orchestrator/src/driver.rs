@@ -294,6 +294,8 @@ impl Driver {
                 version: if plan.kept.is_some() { JOURNAL_VERSION } else { 1 },
                 run_id: self.shared.run_id.clone(),
                 team: plan.workflow.name.clone(),
+                title: plan.title.clone(),
+                phase_count: u32::try_from(plan.workflow.phases().filter(|(_, p)| !p.support).count()).ok(),
                 cliq_version,
                 pid,
                 max_parallel,

@@ -40,6 +40,12 @@ pub enum RunEvent {
         run_id: String,
         /// The team's name.
         team: String,
+        /// Title of the run, if it has one of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// Number of main phases.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase_count: Option<u32>,
         /// The cliq that runs it.
         cliq_version: String,
         /// The orchestrator's process.

@@ -305,6 +305,8 @@ workflow:
                 version: JOURNAL_VERSION,
                 run_id: "r".into(),
                 team: "t".into(),
+                title: None,
+                phase_count: None,
                 cliq_version: "1".into(),
                 pid: 1,
                 max_parallel: None,

@@ -91,6 +91,8 @@ pub struct RunPlan {
     /// The id of the run, where the caller chooses it: a run of this id begins once only, and only that one is resumed. Without
     /// it, a new run gets a new id. A UUID.
     pub run_id: Option<String>,
+    /// Title of the run for people, or `None` if it has none of its own.
+    pub title: Option<String>,
     /// Phases that a new run keeps from the last one, or `None` if it runs all of them (SPEC section 24). A resumed run keeps what it kept.
     pub kept: Option<KeptWork>,
     /// Available agents.
@@ -163,6 +165,7 @@ impl RunPlan {
             prices: BTreeMap::new(),
             workflow: Arc::new(workflow),
             run_id: None,
+            title: None,
             kept: None,
             agents: Agents::new(),
             default_agent: None,

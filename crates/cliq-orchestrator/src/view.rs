@@ -80,6 +80,12 @@ pub struct RunView {
     pub run_id: Option<String>,
     /// The team's name.
     pub team: String,
+    /// Title of the run, if it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Number of main phases, if the run has recorded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase_count: Option<u32>,
     /// End of the run: `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`. `None` while it is active.
     pub status: Option<String>,
     /// Why it did not complete.
@@ -121,6 +127,8 @@ impl RunView {
         Self {
             run_id: None,
             team: String::new(),
+            title: None,
+            phase_count: None,
             status: None,
             reason: None,
             phase: None,
@@ -151,6 +159,23 @@ impl RunView {
     #[must_use]
     pub fn pipeline_status(&self) -> Option<PipelineStatus> {
         self.status.as_deref().and_then(PipelineStatus::parse)
+    }
+
+    /// Returns the number of main phases that are done: complete, skipped or given up.
+    #[must_use]
+    pub fn done_count(&self) -> u32 {
+        let is_done = |phase: &&PhaseView| {
+            matches!(phase.status, PhaseStatus::Completed | PhaseStatus::Skipped)
+                && !phase.support
+                && phase.name.item().is_none()
+        };
+        // A view that is made of events alone does not know which phases are support phases: those of a completed run are all done.
+        let done = u32::try_from(self.phases.iter().filter(is_done).count()).unwrap_or(u32::MAX);
+        match self.phase_count {
+            Some(all) if self.completed() => all,
+            Some(all) => done.min(all),
+            None => done,
+        }
     }
 
     /// Returns the duration of the run in milliseconds, up to `now_ms` if it is active.
@@ -238,7 +263,9 @@ impl RunView {
         // Only some events need it, and a time takes longer to parse than the rest.
         let now = || record.ts.unix_millis();
         match &record.event {
-            RunEvent::RunStarted { run_id, team, kept, .. } => {
+            RunEvent::RunStarted { run_id, team, title, phase_count, kept, .. } => {
+                self.title.clone_from(title);
+                self.phase_count = *phase_count;
                 self.run_id = Some(run_id.clone());
                 self.team.clone_from(team);
                 self.started_ms = now();

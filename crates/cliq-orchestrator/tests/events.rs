@@ -31,6 +31,8 @@ fn events_are_pinned() {
             version: 1,
             run_id: "r1".into(),
             team: "@t/t".into(),
+            title: Some("A title".into()),
+            phase_count: Some(3),
             cliq_version: "0.1.0".into(),
             pid: 7,
             max_parallel: Some(2),

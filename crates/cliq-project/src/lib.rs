@@ -72,6 +72,7 @@ pub use plan_agents::{PlanAgent, SIGNAL_FILES, SettingsPlanAgents, plan_config};
 #[cfg(feature = "plans")]
 pub use plan_commands::PlanCommandError;
 pub use project::Project;
+pub use requirement::title_of;
 pub use rerun_rules::{Rerun, rerun_rule};
 #[cfg(feature = "remote-reviews")]
 pub use reviews::ServerReviews;

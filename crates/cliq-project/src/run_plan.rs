@@ -11,6 +11,7 @@ use cliq_workflow::ValidatedWorkflow;
 
 use crate::agents::needs_default;
 use crate::host::GUARD_INPUTS;
+use crate::requirement::title_of;
 use crate::run_sandbox::RunAccess;
 use crate::{Project, ProjectError};
 
@@ -35,6 +36,8 @@ pub struct RunOptions {
     pub sandbox: Option<Sandbox>,
     /// The id of the run, where the caller chooses it ([`RunPlan::run_id`]).
     pub run_id: Option<String>,
+    /// Title of the run. Default: the first line of the requirement.
+    pub title: Option<String>,
 }
 
 impl Project {
@@ -66,6 +69,7 @@ impl Project {
         }
         plan.inputs.clone_from(&options.inputs);
         plan.run_id.clone_from(&options.run_id);
+        plan.title = options.title.as_deref().and_then(title_of).or_else(|| self.title());
         if options.max_parallel.is_some() {
             plan.max_parallel = options.max_parallel;
         }

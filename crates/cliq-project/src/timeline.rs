@@ -18,6 +18,9 @@ pub struct Timeline {
     pub run_id: String,
     /// Name of the team.
     pub team: String,
+    /// Title of the run, if it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`, `INTERRUPTED`, `RUNNING` or `WAITING`.
     pub status: String,
     /// Why it did not complete.
@@ -125,6 +128,7 @@ impl RecordedRun {
         Timeline {
             run_id: view.run_id.clone().unwrap_or_default(),
             team: view.team.clone(),
+            title: view.title.clone(),
             reason,
             phase: focus.map(|phase| phase.name.to_string()),
             elapsed_ms: view.elapsed_ms(end),

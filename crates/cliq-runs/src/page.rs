@@ -1,7 +1,7 @@
 //! Filter and cursor of a list of runs.
 
 use crate::lifecycle::RunState;
-use crate::run::RunId;
+use crate::run::{Run, RunId};
 
 /// Filter for runs. An unset field matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,6 +12,14 @@ pub struct RunFilter {
     pub team: Option<String>,
     /// In this registered project.
     pub instance: Option<String>,
+    /// Of the caller with this label.
+    pub caller: Option<String>,
+    /// Requested at this time or later, UTC.
+    pub since: Option<String>,
+    /// Requested before this time, UTC.
+    pub until: Option<String>,
+    /// Words, each of which begins a word of the title, the team, the reason or the id.
+    pub words: Vec<String>,
     /// Only runs after this place of the list.
     pub after: Option<RunCursor>,
     /// At most so many.
@@ -21,3 +29,33 @@ pub struct RunFilter {
 /// A place in a list of runs, newest first: the list goes on after this run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunCursor(pub RunId);
+
+impl RunFilter {
+    /// Returns the words of a search text. Signs separate words.
+    #[must_use]
+    pub fn words_of(text: &str) -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let short = |word: &str| word.to_lowercase().chars().take(MAX_LENGTH).collect();
+        words.map(short).take(MAX_WORDS).collect()
+    }
+}
+
+/// The most words of a search text that are looked for.
+const MAX_WORDS: usize = 12;
+/// The most words of a run that can be found, and the longest of them in characters.
+const MAX_INDEXED: usize = 300;
+const MAX_LENGTH: usize = 64;
+
+impl Run {
+    /// Returns the words by which the run is found, in lower case and apart from each other by spaces: those of the title, the id, the team and the
+    /// reason.
+    #[must_use]
+    pub fn search_words(&self) -> String {
+        let texts = [&self.title, self.id.as_str(), &self.team, self.reason.as_deref().unwrap_or_default()];
+        let mut seen = std::collections::BTreeSet::new();
+        let words = texts.into_iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
+        let words = words.filter(|word| !word.is_empty()).take(MAX_INDEXED);
+        let words = words.map(|word| word.to_lowercase().chars().take(MAX_LENGTH).collect::<String>());
+        words.filter(|word| seen.insert(word.clone())).collect::<Vec<_>>().join(" ")
+    }
+}

@@ -95,6 +95,8 @@ impl RunOrigin {
 pub struct RunRequest {
     /// The team, `@scope/name`. `None`: the one that is assembled in the project.
     pub team: Option<String>,
+    /// Title of the run, if the caller chooses it.
+    pub title: Option<String>,
     /// Requirement for the team. `None` for the requirement of the project.
     pub requirement: Option<String>,
     /// Values for inputs of the team.
@@ -136,6 +138,8 @@ pub struct Run {
     pub instance: Option<String>,
     /// The name of its team.
     pub team: String,
+    /// Title of the run: as the caller says, or the first line of the requirement, or the name of the team.
+    pub title: String,
     /// Origin of the run.
     pub origin: RunOrigin,
     /// Label of the caller's token.
@@ -170,6 +174,10 @@ pub struct Run {
     pub replica: Option<String>,
     /// When a run that waits is woken by the supervisor, UTC. `None` where a person resumes it.
     pub wake_at: Option<String>,
+    /// Main phases that are done as of the last event that was stored.
+    pub phases_done: u64,
+    /// Main phases, once its team is known.
+    pub phases_all: u64,
     /// When a run was woken, UTC, until its orchestrator continues it: its position in the queue.
     pub woken_at: Option<String>,
 }
@@ -187,7 +195,10 @@ impl Run {
         Self {
             id,
             instance: None,
+            title: team.clone(),
             team,
+            phases_done: 0,
+            phases_all: 0,
             origin,
             caller: String::new(),
             request: RunRequest::default(),

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnection, PgSslMode};
-use sqlx::{ConnectOptions, Connection as _, Postgres, Transaction};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Postgres, Transaction};
 
 use crate::error::DatabaseError;
 use crate::location::Location;
+use crate::select::Select;
 use crate::sqlite::{SqliteConnection, SqliteTransaction};
 use crate::statement::{Answer, Argument, run_postgres};
 
@@ -50,6 +51,19 @@ impl Connection {
             Self::Postgres { connection, patience } => {
                 let patience = *patience;
                 Ok(Tx::Postgres { transaction: within(patience, connection.begin()).await?, patience })
+            }
+        }
+    }
+
+    /// Runs a composed statement.
+    pub(crate) async fn select(&mut self, select: &Select<'_>) -> Result<Answer, DatabaseError> {
+        let (sql, arguments) = select.parts();
+        match self {
+            Self::Sqlite(connection) => connection.run(sql, arguments),
+            Self::Postgres { connection, patience } => {
+                // It consists of fixed fragments: `Select` takes no other.
+                let sql = AssertSqlSafe(sql.to_owned());
+                within(*patience, run_postgres(connection, sql, arguments)).await
             }
         }
     }

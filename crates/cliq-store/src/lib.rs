@@ -22,6 +22,7 @@ mod rows;
 mod run_change;
 mod run_events;
 mod runs;
+mod select;
 mod signals;
 mod sqlite;
 mod sqlite_row;

@@ -100,6 +100,9 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
         replica: row.optional_text("replica")?,
         wake_at: row.optional_text("wake_at")?,
         woken_at: row.optional_text("woken_at")?,
+        title: row.text("title")?,
+        phases_done: row.count("phases_done")?,
+        phases_all: row.count("phases_all")?,
     })
 }
 

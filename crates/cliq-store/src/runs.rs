@@ -13,6 +13,7 @@ use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
 use crate::rows::{run, runs_of, totals};
 use crate::run_change::write;
+use crate::select::Select;
 use crate::statement::arguments;
 use crate::store::{SqlStore, on};
 use crate::{instances, leases, parking, reviews, run_events, time, tokens};
@@ -21,9 +22,9 @@ use crate::{instances, leases, parking, reviews, run_events, time, tokens};
 macro_rules! without_view {
     ($rest:literal) => {
         concat!(
-            "SELECT id, instance, team, origin, caller, request, workspace, state, cancel_requested, began, resume, recoveries, ",
-            "reason, phase, queued_at, started_at, ended_at, tokens_in, tokens_out, cost_usd, 'null' AS view, journal_lines, ",
-            "last_event, version, replica, parked, wake_at, woken_at FROM runs ",
+            "SELECT runs.id, instance, runs.team, origin, caller, request, workspace, state, cancel_requested, began, resume, recoveries, ",
+            "runs.reason, phase, queued_at, started_at, ended_at, tokens_in, tokens_out, cost_usd, 'null' AS view, journal_lines, ",
+            "last_event, version, replica, parked, wake_at, woken_at, runs.title, phases_done, phases_all FROM ",
             $rest
         )
     };
@@ -51,53 +52,66 @@ async fn change(connection: &mut Connection, change: &Change) -> Result<Outcome,
 }
 
 async fn list(connection: &mut Connection, filter: &RunFilter) -> Result<Vec<Run>, DatabaseError> {
-    // The states as one text, `,queued,running,`, so that any number of them is one argument.
-    let states = filter.states.iter().fold(String::from(","), |text, state| text + state.as_str() + ",");
-    let after = filter.after.as_ref().map(|cursor| cursor.0.as_str());
-    let (team, instance, limit) =
-        (filter.team.as_deref(), filter.instance.as_deref(), i64::from(filter.limit));
-    let answer = match (&filter.states[..], team, instance) {
-        // One statement for each index: a condition that may be absent would keep the database from using it.
-        ([], None, None) => {
-            let sql = without_view!("WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2");
-            connection.run(sql, arguments![after, limit]).await?
-        }
-        ([state], None, None) => {
-            let sql = without_view!("WHERE state = $3 AND ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2");
-            connection.run(sql, arguments![after, limit, state.as_str()]).await?
-        }
-        (_, Some(team), _) => {
-            let sql = without_view!(
-                "WHERE team = $3 AND ($4 = ',' OR instr($4, ',' || state || ',') > 0) AND ($5 IS NULL OR instance = $5) AND ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2"
-            );
-            let postgres = without_view!(
-                "WHERE team = $3 AND ($4 = ',' OR strpos($4, ',' || state || ',') > 0) AND ($5 IS NULL OR instance = $5) AND ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2"
-            );
-            let sql = if connection.is_postgres() { postgres } else { sql };
-            connection.run(sql, arguments![after, limit, team, &states, instance]).await?
-        }
-        (_, None, Some(instance)) => {
-            let sql = without_view!(
-                "WHERE instance = $3 AND ($4 = ',' OR instr($4, ',' || state || ',') > 0) AND ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2"
-            );
-            let postgres = without_view!(
-                "WHERE instance = $3 AND ($4 = ',' OR strpos($4, ',' || state || ',') > 0) AND ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2"
-            );
-            let sql = if connection.is_postgres() { postgres } else { sql };
-            connection.run(sql, arguments![after, limit, instance, &states]).await?
-        }
-        (_, None, None) => {
-            let sql = without_view!(
-                "WHERE instr($3, ',' || state || ',') > 0 AND ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2"
-            );
-            let postgres = without_view!(
-                "WHERE strpos($3, ',' || state || ',') > 0 AND ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2"
-            );
-            let sql = if connection.is_postgres() { postgres } else { sql };
-            connection.run(sql, arguments![after, limit, &states]).await?
-        }
+    let is_postgres = connection.is_postgres();
+    let words = search_of(&filter.words, is_postgres);
+    let is_ranked_by_number = words.is_some() && !is_postgres;
+    // The search gives its rows in the order of their numbers, newest first, without sorting them: the joins must not come first.
+    let mut select = if is_ranked_by_number {
+        Select::new(without_view!(
+            "run_search CROSS JOIN run_words ON run_words.number = run_search.rowid CROSS JOIN runs ON runs.id = run_words.run_id"
+        ))
+    } else {
+        Select::new(without_view!("runs"))
     };
-    runs_of(&answer)
+    if let Some(words) = &words {
+        let condition = if is_postgres { "search @@ CAST(? AS tsquery)" } else { "run_search MATCH ?" };
+        select.filter(condition, [words]);
+    }
+    match filter.states.as_slice() {
+        [] => {}
+        [state] => select.filter("state = ?", [state.as_str()]),
+        // SQLite would read all runs of these states and sort them.
+        several => select.filter_in(
+            if is_postgres { "state" } else { "+state" },
+            several.iter().map(|state| state.as_str()),
+        ),
+    }
+    for (condition, value) in [
+        ("runs.team = ?", &filter.team),
+        ("instance = ?", &filter.instance),
+        ("caller = ?", &filter.caller),
+        ("queued_at >= ?", &filter.since),
+        ("queued_at < ?", &filter.until),
+    ] {
+        if let Some(value) = value {
+            select.filter(condition, [value]);
+        }
+    }
+    if let Some(after) = &filter.after {
+        let condition = if is_ranked_by_number {
+            "run_search.rowid < (SELECT number FROM run_words WHERE run_id = ?)"
+        } else {
+            "runs.id < ?"
+        };
+        select.filter(condition, [after.0.as_str()]);
+    }
+    let limit = [i64::from(filter.limit)];
+    if is_ranked_by_number {
+        select.add(" ORDER BY run_search.rowid DESC LIMIT ?", limit);
+    } else {
+        select.add(" ORDER BY runs.id DESC LIMIT ?", limit);
+    }
+    runs_of(&connection.select(&select).await?)
+}
+
+/// Returns the search expression of a database for words, each of which begins a word of a run.
+fn search_of(words: &[String], is_postgres: bool) -> Option<String> {
+    // Other characters would be operators of the expression.
+    let words = words.iter().filter(|word| !word.is_empty() && word.chars().all(char::is_alphanumeric));
+    let words: Vec<String> =
+        words.map(|word| if is_postgres { format!("'{word}':*") } else { format!("\"{word}\"*") }).collect();
+    let and = if is_postgres { " & " } else { " AND " };
+    (!words.is_empty()).then(|| words.join(and))
 }
 
 async fn find(connection: &mut Connection, id: &RunId) -> Result<Option<Run>, DatabaseError> {
@@ -199,7 +213,7 @@ impl RunStore for SqlStore {
 
     async fn ended_before(&self, before: &str, limit: u32) -> Result<Vec<Run>, GatewayError> {
         let sql = without_view!(
-            "WHERE state IN ('completed', 'escalated', 'failed', 'cancelled') AND ended_at < $1 ORDER BY ended_at LIMIT $2"
+            "runs WHERE state IN ('completed', 'escalated', 'failed', 'cancelled') AND ended_at < $1 ORDER BY ended_at LIMIT $2"
         );
         on!(self.reader(), connection => async {
             runs_of(&connection.run(sql, arguments![before, i64::from(limit)]).await?)

@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
-use sqlx::{Either, Executor, Row as _};
+use sqlx::{Either, Executor, Row as _, SqlSafeStr};
 
 use crate::error::DatabaseError;
 use crate::sqlite_row::SqliteRow;
@@ -131,7 +131,7 @@ impl Row {
 /// Runs a statement to its end.
 pub(crate) async fn run_postgres(
     connection: &mut PgConnection,
-    sql: &'static str,
+    sql: impl SqlSafeStr,
     arguments: &[Argument<'_>],
 ) -> Result<Answer, sqlx::Error> {
     let mut query: Query<'_, Postgres, PgArguments> = sqlx::query(sql);

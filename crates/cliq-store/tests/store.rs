@@ -49,6 +49,7 @@ on_both! {
     queue::files_that_are_alike,
     queue::a_newer_file_replaces_what_a_crash_left,
     runs::a_run_is_stored_as_it_is,
+    runs::runs_are_searched,
     runs::a_lease_has_one_holder_until_it_is_over,
     runs::a_change_from_an_old_version_is_refused_with_its_events,
     runs::many_events_of_one_change_keep_their_order,

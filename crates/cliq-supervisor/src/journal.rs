@@ -37,8 +37,9 @@ pub(crate) fn stored(record: &Record) -> NewRunEvent {
 /// Applies an event of the journal to the run.
 pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifecycleEffect> {
     let step = match event {
-        RunEvent::RunStarted { team, .. } => {
+        RunEvent::RunStarted { team, title, .. } => {
             run.team.clone_from(team);
+            run.title = title.clone().unwrap_or_else(|| team.clone());
             run.started_at = Some(ts.to_owned());
             LifecycleEvent::Began
         }
@@ -68,6 +69,12 @@ pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifecycleE
 pub(crate) fn totals(view: &RunView) -> RunTotals {
     let Some(usage) = view.usage() else { return RunTotals::default() };
     RunTotals { tokens_in: usage.tokens_in, tokens_out: usage.tokens_out, cost_usd: usage.cost_usd }
+}
+
+/// Records how many phases of a run are done.
+pub(crate) fn count_phases(run: &mut Run, view: &RunView) {
+    run.phases_all = view.phase_count.map_or(0, u64::from);
+    run.phases_done = u64::from(view.done_count());
 }
 
 /// Returns the document of `cliq status --json`. Runs of team phases are included if the workspace still has them.

@@ -18,6 +18,7 @@ pub(crate) fn start(options: &SupervisorOptions, run: &Run) -> Result<Child, Bac
     let inputs = if run.life.resume { Vec::new() } else { request.inputs.clone().into_iter().collect() };
     let choices = RunArguments {
         agent: request.agent.clone(),
+        title: request.title.clone().filter(|_| !run.life.resume),
         inputs,
         budget: request.budget,
         max_parallel: request.max_parallel,

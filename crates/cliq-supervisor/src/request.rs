@@ -29,6 +29,8 @@ pub struct NewRun {
     pub team: Option<String>,
     /// Id of the registered project to run in. Without it the run gets a workspace of its own.
     pub instance: Option<String>,
+    /// Title of the run. Default: the first line of the requirement, or the name of the team.
+    pub title: Option<String>,
     /// Requirement for the team.
     pub requirement: Option<String>,
     /// Values of the team's inputs.
@@ -291,8 +293,13 @@ fn run_of(
     let mut run = Run::new(id, team, origin, workspace, clock::now());
     run.instance = instance.map(|instance| instance.id);
     run.caller = new.caller;
+    let text = new.title.as_deref().or(new.requirement.as_deref());
+    if let Some(title) = text.and_then(cliq_project::title_of) {
+        run.title = title;
+    }
     run.request = RunRequest {
         team: new.team,
+        title: new.title,
         requirement: new.requirement,
         inputs,
         agent: new.agent,
@@ -312,8 +319,13 @@ fn value_errors(new: &NewRun, repo_hosts: &[String]) -> Vec<ValueError> {
     }
     errors.extend(check_budget(&new.budget).err().into_iter().flatten());
     // A program argument cannot contain a zero byte, and no other text needs one.
-    let mut texts =
-        new.inputs.iter().flat_map(|(key, value)| [key, value]).chain(&new.agent).chain(&new.requirement);
+    let mut texts = new
+        .inputs
+        .iter()
+        .flat_map(|(key, value)| [key, value])
+        .chain(&new.agent)
+        .chain(&new.requirement)
+        .chain(&new.title);
     if texts.any(|text| text.contains('\0'))
         || new.inputs.keys().any(|key| key.is_empty() || key.contains('='))
     {

@@ -19,8 +19,14 @@ use crate::steering::SteeringDocument;
 pub struct RunSummary {
     /// Id of the run, a UUID.
     pub id: String,
+    /// Title.
+    pub title: String,
     /// Name of the team.
     pub team: String,
+    /// Number of main phases that are done.
+    pub phases_done: u64,
+    /// Number of main phases; 0 while they are not known.
+    pub phases_all: u64,
     /// State.
     pub state: RunState,
     /// Origin.
@@ -76,7 +82,10 @@ impl RunSummary {
     pub fn of(run: &Run) -> Self {
         Self {
             id: run.id.to_string(),
+            title: run.title.clone(),
             team: run.team.clone(),
+            phases_done: run.phases_done,
+            phases_all: run.phases_all,
             state: run.life.state,
             origin: run.origin,
             instance: run.instance.clone(),

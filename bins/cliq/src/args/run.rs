@@ -68,6 +68,9 @@ pub(crate) struct RunArgs {
     /// Agent of phases that name none, for this run.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+    /// Title of the run. Default: the first line of the requirement.
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["resume", "from"])]
+    pub(crate) title: Option<String>,
     /// Value of an input of the team. Repeatable.
     #[arg(long = "input", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) inputs: Vec<(String, String)>,
@@ -102,6 +105,7 @@ impl RunArgs {
     pub(crate) fn run_arguments(&self) -> RunArguments {
         RunArguments {
             agent: self.agent.clone(),
+            title: self.title.clone(),
             inputs: self.inputs.clone(),
             budget: Budget { tokens: self.budget_tokens, usd: self.budget_usd },
             max_parallel: self.max_parallel,

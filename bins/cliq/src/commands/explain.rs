@@ -31,6 +31,9 @@ fn show(timeline: &Timeline, dir: &CliqDir) -> std::io::Result<()> {
         "ESCALATED" | "FAILED" => RED,
         _ => YELLOW,
     };
+    if let Some(title) = &timeline.title {
+        ui::line(paint(BOLD, ui::plain(title)))?;
+    }
     ui::line(format!(
         "{} {}  {} after {}\n",
         paint(BOLD, &timeline.team),

@@ -70,6 +70,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     options.inputs = args.inputs.iter().cloned().collect();
     options.max_parallel = args.max_parallel.map(|n| n as usize);
     options.run_id.clone_from(&args.run_id);
+    options.title.clone_from(&args.title);
     options.budget = Budget { tokens: args.budget_tokens, usd: args.budget_usd };
     options.sandbox = args.sandbox.map(Sandbox::profile);
     options.is_elsewhere = backend.is_some();

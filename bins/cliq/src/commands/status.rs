@@ -67,7 +67,9 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
     };
     // Whole seconds, so that a display that is followed changes when something does.
     let now = now_millis();
-    let mut out = format!(
+    let title = view.title.as_ref().map(|title| format!("{}\n", ui::paint(ui::BOLD, ui::plain(title))));
+    let mut out = title.unwrap_or_default();
+    out += &format!(
         "{} {}  {}\n",
         ui::paint(ui::BOLD, &view.team),
         ui::paint(ui::DIM, view.run_id.as_deref().unwrap_or("-")),

@@ -86,6 +86,37 @@ await page.locator("pre.log", { hasText: "line 8" }).waitFor();
 assert.equal((await page.locator("pre.log").textContent()).match(/line 3/g).length, 1, "each line once");
 assert.deepEqual(problems, [], "no script failed, and nothing that the policy forbids was tried");
 
+console.log("a phase opens beside the graph, without loading the page again");
+await page.goto(run);
+await page.evaluate(() => { window.neverReloaded = true; });
+await page.locator("#graph a[data-panel]", { hasText: "mend" }).focus();
+await page.keyboard.press("Enter");
+await page.locator("#panel h2", { hasText: "mend" }).waitFor();
+assert.match(page.url(), /phase=mend/);
+await page.locator("#graph a[data-panel]", { hasText: "quality" }).click();
+await page.locator("#panel h2", { hasText: "quality" }).waitFor();
+await page.locator("#panel", { hasText: "good" }).waitFor();
+await page.goBack();
+await page.locator("#panel h2", { hasText: "mend" }).waitFor();
+assert.equal(await page.evaluate(() => window.neverReloaded), true, "the page was never loaded again");
+await page.getByRole("link", { name: "Timeline" }).click();
+assert.equal(await page.locator(".gantt .span.back").count(), 1, "the round that the gate sent back");
+
+console.log("runs are found by words, and several are cancelled at once");
+await page.goto(base + "/runs/new?team=@local/long");
+await page.getByLabel("What is to be done").fill("Never ending work");
+await page.getByRole("button", { name: "Start" }).click();
+await page.locator("#phase-p0 .badge.running").waitFor();
+await page.goto(base + "/");
+await page.getByLabel("Search", { exact: true }).fill("never end");
+await page.getByRole("button", { name: "Search" }).click();
+await page.getByRole("link", { name: "Never ending work" }).waitFor();
+assert.equal(await page.locator("#runs tbody tr").count(), 1);
+await page.getByLabel("Select Never ending work").check();
+await page.getByRole("button", { name: "Cancel selected runs" }).click();
+await page.waitForURL(base + "/");
+await page.locator("#runs tr", { hasText: "Never ending work" }).locator(".badge.cancelled").waitFor();
+
 console.log("without script it still shows, and a form works");
 const state = await context.storageState();
 const plain = await browser.newContext({ storageState: state, javaScriptEnabled: false });
@@ -100,10 +131,10 @@ if (still.url().endsWith("/runs/new")) await still.getByText("input `who` is mis
 await plain.close();
 
 console.log("accessible, light, and fit for every screen");
-const paths = ["/", new URL(run).pathname, new URL(long).pathname, "/runs/new?team=@local/show", "/teams", "/teams/@local/show", "/plans", "/signals", "/projects",
+const paths = ["/", "/?q=show&within=1d", "/design", ...["", "?phase=quality", "/timeline", "/transcripts", "/artifacts", "/cost", "/events"].map((part) => new URL(run).pathname + part), new URL(long).pathname, "/runs/new?team=@local/show", "/teams", "/teams/@local/show", "/plans", "/signals", "/projects",
   "/usage", new URL(run).pathname + "/logs/orchestrator", new URL(run).pathname + "/handoffs/quality/mend", new URL(run).pathname + "/files"];
 for (const scheme of ["light", "dark"]) {
-  for (const [name, viewport] of [["desktop", { width: 1280, height: 900 }], ["phone", { width: 390, height: 844 }]]) {
+  for (const [name, viewport] of [["desktop", { width: 1280, height: 900 }], ["phone", { width: 390, height: 844 }], ["narrow", { width: 320, height: 700 }]]) {
     const one = await browser.newContext({ storageState: state, colorScheme: scheme, viewport, bypassCSP: true });
     const view = await one.newPage();
     for (const path of paths) {

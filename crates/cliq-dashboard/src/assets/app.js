@@ -35,9 +35,11 @@ function replace(fresh) {
 }
 
 function follow(url, kinds) {
+  let lost = false;
   const source = new EventSource(url);
-  source.onopen = () => { status.textContent = ""; };
+  source.onopen = () => { if (lost) soon(); lost = false; status.textContent = ""; };
   source.onerror = () => {
+    lost = true;
     status.textContent = source.readyState === EventSource.CLOSED ? "" : "The server does not answer. Trying again …";
     if (source.readyState === EventSource.CLOSED) refresh();
   };
@@ -50,8 +52,24 @@ if (events) {
   follow(events.dataset.events, ["run_queued", "run_dispatched", "run_requeued", "run_waiting", "run_woken", "run_not_started", "orchestrator_died",
     "cancel_requested_by_caller", "run_started", "run_resumed", "run_interrupted", "phase_started", "agent_started", "commands_finished",
     "usage_reported", "review_waits", "agent_completed", "work_failed", "verdict", "verdict_rejected", "phase_completed", "phase_escalated", "phase_reset",
-    "phase_stopped", "draining", "warning", "cancel_requested", "orchestrator_failed", "notify_requested", "run_finished"]);
+    "phase_stopped", "phase_skipped", "phase_decided", "items_started", "item_failed", "items_merged", "merge_conflict", "retry_scheduled",
+    "retry_delayed", "retry_due", "review_idle", "run_parked", "steering_received", "steering_delivered", "access_refused", "draining", "warning", "cancel_requested", "orchestrator_failed", "notify_requested", "run_finished"]);
 }
+// A phase is opened beside the graph without loading the page again.
+document.addEventListener("click", (click) => {
+  const link = click.target.closest?.("a[data-panel]");
+  if (!link || click.ctrlKey || click.metaKey || click.shiftKey || click.button) return;
+  click.preventDefault();
+  history.pushState(null, "", link.getAttribute("href"));
+  refresh().then(() => { const panel = document.getElementById("panel"); panel?.focus({ preventScroll: innerWidth > 900 }); });
+});
+addEventListener("popstate", () => { if (document.getElementById("panel")) refresh(); });
+// A page that slept may have missed events.
+addEventListener("pageshow", (shown) => { if (shown.persisted) refresh(); });
+document.addEventListener("visibilitychange", () => { if (!document.hidden && document.querySelector("[data-live]")) soon(); });
+// A transcript grows without events.
+if (events && document.querySelector("#transcript[data-live]")) setInterval(soon, 2000);
+
 // A review: another reviewer may decide it while this page is open.
 const review = document.querySelector("[data-review]");
 if (review) {

@@ -3,13 +3,13 @@
 use maud::{Markup, html};
 
 use super::place::{HEIGHT, Places, WIDTH};
-use super::{Node, Picture};
+use super::{Links, Node, Picture};
 
 /// The most characters of a name in a box.
 const MAX_NAME: usize = 20;
 
 /// The picture as SVG.
-pub(super) fn draw(picture: &Picture, places: &Places, team: &str) -> String {
+pub(super) fn draw(picture: &Picture, places: &Places, team: &str, links: &Links<'_>) -> String {
     let phases: usize = picture.nodes.iter().map(|node| node.members).sum();
     let folded = picture.nodes.len() < phases;
     let note = if folded { ", folded" } else { "" };
@@ -23,7 +23,7 @@ pub(super) fn draw(picture: &Picture, places: &Places, team: &str) -> String {
             role="group" aria-label=(format!("{team}: {phases} phases{note}")) {
             @for &(from, to) in &picture.edges { path.edge d=(edge(places, from, to)) {} }
             @for &(from, to) in &picture.routes { path.route d=(route(picture, places, from, to)) {} }
-            @for (node, &(x, y)) in picture.nodes.iter().zip(&places.boxes) { (drawn(node, x, y)) }
+            @for (node, &(x, y)) in picture.nodes.iter().zip(&places.boxes) { (drawn(node, x, y, links)) }
         }
     }
     .into_string()
@@ -50,7 +50,7 @@ fn route(picture: &Picture, places: &Places, from: usize, to: usize) -> String {
     format!("M{x1:.0} {y1:.0}C{x1:.0} {above:.0} {x2:.0} {above:.0} {x2:.0} {y2:.0}")
 }
 
-fn drawn(node: &Node, x: f64, y: f64) -> Markup {
+fn drawn(node: &Node, x: f64, y: f64, links: &Links<'_>) -> Markup {
     // The status that asks most for attention.
     let order = ["escalated", "failed", "stopped", "running", "waiting", "pending", "completed", "skipped"];
     let has = |word: &&&str| node.statuses.iter().any(|(status, n)| status == **word && *n > 0);
@@ -75,8 +75,14 @@ fn drawn(node: &Node, x: f64, y: f64) -> Markup {
         if node.support { ", support" } else { "" },
         parts.join(", ")
     );
-    let class =
-        format!("node {status}{}", if node.kind == "gate" || node.kind == "hug" { " gate" } else { "" });
+    let is_gate = node.kind == "gate" || node.kind == "hug";
+    // An item that is chosen marks its phase.
+    let is_chosen = links.chosen.is_some_and(|chosen| chosen.split('.').next() == Some(&node.name));
+    let class = format!(
+        "node {status}{}{}",
+        if is_chosen { " chosen" } else { "" },
+        if is_gate { " gate" } else { "" }
+    );
     let body = html! {
         title { (title) }
         @if node.members > 1 {
@@ -87,7 +93,9 @@ fn drawn(node: &Node, x: f64, y: f64) -> Markup {
         text.detail x=(number(x + 10.0)) y=(number(y + 40.0)) { (second) }
     };
     html! {
-        @if node.members == 1 { a href=(format!("#phase-{}", node.name)) { g class=(class) { (body) } } }
-        @else { g class=(class) { (body) } }
+        @match links.base {
+            Some(base) if node.members == 1 => a href=(format!("{base}?phase={}#panel", node.name)) data-panel { g class=(class) { (body) } },
+            _ => g class=(class) { (body) },
+        }
     }
 }

@@ -46,6 +46,9 @@ impl Driver {
                 "event": event, "team": shared.workflow().name, "run_id": shared.run_id,
                 "workspace": shared.dir().workspace(),
             });
+            if let Some(title) = &shared.plan.title {
+                payload["title"] = title.as_str().into();
+            }
             if let Value::Object(payload) = &mut payload {
                 payload.extend(more.clone());
             }

@@ -9,7 +9,7 @@ impl RunEvent {
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Self::RunStarted { run_id, team, agent_models, kept, .. } => {
+            Self::RunStarted { run_id, team, title, agent_models, kept, .. } => {
                 let with = agent_models
                     .iter()
                     .flat_map(|(agent, models)| models.iter().map(move |model| format!("{model} ({agent})")));
@@ -18,7 +18,8 @@ impl RunEvent {
                 let names: Vec<&str> = kept.iter().map(|kept| kept.phase.as_str()).collect();
                 let kept = names.join(", ");
                 let kept = if kept.is_empty() { kept } else { format!("; kept from the last run: {kept}") };
-                format!("run {run_id} of {team} started{with}{kept}")
+                let title = title.as_ref().map(|title| format!(": {title}")).unwrap_or_default();
+                format!("run {run_id} of {team} started{with}{title}{kept}")
             }
             Self::RunParked { on, until } if on.is_empty() => format!("run parked until {until}"),
             Self::RunParked { on, until } => {

@@ -28,6 +28,8 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 version: 2,
                 run_id: "r".into(),
                 team: "t".into(),
+                title: None,
+                phase_count: None,
                 cliq_version: "0".into(),
                 pid: 1,
                 max_parallel,

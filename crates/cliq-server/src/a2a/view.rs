@@ -166,7 +166,10 @@ fn task(
     }
     // For its caller, a run that was woken works, although it may still be queued.
     let is_woken = run.life.state == RunState::Queued && run.life.parked;
-    let metadata = serde_json::Map::from_iter([("team".to_owned(), Value::from(run.team.as_str()))]);
+    let metadata = serde_json::Map::from_iter([
+        ("team".to_owned(), Value::from(run.team.as_str())),
+        ("title".to_owned(), Value::from(run.title.as_str())),
+    ]);
     Task {
         id: run.id.to_string(),
         context_id: stored.task.context_id.clone(),

@@ -32,6 +32,9 @@ pub(crate) struct NewRun {
     pub(crate) team: Option<String>,
     /// The registered project to run in. Without it, a fresh workspace is made.
     pub(crate) instance: Option<String>,
+    /// Title of the run. Default: the first line of the requirement, or the name of the team.
+    #[schema(max_length = 1000)]
+    pub(crate) title: Option<String>,
     /// Requirement for the team.
     #[schema(max_length = 1048576)]
     pub(crate) requirement: Option<String>,
@@ -62,6 +65,7 @@ impl NewRun {
         cliq_supervisor::NewRun {
             team: self.team,
             instance: self.instance,
+            title: self.title,
             requirement: self.requirement,
             inputs: self.inputs,
             repos: self.repos,
@@ -113,6 +117,15 @@ pub(crate) struct ListQuery {
     team: Option<String>,
     /// In this registered project.
     instance: Option<String>,
+    /// Of the caller with this label.
+    caller: Option<String>,
+    /// Requested at this time or later, UTC, in ISO-8601.
+    since: Option<String>,
+    /// Requested before this time, UTC, in ISO-8601.
+    until: Option<String>,
+    /// Words, each of which begins a word of the title, the team, the reason or the id.
+    #[param(max_length = 500)]
+    q: Option<String>,
     /// The cursor of a page: `next` of the page before.
     #[param(pattern = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
     cursor: Option<String>,
@@ -146,11 +159,26 @@ pub(crate) async fn list(
         states: states.collect::<Result<_, _>>()?,
         team: query.team,
         instance: query.instance,
+        caller: query.caller,
+        since: time("since", query.since.as_deref())?,
+        until: time("until", query.until.as_deref())?,
+        words: RunFilter::words_of(query.q.as_deref().unwrap_or_default()),
         after: after.transpose()?,
         limit,
     };
     let (runs, next) = list_runs(&app.core, filter).await?;
     Ok(axum::Json(RunPage { runs, next }))
+}
+
+/// Returns a time of a query in the form of the store.
+fn time(field: &str, text: Option<&str>) -> Result<Option<String>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let millis = cliq_protocol::Timestamp::from_text(text.to_owned()).unix_millis();
+    let wrong =
+        || Problem::bad_request(format!("`{field}` is a time in ISO-8601, such as 2026-01-31T12:00:00Z"));
+    millis
+        .map(|millis| Some(cliq_protocol::Timestamp::from_unix_millis(millis).as_str().to_owned()))
+        .ok_or_else(wrong)
 }
 
 /// Starts a run. It waits in a queue until a place is free.

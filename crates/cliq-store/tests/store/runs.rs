@@ -40,6 +40,9 @@ pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
         replica: Some("replica-1".to_owned()),
         wake_at: None,
         woken_at: None,
+        title: "Build \u{1f980} it".to_owned(),
+        phases_done: 0,
+        phases_all: 0,
     }
 }
 
@@ -59,6 +62,71 @@ fn change(run: &Run, kinds: &[&str]) -> Change {
 
 async fn add(store: &impl RunStore, run: &Run) {
     assert_eq!(store.change(&change(run, &["run_queued"])).await.unwrap(), Outcome::Applied);
+}
+
+/// Searches by words, with other conditions, a cursor and text that would be an operator of the search.
+pub(crate) async fn runs_are_searched(place: &TestDatabase) {
+    let store = place.store().await;
+    let mut ids = Vec::new();
+    for n in 0..40 {
+        let mut run = new_run(
+            if n % 2 == 0 { "@local/even-team" } else { "@local/odd" },
+            &format!("2026-01-{:02}T00:00:00.000Z", 1 + n % 28),
+        );
+        run.title = format!("Fix the Übung number{n}");
+        if n % 10 == 0 {
+            run.reason = Some("phase `x`: it's broken".into());
+            run.caller = "other".into();
+        }
+        add(&store, &run).await;
+        ids.push(run.id);
+    }
+    let search = async |text: &str, change: &dyn Fn(&mut RunFilter)| {
+        let mut filter = RunFilter { words: RunFilter::words_of(text), limit: 100, ..RunFilter::default() };
+        change(&mut filter);
+        let found = store.runs(&filter).await.unwrap();
+        found.iter().map(|run| ids.iter().position(|id| *id == run.id).unwrap()).collect::<Vec<_>>()
+    };
+    let all = |_: &mut RunFilter| {};
+    assert_eq!(search("number7", &all).await, [7]);
+    assert_eq!(search("numb even", &all).await, (0..40).rev().filter(|n| n % 2 == 0).collect::<Vec<_>>());
+    assert_eq!(search("BROKEN übung", &all).await, [30, 20, 10, 0]);
+    assert_eq!(search("nothing", &all).await, Vec::<usize>::new());
+    let id = ids[3].as_str();
+    assert_eq!(search(id, &all).await, [3], "by id");
+    assert_eq!(search(id.rsplit('-').next().unwrap(), &all).await, [3], "by the end of an id");
+    for hostile in ["\" OR 1", "') --", "* NEAR(", "a:*|!b", "'", "title:x", "-", "number1 \u{0}"] {
+        search(hostile, &all).await;
+    }
+    let page = search("fix", &|filter| filter.limit = 5).await;
+    assert_eq!(page, [39, 38, 37, 36, 35]);
+    let after = RunCursor(ids[35].clone());
+    assert_eq!(
+        search("fix", &|filter| {
+            filter.after = Some(after.clone());
+            filter.limit = 2;
+        })
+        .await,
+        [34, 33]
+    );
+    assert_eq!(search("fix", &|filter| filter.caller = Some("other".into())).await, [30, 20, 10, 0]);
+    assert_eq!(search("", &|filter| filter.since = Some("2026-01-28T00:00:00.000Z".into())).await, [27]);
+    assert_eq!(
+        search("", &|filter| {
+            filter.until = Some("2026-01-02T00:00:00.000Z".into());
+            filter.team = Some("@local/even-team".into());
+        })
+        .await,
+        [28, 0]
+    );
+    // A new reason is found, the old one is not; a removed run is not.
+    let mut run = store.run(&ids[0]).await.unwrap().unwrap();
+    run.reason = Some("mended".into());
+    assert_eq!(store.change(&Change::of(run)).await.unwrap(), Outcome::Applied);
+    assert_eq!(search("mended", &all).await, [0]);
+    assert_eq!(search("broken", &all).await, [30, 20, 10]);
+    store.remove_run(&ids[0]).await.unwrap();
+    assert_eq!(search("mended", &all).await, Vec::<usize>::new());
 }
 
 pub(crate) async fn a_run_is_stored_as_it_is(place: &TestDatabase) {

@@ -8,7 +8,7 @@ use cliq_protocol::PhaseName;
 use cliq_runs::NewRunEvent;
 
 use super::state::Follower;
-use crate::journal::{apply, ended_work, is_of, status_document, stored, totals};
+use crate::journal::{apply, count_phases, ended_work, is_of, status_document, stored, totals};
 use crate::{task, workspace};
 
 /// Event of a run that is not stored yet.
@@ -94,6 +94,7 @@ impl Follower<'_> {
                     }
                 }
                 change.run.totals = totals(view);
+                count_phases(&mut change.run, view);
                 if change.run.life.state.is_final() {
                     let document = document.get_or_insert_with(|| status_document(host, &change.run, view));
                     change.run.view.clone_from(document);

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::REFUSED;
 use super::state::Follower;
 use crate::change::event;
-use crate::journal::{status_document, totals};
+use crate::journal::{count_phases, status_document, totals};
 use crate::{clock, task, workspace};
 
 /// Grace period for processes that a dead orchestrator left.
@@ -81,6 +81,7 @@ impl Follower<'_> {
         self.commit(|change, view| {
             if cliq_runs::park(change, &waiting.on, &until, &now).is_ok() {
                 change.run.totals = totals(view);
+                count_phases(&mut change.run, view);
                 change.run.view = status_document(host, &change.run, view);
             }
             Vec::new()
@@ -121,6 +122,7 @@ impl Follower<'_> {
                     change.run.ended_at = Some(clock::now());
                     change.run.reason = Some(reason.clone());
                     change.run.totals = totals(view);
+                    count_phases(&mut change.run, view);
                     change.run.view = status_document(host, &change.run, view);
                     let status = if state == RunState::Cancelled { "CANCELLED" } else { "FAILED" };
                     change.push(event("run_finished", &json!({"status": status, "reason": reason})));

@@ -1,0 +1,64 @@
+//! Files that a run changed or made, with previews.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use cliq_web::{Core, Path, Problem, changes_of};
+use maud::{Markup, html};
+
+use super::head::{Tab, head};
+use crate::elements::empty;
+use crate::page::{Page, show};
+use crate::preview::preview;
+use crate::visitor::Visitor;
+use cliq_runs::Run;
+use cliq_supervisor::workspace_files;
+
+/// The most files with a preview, and the most that are listed.
+const SHOWN: usize = 10;
+const LISTED: usize = 200;
+
+/// The page.
+pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(id): Path<String>) -> Page {
+    let run = core.run(&id).await?;
+    let project = core.project(&run)?;
+    let of = run.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let changes = changes_of(&project, of.id.as_str(), None, false).unwrap_or_default();
+        let changes = changes.into_iter().flat_map(|activation| activation.changes);
+        let paths: Vec<String> =
+            changes.filter(|change| change.kind != "deleted").map(|change| change.path).collect();
+        let shown = paths.iter().take(SHOWN).map(|path| file(&of, path)).collect::<Vec<_>>();
+        (paths, shown)
+    });
+    let (paths, shown) = read.await.map_err(|error| Problem::unavailable(error.to_string()))?;
+    let content = html! {
+        (head(&run, Tab::Artifacts))
+        p { a href=(format!("/runs/{id}/files")) { "All files of the workspace" } }
+        @if paths.is_empty() { (empty("The run has changed no files, or no checkpoints were taken.")) }
+        @for part in shown { (part) }
+        @if paths.len() > SHOWN {
+            h2 { "More files" }
+            ul.plain { @for path in paths.iter().skip(SHOWN).take(LISTED) { li { a href=(link(&run, path)) { (path) } } } }
+            @if paths.len() > SHOWN + LISTED { p.quiet { (paths.len() - SHOWN - LISTED) " more: the page of changes has all." } }
+        }
+    };
+    show(&visitor, &format!("Artifacts of {}", run.title), "", &content)
+}
+
+fn link(run: &Run, path: &str) -> String {
+    let query = serde_urlencoded::to_string([("path", path)]).unwrap_or_default();
+    format!("/runs/{}/files?{query}", run.id)
+}
+
+fn file(run: &Run, path: &str) -> Markup {
+    html! {
+        section.card aria-label=(path) {
+            h3 { a href=(link(run, path)) { (path) } }
+            @match workspace_files::read(&run.workspace, path) {
+                Ok(bytes) => (preview(path, &bytes)),
+                Err(_) => p.quiet { "It cannot be shown." },
+            }
+        }
+    }
+}

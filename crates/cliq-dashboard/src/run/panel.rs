@@ -1,0 +1,135 @@
+//! A phase beside the graph: its rounds, what it handed over, its commands, and the way to its transcript and changes.
+
+use cliq_protocol::Sandbox;
+use cliq_runs::Run;
+use cliq_web::{list_handoffs, list_logs, list_transcripts};
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::elements::{badge, count, folded, output, size};
+use crate::text::shown;
+
+/// The most links of a kind that are listed.
+const LISTED: usize = 12;
+
+/// Finds a phase, or an item of one.
+pub(super) fn find<'a>(phases: &'a Value, name: &str) -> Option<&'a Value> {
+    phases.as_array()?.iter().find(|phase| phase["name"] == name)
+}
+
+/// The panel of a phase.
+pub(super) fn panel(run: &Run, phases: &Value, phase: &Value, has_files: bool) -> Markup {
+    let text = |key: &str| phase[key].as_str().unwrap_or_default();
+    let name = text("name");
+    let base = format!("/runs/{}", run.id);
+    let rounds = phase["iterations"].as_u64().unwrap_or(0);
+    let millis = phase["duration_ms"].as_i64().unwrap_or(0);
+    let since = phase["running_since_ms"].as_i64().map_or(0, |since| cliq_fs::now_millis() - since);
+    let items: Vec<&Value> = phases
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|row| {
+            row["name"].as_str().and_then(|row| row.split_once('.')).is_some_and(|(of, _)| of == name)
+        })
+        .collect();
+    html! {
+        h2 { (name) }
+        p.facts {
+            (badge(text("status")))
+            span { (text("type")) @if phase["support"] == true { " (support)" } }
+            span { (rounds) @if rounds == 1 { " round" } @else { " rounds" } }
+            span { "took " (cliq_project::duration(millis + since)) }
+        }
+        @if let Some(kept) = phase["kept_from"].as_str() { p.note { "Kept from run " a href=(format!("/runs/{kept}")) { (kept) } "." } }
+        @if !text("message").is_empty() { p { (folded(text("message"))) } }
+        @if let Some(review) = phase["review"]["id"].as_str().filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())) {
+            p { a.button.primary href=(format!("/reviews/{review}")) { "Review" } }
+            p.quiet { "since " (phase["review"]["since"].as_str().unwrap_or_default()) ", until " (phase["review"]["until"].as_str().unwrap_or_default()) }
+        }
+        @if !items.is_empty() {
+            h3 { "Items" }
+            ul.plain {
+                @for item in items {
+                    @let name = item["name"].as_str().unwrap_or_default();
+                    li { (badge(item["status"].as_str().unwrap_or_default())) " " a href=(format!("{base}?phase={name}#panel")) { (name) } }
+                }
+            }
+        }
+        (commands(phase))
+        @if let Some(tail) = phase["output_tail"].as_str().filter(|tail| !tail.is_empty()) {
+            h3 { "The last it printed" }
+            (output("Output of the agent", &shown(tail.as_bytes())))
+        }
+        (used(phase))
+        @if has_files { (files(run, &base, name, rounds)) }
+        @if let Ok(sandbox) = Sandbox::from_value(phase["sandbox"].clone(), "sandbox") { p.quiet { "sandbox " (sandbox.to_string()) } }
+    }
+}
+
+fn commands(phase: &Value) -> Markup {
+    let commands: Vec<&Value> = phase["commands"].as_array().into_iter().flatten().collect();
+    html! {
+        @if !commands.is_empty() {
+            h3 { "Commands" }
+            @for command in commands {
+                @let name = command["name"].as_str().or(command["run"].as_str()).unwrap_or("command");
+                @let said = command["output_tail"].as_str().unwrap_or_default();
+                details open[command["pass"] == false] {
+                    summary {
+                        @if command["pass"] == true { (badge("completed")) } @else { (badge("failed")) }
+                        " " code { (shown(name.as_bytes())) }
+                        @if let Some(millis) = command["duration_ms"].as_i64() { span.quiet { " " (cliq_project::duration(millis)) } }
+                        @if let Some(code) = command["exit_code"].as_i64().filter(|code| *code != 0) { span.quiet { " exit status " (code) } }
+                    }
+                    @if said.is_empty() { p.quiet { "It printed nothing." } } @else { (output(name, &shown(said.as_bytes()))) }
+                }
+            }
+        }
+    }
+}
+
+fn used(phase: &Value) -> Markup {
+    let tokens = |key: &str| phase["usage"][key].as_u64().unwrap_or(0);
+    html! {
+        @if tokens("tokens_in") + tokens("tokens_out") > 0 {
+            h3 { "Usage" }
+            p {
+                (count(tokens("tokens_in"))) " tokens in, " (count(tokens("tokens_out"))) " out"
+                @if let Some(cost) = phase["usage"]["cost_usd"].as_f64() { ", $" (format!("{cost:.4}")) }
+            }
+        }
+    }
+}
+
+fn files(run: &Run, base: &str, name: &str, rounds: u64) -> Markup {
+    let handoffs = list_handoffs(run);
+    let (out, inside): (Vec<_>, Vec<_>) = handoffs
+        .iter()
+        .filter(|handoff| handoff.from == name || handoff.to == name)
+        .partition(|handoff| handoff.from == name);
+    let is_own = |file: &str| file.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    let logs: Vec<_> = list_logs(run).into_iter().filter(|log| is_own(&log.name)).collect();
+    let transcripts: Vec<_> = list_transcripts(run).into_iter().filter(|file| is_own(&file.name)).collect();
+    let link = |from: &str, to: &str| format!("{base}/handoffs/{from}/{to}");
+    html! {
+        @if !transcripts.is_empty() {
+            h3 { "Transcripts" }
+            ul.plain { @for file in transcripts.iter().rev().take(LISTED) { li { a href=(format!("{base}/transcripts/{}", file.name)) { (file.name) } " " span.quiet { (size(file.size)) } } } }
+        }
+        @if rounds > 0 && run.workspace.join(".cliq/checkpoints.git/checkpoints.jsonl").is_file() {
+            p { a href=(format!("{base}/changes?of={name}")) { "What it changed" } }
+        }
+        @if !out.is_empty() || !inside.is_empty() {
+            h3 { "Handoffs" }
+            ul.plain {
+                @for handoff in inside.iter().take(LISTED) { li { "from " a href=(link(&handoff.from, &handoff.to)) { (handoff.from) } " " span.quiet { (size(handoff.size)) } } }
+                @for handoff in out.iter().take(LISTED) { li { "to " a href=(link(&handoff.from, &handoff.to)) { (handoff.to) } " " span.quiet { (size(handoff.size)) } } }
+            }
+        }
+        @if !logs.is_empty() {
+            h3 { "Logs" }
+            ul.plain { @for log in logs.iter().rev().take(LISTED) { li { a href=(format!("{base}/logs/{}", log.name)) { (log.name) } " " span.quiet { (size(log.size)) } } } }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Conversations of model agents: a list, and one in parts.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use cliq_protocol::{Origin, Role, TranscriptBody, TranscriptEntry};
+use cliq_web::{Core, Path, Problem, Query, list_transcripts, read_transcript};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::head::{Tab, head};
+use crate::elements::{ago, badge, count, empty, output, size};
+use crate::markdown;
+use crate::page::{Page, show};
+use crate::text::shown;
+use crate::visitor::Visitor;
+
+/// Size of a part in bytes.
+const PART: u64 = 96 << 10;
+/// The most bytes of a text that are shown.
+const MAX_TEXT: usize = 16 << 10;
+
+/// The list of transcripts.
+pub(crate) async fn list(visitor: Visitor, State(core): State<Arc<Core>>, Path(id): Path<String>) -> Page {
+    let run = core.run(&id).await?;
+    let files = list_transcripts(&run);
+    let content = html! {
+        (head(&run, Tab::Transcripts))
+        div #transcripts data-live {
+            @if files.is_empty() { (empty("No model agent has worked, or the workspace is gone.")) } @else {
+                table {
+                    thead { tr { th { "Phase" } th { "Round" } th { "Size" } } }
+                    tbody {
+                        @for file in &files {
+                            @let round = file.name.rsplit('.').nth(1).unwrap_or_default();
+                            tr {
+                                td { a href=(format!("/runs/{id}/transcripts/{}", file.name)) { (file.phase.as_deref().unwrap_or(&file.name)) } }
+                                td.number data-label="round" { (round) }
+                                td.number data-label="size" { (size(file.size)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let events = super::events_of(&run);
+    show(
+        &visitor,
+        &format!("Transcripts of {}", run.title),
+        "",
+        &html! { div data-events=[events] { (content) } },
+    )
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Part {
+    /// Offset of the part in bytes; the end of the transcript without it.
+    from: Option<u64>,
+}
+
+/// A transcript: its last part, or the one at an offset.
+pub(crate) async fn page(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    Path((id, name)): Path<(String, String)>,
+    Query(part): Query<Part>,
+) -> Page {
+    let run = core.run(&id).await?;
+    let (of, file) = (run.clone(), name.clone());
+    let offset =
+        part.from.map_or(-i64::try_from(PART).unwrap_or(0), |from| i64::try_from(from).unwrap_or(i64::MAX));
+    let read = tokio::task::spawn_blocking(move || read_transcript(&of, &file, offset, PART));
+    let (bytes, from, total) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let (begin, entries, end) = entries(&bytes, from, total);
+    let base = format!("/runs/{id}/transcripts/{name}");
+    let is_last = end >= total;
+    let content = html! {
+        (head(&run, Tab::Transcripts))
+        h2 { (name) }
+        p.facts {
+            span { (size(total)) }
+            a href=(format!("/api/v1{base}")) { "as JSON lines" }
+            @if begin > 0 { a href=(format!("{base}?from=0")) { "from the beginning" } a href=(format!("{base}?from={}", begin.saturating_sub(PART))) { "earlier" } }
+            @if !is_last { a href=(format!("{base}?from={end}")) { "later" } a href=(base) { "the end" } }
+        }
+        div #transcript data-live[is_last && part.from.is_none()] { (conversation(&entries)) }
+        @if !is_last { p { a.button href=(format!("{base}?from={end}")) { "Later messages" } } }
+    };
+    let events = super::events_of(&run);
+    show(&visitor, &name, "", &html! { div data-events=[events] { (content) } })
+}
+
+/// Returns the whole lines of a part, with where they begin and end in the file.
+fn entries(bytes: &[u8], from: u64, total: u64) -> (u64, Vec<TranscriptEntry>, u64) {
+    let skipped = match from {
+        0 => 0,
+        _ => bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1),
+    };
+    let mut rest = &bytes[skipped..];
+    let begin = from + skipped as u64;
+    let (mut entries, mut end) = (Vec::new(), begin);
+    while let Some(at) = rest.iter().position(|byte| *byte == b'\n') {
+        entries.extend(TranscriptEntry::decode(&rest[..at]).ok());
+        end += at as u64 + 1;
+        rest = &rest[at + 1..];
+    }
+    if entries.is_empty() && end < total {
+        // A line that is longer than a part is left out.
+        end = from + bytes.len() as u64;
+    }
+    (begin, entries, end)
+}
+
+fn conversation(entries: &[TranscriptEntry]) -> Markup {
+    let results: HashMap<&str, &cliq_protocol::ToolResult> = entries
+        .iter()
+        .filter_map(|entry| match &entry.body {
+            TranscriptBody::ToolResult(result) => Some((result.id.as_str(), result)),
+            _ => None,
+        })
+        .collect();
+    let calls: Vec<&str> = entries
+        .iter()
+        .filter_map(|entry| match &entry.body {
+            TranscriptBody::ToolCall(call) => Some(call.id.as_str()),
+            _ => None,
+        })
+        .collect();
+    html! {
+        @if entries.is_empty() { (empty("Nothing yet.")) }
+        @for entry in entries {
+            @match &entry.body {
+                TranscriptBody::Start(start) => {
+                    p.facts { span { (start.agent) @if let Some(model) = &start.model { ", " (model) } } span { "activation " (start.activation) } span { (ago(entry.ts.as_str())) } }
+                    @if !start.tools.is_empty() { details { summary { (start.tools.len()) " tools" } p { (start.tools.join(", ")) } } }
+                }
+                TranscriptBody::Message { role: Role::Assistant, text, .. } => {
+                    div.message.assistant { header { "Model" } div.prose { (markdown::render(&shown(cut(text).as_bytes()))) } }
+                }
+                TranscriptBody::Message { role: Role::User, text, origin, .. } => {
+                    div.message.user {
+                        header { (origin_word(*origin)) }
+                        @if text.len() > 2000 { details { summary { (size(text.len() as u64)) " of text" } pre { (shown(cut(text).as_bytes())) } } }
+                        @else { pre { (shown(text.as_bytes())) } }
+                    }
+                }
+                TranscriptBody::Thinking { text, .. } if text.trim().is_empty() => {}
+                TranscriptBody::Thinking { text, .. } => { details.message { summary { "Thought" } pre { (shown(cut(text).as_bytes())) } } }
+                TranscriptBody::ToolCall(call) => {
+                    @let result = results.get(call.id.as_str());
+                    details.message.tool {
+                        summary {
+                            @match result {
+                                Some(result) if result.is_error => (badge("failed")),
+                                Some(_) => (badge("done")),
+                                None => (badge("running")),
+                            }
+                            " " code { (call.name) } " " span.quiet { (brief(&call.arguments)) }
+                        }
+                        (output("Arguments", &shown(cut(&call.invalid.clone().unwrap_or_else(|| format!("{:#}", serde_json::Value::Object(call.arguments.clone())))).as_bytes())))
+                        @if let Some(result) = result { (result_text(&result.text)) }
+                    }
+                }
+                TranscriptBody::ToolResult(result) if calls.contains(&result.id.as_str()) => {}
+                TranscriptBody::ToolResult(result) => { details.message.tool { summary { "Result of a call before this part" } (result_text(&result.text)) } }
+                TranscriptBody::Usage(end) => {
+                    @if let Some(usage) = &end.usage {
+                        p.quiet { (count(usage.tokens_in)) " tokens in, " (count(usage.tokens_out)) " out" @if let Some(cost) = usage.cost_usd { ", $" (format!("{cost:.4}")) } }
+                    }
+                }
+                TranscriptBody::Error { message, is_retried, .. } => {
+                    div.message.bad { header { "Error" @if *is_retried { ", tried again" } } pre { (shown(message.as_bytes())) } }
+                }
+                TranscriptBody::End { text } => { div.message.assistant { header { "Answer" } div.prose { (markdown::render(&shown(cut(text).as_bytes()))) } } }
+            }
+        }
+    }
+}
+
+fn origin_word(origin: Option<Origin>) -> String {
+    let word = origin.and_then(|origin| serde_json::to_value(origin).ok());
+    let word = word.as_ref().and_then(|word| word.as_str()).unwrap_or("message").replace('_', " ");
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A result, with the colours of differences if it is a patch.
+fn result_text(text: &str) -> Markup {
+    let text = shown(cut(text).as_bytes());
+    let is_patch = text.lines().any(|line| line.starts_with("@@ ") || line.starts_with("--- "));
+    html! {
+        @if is_patch { pre.diff tabindex="0" role="region" aria-label="Result" { @for line in text.lines() { (crate::changes::shown(line)) "\n" } } }
+        @else { (output("Result", &text)) }
+    }
+}
+
+/// The first text of arguments, on one line.
+fn brief(arguments: &cliq_protocol::Object) -> String {
+    let first = arguments.values().find_map(|value| value.as_str()).unwrap_or_default();
+    shown(first.lines().next().unwrap_or_default().chars().take(80).collect::<String>().as_bytes())
+}
+
+fn cut(text: &str) -> String {
+    let mut end = MAX_TEXT.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    if end == text.len() {
+        text.to_owned()
+    } else {
+        format!("{}\n… {} more bytes", &text[..end], text.len() - end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_whole_lines() {
+        let line = |text: &str| {
+            format!("{{\"ts\":\"2026-01-01T00:00:00.000Z\",\"type\":\"end\",\"text\":\"{text}\"}}\n")
+        };
+        let all = format!("{}{}{}", line("one"), line("two"), line("three"));
+        let second = line("one").len() as u64;
+        let (begin, found, end) = entries(all.as_bytes(), 0, all.len() as u64);
+        assert_eq!((begin, found.len(), end), (0, 3, all.len() as u64));
+        // From the middle of the first line: it is left out.
+        let (begin, found, _) = entries(&all.as_bytes()[5..], 5, all.len() as u64);
+        assert_eq!((begin, found.len()), (second, 2));
+        // An end within a line.
+        let cut = all.len() - 4;
+        let (_, found, end) = entries(&all.as_bytes()[..cut], 0, all.len() as u64);
+        assert_eq!((found.len(), end), (2, second + line("two").len() as u64));
+    }
+}
