@@ -9,6 +9,7 @@
 mod assets;
 mod changes;
 mod chart;
+mod compare;
 #[cfg(debug_assertions)]
 mod design;
 mod elements;
@@ -30,6 +31,7 @@ mod run;
 mod runs;
 mod sign_in;
 mod signals;
+mod team_runs;
 mod teams;
 mod text;
 mod usage;

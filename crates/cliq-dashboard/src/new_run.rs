@@ -7,11 +7,14 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use cliq_protocol::Budget;
 use cliq_runs::{Instance, Run, Scope};
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
+use crate::graph::graph_of_team;
 use crate::layout;
 use crate::page::{Page, PageError, show};
+use crate::team_runs::{facts, runs_of};
+use crate::teams::roles;
 use crate::visitor::Visitor;
 use cliq_supervisor::{NewRun, RunRules};
 use cliq_web::{Core, Form, Problem, Query, TeamDocument, find_team, list_teams, team_document};
@@ -23,6 +26,8 @@ const INPUT: &str = "input.";
 pub(super) struct Choice {
     #[serde(default)]
     team: String,
+    /// Run whose request fills the form.
+    like: Option<String>,
 }
 
 /// The form.
@@ -32,8 +37,29 @@ pub(super) async fn page(
     Query(choice): Query<Choice>,
 ) -> Page {
     visitor.demand(Scope::Run)?;
-    let content = form(&core, &choice.team, &BTreeMap::new(), None).await?;
+    let (team, given) = match &choice.like {
+        Some(id) => like(&core.run(id).await?),
+        None => (choice.team, BTreeMap::new()),
+    };
+    let content = form(&core, &team, &given, None).await?;
     show(&visitor, "New run", "", &content)
+}
+
+/// Returns the team and the fields of a run, for another one with changes.
+fn like(run: &Run) -> (String, BTreeMap<String, String>) {
+    let request = &run.request;
+    let mut given: BTreeMap<String, String> =
+        request.inputs.iter().map(|(name, value)| (format!("{INPUT}{name}"), value.clone())).collect();
+    let mut add =
+        |name: &str, value: Option<String>| given.extend(value.map(|value| (name.to_owned(), value)));
+    add("title", request.title.clone());
+    add("requirement", request.requirement.clone());
+    add("instance", run.instance.clone());
+    add("repos", Some(request.repos.join("\n")));
+    add("agent", request.agent.clone());
+    add("budget_usd", request.budget.usd.map(|usd| usd.to_string()));
+    add("max_parallel", request.max_parallel.map(|n| n.to_string()));
+    (run.team.clone(), given)
 }
 
 async fn form(
@@ -48,12 +74,18 @@ async fn form(
         let chosen = if name.is_empty() {
             None
         } else {
-            Some(find_team(&host, &name).map(|(_, checked)| team_document(&name, &checked))?)
+            let (found, checked) = find_team(&host, &name)?;
+            let picture = checked.workflow.as_ref().map(graph_of_team);
+            Some((team_document(&name, &checked), picture, roles(&found, &checked)))
         };
         Ok::<_, Problem>((teams, chosen))
     });
     let (teams, chosen) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
     let instances = core.runs.instances().await?;
+    let figures = match &chosen {
+        Some((team, ..)) => Some(runs_of(core, &team.name).await?.1),
+        None => None,
+    };
     Ok(html! {
         h1 { "New run" }
         @if let Some(problem) = wrong {
@@ -72,7 +104,17 @@ async fn form(
             }
             button type="submit" { "Choose" }
         }
-        @if let Some(chosen) = &chosen { (details(chosen, &instances, given)) }
+        @if let Some((team, picture, roles)) = &chosen {
+            div.split {
+                section aria-label="Form" { (details(team, &instances, given)) }
+                aside.panel aria-label="Team" {
+                    h2 { a href=(format!("/teams/{}", team.name)) { (team.name) } }
+                    @if let Some(figures) = &figures { (facts(figures)) }
+                    @if let Some(svg) = picture { div.scroll tabindex="0" role="region" aria-label="Graph of the phases" { (PreEscaped(svg)) } }
+                    (roles)
+                }
+            }
+        }
     })
 }
 
@@ -85,6 +127,8 @@ fn details(team: &TeamDocument, instances: &[Instance], given: &BTreeMap<String,
         }
         form.stack method="post" action="/runs/new" {
             input type="hidden" name="team" value=(team.name);
+            label for="title" { "Title" }
+            input #title name="title" maxlength="200" value=(value("title")) placeholder="the first line of what is to be done";
             label for="requirement" { "What is to be done" }
             textarea #requirement name="requirement" rows="6" { (value("requirement")) }
             @for input in &team.inputs {

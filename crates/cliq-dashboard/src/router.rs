@@ -10,8 +10,8 @@ use cliq_web::{Core, Problem};
 use crate::page::PageError;
 use crate::visitor::Visitor;
 use crate::{
-    assets, changes, handoff, live, log, new_run, plans, projects, review, run, runs, signals, teams, usage,
-    workspace,
+    assets, changes, compare, handoff, live, log, new_run, plans, projects, review, run, runs, signals,
+    teams, usage, workspace,
 };
 
 /// Returns the routes of the dashboard. Access control puts the caller into each request before it arrives here.
@@ -39,6 +39,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/runs/{id}/files", get(workspace::page))
         .route("/reviews", get(review::list))
         .route("/reviews/{id}", get(review::page).post(review::answer))
+        .route("/compare", get(compare::page))
         .route("/teams", get(teams::list))
         .route("/teams/{scope}/{name}", get(teams::page))
         .route("/plans", get(plans::list))

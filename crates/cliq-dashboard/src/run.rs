@@ -135,6 +135,7 @@ fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, has_files: bool
     html! {
         @if visitor.may_run() {
             div.actions {
+                a.button href=(format!("/runs/new?like={}", run.id)) { "Run again with changes" }
                 @if !is_final {
                     form method="post" action=(format!("{base}/cancel")) {
                         button.danger type="submit" disabled[run.life.cancel_requested] { "Cancel" }
@@ -299,7 +300,9 @@ pub(super) async fn resume(
     let caller = visitor.demand(Scope::Run)?;
     let run = core.run(&id).await?;
     let from = form.get("from").map(str::to_owned);
-    if let Some(from) = &from {
+    if let Some(from) = &from
+        && run.life.state.is_final()
+    {
         check_phase(&core.project(&run)?, from).map_err(Problem::from)?;
     }
     let resumed = core.supervisor.resume(&run.id, &caller.label, from, Budget::default()).await;

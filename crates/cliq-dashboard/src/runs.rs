@@ -140,17 +140,20 @@ pub(super) async fn page(
             }
         }
         form method="post" action="/runs/cancel" {
-            @if visitor.may_run() && runs.iter().any(|run| !run.state.is_final()) {
-                p.bulk { button.danger type="submit" { "Cancel selected runs" } }
+            div #runs data-live { (table(&runs, filters.is_any())) }
+            @if !runs.is_empty() {
+                p.actions {
+                    button type="submit" formmethod="get" formaction="/compare" { "Compare two" }
+                    @if visitor.may_run() { button.danger type="submit" { "Cancel selected runs" } }
+                }
             }
-            div #runs data-live { (table(&runs, visitor.may_run(), filters.is_any())) }
         }
         @if let Some(next) = next { p { a.button rel="next" href=(filters.link("cursor", &next)) { "Older runs" } } }
     };
     show(&visitor, "Runs", "/", &html! { div data-changes="/live" { (content) } })
 }
 
-fn table(runs: &[RunSummary], may_run: bool, is_filtered: bool) -> Markup {
+fn table(runs: &[RunSummary], is_filtered: bool) -> Markup {
     if runs.is_empty() {
         return empty(if is_filtered {
             "No run fits. “Clear” shows all."
@@ -165,9 +168,7 @@ fn table(runs: &[RunSummary], may_run: bool, is_filtered: bool) -> Markup {
                 @for run in runs {
                     tr {
                         td.title { div.choice {
-                            @if may_run && !run.state.is_final() {
-                                input type="checkbox" name="id" value=(run.id) aria-label=(format!("Select {}", run.title));
-                            }
+                            input type="checkbox" name="id" value=(run.id) aria-label=(format!("Select {}", run.title));
                             div {
                                 a.strong href=(format!("/runs/{}", run.id)) { (shown(run.title.as_bytes())) }
                                 div.quiet { (run.team) " " code { (short(&run.id)) } }

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use maud::{PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 
 use crate::elements::badge;
 use crate::graph::graph_of_team;
+use crate::markdown;
 use crate::page::{Page, show};
+use crate::team_runs::{facts, list as list_of_runs, runs_of};
 use crate::visitor::Visitor;
+use cliq_project::FoundTeam;
 use cliq_web::Core;
 use cliq_web::Problem;
 use cliq_web::{Path, find_team, list_teams, team_document};
+use cliq_workflow::TeamCheck;
 
 /// All teams.
 pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Page {
@@ -48,11 +52,13 @@ pub(super) async fn page(
     let full = format!("{scope}/{name}");
     let read = {
         let full = full.clone();
-        tokio::task::spawn_blocking(move || find_team(&host, &full).map(|(_, checked)| checked))
+        tokio::task::spawn_blocking(move || find_team(&host, &full))
     };
-    let checked = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let (found, checked) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
     let team = team_document(&full, &checked);
     let picture = checked.workflow.as_ref().map(graph_of_team);
+    let (runs, figures) = runs_of(&core, &full).await?;
+    let roles = roles(&found, &checked);
     let content = html! {
         h1 { (team.name) @if let Some(version) = &team.version { " " span.quiet { (version) } } }
         @if let Some(description) = &team.description { p { (description) } }
@@ -62,6 +68,7 @@ pub(super) async fn page(
         @if team.valid && visitor.may_run() {
             p { a.button.primary href=(format!("/runs/new?team={}", team.name)) { "New run" } }
         }
+        (facts(&figures))
         @if !team.diagnostics.is_empty() {
             h2 { "Problems" }
             ul {
@@ -83,6 +90,26 @@ pub(super) async fn page(
                 }
             }
         }
+        (roles)
+        (list_of_runs(&runs, &full))
     };
     show(&visitor, &team.name, "/teams", &content)
+}
+
+/// Roles of the phases, each once.
+pub(super) fn roles(found: &FoundTeam, checked: &TeamCheck) -> Markup {
+    let mut names: Vec<&str> = Vec::new();
+    for (_, phase) in checked.workflow.iter().flat_map(cliq_workflow::ValidatedWorkflow::phases) {
+        if !names.contains(&phase.role.as_str()) {
+            names.push(&phase.role);
+        }
+    }
+    let roles: Vec<(&str, &str)> =
+        names.into_iter().filter_map(|name| Some((name, found.folder.role(name)?))).collect();
+    html! {
+        @if !roles.is_empty() {
+            h2 { "Roles" }
+            @for (name, text) in roles { details.card { summary { (name) } div.prose { (markdown::render(text)) } } }
+        }
+    }
 }

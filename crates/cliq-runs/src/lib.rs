@@ -14,6 +14,7 @@ mod run;
 mod store;
 mod task;
 mod token;
+mod usage;
 
 pub use change::{Change, NewRunEvent, RunEventRow};
 pub use lifecycle::{
@@ -26,6 +27,7 @@ pub use run::{Instance, Run, RunId, RunOrigin, RunRequest, RunTotals};
 pub use store::{RunCounts, RunStore};
 pub use task::{PushRow, PushState, StoredTask, TaskFilter, TaskRow, TaskStore};
 pub use token::{NewToken, Scope, Secret, Token, TokenKind};
+pub use usage::{DayTotals, ModelTotals, UsageTotals};
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

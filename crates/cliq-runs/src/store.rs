@@ -9,8 +9,9 @@ use crate::change::{Change, RunEventRow};
 use crate::lifecycle::RunState;
 use crate::page::RunFilter;
 use crate::queue::Queue;
-use crate::run::{Instance, Run, RunId, RunTotals};
+use crate::run::{Instance, Run, RunId};
 use crate::token::{NewToken, Token};
+use crate::usage::UsageTotals;
 
 /// Number of runs by state.
 pub type RunCounts = Vec<(RunState, u64)>;
@@ -90,11 +91,11 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     /// The store cannot be read.
     async fn counts(&self) -> Result<RunCounts, GatewayError>;
 
-    /// Returns the usage by team of the runs requested since `since` (UTC).
+    /// Returns the usage of the runs requested since `since` (UTC).
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn totals(&self, since: &str) -> Result<Vec<(String, u64, RunTotals)>, GatewayError>;
+    async fn usage(&self, since: &str) -> Result<UsageTotals, GatewayError>;
 
     /// Events of a run with numbers above `after`, oldest first, at most `limit`.
     ///

@@ -31,6 +31,7 @@ mod store;
 mod tasks;
 mod time;
 mod tokens;
+mod usage;
 mod wake_file;
 
 pub use location::{BadDatabaseUrl, Location};

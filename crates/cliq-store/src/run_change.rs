@@ -5,7 +5,7 @@ use cliq_runs::{Change, RunOrigin};
 use crate::connection::{Target, Tx};
 use crate::error::DatabaseError;
 use crate::statement::arguments;
-use crate::{run_events, tasks};
+use crate::{run_events, tasks, usage};
 
 /// Stores a change in a transaction. Returns `false` if its run has another version, or its message has made a task before.
 pub(crate) async fn write(transaction: &mut Tx<'_>, change: &Change) -> Result<bool, DatabaseError> {
@@ -59,6 +59,7 @@ pub(crate) async fn write(transaction: &mut Tx<'_>, change: &Change) -> Result<b
         return Ok(false);
     }
     run_events::add(transaction, change).await?;
+    usage::store(transaction, run).await?;
     Ok(true)
 }
 

@@ -6,17 +6,17 @@ use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_runs::{
     Change, Instance, NewToken, Queue, Run, RunCounts, RunEventRow, RunFilter, RunId, RunState, RunStore,
-    RunTotals, Token,
+    Token, UsageTotals,
 };
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
-use crate::rows::{run, runs_of, totals};
+use crate::rows::{run, runs_of};
 use crate::run_change::write;
 use crate::select::Select;
 use crate::statement::arguments;
 use crate::store::{SqlStore, on};
-use crate::{instances, leases, parking, reviews, run_events, time, tokens};
+use crate::{instances, leases, parking, reviews, run_events, time, tokens, usage};
 
 /// All columns, with the large one left out: a list does not show it.
 macro_rules! without_view {
@@ -129,21 +129,13 @@ async fn counts(connection: &mut Connection) -> Result<RunCounts, DatabaseError>
     RunState::ALL.into_iter().map(count).collect()
 }
 
-async fn sum(
-    connection: &mut Connection,
-    since: &str,
-) -> Result<Vec<(String, u64, RunTotals)>, DatabaseError> {
-    let sql = "SELECT team, COUNT(*) AS number, CAST(SUM(tokens_in) AS BIGINT) AS tokens_in, CAST(SUM(tokens_out) AS BIGINT) AS tokens_out, SUM(cost_usd) AS cost_usd FROM runs WHERE queued_at >= $1 GROUP BY team ORDER BY team";
-    let answer = connection.run(sql, arguments![since]).await?;
-    answer.rows.iter().map(|row| Ok((row.text("team")?, row.count("number")?, totals(row)?))).collect()
-}
-
 async fn remove(connection: &mut Connection, id: &RunId) -> Result<(), DatabaseError> {
     let mut transaction = connection.begin().await?;
     transaction.run("DELETE FROM run_events WHERE run_id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM a2a_push WHERE task_id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM a2a_tasks WHERE id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM run_waits WHERE run_id = $1", arguments![id.as_str()]).await?;
+    transaction.run("DELETE FROM run_models WHERE run_id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM runs WHERE id = $1", arguments![id.as_str()]).await?;
     transaction.commit().await
 }
@@ -199,8 +191,8 @@ impl RunStore for SqlStore {
         on!(self.reader(), connection => counts(connection).await)
     }
 
-    async fn totals(&self, since: &str) -> Result<Vec<(String, u64, RunTotals)>, GatewayError> {
-        on!(self.reader(), connection => sum(connection, since).await)
+    async fn usage(&self, since: &str) -> Result<UsageTotals, GatewayError> {
+        on!(self.reader(), connection => usage::since(connection, since).await)
     }
 
     async fn run_events(&self, id: &RunId, after: i64, limit: u32) -> Result<Vec<RunEventRow>, GatewayError> {

@@ -19,6 +19,8 @@ use crate::repositories::check_repository;
 pub const MAX_REPOS: usize = 20;
 /// Maximum token budget of a run: the largest integer that every JSON reader keeps exactly.
 pub const MAX_BUDGET_TOKENS: u64 = (1 << 53) - 1;
+/// Maximum length of a title in characters.
+const MAX_TITLE: usize = 1000;
 /// Maximum value of `max_parallel`.
 pub const MAX_PARALLEL: u32 = 1_000_000;
 
@@ -159,6 +161,9 @@ pub enum ValueError {
     /// Repositories are requested for a registered project.
     #[error("`repos` are cloned into fresh workspaces only: leave out `instance`")]
     RepositoriesInProject,
+    /// The title is too long.
+    #[error("`title` has at most {MAX_TITLE} characters")]
+    Title,
     /// `max_parallel` is out of range.
     #[error("`max_parallel` is a whole number from 1 to {MAX_PARALLEL}")]
     MaxParallel,
@@ -318,6 +323,9 @@ fn value_errors(new: &NewRun, repo_hosts: &[String]) -> Vec<ValueError> {
         errors.push(ValueError::MaxParallel);
     }
     errors.extend(check_budget(&new.budget).err().into_iter().flatten());
+    if new.title.as_ref().is_some_and(|title| title.chars().count() > MAX_TITLE) {
+        errors.push(ValueError::Title);
+    }
     // A program argument cannot contain a zero byte, and no other text needs one.
     let mut texts = new
         .inputs
@@ -454,6 +462,9 @@ mod tests {
         assert_eq!(check(parallel(1)), []);
         assert_eq!(check(parallel(MAX_PARALLEL)), []);
         assert_eq!(check(parallel(MAX_PARALLEL + 1)), [ValueError::MaxParallel]);
+        let title = |n: usize| NewRun { title: Some("ä".repeat(n)), ..NewRun::default() };
+        assert_eq!(check(title(MAX_TITLE)), []);
+        assert_eq!(check(title(MAX_TITLE + 1)), [ValueError::Title]);
         let tokens = |n| check_budget(&Budget { tokens: Some(n), usd: None });
         assert_eq!(tokens(0), Err(vec![ValueError::BudgetTokens]));
         assert_eq!(tokens(1), Ok(()));

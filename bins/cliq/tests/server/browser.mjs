@@ -117,6 +117,18 @@ await page.getByRole("button", { name: "Cancel selected runs" }).click();
 await page.waitForURL(base + "/");
 await page.locator("#runs tr", { hasText: "Never ending work" }).locator(".badge.cancelled").waitFor();
 
+console.log("a run is started again with changes, and two are compared");
+await page.goto(run);
+await page.getByRole("link", { name: "Run again with changes" }).click();
+assert.equal(await page.getByLabel("who (required)").inputValue(), "me & <you>");
+assert.equal(await page.getByLabel("What is to be done").inputValue(), "Build it **well**");
+await page.goto(base + "/teams/@local/show");
+await page.getByText(/2 of 2 runs completed/).waitFor();
+for (const box of await page.locator("main table input[type=checkbox]").all()) await box.check();
+await page.getByRole("button", { name: "Compare two" }).click();
+await page.getByRole("heading", { name: "Compare" }).waitFor();
+assert.equal(await page.locator("main table").nth(1).locator("tbody tr").count(), 4);
+
 console.log("without script it still shows, and a form works");
 const state = await context.storageState();
 const plain = await browser.newContext({ storageState: state, javaScriptEnabled: false });
@@ -131,7 +143,7 @@ if (still.url().endsWith("/runs/new")) await still.getByText("input `who` is mis
 await plain.close();
 
 console.log("accessible, light, and fit for every screen");
-const paths = ["/", "/?q=show&within=1d", "/design", ...["", "?phase=quality", "/timeline", "/transcripts", "/artifacts", "/cost", "/events"].map((part) => new URL(run).pathname + part), new URL(long).pathname, "/runs/new?team=@local/show", "/teams", "/teams/@local/show", "/plans", "/signals", "/projects",
+const paths = ["/", "/?q=show&within=1d", "/design", ...["", "?phase=quality", "/timeline", "/transcripts", "/artifacts", "/cost", "/events", "/files?path=mended"].map((part) => new URL(run).pathname + part), new URL(long).pathname, "/runs/new?team=@local/show", "/teams", "/teams/@local/show", `/runs/new?like=${run.split("/").pop()}`, `/compare?id=${run.split("/").pop()}&id=${long.split("/").pop()}`, "/usage?days=7", "/plans", "/signals", "/projects",
   "/usage", new URL(run).pathname + "/logs/orchestrator", new URL(run).pathname + "/handoffs/quality/mend", new URL(run).pathname + "/files"];
 for (const scheme of ["light", "dark"]) {
   for (const [name, viewport] of [["desktop", { width: 1280, height: 900 }], ["phone", { width: 390, height: 844 }], ["narrow", { width: 320, height: 700 }]]) {

@@ -71,9 +71,9 @@ impl Chart {
                 self.rows[place].spans.push(span);
             }
             (RunEvent::CommandsFinished { results, .. }, Some(name)) => {
-                let took: f64 = results.iter().filter_map(|r| r.extra.get("duration_ms")?.as_f64()).sum();
+                let took: u64 = results.iter().filter_map(|result| result.duration_ms).sum();
                 if let Some(span) = self.open(&name) {
-                    let from = (now - took as i64).max(span.from);
+                    let from = now.saturating_sub_unsigned(took).max(span.from);
                     span.commands.push((from, now));
                 }
             }

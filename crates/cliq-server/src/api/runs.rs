@@ -22,6 +22,8 @@ use crate::app::App;
 
 /// The most runs of a page.
 const MAX_PAGE: u32 = 200;
+/// The most characters of a search.
+const MAX_SEARCH: usize = 500;
 
 /// Request for a run: a team in a new workspace, or the team of a registered project.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
@@ -119,9 +121,11 @@ pub(crate) struct ListQuery {
     instance: Option<String>,
     /// Of the caller with this label.
     caller: Option<String>,
-    /// Requested at this time or later, UTC, in ISO-8601.
+    /// Requested at this time or later, in ISO-8601 with its zone.
+    #[param(format = DateTime)]
     since: Option<String>,
-    /// Requested before this time, UTC, in ISO-8601.
+    /// Requested before this time, in ISO-8601 with its zone.
+    #[param(format = DateTime)]
     until: Option<String>,
     /// Words, each of which begins a word of the title, the team, the reason or the id.
     #[param(max_length = 500)]
@@ -154,6 +158,9 @@ pub(crate) async fn list(
     let limit = query.limit.unwrap_or(50);
     if !(1..=MAX_PAGE).contains(&limit) {
         return Err(Problem::bad_request(format!("`limit` is a number from 1 to {MAX_PAGE}")));
+    }
+    if query.q.as_ref().is_some_and(|q| q.chars().count() > MAX_SEARCH) {
+        return Err(Problem::bad_request(format!("`q` has at most {MAX_SEARCH} characters")));
     }
     let filter = RunFilter {
         states: states.collect::<Result<_, _>>()?,
@@ -235,7 +242,10 @@ pub(crate) async fn resume(
     check_budget(&budget).map_err(|errors| {
         Problem::unprocessable("the run cannot be resumed", errors.iter().map(ToString::to_string).collect())
     })?;
-    if let Some(from) = &resumption.from {
+    // A run that has not ended is refused whatever its phases are, and its workspace may not be there yet.
+    if let Some(from) = &resumption.from
+        && run.life.state.is_final()
+    {
         check_phase(&app.project(&run)?, from)?;
     }
     let resumed = app.core.supervisor.resume(&run.id, &caller.label, resumption.from, budget).await;

@@ -57,7 +57,7 @@ pub(crate) async fn usage(
         return Err(Problem::bad_request("`days` is a number from 1 to 3650"));
     }
     let since = clock::ago(Duration::from_secs(u64::from(days) * 86_400));
-    let rows = app.core.runs.totals(&since).await?;
+    let rows = app.core.runs.usage(&since).await?.by_team();
     let teams = rows.into_iter().map(|(team, runs, usage)| TeamUsage { team, runs, usage }).collect();
     Ok(axum::Json(UsageReport { since, teams }))
 }

@@ -8,3 +8,11 @@ UPDATE runs SET title = team, words = btrim(lower(regexp_replace(team || ' ' || 
 CREATE INDEX idx_runs_caller ON runs (caller, id);
 ALTER TABLE runs ADD COLUMN search TSVECTOR GENERATED ALWAYS AS (array_to_tsvector(string_to_array(words, ' '))) STORED;
 CREATE INDEX idx_runs_search ON runs USING GIN (search);
+CREATE TABLE run_models (
+run_id TEXT NOT NULL,
+model TEXT NOT NULL,
+tokens_in BIGINT NOT NULL,
+tokens_out BIGINT NOT NULL,
+cost_usd DOUBLE PRECISION,
+PRIMARY KEY (run_id, model)
+);

@@ -33,3 +33,11 @@ END;
 CREATE TRIGGER runs_words_removed AFTER DELETE ON runs BEGIN
 DELETE FROM run_words WHERE run_id = old.id;
 END;
+CREATE TABLE run_models (
+run_id TEXT NOT NULL,
+model TEXT NOT NULL,
+tokens_in INTEGER NOT NULL,
+tokens_out INTEGER NOT NULL,
+cost_usd REAL,
+PRIMARY KEY (run_id, model)
+) WITHOUT ROWID;

@@ -340,7 +340,7 @@ pub(crate) async fn usage_is_summed_by_team(place: &TestDatabase) {
         add(&store, &run).await;
     }
     add(&store, &new_run("@local/old", "2026-01-01T00:00:00.000Z")).await;
-    let totals = store.totals("2026-01-02T00:00:00.000Z").await.unwrap();
+    let totals = store.usage("2026-01-02T00:00:00.000Z").await.unwrap().by_team();
     let a = RunTotals { tokens_in: 11, tokens_out: 2, cost_usd: Some(0.5) };
     let b = RunTotals { tokens_in: 1, tokens_out: 1, cost_usd: None };
     assert_eq!(totals, [("@local/a".to_owned(), 2, a), ("@local/b".to_owned(), 1, b)]);

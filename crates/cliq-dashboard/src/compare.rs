@@ -1,0 +1,117 @@
+//! Two runs side by side.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use cliq_web::{Core, Problem, RunDocument, find_run};
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::elements::{badge, count, folded, state, took, usage};
+use crate::page::{Page, show};
+use crate::text::shown;
+use crate::visitor::Visitor;
+use cliq_runs::Run;
+
+type Side = (Run, RunDocument);
+
+/// The page. Takes two `id`s.
+pub(super) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, RawQuery(query): RawQuery) -> Page {
+    let query = query.unwrap_or_default();
+    let fields: Vec<(String, String)> = serde_urlencoded::from_str(&query).unwrap_or_default();
+    let ids: Vec<&String> = fields.iter().filter(|(key, _)| key == "id").map(|(_, id)| id).collect();
+    let [a, b] = ids.as_slice() else {
+        return Err(Problem::bad_request("choose two runs to compare").into());
+    };
+    let (a, b) = (find_run(&core, a).await?, find_run(&core, b).await?);
+    let content = html! {
+        h1 { "Compare" }
+        (whole(&a, &b))
+        h2 { "Phases" }
+        (phases(&a.1.phases, &b.1.phases))
+    };
+    show(&visitor, "Compare", "/", &content)
+}
+
+fn whole(a: &Side, b: &Side) -> Markup {
+    let row = |name: &str, cell: &dyn Fn(&Side) -> Markup| {
+        html! { tr { th scope="row" { (name) } td data-label="first" { (cell(a)) } td data-label="second" { (cell(b)) } } }
+    };
+    html! {
+        div.scroll.prose tabindex="0" role="region" aria-label="Runs" {
+            table {
+                thead { tr { th { "Run" } @for (run, _) in [a, b] { th { a href=(format!("/runs/{}", run.id)) { (shown(run.title.as_bytes())) } } } } }
+                tbody {
+                    (row("Team", &|side| html! { (side.0.team) }))
+                    (row("State", &|side| state(side.0.life.state)))
+                    (row("Asked for", &|side| html! { (side.0.queued_at) " by " (side.0.caller) }))
+                    (row("Took", &|side| html! { (took(side.0.started_at.as_deref(), side.0.ended_at.as_deref())) }))
+                    (row("Used", &|side| html! { (usage(&side.0.totals)) }))
+                    (row("Reason", &|side| html! { @if let Some(reason) = &side.0.reason { (folded(reason)) } @else { "–" } }))
+                    (row("Requirement", &|side| html! { (folded(side.1.requirement.as_deref().unwrap_or("–"))) }))
+                    (row("Inputs", &|side| html! {
+                        @if side.1.inputs.is_empty() { "–" }
+                        @for (key, value) in &side.1.inputs { div { (key) "=" (shown(value.as_bytes())) } }
+                    }))
+                }
+            }
+        }
+    }
+}
+
+fn phases(a: &Value, b: &Value) -> Markup {
+    let mut rows: BTreeMap<&str, [Option<&Value>; 2]> = BTreeMap::new();
+    let mut order = Vec::new();
+    for (side, phases) in [a, b].into_iter().enumerate() {
+        for phase in phases.as_array().into_iter().flatten() {
+            let name = phase["name"].as_str().unwrap_or_default();
+            let row = rows.entry(name).or_insert_with(|| {
+                order.push(name);
+                [None, None]
+            });
+            row[side] = Some(phase);
+        }
+    }
+    html! {
+        div.scroll.prose tabindex="0" role="region" aria-label="Phases" {
+            table {
+                thead { tr { th { "Phase" } th { "First" } th { "Second" } th { "Difference" } } }
+                tbody {
+                    @for name in order {
+                        @let [a, b] = rows[name];
+                        tr { th scope="row" { (name) } td { (cell(a)) } td { (cell(b)) } td.number { (difference(a, b)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cell(phase: Option<&Value>) -> Markup {
+    let Some(phase) = phase else { return html! { "–" } };
+    let tokens = |key: &str| phase["usage"][key].as_u64().unwrap_or(0);
+    let used = tokens("tokens_in") + tokens("tokens_out");
+    html! {
+        (badge(phase["status"].as_str().unwrap_or_default())) " "
+        (cliq_project::duration(phase["duration_ms"].as_i64().unwrap_or(0)))
+        @let rounds = phase["iterations"].as_u64().unwrap_or(0);
+        @if rounds > 1 { ", " (rounds) " rounds" }
+        @if used > 0 { ", " (count(used)) " tokens" }
+        @if let Some(cost) = phase["usage"]["cost_usd"].as_f64() { ", $" (format!("{cost:.4}")) }
+    }
+}
+
+/// The difference in time and cost, of the second from the first.
+fn difference(a: Option<&Value>, b: Option<&Value>) -> String {
+    let (Some(a), Some(b)) = (a, b) else { return "–".to_owned() };
+    let millis = |phase: &Value| phase["duration_ms"].as_i64().unwrap_or(0);
+    let change = millis(b) - millis(a);
+    let sign = if change < 0 { "−" } else { "+" };
+    let mut text = format!("{sign}{}", cliq_project::duration(change.abs()));
+    if let (Some(a), Some(b)) = (a["usage"]["cost_usd"].as_f64(), b["usage"]["cost_usd"].as_f64()) {
+        let sign = if b < a { "−" } else { "+" };
+        text = format!("{text}, {sign}${:.4}", (b - a).abs());
+    }
+    text
+}
