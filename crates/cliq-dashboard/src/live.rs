@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::stream;
+use tokio::time::Instant;
 
 use crate::visitor::Visitor;
 use cliq_web::Core;
@@ -20,24 +21,29 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 pub(super) async fn stream(_: Visitor, State(core): State<Arc<Core>>) -> impl IntoResponse {
     let changes = core.supervisor.hub().changes();
     let stopping = core.stopping.clone();
-    let body = stream::unfold((changes, stopping, true), async |(mut changes, stopping, first)| {
-        let frame: &'static [u8] = if first {
-            changes.mark_unchanged();
-            b"retry: 1000\n\n"
-        } else {
-            tokio::select! {
+    let body = stream::unfold((changes, stopping, None), async |(mut changes, stopping, last)| {
+        let mut told = last;
+        let frame: &'static [u8] = match last {
+            None => {
+                changes.mark_unchanged();
+                told = Some(Instant::now() - PAUSE);
+                b"retry: 1000\n\n"
+            }
+            Some(at) => tokio::select! {
                 () = stopping.cancelled() => return None,
                 changed = changes.changed() => {
                     changed.ok()?;
-                    tokio::time::sleep(PAUSE).await;
+                    // The first change is told at once.
+                    tokio::time::sleep_until(at + PAUSE).await;
                     changes.mark_unchanged();
+                    told = Some(Instant::now());
                     b"event: change\ndata: {}\n\n"
                 }
                 () = tokio::time::sleep(HEARTBEAT) => b": still here\n\n",
-            }
+            },
         };
         let item = Ok::<Bytes, std::convert::Infallible>(Bytes::from_static(frame));
-        Some((item, (changes, stopping, false)))
+        Some((item, (changes, stopping, told)))
     });
     ([("content-type", "text/event-stream"), ("x-accel-buffering", "no")], Body::from_stream(body))
 }

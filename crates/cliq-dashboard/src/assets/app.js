@@ -3,11 +3,12 @@
 "use strict";
 
 const status = document.getElementById("connection");
-let busy = false, again = false, timer = 0;
+let busy = false, again = false, timer = 0, last = -Infinity;
 
 async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
+  last = performance.now();
   try {
     const response = await fetch(location.href, { headers: { accept: "text/html" } });
     if (response.redirected && new URL(response.url).pathname === "/signin") { location.reload(); return; }
@@ -17,8 +18,9 @@ async function refresh() {
   if (again) { again = false; soon(); }
 }
 
+// At once, and then not more often than every 150 ms.
 function soon() {
-  if (!timer) timer = setTimeout(() => { timer = 0; refresh(); }, 150);
+  if (!timer) timer = setTimeout(() => { timer = 0; refresh(); }, Math.max(0, last + 150 - performance.now()));
 }
 
 function replace(fresh) {
