@@ -213,6 +213,21 @@ pub(super) async fn page(
     show(&visitor, &format!("Review of {}", review.phase), "", &page)
 }
 
+/// The form of a review for the page of its run; `None` if it is over.
+pub(super) async fn form_in_place(core: &Core, visitor: &Visitor, id: &str) -> Option<Markup> {
+    let review = find_review(core.reviews.as_ref(), id).await.ok()?;
+    let answering =
+        if visitor.may_run() { Answering::For(&visitor.caller.label) } else { Answering::ReadOnly };
+    let path = format!("/reviews/{}", review.id);
+    review.is_pending().then(|| {
+        html! {
+            (standing(&review))
+            p { a href=(path) { "The whole review: differences, checks, artifacts" } }
+            (decision::form(&review, &path, &answering, &BTreeMap::new()))
+        }
+    })
+}
+
 fn signed_in(
     visitor: &Visitor,
     review: &Review,

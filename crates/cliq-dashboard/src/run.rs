@@ -59,6 +59,10 @@ pub(super) async fn page(
     let steps = steps::of(&core, &run).await?;
     let base = format!("/runs/{id}");
     let phase = chosen.and_then(|name| panel::find(&document.phases, name));
+    let review = match phase.and_then(|phase| phase["review"]["id"].as_str()) {
+        Some(review) => crate::review::form_in_place(&core, &visitor, review).await,
+        None => None,
+    };
     let content = html! {
         div #summary data-live { (summary(&run, &document)) (actions(&visitor, &run, &document, has_files)) }
         (tabs(&run, Tab::Overview))
@@ -77,7 +81,7 @@ pub(super) async fn page(
             }
             aside #panel.panel data-live tabindex="-1" aria-label="Phase" {
                 @match phase {
-                    Some(phase) => (panel::panel(&run, &document.phases, phase, has_files)),
+                    Some(phase) => (panel::panel(&run, &document.phases, phase, has_files, review.as_ref())),
                     None => p.empty { "Choose a phase in the graph or in the table." },
                 }
             }

@@ -96,12 +96,11 @@ fn heads(count: usize, groups: impl Iterator<Item = Vec<usize>>) -> Vec<usize> {
 fn join(picture: &Picture, heads: &[usize]) -> Picture {
     let kept: Vec<usize> = (0..heads.len()).filter(|&n| heads[n] == n).collect();
     let place = |n: usize| kept.binary_search(&heads[n]).unwrap_or(0);
-    let mut nodes: Vec<Node> = Vec::with_capacity(kept.len());
-    for &head in &kept {
-        let members: Vec<&Node> =
-            (0..heads.len()).filter(|&n| heads[n] == head).map(|n| &picture.nodes[n]).collect();
-        nodes.push(joined(&members));
+    let mut members: Vec<Vec<&Node>> = vec![Vec::new(); kept.len()];
+    for (n, node) in picture.nodes.iter().enumerate() {
+        members[place(n)].push(node);
     }
+    let nodes: Vec<Node> = members.iter().map(|members| joined(members)).collect();
     let lines = |lines: &[(usize, usize)]| {
         let mut lines: Vec<_> =
             lines.iter().map(|&(a, b)| (place(a), place(b))).filter(|(a, b)| a != b).collect();

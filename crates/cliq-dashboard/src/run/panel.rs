@@ -18,7 +18,13 @@ pub(super) fn find<'a>(phases: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 /// The panel of a phase.
-pub(super) fn panel(run: &Run, phases: &Value, phase: &Value, has_files: bool) -> Markup {
+pub(super) fn panel(
+    run: &Run,
+    phases: &Value,
+    phase: &Value,
+    has_files: bool,
+    review: Option<&Markup>,
+) -> Markup {
     let text = |key: &str| phase[key].as_str().unwrap_or_default();
     let name = text("name");
     let base = format!("/runs/{}", run.id);
@@ -43,10 +49,7 @@ pub(super) fn panel(run: &Run, phases: &Value, phase: &Value, has_files: bool) -
         }
         @if let Some(kept) = phase["kept_from"].as_str() { p.note { "Kept from run " a href=(format!("/runs/{kept}")) { (kept) } "." } }
         @if !text("message").is_empty() { p { (folded(text("message"))) } }
-        @if let Some(review) = phase["review"]["id"].as_str().filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())) {
-            p { a.button.primary href=(format!("/reviews/{review}")) { "Review" } }
-            p.quiet { "since " (phase["review"]["since"].as_str().unwrap_or_default()) ", until " (phase["review"]["until"].as_str().unwrap_or_default()) }
-        }
+        @if let Some(review) = review { (review) }
         @if !items.is_empty() {
             h3 { "Items" }
             ul.plain {
