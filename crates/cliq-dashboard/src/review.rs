@@ -323,6 +323,7 @@ fn standing(review: &Review) -> Markup {
     html! {
         p.facts {
             (state(review))
+            @if let Some(title) = &review.title { span { (harmless(title.as_bytes())) } }
             span { (review.team) }
             span { "evaluation " (review.iteration) " of " (review.max_iterations) }
             span { "asked " (ago(review.created.timestamp().as_str())) }

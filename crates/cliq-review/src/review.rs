@@ -176,6 +176,9 @@ pub struct Review {
     pub project: Utf8PathBuf,
     /// The team.
     pub team: String,
+    /// Title of the run, if it has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The run.
     pub run_id: String,
     /// The phase that waits.
@@ -236,6 +239,8 @@ pub struct NewReview {
     /// See [`Review`].
     pub team: String,
     /// See [`Review`].
+    pub title: Option<String>,
+    /// See [`Review`].
     pub run_id: String,
     /// See [`Review`].
     pub phase: PhaseName,
@@ -269,6 +274,7 @@ impl Review {
             id: new.id,
             project: new.project,
             team: new.team,
+            title: new.title,
             run_id: new.run_id,
             phase: new.phase,
             iteration: new.iteration,

@@ -15,6 +15,7 @@ fn decided(n: u32) -> Review {
         id: format!("{n:032x}").parse().unwrap(),
         project: "/work/shop".into(),
         team: "@shop/web".into(),
+        title: None,
         run_id: "r1".into(),
         phase: PhaseName::parse("approval").unwrap(),
         iteration: n,

@@ -29,6 +29,7 @@ fn review(block: serde_json::Value) -> Review {
         id: "0123456789abcdef0123456789abcdef".parse().expect("an id"),
         project: "/work/shop".into(),
         team: "@shop/web".into(),
+        title: None,
         run_id: "r1".into(),
         phase: phase("approval"),
         iteration: 1,

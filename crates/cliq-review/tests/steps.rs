@@ -24,6 +24,7 @@ fn review_routing_to(block: Value, route_targets: &[&str]) -> Review {
         id: ID.parse().unwrap(),
         project: "/work/shop".into(),
         team: "@shop/web".into(),
+        title: None,
         run_id: "r1".into(),
         phase: PhaseName::parse("approval").unwrap(),
         iteration: 2,

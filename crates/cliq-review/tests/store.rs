@@ -21,6 +21,7 @@ fn review(id: u32, evaluation: u32) -> Review {
         id: format!("{id:032x}").parse().unwrap(),
         project: "/work/shop".into(),
         team: "@shop/web".into(),
+        title: None,
         run_id: "r1".into(),
         phase: PhaseName::parse("approval").unwrap(),
         iteration: 1,

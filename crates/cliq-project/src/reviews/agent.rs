@@ -290,12 +290,13 @@ impl<'a> Gate<'a> {
         self.ctx.progress("collecting what the reviewers are shown")?;
         let content = content::collect(self.ctx, &self.project, &self.spec.artifacts);
         let journal = self.project.recorded_run(None)?.journal;
-        let team = cliq_orchestrator::RunView::of(&journal).team;
+        let run = cliq_orchestrator::RunView::of(&journal);
         let channels = |name: &str| (name.to_owned(), self.directory.channels(name).to_vec());
         let review = Review::new(NewReview {
             id: kept.id.clone(),
             project: self.ctx.workspace().to_owned(),
-            team,
+            team: run.team,
+            title: run.title,
             run_id: self.ctx.run_id().to_owned(),
             phase: self.ctx.phase().name.clone(),
             iteration: self.ctx.iteration(),
@@ -471,6 +472,9 @@ impl<'a> Gate<'a> {
             "checks": {"passed": checks.iter().filter(|check| check.pass).count(), "total": checks.len()},
             "message": message(review, notice.kind),
         });
+        if let Some(title) = &review.title {
+            payload["title"] = title.as_str().into();
+        }
         if notice.kind == NoticeKind::Outcome {
             payload["state"] = json!(review.state.as_str());
             payload["verdict"] = json!(review.verdict().map(|verdict| verdict.to_value()));
@@ -531,7 +535,11 @@ impl<'a> Gate<'a> {
 
 /// Returns the text of a notice.
 fn message(review: &Review, kind: NoticeKind) -> String {
-    let (team, phase, deadline) = (&review.team, &review.phase, review.deadline);
+    let (phase, deadline) = (&review.phase, review.deadline);
+    let team = match &review.title {
+        Some(title) => format!("{title} ({})", review.team),
+        None => review.team.clone(),
+    };
     match kind {
         NoticeKind::Request => format!("{team}: phase `{phase}` asks for your review, until {deadline}"),
         NoticeKind::Reminder => {

@@ -27,6 +27,7 @@ pub(crate) fn review(run: &str, project: &str, evaluation: u32, created: i64) ->
         id: ReviewId::random().unwrap(),
         project: project.into(),
         team: "@a/b".into(),
+        title: None,
         run_id: run.into(),
         phase: PhaseName::parse("approval").unwrap(),
         iteration: 1,
