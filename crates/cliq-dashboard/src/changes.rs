@@ -6,6 +6,7 @@ use axum::extract::State;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use crate::elements::empty;
 use crate::page::{Page, show};
 use crate::run::head::{Tab, head};
 use crate::visitor::Visitor;
@@ -27,15 +28,26 @@ pub(super) async fn page(
     Query(query): Query<ChangesQuery>,
 ) -> Page {
     let run = core.run(&id).await?;
-    let project = core.project(&run)?;
     let (of_run, of) = (run.clone(), query.of.clone());
-    let read =
-        tokio::task::spawn_blocking(move || changes_of(&project, run.id.as_str(), of.as_deref(), true));
-    let activations = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let read = match core.project(&run) {
+        Ok(project) => {
+            let read = move || changes_of(&project, run.id.as_str(), of.as_deref(), true);
+            let read = tokio::task::spawn_blocking(read).await;
+            read.map_err(|error| Problem::unavailable(error.to_string()))?
+        }
+        Err(gone) => Err(gone),
+    };
+    // A run without checkpoints is no wrong address.
+    let (activations, why) = match read {
+        Ok(activations) => (activations, None),
+        Err(problem) if matches!(problem.status().as_u16(), 404 | 410) => (Vec::new(), Some(problem.detail)),
+        Err(problem) => return Err(problem.into()),
+    };
     let title = query.of.as_deref().map_or("Changes".to_owned(), |of| format!("Changes of {of}"));
     let content = html! {
         (head(&of_run, Tab::Changes))
         @if let Some(of) = &query.of { h2 { "Changes of " (of) } }
+        @if let Some(why) = why { (empty(&why)) }
         @for activation in &activations { (section(activation)) }
     };
     show(&visitor, &title, "", &content)

@@ -22,28 +22,28 @@ pub(super) async fn stream(_: Visitor, State(core): State<Arc<Core>>) -> impl In
     let changes = core.supervisor.hub().changes();
     let stopping = core.stopping.clone();
     let body = stream::unfold((changes, stopping, None), async |(mut changes, stopping, last)| {
-        let mut told = last;
+        let mut sent = last;
         let frame: &'static [u8] = match last {
             None => {
                 changes.mark_unchanged();
-                told = Some(Instant::now() - PAUSE);
+                sent = Some(Instant::now() - PAUSE);
                 b"retry: 1000\n\n"
             }
             Some(at) => tokio::select! {
                 () = stopping.cancelled() => return None,
                 changed = changes.changed() => {
                     changed.ok()?;
-                    // The first change is told at once.
+                    // The first change is sent at once.
                     tokio::time::sleep_until(at + PAUSE).await;
                     changes.mark_unchanged();
-                    told = Some(Instant::now());
+                    sent = Some(Instant::now());
                     b"event: change\ndata: {}\n\n"
                 }
                 () = tokio::time::sleep(HEARTBEAT) => b": still here\n\n",
             },
         };
         let item = Ok::<Bytes, std::convert::Infallible>(Bytes::from_static(frame));
-        Some((item, (changes, stopping, told)))
+        Some((item, (changes, stopping, sent)))
     });
     ([("content-type", "text/event-stream"), ("x-accel-buffering", "no")], Body::from_stream(body))
 }

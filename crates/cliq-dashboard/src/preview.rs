@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use camino::Utf8Path;
+use cliq_project::image_type;
 use maud::{Markup, html};
 
 use crate::markdown;
@@ -43,17 +44,6 @@ pub(super) fn preview(path: &str, bytes: &[u8]) -> Markup {
             _ => pre tabindex="0" role="region" aria-label="Text" { (text) },
         }
         @if rest > 0 { p.quiet { (rest) " more bytes are in the file." } }
-    }
-}
-
-/// Media type of an image that browsers show, by its first bytes. SVG is a document with code, and is shown as text.
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
     }
 }
 

@@ -14,7 +14,7 @@ pub fn copy_file_with_time(from: &Utf8Path, to: &Utf8Path) -> Result<(), FsError
     let modified = fs::metadata(from).and_then(|metadata| metadata.modified()).at("look at", from)?;
     fs::copy(from, to).at("copy", from)?;
     let file = File::options().append(true).open(to);
-    // A copy of a file that nobody may write keeps the time of now.
+    // The time of a read-only copy cannot be set, and stays the current one.
     file.map_or(Ok(()), |file| file.set_modified(modified)).at("set the time of", to)
 }
 

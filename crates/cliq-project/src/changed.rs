@@ -8,7 +8,7 @@ use cliq_protocol::PhaseName;
 use cliq_workflow::PhaseId;
 use serde::Serialize;
 
-use crate::fingerprints::{Fingerprints, PhaseFingerprints};
+use crate::fingerprints::{Fingerprints, Part, PhaseFingerprints};
 use crate::{Project, ProjectError};
 
 /// A phase in a run of what changed.
@@ -200,48 +200,44 @@ fn reasons(
 
 /// Returns the differences between fingerprints, in sentences.
 fn differences(before: &PhaseFingerprints, now: &PhaseFingerprints) -> Vec<String> {
-    let parts: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
-    let pair = |part: &str| (before.get(part).map(String::as_str), now.get(part).map(String::as_str));
-    let mut sentences: Vec<String> = Vec::new();
+    let parts: BTreeSet<&Part> = before.keys().chain(now.keys()).collect();
+    let mut sentences = Vec::new();
     for part in parts {
-        let (old, new) = pair(part);
-        let is_unreadable = new.is_some_and(|new| part.starts_with("files ") && new.starts_with('!'));
+        let (old, new) = (before.get(part).map(String::as_str), now.get(part).map(String::as_str));
+        let is_unreadable = matches!(part, Part::Files(_)) && new.is_some_and(|new| new.starts_with('!'));
         if old != new || is_unreadable {
             sentences.push(sentence(part, old, new));
         }
     }
-    sentences.dedup();
     sentences
 }
 
-fn sentence(part: &str, old: Option<&str>, new: Option<&str>) -> String {
+fn sentence(part: &Part, old: Option<&str>, new: Option<&str>) -> String {
     let verb = match (old, new) {
         (None | Some(""), _) => "is new",
         (_, None | Some("")) => "is gone",
         _ => "changed",
     };
-    let (kind, name) = part.split_once(' ').unwrap_or((part, ""));
-    match kind {
-        "agent" => match (old, new) {
+    match part {
+        Part::Agent => match (old, new) {
             (Some(old), Some(new)) => format!("its agent changed from {old} to {new}"),
             _ => format!("its agent {verb}"),
         },
-        "requirement" => format!("the requirement {verb}"),
-        "role" => format!("its role {verb}"),
-        "agent_files" => "files of its agent changed".to_owned(),
-        "mcp" => "`mcp` in team.yml changed".to_owned(),
-        "team" => "its team changed".to_owned(),
-        "input" => format!("input `{name}` {verb}"),
-        "field" => format!("`{name}` in team.yml {verb}"),
-        "command" => format!("command `{name}` {verb}"),
-        "instructions" => format!("instructions.md of channel {name} {verb}"),
-        "files" => match (old, new) {
+        Part::Requirement => format!("the requirement {verb}"),
+        Part::Role => format!("its role {verb}"),
+        Part::AgentFiles => "files of its agent changed".to_owned(),
+        Part::Mcp => "`mcp` in team.yml changed".to_owned(),
+        Part::Team => "its team changed".to_owned(),
+        Part::Input(name) => format!("input `{name}` {verb}"),
+        Part::Field(name) => format!("`{name}` in team.yml {verb}"),
+        Part::Command(name) => format!("command `{name}` {verb}"),
+        Part::Instructions(channel) => format!("instructions.md of channel {channel} {verb}"),
+        Part::Files(pattern) => match (old, new) {
             (_, Some(new)) if new.starts_with('!') => {
-                format!("files `{name}` cannot be compared: {}", &new[1..])
+                format!("files `{pattern}` cannot be compared: {}", &new[1..])
             }
-            (None, _) => format!("files `{name}` were not recorded, as the last run did not end"),
-            _ => format!("files `{name}` changed"),
+            (None, _) => format!("files `{pattern}` were not recorded, as the last run did not end"),
+            _ => format!("files `{pattern}` changed"),
         },
-        _ => format!("{part} {verb}"),
     }
 }

@@ -23,7 +23,8 @@ const MAX_LOOKED_AT: usize = 1_000_000;
 const FILE: &str = "fingerprints.json";
 
 /// A part of what a phase works on. On the wire a text such as `input TOPIC`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub(crate) enum Part {
     /// The requirement.
     Requirement,
@@ -49,26 +50,48 @@ pub(crate) enum Part {
     Files(String),
 }
 
-impl Part {
-    fn to_text(&self) -> String {
-        match self {
-            Self::Requirement => "requirement".to_owned(),
-            Self::Role => "role".to_owned(),
-            Self::Agent => "agent".to_owned(),
-            Self::AgentFiles => "agent_files".to_owned(),
-            Self::Mcp => "mcp".to_owned(),
-            Self::Team => "team".to_owned(),
-            Self::Input(name) => format!("input {name}"),
-            Self::Field(name) => format!("field {name}"),
-            Self::Command(name) => format!("command {name}"),
-            Self::Instructions(channel) => format!("instructions {channel}"),
-            Self::Files(pattern) => format!("files {pattern}"),
-        }
+impl From<Part> for String {
+    fn from(part: Part) -> Self {
+        let (kind, name) = match part {
+            Part::Requirement => return "requirement".to_owned(),
+            Part::Role => return "role".to_owned(),
+            Part::Agent => return "agent".to_owned(),
+            Part::AgentFiles => return "agent_files".to_owned(),
+            Part::Mcp => return "mcp".to_owned(),
+            Part::Team => return "team".to_owned(),
+            Part::Input(name) => ("input", name),
+            Part::Field(name) => ("field", name),
+            Part::Command(name) => ("command", name),
+            Part::Instructions(channel) => ("instructions", channel),
+            Part::Files(pattern) => ("files", pattern),
+        };
+        [kind, " ", &name].concat()
+    }
+}
+
+impl TryFrom<String> for Part {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Ok(match text.split_once(' ') {
+            None if text == "requirement" => Self::Requirement,
+            None if text == "role" => Self::Role,
+            None if text == "agent" => Self::Agent,
+            None if text == "agent_files" => Self::AgentFiles,
+            None if text == "mcp" => Self::Mcp,
+            None if text == "team" => Self::Team,
+            Some(("input", name)) => Self::Input(name.to_owned()),
+            Some(("field", name)) => Self::Field(name.to_owned()),
+            Some(("command", name)) => Self::Command(name.to_owned()),
+            Some(("instructions", channel)) => Self::Instructions(channel.to_owned()),
+            Some(("files", pattern)) => Self::Files(pattern.to_owned()),
+            _ => return Err(format!("`{text}` is no part of a fingerprint")),
+        })
     }
 }
 
 /// Fingerprints of a phase, by part.
-pub(crate) type PhaseFingerprints = BTreeMap<String, String>;
+pub(crate) type PhaseFingerprints = BTreeMap<Part, String>;
 
 /// Fingerprints of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +130,7 @@ impl Fingerprints {
             let parts = self.phases.entry(phase.name.clone()).or_default();
             for pattern in &phase.inputs_files {
                 let files = files(workspace, pattern);
-                parts.insert(Part::Files(pattern.clone()).to_text(), files);
+                parts.insert(Part::Files(pattern.clone()), files);
             }
         }
     }
@@ -216,7 +239,7 @@ impl PlanReader<'_> {
     fn phase(&mut self, id: PhaseId, phase: &Phase) -> Result<PhaseFingerprints, FsError> {
         let (dir, workflow) = (&self.plan.dir, &self.plan.workflow);
         let mut parts = PhaseFingerprints::new();
-        let mut add = |part: &Part, print: String| drop(parts.insert(part.to_text(), print));
+        let mut add = |part: Part, print: String| drop(parts.insert(part, print));
         let definition = workflow.definition(id);
         let mut mentions_all = false;
         let mut mentioned: Vec<&str> = Vec::new();
@@ -230,7 +253,7 @@ impl PlanReader<'_> {
                 _ => continue,
             };
             // A short text stands for itself.
-            add(&part, if text.len() > 40 { digest(text.as_bytes()) } else { text.clone() });
+            add(part, if text.len() > 40 { digest(text.as_bytes()) } else { text.clone() });
         }
         let reads_task = reads_task(phase);
         if !workflow.inputs.is_empty() {
@@ -239,7 +262,7 @@ impl PlanReader<'_> {
             for (name, value) in
                 inputs.iter().filter(|(name, _)| reads_all || mentioned.contains(&name.as_str()))
             {
-                add(&Part::Input(name.clone()), digest(value.as_bytes()));
+                add(Part::Input(name.clone()), digest(value.as_bytes()));
             }
         }
         if !reads_task {
@@ -248,12 +271,12 @@ impl PlanReader<'_> {
         if self.requirement.is_none() {
             self.requirement = Some(file(&dir.requirement())?);
         }
-        add(&Part::Requirement, self.requirement.clone().unwrap_or_default());
-        add(&Part::Role, file(&dir.roles().join(format!("{}.md", phase.role)))?);
+        add(Part::Requirement, self.requirement.clone().unwrap_or_default());
+        add(Part::Role, file(&dir.roles().join(format!("{}.md", phase.role)))?);
         let name = self.plan.agent_of(phase).unwrap_or_default();
         let agent = self.plan.agents.get(name);
         let model = phase.model.as_ref().or_else(|| agent.and_then(|agent| agent.model.as_ref()));
-        add(&Part::Agent, [name, model.map_or("", String::as_str)].join(" ").trim_end().to_owned());
+        add(Part::Agent, [name, model.map_or("", String::as_str)].join(" ").trim_end().to_owned());
         let mut files = Vec::new();
         if let Some(entry) = workflow.agents.get(name).map(|agent| agent.entry.as_path()) {
             files.push(self.tree(&dir.root().join("team"), top(entry), &others(workflow, entry))?);
@@ -264,16 +287,16 @@ impl PlanReader<'_> {
             files.push(self.tree(package, "", &[])?);
         }
         if agent.is_some_and(|agent| agent.uses_model) && !workflow.mcp.is_empty() {
-            add(&Part::Mcp, digest(serde_json::to_string(&workflow.mcp).unwrap_or_default().as_bytes()));
+            add(Part::Mcp, digest(serde_json::to_string(&workflow.mcp).unwrap_or_default().as_bytes()));
             for program in workflow.mcp.values().filter_map(|server| server.program_of_team()) {
                 files.push(self.tree(&dir.root().join("team"), top(program), &others(workflow, program))?);
             }
         }
         if !files.is_empty() {
-            add(&Part::AgentFiles, files.join(" "));
+            add(Part::AgentFiles, files.join(" "));
         }
         if phase.kind == PhaseKind::Team {
-            add(&Part::Team, team(&dir.team_of(&phase.name))?);
+            add(Part::Team, team(&dir.team_of(&phase.name))?);
         }
         let before =
             phase.depends_on.iter().map(|&from| (workflow.phase(from).name.as_str(), phase.name.as_str()));
@@ -283,7 +306,7 @@ impl PlanReader<'_> {
             let channel = format!("{from}--{to}");
             let instructions = dir.channels().join(&channel).join("instructions.md");
             if let Some(bytes) = read_if_exists(&instructions, self.plan.max_file_bytes)? {
-                add(&Part::Instructions(channel), digest(&bytes));
+                add(Part::Instructions(channel), digest(&bytes));
             }
         }
         Ok(parts)
@@ -436,4 +459,32 @@ fn shorten(context: Context) -> String {
     let digest = context.finish();
     let first = digest.as_ref().first_chunk::<8>().copied().unwrap_or_default();
     format!("{:016x}", u64::from_be_bytes(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_read_as_they_are_written() {
+        let name = || "a name".to_owned();
+        for part in [
+            Part::Requirement,
+            Part::Role,
+            Part::Agent,
+            Part::AgentFiles,
+            Part::Mcp,
+            Part::Team,
+            Part::Input(name()),
+            Part::Field(name()),
+            Part::Command(name()),
+            Part::Instructions(name()),
+            Part::Files(name()),
+        ] {
+            let map = BTreeMap::from([(part, "x".to_owned())]);
+            let text = serde_json::to_string(&map).expect("JSON");
+            assert_eq!(serde_json::from_str::<PhaseFingerprints>(&text).expect("parts"), map, "{text}");
+        }
+        assert!(serde_json::from_str::<PhaseFingerprints>("{\"later\": \"x\"}").is_err());
+    }
 }

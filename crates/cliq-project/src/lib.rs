@@ -23,6 +23,7 @@ mod history;
 mod host;
 mod install;
 mod launcher;
+mod media_type;
 mod new_team;
 mod outside;
 #[cfg(feature = "plans")]
@@ -65,6 +66,7 @@ pub use history::RecordedRun;
 pub use host::{GUARD_INPUTS, Host, workspace_root};
 pub use install::InstalledTeam;
 pub use launcher::LauncherKind;
+pub use media_type::image_type;
 pub use new_team::is_empty_dir;
 pub use outside::{OutsideDirection, OutsideEntry};
 #[cfg(feature = "plans")]

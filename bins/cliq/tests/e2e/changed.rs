@@ -35,7 +35,7 @@ fn env() -> Env {
     env
 }
 
-/// What worked since the last look, in alphabetical order.
+/// Phases that worked since the last call, in alphabetical order.
 fn worked(env: &Env) -> String {
     let text = if env.exists("worked") { env.read("worked") } else { String::new() };
     let mut lines: Vec<&str> = text.lines().map(|line| line.rsplit(' ').next().unwrap_or(line)).collect();

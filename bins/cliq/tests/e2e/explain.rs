@@ -107,3 +107,21 @@ fn a_team_that_has_changed_since() {
     env.cliq(["assemble", "../team"]).expect(0);
     env.cliq(["explain"]).expect(0).says("work: completed").says("check: escalated");
 }
+
+#[test]
+fn runs_have_titles() {
+    let env = Env::new(
+        "workflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: t, run: 'true'}]}\n",
+        &[],
+    );
+    env.cliq(["run", "--headless"]).expect(0);
+    assert!(env.cliq(["status", "--json"]).expect(0).json()["title"].is_null(), "no requirement, no title");
+    env.cliq(["req", "-m", "\n# Mend the login\n\nof all users"]).expect(0);
+    env.cliq(["run", "--headless"]).expect(0).says("started: Mend the login");
+    assert_eq!(env.cliq(["status", "--json"]).expect(0).json()["title"], "Mend the login");
+    env.cliq(["status"]).expect(0).says("Mend the login\n");
+    env.cliq(["run", "-f", "--headless", "--title", "-by hand"]).expect(2);
+    env.cliq(["run", "-f", "--headless", "--title=-by \u{1b}[31mhand"]).expect(0);
+    env.cliq(["explain"]).expect(0).says("-by  [31mhand\n");
+    env.cliq(["run", "--resume", "--title", "x"]).expect(2).says("cannot be used with");
+}

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use cliq_web::{Core, Path, Problem, changes_of};
+use cliq_project::Project;
+use cliq_web::{Core, FileKind, Path, Problem, changes_of, list_directory};
 use maud::{Markup, html};
 
 use super::head::{Tab, head};
@@ -21,21 +22,22 @@ const LISTED: usize = 200;
 /// The page.
 pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(id): Path<String>) -> Page {
     let run = core.run(&id).await?;
-    let project = core.project(&run)?;
-    let of = run.clone();
+    let project = core.project(&run).ok();
+    let (of, has_files) = (run.clone(), project.is_some());
     let read = tokio::task::spawn_blocking(move || {
-        let changes = changes_of(&project, of.id.as_str(), None, false).unwrap_or_default();
-        let changes = changes.into_iter().flat_map(|activation| activation.changes);
-        let paths: Vec<String> =
-            changes.filter(|change| change.kind != "deleted").map(|change| change.path).collect();
+        let paths = project.map(|project| paths_of(&of, &project)).unwrap_or_default();
         let shown = paths.iter().take(SHOWN).map(|path| file(&of, path)).collect::<Vec<_>>();
         (paths, shown)
     });
     let (paths, shown) = read.await.map_err(|error| Problem::unavailable(error.to_string()))?;
     let content = html! {
         (head(&run, Tab::Artifacts))
-        p { a href=(format!("/runs/{id}/files")) { "All files of the workspace" } }
-        @if paths.is_empty() { (empty("The run has changed no files, or no checkpoints were taken.")) }
+        @if has_files {
+            p { a href=(format!("/runs/{id}/files")) { "All files of the workspace" } }
+            @if paths.is_empty() { (empty("The run has changed no files, or no checkpoints were taken.")) }
+        } @else {
+            (empty("The workspace is gone."))
+        }
         @for part in shown { (part) }
         @if paths.len() > SHOWN {
             h2 { "More files" }
@@ -44,6 +46,21 @@ pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(i
         }
     };
     show(&visitor, &format!("Artifacts of {}", run.title), "", &content)
+}
+
+/// Paths of the files that a run changed or made. Without checkpoints those at the top of a workspace that was made for it.
+fn paths_of(run: &Run, project: &Project) -> Vec<String> {
+    match changes_of(project, run.id.as_str(), None, false) {
+        Ok(changes) => {
+            let changes = changes.into_iter().flat_map(|activation| activation.changes);
+            changes.filter(|change| change.kind != "deleted").map(|change| change.path).collect()
+        }
+        Err(_) if run.has_own_workspace() => {
+            let entries = list_directory(&run.workspace, "").unwrap_or_default().into_iter();
+            entries.filter(|entry| entry.kind == FileKind::File).map(|entry| entry.path).collect()
+        }
+        Err(_) => Vec::new(),
+    }
 }
 
 fn link(run: &Run, path: &str) -> String {

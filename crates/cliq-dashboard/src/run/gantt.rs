@@ -9,13 +9,13 @@ use cliq_protocol::Outcome;
 /// End of an activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It is at work.
+    /// Still at work.
     Busy,
-    /// It is complete, or the gate passed.
+    /// Complete, or passed by a gate.
     Done,
     /// The gate sent the work back.
     Back,
-    /// It failed, escalated or was stopped.
+    /// Failed, escalated or stopped.
     Bad,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Span {
     pub(super) number: u32,
     /// Time in which commands ran.
     pub(super) commands: Vec<(i64, i64)>,
-    /// Time in which it waited for a person.
+    /// Time in which it waits for a person.
     pub(super) waits: Vec<(i64, Option<i64>)>,
 }
 

@@ -10,6 +10,7 @@ use cliq_fs::open_regular;
 use cliq_review::{Artifact, ArtifactView};
 use ring::digest::{Context, SHA256};
 
+use crate::media_type::image_type;
 use crate::workspace_files::workspace_files;
 
 /// The most files, and the most that are looked at.
@@ -123,16 +124,5 @@ fn show(path: &Utf8Path, size: u64, head: &[u8], budget: &mut usize) -> Artifact
             shown
         }
         None => ArtifactView::TooLarge,
-    }
-}
-
-/// The media type of an image, by its first bytes. SVG is text: it can have scripts.
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
     }
 }

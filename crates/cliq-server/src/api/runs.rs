@@ -242,7 +242,7 @@ pub(crate) async fn resume(
     check_budget(&budget).map_err(|errors| {
         Problem::unprocessable("the run cannot be resumed", errors.iter().map(ToString::to_string).collect())
     })?;
-    // A run that has not ended is refused whatever its phases are, and its workspace may not be there yet.
+    // An active run cannot be resumed, and its workspace may not exist yet.
     if let Some(from) = &resumption.from
         && run.life.state.is_final()
     {
