@@ -71,7 +71,7 @@ fn link(run: &Run, path: &str) -> String {
 fn file(run: &Run, path: &str) -> Markup {
     html! {
         section.card aria-label=(path) {
-            h3 { a href=(link(run, path)) { (path) } }
+            h2 { a href=(link(run, path)) { (path) } }
             @match workspace_files::read(&run.workspace, path) {
                 Ok(bytes) => (preview(path, &bytes)),
                 Err(_) => p.quiet { "It cannot be shown." },
