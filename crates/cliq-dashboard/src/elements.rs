@@ -71,7 +71,7 @@ pub(super) fn took(started: Option<&str>, ended: Option<&str>) -> String {
 
 /// Tokens and cost; nothing where nothing was used.
 pub(super) fn usage(totals: &RunTotals) -> String {
-    if totals.tokens_in + totals.tokens_out == 0 {
+    if totals.tokens() == 0 {
         return "–".to_owned();
     }
     let tokens = format!("{} in, {} out", count(totals.tokens_in), count(totals.tokens_out));

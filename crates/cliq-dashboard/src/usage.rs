@@ -63,7 +63,7 @@ pub(super) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Query(
 }
 
 fn amount(label: String, used: &RunTotals, has_cost: bool) -> Bar {
-    let tokens = used.tokens_in + used.tokens_out;
+    let tokens = used.tokens();
     if has_cost {
         let cost = used.cost_usd.unwrap_or(0.0);
         Bar { label, value: cost, text: format!("${cost:.2}") }

@@ -62,6 +62,23 @@ impl UsageTotals {
 }
 
 impl RunTotals {
+    /// Reads `tokens_in`, `tokens_out` and `cost_usd` of a document of usage. What it does not have is 0 or unknown.
+    #[must_use]
+    pub fn of_document(usage: &serde_json::Value) -> Self {
+        let number = |key: &str| usage[key].as_u64().unwrap_or(0);
+        Self {
+            tokens_in: number("tokens_in"),
+            tokens_out: number("tokens_out"),
+            cost_usd: usage["cost_usd"].as_f64(),
+        }
+    }
+
+    /// Returns the tokens of prompts and replies together.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.tokens_in + self.tokens_out
+    }
+
     /// Adds other totals. A cost is a lower bound if one of them is not known.
     pub fn add(&mut self, other: &Self) {
         self.tokens_in += other.tokens_in;

@@ -106,8 +106,9 @@ async fn list(connection: &mut Connection, filter: &RunFilter) -> Result<Vec<Run
 
 /// Returns the search expression of a database for words, each of which begins a word of a run.
 fn search_of(words: &[String], is_postgres: bool) -> Option<String> {
-    // Other characters would be operators of the expression.
-    let words = words.iter().filter(|word| !word.is_empty() && word.chars().all(char::is_alphanumeric));
+    // In quotes, only these could be operators of the expression.
+    let words =
+        words.iter().map(|word| word.replace(['"', '\'', '\\', '\0'], "")).filter(|word| !word.is_empty());
     let words: Vec<String> =
         words.map(|word| if is_postgres { format!("'{word}':*") } else { format!("\"{word}\"*") }).collect();
     let and = if is_postgres { " & " } else { " AND " };

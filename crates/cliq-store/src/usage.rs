@@ -31,13 +31,7 @@ fn models_of(run: &Run) -> BTreeMap<String, RunTotals> {
     for phase in run.view["phases"].as_array().into_iter().flatten() {
         for used in phase["usage"]["models"].as_array().into_iter().flatten() {
             let name = used["model"].as_str().unwrap_or("unknown").to_owned();
-            let number = |key: &str| used[key].as_u64().unwrap_or(0);
-            let sum = models.entry(name).or_default();
-            sum.tokens_in += number("tokens_in");
-            sum.tokens_out += number("tokens_out");
-            if let Some(cost) = used["cost_usd"].as_f64() {
-                sum.cost_usd = Some(sum.cost_usd.unwrap_or(0.0) + cost);
-            }
+            models.entry(name).or_default().add(&RunTotals::of_document(used));
         }
     }
     models

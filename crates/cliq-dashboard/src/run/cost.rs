@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
+use cliq_runs::RunTotals;
 use cliq_web::{Core, Path, find_run};
 use maud::{Markup, html};
-use serde_json::Value;
 
 use super::head::{Tab, head};
 use crate::chart::{Bar, bars};
@@ -14,58 +14,26 @@ use crate::elements::{count, empty};
 use crate::page::{Page, show};
 use crate::visitor::Visitor;
 
-/// Tokens and cost of a phase or a model.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Amounts {
-    tokens_in: u64,
-    tokens_out: u64,
-    cost_usd: Option<f64>,
-}
-
-impl Amounts {
-    fn of(usage: &Value) -> Self {
-        let number = |key: &str| usage[key].as_u64().unwrap_or(0);
-        Self {
-            tokens_in: number("tokens_in"),
-            tokens_out: number("tokens_out"),
-            cost_usd: usage["cost_usd"].as_f64(),
-        }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.tokens_in += other.tokens_in;
-        self.tokens_out += other.tokens_out;
-        self.cost_usd = match (self.cost_usd, other.cost_usd) {
-            (None, None) => None,
-            (a, b) => Some(a.unwrap_or(0.0) + b.unwrap_or(0.0)),
-        };
-    }
-
-    fn tokens(self) -> u64 {
-        self.tokens_in + self.tokens_out
-    }
-}
-
 /// The page.
 pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(id): Path<String>) -> Page {
     let (run, document) = find_run(&core, &id).await?;
-    let (mut phases, mut models) = (Vec::new(), BTreeMap::<String, Amounts>::new());
+    let (mut phases, mut models) = (Vec::new(), BTreeMap::<String, RunTotals>::new());
     for phase in document.phases.as_array().into_iter().flatten() {
-        let used = Amounts::of(&phase["usage"]);
+        let used = RunTotals::of_document(&phase["usage"]);
         if used.tokens() > 0 {
             phases.push((phase["name"].as_str().unwrap_or_default().to_owned(), used));
         }
         for model in phase["usage"]["models"].as_array().into_iter().flatten() {
             let name = model["model"].as_str().unwrap_or("unknown model").to_owned();
-            models.entry(name).or_default().add(Amounts::of(model));
+            models.entry(name).or_default().add(&RunTotals::of_document(model));
         }
     }
     // The dearest first, then the one that used most.
-    let order = |a: &Amounts, b: &Amounts| {
+    let order = |a: &RunTotals, b: &RunTotals| {
         b.cost_usd.unwrap_or(0.0).total_cmp(&a.cost_usd.unwrap_or(0.0)).then(b.tokens().cmp(&a.tokens()))
     };
     phases.sort_by(|(_, a), (_, b)| order(a, b));
-    let mut models: Vec<(String, Amounts)> = models.into_iter().collect();
+    let mut models: Vec<(String, RunTotals)> = models.into_iter().collect();
     models.sort_by(|(_, a), (_, b)| order(a, b));
     let has_cost = phases.iter().any(|(_, used)| used.cost_usd.is_some());
     let chart: Vec<Bar> = phases
@@ -98,9 +66,9 @@ fn dollars(cost: Option<f64>) -> String {
     cost.map_or("unknown".to_owned(), |cost| format!("${cost:.4}"))
 }
 
-fn table(title: &str, rows: &[(String, Amounts)]) -> Markup {
-    let mut all = Amounts::default();
-    rows.iter().for_each(|(_, used)| all.add(*used));
+fn table(title: &str, rows: &[(String, RunTotals)]) -> Markup {
+    let mut all = RunTotals::default();
+    rows.iter().for_each(|(_, used)| all.add(used));
     html! {
         table {
             thead { tr { th { (title) } th.number { "Tokens in" } th.number { "Tokens out" } th.number { "Cost" } } }

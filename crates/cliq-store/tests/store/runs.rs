@@ -92,6 +92,8 @@ pub(crate) async fn runs_are_searched(place: &TestDatabase) {
     assert_eq!(search("numb even", &all).await, (0..40).rev().filter(|n| n % 2 == 0).collect::<Vec<_>>());
     assert_eq!(search("BROKEN übung", &all).await, [30, 20, 10, 0]);
     assert_eq!(search("nothing", &all).await, Vec::<usize>::new());
+    // A letter that becomes two in lower case.
+    assert_eq!(search("\u{130}stanbul", &all).await, Vec::<usize>::new());
     let id = ids[3].as_str();
     assert_eq!(search(id, &all).await, [3], "by id");
     assert_eq!(search(id.rsplit('-').next().unwrap(), &all).await, [3], "by the end of an id");
