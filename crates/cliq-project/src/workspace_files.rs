@@ -1,8 +1,7 @@
 //! Files of the workspace by name, directory or glob.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_workflow::parse_glob;
-use globset::GlobMatcher;
+use cliq_workflow::{Glob, parse_glob};
 
 /// Maximum depth of directories.
 const MAX_DEPTH: usize = 32;
@@ -34,7 +33,7 @@ pub(crate) fn workspace_files(
 
 struct Walk<'a> {
     workspace: &'a Utf8Path,
-    matcher: Option<GlobMatcher>,
+    matcher: Option<Glob>,
     most: usize,
     looked_at: usize,
     found: Vec<Utf8PathBuf>,
@@ -60,7 +59,7 @@ impl Walk<'_> {
                     self.visit(&path.join(name), depth + 1)?;
                 }
             }
-        } else if self.matcher.as_ref().is_none_or(|matcher| matcher.is_match(path)) {
+        } else if self.matcher.as_ref().is_none_or(|matcher| matcher.matches(path)) {
             self.found.push(path.to_owned());
         }
         Ok(())

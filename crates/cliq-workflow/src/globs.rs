@@ -1,5 +1,6 @@
 //! Globs of files in the workspace.
 
+use camino::Utf8Path;
 use globset::{GlobBuilder, GlobMatcher};
 
 /// Reason why a text is no glob of files in the workspace.
@@ -12,13 +13,25 @@ pub struct GlobError {
     pub help: String,
 }
 
+/// Glob of files in the workspace.
+#[derive(Debug, Clone)]
+pub struct Glob(GlobMatcher);
+
+impl Glob {
+    /// Whether a path, relative to the workspace, matches.
+    #[must_use]
+    pub fn matches(&self, path: &Utf8Path) -> bool {
+        self.0.is_match(path)
+    }
+}
+
 /// Parses a glob of files in the workspace, relative to it. `*` and `?` match within a directory, `**` any number of directories.
 ///
 /// # Errors
 /// The glob is empty, leads out of the workspace, or has a syntax error.
-pub fn parse_glob(text: &str) -> Result<GlobMatcher, GlobError> {
+pub fn parse_glob(text: &str) -> Result<Glob, GlobError> {
     let error = |problem: &str, help: &str| GlobError { problem: problem.to_owned(), help: help.to_owned() };
-    let path = camino::Utf8Path::new(text);
+    let path = Utf8Path::new(text);
     if text.is_empty() {
         return Err(error("names no file", "write a glob such as `docs/**/*.md`"));
     }
@@ -30,5 +43,5 @@ pub fn parse_glob(text: &str) -> Result<GlobMatcher, GlobError> {
         problem: format!("is not a valid glob: {}", found.kind()),
         help: "write a glob such as `docs/**/*.md`".to_owned(),
     })?;
-    Ok(glob.compile_matcher())
+    Ok(Glob(glob.compile_matcher()))
 }

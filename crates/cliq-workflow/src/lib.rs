@@ -38,7 +38,7 @@ pub use connectors::{Action, CONNECTORS, Connector, Direction, GOOGLE, Setting};
 pub use definition::DefinitionPart;
 pub use diagnostic::{Diagnostic, Severity, Span, count_by_severity, nearest};
 pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder, link_that_leaves};
-pub use globs::{GlobError, parse_glob};
+pub use globs::{Glob, GlobError, parse_glob};
 pub use model::{
     Agent, Command, FailureCause, ForEach, Input, Notify, Output, Phase, PhaseId, Retry, Rule, RuleCondition,
     RuleOutcome, Scope, ValidatedWorkflow,
