@@ -10,7 +10,10 @@ use crate::elements::empty;
 use crate::page::{Page, show};
 use crate::run::head::{Tab, head};
 use crate::visitor::Visitor;
-use cliq_web::{ActivationDiff, Core, Path, Problem, Query, changes_of};
+use cliq_web::{ActivationDiff, Core, Path, Problem, Query, RunCheckpoint, changes_of, checkpoints_of};
+
+/// The most activations that can be chosen.
+const LISTED: usize = 200;
 
 /// Selection of changes.
 #[derive(Debug, Deserialize)]
@@ -31,26 +34,61 @@ pub(super) async fn page(
     let (of_run, of) = (run.clone(), query.of.clone());
     let read = match core.project(&run) {
         Ok(project) => {
-            let read = move || changes_of(&project, run.id.as_str(), of.as_deref(), true);
+            let read = move || {
+                let checkpoints = checkpoints_of(&project, run.id.as_str())?;
+                Ok((changes_of(&project, run.id.as_str(), of.as_deref(), true)?, activations(&checkpoints)))
+            };
             let read = tokio::task::spawn_blocking(read).await;
             read.map_err(|error| Problem::unavailable(error.to_string()))?
         }
         Err(gone) => Err(gone),
     };
     // A run without checkpoints is no wrong address.
-    let (activations, why) = match read {
-        Ok(activations) => (activations, None),
-        Err(problem) if matches!(problem.status().as_u16(), 404 | 410) => (Vec::new(), Some(problem.detail)),
+    let ((changes, activations), why) = match read {
+        Ok(read) => (read, None),
+        Err(problem) if matches!(problem.status().as_u16(), 404 | 410) => {
+            (Default::default(), Some(problem.detail))
+        }
         Err(problem) => return Err(problem.into()),
     };
     let title = query.of.as_deref().map_or("Changes".to_owned(), |of| format!("Changes of {of}"));
     let content = html! {
         (head(&of_run, Tab::Changes))
-        @if let Some(of) = &query.of { h2 { "Changes of " (of) } }
+        @if activations.len() > 1 { (choice(&id, &activations, query.of.as_deref())) }
         @if let Some(why) = why { (empty(&why)) }
-        @for activation in &activations { (section(activation)) }
+        @for activation in &changes { (section(activation)) }
     };
     show(&visitor, &title, "", &content)
+}
+
+/// Activations with checkpoints, each once: phase or item, and number.
+fn activations(checkpoints: &[RunCheckpoint]) -> Vec<(String, u32)> {
+    let mut found: Vec<(String, u32)> = Vec::new();
+    for checkpoint in checkpoints.iter().filter(|checkpoint| checkpoint.moment == "before") {
+        let activation = (checkpoint.phase.clone(), checkpoint.activation);
+        if !found.contains(&activation) && found.len() < LISTED {
+            found.push(activation);
+        }
+    }
+    found
+}
+
+/// Links to the changes of the whole run and of each activation.
+fn choice(id: &str, activations: &[(String, u32)], of: Option<&str>) -> Markup {
+    let base = format!("/runs/{id}/changes");
+    html! {
+        nav.filters aria-label="Changes of" {
+            a href=(base) aria-current=[of.is_none().then_some("true")] { "whole run" }
+            @for (phase, number) in activations {
+                // An item works under its own name: PHASE.INDEX.
+                @let address = if phase.contains('.') { phase.clone() } else { format!("{phase}.{number}") };
+                @let is_current = of.is_some_and(|of| of == address || of == phase);
+                a href=(format!("{base}?of={address}")) aria-current=[is_current.then_some("true")] {
+                    (phase) @if *number > 1 { ", activation " (number) }
+                }
+            }
+        }
+    }
 }
 
 fn section(activation: &ActivationDiff) -> Markup {

@@ -45,7 +45,7 @@ pub(super) async fn page(visitor: Visitor) -> Page {
         (folded(&long))
         (output("Output", "line 1\nline 2\n"))
         h2 { "Progress" }
-        p.facts { (progress(0, 6)) (progress(3, 6)) (progress(6, 6)) }
+        p.facts { (progress(0, 6, "phases")) (progress(3, 6, "phases")) (progress(6, 6, "phases")) }
         h2 { "Controls" }
         (controls())
         h2 { "Table" }

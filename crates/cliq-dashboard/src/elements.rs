@@ -33,11 +33,11 @@ pub(super) fn folded(text: &str) -> Markup {
 }
 
 /// The progress of a run, as a bar and in words.
-pub(super) fn progress(done: u64, all: u64) -> Markup {
+pub(super) fn progress(done: u64, all: u64, of: &str) -> Markup {
     html! {
         @if all > 0 {
             span.progress {
-                progress max=(all) value=(done.min(all)) aria-label=(format!("{done} of {all} phases")) {}
+                progress max=(all) value=(done.min(all)) aria-label=(format!("{done} of {all} {of}")) {}
                 span { (done) "/" (all) }
             }
         }

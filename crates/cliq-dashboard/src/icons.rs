@@ -45,12 +45,13 @@ impl Icon {
     /// Returns the icon of a state of a run or a phase.
     pub(super) fn of(word: &str) -> Self {
         match word {
-            "completed" | "valid" | "done" | "delivered" => Self::Check,
-            "failed" | "error" | "has errors" => Self::Cross,
-            "running" | "starting" | "processing" => Self::Play,
-            "waiting" | "queued" | "asks" => Self::Clock,
-            "escalated" => Self::Alert,
-            "stopped" | "cancelled" => Self::Stop,
+            "completed" | "complete" | "valid" | "done" | "delivered" => Self::Check,
+            "failed" | "error" | "has errors" | "missing" => Self::Cross,
+            "running" | "starting" | "processing" | "planning" | "implementing" | "reviewing"
+            | "verifying" => Self::Play,
+            "waiting" | "queued" | "asks" | "held" => Self::Clock,
+            "escalated" | "stuck" => Self::Alert,
+            "stopped" | "cancelled" | "expired" | "set_aside" => Self::Stop,
             "skipped" => Self::Skip,
             _ => Self::Dot,
         }

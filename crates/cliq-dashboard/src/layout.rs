@@ -1,6 +1,7 @@
 //! Frame of every page: head, navigation, foot.
 
 use axum::response::Html;
+use cliq_runs::Scope;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::assets;
@@ -46,6 +47,9 @@ pub(super) fn page(visitor: &Visitor, title: &str, current: Option<&str>, conten
                 nav aria-label="Main" {
                     @for (path, name) in NAVIGATION {
                         a href=(path) aria-current=[(current == Some(path)).then_some("page")] { (name) }
+                    }
+                    @if visitor.caller.scope >= Scope::Admin {
+                        a href="/tokens" aria-current=[(current == Some("/tokens")).then_some("page")] { "Tokens" }
                     }
                 }
                 @if visitor.may_run() {

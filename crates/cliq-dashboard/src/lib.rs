@@ -34,6 +34,7 @@ mod signals;
 mod team_runs;
 mod teams;
 mod text;
+mod tokens;
 mod usage;
 mod visitor;
 mod workspace;

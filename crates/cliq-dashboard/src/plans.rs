@@ -1,39 +1,76 @@
 //! Plans: their waves and tasks, and questions to answer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Redirect;
 use cliq_gateway::PlanName;
-use cliq_lifecycle::Command;
+use cliq_lifecycle::{Command, PlanState, WorkId};
 use cliq_project::Project;
-use cliq_runs::{Instance, Scope};
+use cliq_runs::{Instance, RunTotals, Scope};
 use maud::{Markup, html};
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::elements::{badge, empty};
+use crate::elements::{ago, badge, empty, folded, progress, usage};
 use crate::page::{Page, PageError, show};
 use crate::text::shown;
 use crate::visitor::Visitor;
-use cliq_web::Core;
-use cliq_web::Problem;
-use cliq_web::{Form, Path, find_project, list_plans};
+use cliq_web::{Core, Form, Path, Problem, Query, find_project, list_plans};
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// All plans of registered projects.
-pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Page {
+/// Filters of the list, as in the address.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Filters {
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    project: String,
+}
+
+impl Filters {
+    fn link(&self, state: &str) -> String {
+        let fields = [("state", state), ("project", &self.project)];
+        let fields: Vec<_> = fields.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        format!("/plans?{}", serde_urlencoded::to_string(fields).unwrap_or_default())
+    }
+}
+
+/// All plans, those with questions first.
+pub(super) async fn list(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    Query(filters): Query<Filters>,
+) -> Page {
     let instances = core.runs.instances().await?;
-    let plans = list_plans(&core, None).await?;
+    let project = instances.iter().find(|instance| instance.id == filters.project);
+    let mut plans = list_plans(&core, project.map(|instance| instance.path.as_str())).await?;
+    let counts = PlanState::ALL.map(|state| {
+        let word = state.as_str();
+        (word, plans.iter().filter(|plan| text(plan, "state") == word).count())
+    });
+    let all = plans.len();
+    plans.retain(|plan| filters.state.is_empty() || text(plan, "state") == filters.state);
+    plans.sort_by_key(|plan| questions(plan) == 0);
     let place = |plan: &Value| instances.iter().find(|instance| instance.path == text(plan, "project"));
     let content = html! {
         h1 { "Plans" }
+        p { "A plan has waves of tasks that the daemon gives to agents." @if let Some(project) = project { " Those of " code { (project.path) } "." } }
+        nav.filters aria-label="Filter by state" {
+            a href=(filters.link("")) aria-current=[filters.state.is_empty().then_some("true")] { "all " span.n { (all) } }
+            @for (word, n) in counts.iter().filter(|(word, n)| *n > 0 || *word == filters.state) {
+                a href=(filters.link(word)) aria-current=[(*word == filters.state).then_some("true")] { (word) " " span.n { (n) } }
+            }
+            @if project.is_some() { a href="/plans" { "of all projects" } }
+        }
         @if plans.is_empty() { (empty("No plans. `cliq plan add FILE` adds one in a project.")) }
         @if !plans.is_empty() {
             table {
-                thead { tr { th { "Plan" } th { "State" } th { "Wave" } th { "Questions" } th { "Project" } } }
+                thead { tr { th { "Plan" } th { "State" } th { "Tasks" } th { "Wave" } th { "Used" } th { "Changed" } } }
                 tbody { @for plan in &plans { (row(plan, place(plan))) } }
             }
         }
@@ -41,20 +78,39 @@ pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Pag
     show(&visitor, "Plans", "/plans", &content)
 }
 
+fn questions(plan: &Value) -> usize {
+    plan["questions"].as_array().map_or(0, Vec::len)
+}
+
+fn tasks(plan: &Value) -> &[Value] {
+    plan["tasks"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The progress of a plan: completed tasks of all.
+fn done(plan: &Value) -> Markup {
+    let done = tasks(plan).iter().filter(|task| text(task, "stage") == "complete").count();
+    progress(done as u64, tasks(plan).len() as u64, "tasks")
+}
+
+fn used(plan: &Value) -> String {
+    usage(&RunTotals::of_document(&plan["usage"]))
+}
+
 fn row(plan: &Value, instance: Option<&Instance>) -> Markup {
-    let questions = plan["questions"].as_array().map_or(0, Vec::len);
     html! {
         tr {
-            td {
+            td.title {
                 @match instance {
-                    Some(instance) => a href=(format!("/plans/{}/{}", instance.id, text(plan, "name"))) { (text(plan, "name")) },
-                    None => (text(plan, "name")),
+                    Some(instance) => a.strong href=(format!("/plans/{}/{}", instance.id, text(plan, "name"))) { (text(plan, "name")) },
+                    None => strong { (text(plan, "name")) },
                 }
+                div.quiet { (text(plan, "project")) @if instance.is_none() { " (not registered)" } }
             }
-            td { (badge(text(plan, "state"))) }
-            td { (plan["wave"]) " of " (plan["waves"]) }
-            td { @if questions > 0 { (badge("asks")) } }
-            td { (text(plan, "project")) @if instance.is_none() { " (not registered)" } }
+            td { (badge(text(plan, "state"))) @if questions(plan) > 0 { " " (badge("asks")) } @if plan["stuck"] == true { " " (badge("stuck")) } }
+            td data-label="tasks" { (done(plan)) }
+            td.number data-label="wave" { (plan["wave"]) " of " (plan["waves"]) }
+            td.number data-label="used" { (used(plan)) }
+            td data-label="changed" { (ago(text(plan, "updated_at"))) }
         }
     }
 }
@@ -74,38 +130,93 @@ pub(super) async fn page(
     let events = core.signals.events(project, &name, 0).await?;
     let content = html! {
         h1 { (name) }
-        p.facts { (badge(text(&plan, "state"))) span { "wave " (plan["wave"]) " of " (plan["waves"]) } span { (project) } }
+        p.sentence { (badge(text(&plan, "state"))) " " (sentence(&plan)) }
+        p.facts {
+            (done(&plan))
+            span { "wave " (plan["wave"]) " of " (plan["waves"]) }
+            span { "used " (used(&plan)) }
+            span { (project) }
+            a href=(format!("/signals?project={id}&plan={name}")) { "Signals" }
+        }
         @for question in plan["questions"].as_array().into_iter().flatten() { (ask(question, &action, visitor.may_run())) }
         @if visitor.may_run() {
             div.actions {
                 @for (command, label) in commands(text(&plan, "state")) {
-                    form method="post" action=(action) { button type="submit" name="command" value=(command) { (label) } }
+                    form method="post" action=(action) { button type="submit" name="command" value=(command) class=[(*command == "cancel").then_some("danger")] { (label) } }
                 }
             }
         }
-        h2 { "Tasks" }
-        table {
-            thead { tr { th { "Task" } th { "Title" } th { "Stage" } th { "Failures" } th { "Why" } } }
-            tbody {
-                @for task in plan["tasks"].as_array().into_iter().flatten() {
-                    tr {
-                        td { (task["id"].as_str().map_or_else(|| task["id"].to_string(), str::to_owned)) }
-                        td { (shown(text(task, "title").as_bytes())) }
-                        td { (text(task, "stage")) }
-                        td.number { (task["failures"].as_u64().unwrap_or(0)) }
-                        td.why { (shown(text(task, "why").as_bytes())) }
-                    }
-                }
-            }
-        }
+        (waves(&plan))
         h2 { "Events" }
         ol.timeline {
             @for event in events.iter().rev().take(200).rev() {
-                li { time datetime=(event.at) { (event.at) } " " (event.kind) " " (event.from) " → " (event.to) }
+                li { time datetime=(event.at) { (event.at) } " " (event.kind) @if event.from != event.to { " " (event.from) " → " (event.to) } }
             }
         }
     };
     show(&visitor, &name, "/plans", &content)
+}
+
+/// The state of a plan in a sentence.
+fn sentence(plan: &Value) -> String {
+    let at = |stage: &str| tasks(plan).iter().filter(|task| text(task, "stage") == stage).count();
+    let waiting = questions(plan);
+    if waiting > 0 {
+        return format!(
+            "{waiting} {} for a person.",
+            if waiting == 1 { "question waits" } else { "questions wait" }
+        );
+    }
+    if plan["stuck"] == true {
+        return "No work can continue: see the reasons below.".to_owned();
+    }
+    match text(plan, "state") {
+        "ready" => "The plan waits for its start.".to_owned(),
+        "planning" => "Waves and tasks are being worked out.".to_owned(),
+        "implementing" => {
+            format!(
+                "{} running, {} queued, {} held, {} failed.",
+                at("running"),
+                at("queued"),
+                at("held"),
+                at("failed")
+            )
+        }
+        "reviewing" => "The implementation is being reviewed.".to_owned(),
+        "verifying" => "The goal is being verified.".to_owned(),
+        "done" => "The goal is reached.".to_owned(),
+        _ => "A person cancelled the plan.".to_owned(),
+    }
+}
+
+/// Tasks, a table for each wave.
+fn waves(plan: &Value) -> Markup {
+    let mut waves: BTreeMap<u32, Vec<&Value>> = BTreeMap::new();
+    for task in tasks(plan) {
+        if let Ok(WorkId::Task { wave, .. }) = text(task, "id").parse() {
+            waves.entry(wave).or_default().push(task);
+        }
+    }
+    html! {
+        @if waves.is_empty() { h2 { "Tasks" } (empty("No tasks yet: the planner writes them.")) }
+        @for (n, tasks) in waves {
+            h2 { "Wave " (n) }
+            table {
+                thead { tr { th { "Task" } th { "Stage" } th { "Role" } th.number { "Failures" } th { "Reason" } } }
+                tbody {
+                    @for task in tasks {
+                        tr {
+                            td.title { code.quiet { (text(task, "id")) } " " (shown(text(task, "title").as_bytes())) }
+                            td { (badge(text(task, "stage"))) }
+                            td data-label="role" { (text(task, "role")) }
+                            td.number data-label="failures" { (task["failures"].as_u64().unwrap_or(0)) }
+                            td.why { (folded(text(task, "why"))) }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn ask(question: &Value, action: &str, may_answer: bool) -> Markup {

@@ -16,8 +16,11 @@ const MAX_IMAGE: usize = 2 << 20;
 const ROWS: usize = 50;
 const COLUMNS: usize = 20;
 
-/// Renders a preview of a file by its name and content.
-pub(super) fn preview(path: &str, bytes: &[u8]) -> Markup {
+/// First bytes of a PDF document.
+pub(super) const PDF: &[u8] = b"%PDF-";
+
+/// Renders a preview of a file by its name and content. `document` is the address from which a frame loads a PDF document.
+pub(super) fn preview(path: &str, bytes: &[u8], document: &str) -> Markup {
     let extension = Utf8Path::new(path).extension().unwrap_or_default().to_ascii_lowercase();
     if let Some(media_type) = image_type(bytes) {
         if bytes.len() > MAX_IMAGE {
@@ -26,8 +29,11 @@ pub(super) fn preview(path: &str, bytes: &[u8]) -> Markup {
         let data = format!("data:{media_type};base64,{}", STANDARD.encode(bytes));
         return html! { img.artifact src=(data) alt=(format!("The image {path}")); };
     }
-    if bytes.starts_with(b"%PDF-") {
-        return html! { p.quiet { "A PDF document: “Save” on its page opens it." } };
+    if bytes.starts_with(PDF) {
+        return html! {
+            iframe.pdf src=(document) title=(format!("The document {path}")) loading="lazy" {}
+            p { a href=(document) { "Open the document alone" } }
+        };
     }
     if bytes.contains(&0) {
         return html! { p.quiet { "It is not text." } };
@@ -78,7 +84,7 @@ mod tests {
 
     #[test]
     fn files_are_shown_by_their_kind_and_run_nothing() {
-        let shown = |path: &str, bytes: &[u8]| preview(path, bytes).into_string();
+        let shown = |path: &str, bytes: &[u8]| preview(path, bytes, "/d").into_string();
         assert!(shown("a.md", b"# Head\n<script>x</script>").contains("<h1>Head</h1>"));
         assert!(!shown("a.md", b"<script>x</script>").contains("<script>"));
         let table = shown("a.csv", b"name,n\n\"a, b\",\"<img src=x>\"\n");
@@ -87,6 +93,6 @@ mod tests {
         assert!(shown("a.svg", b"<svg onload=x>").contains("&lt;svg"));
         assert!(shown("a.png", &[0x89, b'P', b'N', b'G', 0]).contains("data:image/png"));
         assert!(shown("a.bin", &[1, 0, 2]).contains("not text"));
-        assert!(shown("a.pdf", b"%PDF-1.7 x").contains("PDF"));
+        assert!(shown("a.pdf", b"%PDF-1.7 x").contains("<iframe class=\"pdf\" src=\"/d\""));
     }
 }

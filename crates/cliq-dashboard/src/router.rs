@@ -11,7 +11,7 @@ use crate::page::PageError;
 use crate::visitor::Visitor;
 use crate::{
     assets, changes, compare, handoff, live, log, new_run, plans, projects, review, run, runs, signals,
-    teams, usage, workspace,
+    teams, tokens, usage, workspace,
 };
 
 /// Returns the routes of the dashboard. Access control puts the caller into each request before it arrives here.
@@ -37,6 +37,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/runs/{id}/logs/{name}", get(log::page))
         .route("/runs/{id}/handoffs/{from}/{to}", get(handoff::page))
         .route("/runs/{id}/files", get(workspace::page))
+        .route("/runs/{id}/document", get(workspace::document))
         .route("/reviews", get(review::list))
         .route("/reviews/{id}", get(review::page).post(review::answer))
         .route("/compare", get(compare::page))
@@ -45,7 +46,11 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/plans", get(plans::list))
         .route("/plans/{instance}/{plan}", get(plans::page).post(plans::command))
         .route("/signals", get(signals::page))
+        .route("/signals/{id}/retry", post(signals::retry))
         .route("/projects", get(projects::page).post(projects::register))
+        .route("/projects/{id}/forget", post(projects::forget))
+        .route("/tokens", get(tokens::page).post(tokens::create))
+        .route("/tokens/{id}/revoke", post(tokens::revoke))
         .route("/usage", get(usage::page))
         .route("/live", get(live::stream))
         .route("/assets/{name}", get(assets::asset))

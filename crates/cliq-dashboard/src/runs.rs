@@ -1,10 +1,12 @@
 //! All runs: search and filters in the address, newest first.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Redirect;
+use cliq_review::{ReviewFilter, Reviews as _};
 use cliq_runs::{RunCursor, RunFilter, RunId, RunState, Scope};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -96,6 +98,7 @@ pub(super) async fn page(
     let counts = core.runs.counts().await?;
     let all: u64 = counts.iter().map(|(_, n)| n).sum();
     let instances = core.runs.instances().await?;
+    let awaited = awaited(&core, &runs).await?;
     let content = html! {
         h1 { "Runs" }
         nav.filters #counts data-live aria-label="Filter by state" {
@@ -140,7 +143,7 @@ pub(super) async fn page(
             }
         }
         form method="post" action="/runs/cancel" {
-            div #runs data-live { (table(&runs, filters.is_any())) }
+            div #runs data-live { (table(&runs, &awaited, filters.is_any())) }
             @if !runs.is_empty() {
                 p.actions {
                     button type="submit" formmethod="get" formaction="/compare" { "Compare two" }
@@ -153,7 +156,21 @@ pub(super) async fn page(
     show(&visitor, "Runs", "/", &html! { div data-changes="/live" { (content) } })
 }
 
-fn table(runs: &[RunSummary], is_filtered: bool) -> Markup {
+/// Reviewers who are waited for, by the id of the run.
+async fn awaited(core: &Core, runs: &[RunSummary]) -> Result<HashMap<String, Vec<String>>, Problem> {
+    if runs.iter().all(|run| run.state.is_final()) {
+        return Ok(HashMap::new());
+    }
+    let filter = ReviewFilter { pending: true, limit: 1000, ..ReviewFilter::default() };
+    let mut awaited = HashMap::<String, Vec<String>>::new();
+    for review in core.reviews.list(&filter).await.map_err(Problem::from)? {
+        let names = awaited.entry(review.run_id.clone()).or_default();
+        names.extend(review.waits_for().into_iter().map(str::to_owned));
+    }
+    Ok(awaited)
+}
+
+fn table(runs: &[RunSummary], awaited: &HashMap<String, Vec<String>>, is_filtered: bool) -> Markup {
     if runs.is_empty() {
         return empty(if is_filtered {
             "No run fits. “Clear” shows all."
@@ -177,8 +194,13 @@ fn table(runs: &[RunSummary], is_filtered: bool) -> Markup {
                                 }
                             }
                         } }
-                        td { (state(run.state)) }
-                        td data-label="progress" { (progress(run.phases_done, run.phases_all)) }
+                        td {
+                            (state(run.state))
+                            @if let (false, Some(names)) = (run.state.is_final(), awaited.get(&run.id)) {
+                                div.quiet { "waits for " (shown(names.join(", ").as_bytes())) }
+                            }
+                        }
+                        td data-label="progress" { (progress(run.phases_done, run.phases_all, "phases")) }
                         td { (ago(&run.queued_at)) " by " (run.caller) }
                         td.number data-label="took" { (took(run.started_at.as_deref(), run.ended_at.as_deref())) }
                         td.number data-label="used" { (usage(&run.usage)) }

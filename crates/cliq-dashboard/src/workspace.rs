@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
 use camino::Utf8Path;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::elements::size;
-use crate::page::{Page, show};
-use crate::preview::preview;
+use crate::page::{Page, PageError, show};
+use crate::preview::{PDF, preview};
 use crate::runs::short;
 use crate::text::shown;
 use crate::visitor::Visitor;
@@ -26,6 +28,33 @@ pub(super) struct FileQuery {
 fn link(id: &str, path: &str) -> String {
     let query = serde_urlencoded::to_string([("path", path)]).unwrap_or_default();
     format!("/runs/{id}/files?{query}")
+}
+
+/// Address of a PDF document for a frame.
+pub(super) fn document_link(id: &str, path: &str) -> String {
+    let query = serde_urlencoded::to_string([("path", path)]).unwrap_or_default();
+    format!("/runs/{id}/document?{query}")
+}
+
+/// A PDF document, which a frame of a page shows. Other files are refused: a browser could run them as pages of this server.
+pub(super) async fn document(
+    _: Visitor,
+    State(core): State<Arc<Core>>,
+    Path(id): Path<String>,
+    Query(place): Query<FileQuery>,
+) -> Result<impl IntoResponse, PageError> {
+    let run = core.run(&id).await?;
+    core.project(&run)?;
+    let bytes = workspace_files::read(&run.workspace, &place.path).map_err(Problem::from)?;
+    if !bytes.starts_with(PDF) {
+        return Err(Problem::not_found("the file is not a PDF document").into());
+    }
+    let headers = [
+        (header::CONTENT_TYPE, "application/pdf"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'self'; script-src 'none'; frame-ancestors 'self'"),
+        (header::X_FRAME_OPTIONS, "SAMEORIGIN"),
+    ];
+    Ok((headers, bytes))
 }
 
 /// The page of a directory or a file.
@@ -83,6 +112,6 @@ fn file(id: &str, path: &str, bytes: &[u8]) -> Markup {
     let query = serde_urlencoded::to_string([("path", path)]).unwrap_or_default();
     html! {
         p { a href=(format!("/api/v1/runs/{id}/files/content?{query}")) { "Save" } " · " (size(bytes.len() as u64)) }
-        (preview(path, bytes))
+        (preview(path, bytes, &document_link(id, path)))
     }
 }

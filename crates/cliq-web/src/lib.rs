@@ -18,6 +18,7 @@ mod reviews;
 mod runs;
 mod steering;
 mod teams;
+mod tokens;
 
 pub use caller::{Admin, Caller, Reader, Runner, Via};
 pub use changes::{ActivationDiff, FileChange, RunCheckpoint, changes_of, checkpoints_of};
@@ -36,6 +37,7 @@ pub use teams::{
     DiagnosticDocument, InputDocument, PhaseDocument, TeamDocument, TeamSummary, diagnostics, find_team,
     list_teams, team_document,
 };
+pub use tokens::create_token;
 
 /// Path of the page that signs a browser in. A code in its query works once.
 pub const SIGN_IN_PATH: &str = "/signin";

@@ -1,13 +1,9 @@
 // A person at the dashboard, in a real Chromium. Prints what it does; the last line is ALL DONE.
-import { createRequire } from "node:module";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import assert from "node:assert/strict";
+import { chromium, look, person } from "./pages.mjs";
 
-const require = createRequire(process.env.NODE_MODULES + "/");
-const { chromium } = require("playwright-core");
-const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-const [, , link, pictures] = process.argv;
+const [, , link] = process.argv;
 const base = new URL(link).origin;
 const replies = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
@@ -21,6 +17,7 @@ const problems = [];
 page.on("pageerror", (error) => problems.push(error.message));
 page.on("console", (message) => { if (message.text().includes("Content Security Policy")) problems.push(message.text()); });
 
+await person(page, async () => {
 console.log("sign in by the link");
 await page.goto(link);
 await page.waitForURL(base + "/");
@@ -142,65 +139,9 @@ await still.locator("form.stack button").click();
 if (still.url().endsWith("/runs/new")) await still.getByText("input `who` is missing").waitFor();
 await plain.close();
 
-/** A picture of 48 pixels in width as brightness, so that fonts of another machine make no difference. */
-const thumbnail = (view, picture) => view.evaluate(async (data) => {
-  const image = new Image();
-  image.src = "data:image/png;base64," + data;
-  await image.decode();
-  const canvas = Object.assign(document.createElement("canvas"), { width: 48, height: Math.max(1, Math.round(48 * image.height / image.width)) });
-  const context = canvas.getContext("2d");
-  context.drawImage(image, 0, 0, canvas.width, canvas.height);
-  const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data;
-  return { height: canvas.height, brightness: Array.from({ length: pixels.length / 4 }, (_, n) => Math.round((pixels[4 * n] + pixels[4 * n + 1] + pixels[4 * n + 2]) / 3)) };
-}, picture.toString("base64"));
-// Pages that say the same in each run. UPDATE_PICTURES=1 takes what is there as the new picture.
-const LIKE_BEFORE = ["/design", "/plans", "/signals"];
-const before = new URL("pictures.json", import.meta.url);
-const known = existsSync(before) ? JSON.parse(readFileSync(before, "utf8")) : {};
-const seen = {};
-const compare = (file, { height, brightness }) => {
-  seen[file] = { height, brightness: Buffer.from(brightness).toString("base64") };
-  if (process.env.UPDATE_PICTURES) return;
-  const old = known[file];
-  assert.ok(old, `${file}: there is no picture to compare with; UPDATE_PICTURES=1 takes this one`);
-  assert.ok(Math.abs(height - old.height) <= Math.max(3, old.height * 0.12), `${file}: ${height} lines, before ${old.height}`);
-  const other = Buffer.from(old.brightness, "base64");
-  const length = Math.min(other.length, brightness.length);
-  const difference = brightness.slice(0, length).reduce((sum, value, n) => sum + Math.abs(value - other[n]), 0) / length;
-  assert.ok(difference < 14, `${file} looks different: ${difference.toFixed(1)} of 255 on average; UPDATE_PICTURES=1 takes it as the new one`);
-};
-
 console.log("accessible, light, and fit for every screen");
-const paths = ["/", "/?q=show&within=1d", "/design", ...["", "?phase=quality", "/timeline", "/transcripts", "/changes", "/artifacts", "/cost", "/events", "/files?path=mended"].map((part) => new URL(run).pathname + part), new URL(long).pathname, "/runs/new?team=@local/show", "/teams", "/teams/@local/show", `/runs/new?like=${run.split("/").pop()}`, `/compare?id=${run.split("/").pop()}&id=${long.split("/").pop()}`, "/usage?days=7", "/plans", "/signals", "/projects",
+const paths = ["/", "/?q=show&within=1d", "/design", ...["", "?phase=quality", "/timeline", "/transcripts", "/changes", "/artifacts", "/cost", "/events", "/files?path=mended"].map((part) => new URL(run).pathname + part), new URL(long).pathname, "/runs/new?team=@local/show", "/teams", "/teams/@local/show", `/runs/new?like=${run.split("/").pop()}`, `/compare?id=${run.split("/").pop()}&id=${long.split("/").pop()}`, "/usage?days=7", "/plans", "/signals", "/projects", "/tokens",
   "/usage", new URL(run).pathname + "/logs/orchestrator", new URL(run).pathname + "/handoffs/quality/mend", new URL(run).pathname + "/files"];
-for (const scheme of ["light", "dark"]) {
-  for (const [name, viewport] of [["desktop", { width: 1280, height: 900 }], ["phone", { width: 390, height: 844 }], ["narrow", { width: 320, height: 700 }]]) {
-    const one = await browser.newContext({ storageState: state, colorScheme: scheme, viewport, bypassCSP: true });
-    const view = await one.newPage();
-    for (const path of paths) {
-      const response = await view.goto(base + path, { waitUntil: "load" });
-      assert.equal(response.status(), 200, path);
-      const paint = await view.evaluate(() => new Promise((done) => {
-        const found = () => performance.getEntriesByName("first-contentful-paint")[0];
-        if (found()) done(found().startTime); else new PerformanceObserver((list, observer) => { if (found()) { observer.disconnect(); done(found().startTime); } }).observe({ type: "paint", buffered: true });
-      }));
-      const weight = await view.evaluate(() =>
-        ["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type)).reduce((sum, entry) => sum + entry.decodedBodySize, 0));
-      const file = (path.replace(/[0-9a-f-]{36}/, "run").replace(/[^a-z0-9]+/gi, "-").replace(/^-|-$/g, "") || "runs") + `-${name}-${scheme}.png`;
-      const picture = await view.screenshot({ path: `${pictures}/${file}`, fullPage: true });
-      if (LIKE_BEFORE.includes(path)) compare(file, await thumbnail(view, picture));
-      await view.addScriptTag({ content: axe });
-      const violations = await view.evaluate(async () => (await axe.run()).violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 160)).join(" ")));
-      assert.deepEqual(violations, [], `${path} ${name} ${scheme}`);
-      const wide = await view.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(wide <= 1, `${path} ${name}: wider than the screen by ${wide}`);
-      assert.ok(weight < 150_000, `${path}: ${weight} bytes`);
-      if (path === new URL(run).pathname) console.log(`a finished run, ${name}, ${scheme}: ${weight} bytes, first paint after ${paint.toFixed(0)} ms`);
-    }
-    await one.close();
-  }
-}
-if (process.env.UPDATE_PICTURES) writeFileSync(before, JSON.stringify(seen, null, 1) + "\n");
+await look({ browser, state, base, paths, as: { [new URL(long).pathname]: "run-cancelled" } });
 await browser.close();
-console.log("ALL DONE");
-process.exit(0);
+});

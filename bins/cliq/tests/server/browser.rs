@@ -1,10 +1,14 @@
-//! The dashboard in a real Chromium: `browser.mjs` is the person, this is the machine.
+//! The dashboard in a real Chromium: `browser.mjs` and `answers.mjs` are people, this is the machine. `pages.mjs` looks at pages.
 
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::machine::Machine;
+use cliq_scripted_model::{Behavior, ScriptedModel};
+use serde_json::{Value, json};
+
+use crate::machine::{Machine, wait_for};
 
 /// Each phase goes on when the script says so, however slow the machine is.
 const TEAM: &str = "description: Builds, checks, mends.
@@ -50,21 +54,17 @@ fn modules() -> Option<PathBuf> {
     None
 }
 
-#[test]
-fn a_person_at_the_dashboard() {
-    let Some(modules) = modules() else { return };
-    let machine = Machine::new();
-    machine.team("show", TEAM);
-    machine.chain("long", &["sleep 600"]);
-    let mut server = machine.serve();
-    machine.keep_port(&server);
+/// Runs a script of the browser with these arguments. Lines that `machine` handles are acknowledged to the script.
+#[expect(clippy::print_stdout, reason = "the steps of the person, shown when a test fails")]
+fn drive(modules: &Path, script: &str, arguments: &[&str], mut machine: impl FnMut(&str, &str) -> bool) {
+    let tests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/server");
     let pictures = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("dashboard");
     std::fs::create_dir_all(&pictures).unwrap();
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/server/browser.mjs");
     let mut node = Command::new("node")
-        .arg(script)
-        .args([machine.ok(&["server", "open"]).trim(), pictures.to_str().unwrap()])
+        .arg(tests.join(script))
+        .args(arguments)
         .env("NODE_MODULES", modules)
+        .env("PICTURES", pictures)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -73,21 +73,160 @@ fn a_person_at_the_dashboard() {
     let mut said = Vec::new();
     for line in BufReader::new(node.stdout.take().unwrap()).lines().map_while(Result::ok) {
         println!("{line}");
-        match line.split_once(' ').unwrap_or((&line, "")) {
-            ("RESTART", _) => {
-                server.kill();
-                server = machine.serve();
-            }
-            ("GO", phase) => std::fs::write(machine.home.join(format!("go-{phase}")), "").unwrap(),
-            ("WAIT", phase) => std::fs::remove_file(machine.home.join(format!("go-{phase}"))).unwrap(),
-            _ => {
-                said.push(line);
-                continue;
-            }
+        let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        if machine(word, rest) {
+            writeln!(reply, "done").unwrap();
         }
-        writeln!(reply, "done").unwrap();
         said.push(line);
     }
     assert!(node.wait().unwrap().success(), "{}", said.join("\n"));
     assert_eq!(said.last().map(String::as_str), Some("ALL DONE"));
+}
+
+#[test]
+fn a_person_at_the_dashboard() {
+    let Some(modules) = modules() else { return };
+    let machine = Machine::new();
+    machine.team("show", TEAM);
+    machine.chain("long", &["sleep 600"]);
+    let mut server = Some(machine.serve());
+    machine.keep_port(server.as_ref().unwrap());
+    let link = machine.ok(&["server", "open"]);
+    drive(&modules, "browser.mjs", &[link.trim()], |word, phase| {
+        match word {
+            "RESTART" => {
+                server.take().unwrap().kill();
+                server = Some(machine.serve());
+            }
+            "GO" => std::fs::write(machine.home.join(format!("go-{phase}")), "").unwrap(),
+            "WAIT" => std::fs::remove_file(machine.home.join(format!("go-{phase}"))).unwrap(),
+            _ => return false,
+        }
+        true
+    });
+}
+
+/// Files of several kinds, and a person who is to approve them.
+const PUBLICATION: &str = "description: Makes files and asks a person.
+workflow:
+  phases:
+    - name: make
+      type: exec
+      commands:
+        - {name: files, run: 'cp -r PUBLISHED/. .'}
+        - {name: rows, run: 'printf \"name,n\\nAda,36\\n=1+1,2\\n\" > table.csv'}
+    - name: approval
+      type: hug
+      depends_on: [make]
+      commands: [{name: has-report, run: test -f report.pdf}]
+      review: {reviewer: ann}
+";
+
+/// A gate that gives up.
+const STRICT: &str = "workflow:
+  phases:
+    - {name: build, type: exec, commands: [{name: build, run: 'true'}]}
+    - name: quality
+      type: gate
+      agent: rules
+      depends_on: [build]
+      max_iterations: 1
+      commands: [{name: lint, run: 'echo tabs in line 7 of main.c >&2; exit 3'}]
+      rules: {lint: mend}
+  support:
+    - {name: mend, type: exec, commands: [{name: mend, run: 'true'}]}
+";
+
+const PLAN: &str = "# Handbook search
+
+Readers find pages by words in them.
+
+## Wave 1
+
+### Task 1: Index
+Build an index of all pages at start.
+
+### Task 2: Query syntax
+Words, and phrases in quotes.
+
+## Wave 2
+
+### Task 1: Search page
+A page with a field and the results.
+";
+
+/// A document of one page: a line of text.
+fn pdf() -> Vec<u8> {
+    let text = "BT /F1 24 Tf 40 100 Td (Quarterly report) Tj ET";
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>".to_owned(),
+        format!("<< /Length {} >>\nstream\n{text}\nendstream", text.len()),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+    ];
+    let mut out = String::from("%PDF-1.4\n");
+    let mut offsets = Vec::new();
+    for (object, number) in objects.iter().zip(1..) {
+        offsets.push(out.len());
+        writeln!(out, "{number} 0 obj\n{object}\nendobj").unwrap();
+    }
+    let table = out.len();
+    writeln!(out, "xref\n0 6\n0000000000 65535 f ").unwrap();
+    for offset in offsets {
+        writeln!(out, "{offset:010} 00000 n ").unwrap();
+    }
+    writeln!(out, "trailer << /Size 6 /Root 1 0 R >>\nstartxref\n{table}\n%%EOF").unwrap();
+    out.into_bytes()
+}
+
+/// The questions that a new user has, on real runs: a model that a gate sent back, a gate that gave up, a person who is waited for.
+#[test]
+fn a_new_user_finds_the_answers() {
+    let Some(modules) = modules() else { return };
+    let script = serde_json::from_str(cliq_project::MODEL_DEMO_SCRIPT).unwrap();
+    let model = ScriptedModel::start(script, Behavior::default()).unwrap();
+    let machine = Machine::new().settings(&json!({
+        "default_agent": "openai-api",
+        "agents": {"openai-api": {"base_url": model.base("openai"), "model": "scripted"}},
+        "prices": {"scripted": {"in": 2.0, "out": 8.0}},
+    }));
+    let published = machine.path("published");
+    machine.team("publication", &PUBLICATION.replace("PUBLISHED", published.to_str().unwrap()));
+    machine.team("strict", STRICT);
+    let project = machine.project("handbook");
+    for (path, text) in cliq_project::MODEL_DEMO_FILES {
+        std::fs::write(project.join(path), text).unwrap();
+    }
+    // Checkpoints are taken in git repositories.
+    assert!(Command::new("git").args(["init", "-q"]).current_dir(&project).status().unwrap().success());
+    std::fs::create_dir_all(&published).unwrap();
+    std::fs::write(published.join("report.pdf"), pdf()).unwrap();
+    std::fs::write(published.join("notes.md"), "# Notes\n\n- *one*\n- two\n").unwrap();
+    std::fs::write(project.join("search.md"), PLAN).unwrap();
+    let at = ["-C", project.to_str().unwrap()];
+    machine.ok(&[&at[..], &["plan", "add", "search.md"]].concat());
+    for kind in ["planner_finished", "implement_finished"] {
+        machine.ok(&[&at[..], &["signal", "emit", kind, "search"]].concat());
+    }
+    let server = machine.serve();
+    let instance = server.post("/api/v1/instances", &json!({"path": project})).expect(201).json();
+    let start = |team: &str, title: &str, instance: &Value, inputs: Value| {
+        let requirement = "greet.sh --polite NAME";
+        server.start_run(&json!({"team": team, "title": title, "requirement": requirement, "inputs": inputs, "instance": instance}))
+    };
+    let check = json!({"check": "sh test.sh"});
+    let coded = start("@cliq/code", "A polite greeting", &instance["id"], check);
+    assert_eq!(server.ended(&coded)["state"], "completed");
+    let failed = start("@local/strict", "A strict build", &Value::Null, json!({}));
+    assert_eq!(server.ended(&failed)["state"], "escalated");
+    let waiting = start("@local/publication", "The quarterly report", &Value::Null, json!({}));
+    wait_for("the review waits", || {
+        let reviews = server.get("/api/v1/reviews").expect(200).json();
+        reviews.to_string().contains("approval").then_some(())
+    });
+    let runs =
+        json!({"coded": coded, "failed": failed, "waiting": waiting, "project": instance["id"]}).to_string();
+    let link = machine.ok(&["server", "open"]);
+    drive(&modules, "answers.mjs", &[link.trim(), &runs], |_, _| false);
 }

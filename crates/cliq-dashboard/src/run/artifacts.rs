@@ -12,6 +12,7 @@ use crate::elements::empty;
 use crate::page::{Page, show};
 use crate::preview::preview;
 use crate::visitor::Visitor;
+use crate::workspace::document_link;
 use cliq_runs::Run;
 use cliq_supervisor::workspace_files;
 
@@ -73,7 +74,7 @@ fn file(run: &Run, path: &str) -> Markup {
         section.card aria-label=(path) {
             h2 { a href=(link(run, path)) { (path) } }
             @match workspace_files::read(&run.workspace, path) {
-                Ok(bytes) => (preview(path, &bytes)),
+                Ok(bytes) => (preview(path, &bytes, &document_link(run.id.as_str(), path))),
                 Err(_) => p.quiet { "It cannot be shown." },
             }
         }

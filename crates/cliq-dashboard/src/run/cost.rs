@@ -50,6 +50,7 @@ pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(i
         (head(&run, Tab::Cost))
         div #cost data-live {
             @if phases.is_empty() { (empty("No phase reported usage of a language model.")) } @else {
+                @if let Some(sentence) = dearest(&phases) { p.sentence { (sentence) } }
                 h2 { "By phase" }
                 (bars("Cost by phase", &chart))
                 (table("Phase", &phases))
@@ -60,6 +61,16 @@ pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(i
     };
     let events = super::events_of(&run);
     show(&visitor, &format!("Cost of {}", run.title), "", &html! { div data-events=[events] { (content) } })
+}
+
+/// The phase that costs most, with its share.
+fn dearest(phases: &[(String, RunTotals)]) -> Option<String> {
+    let mut all = RunTotals::default();
+    phases.iter().for_each(|(_, used)| all.add(used));
+    let (name, used) = phases.first()?;
+    let all = all.cost_usd.filter(|all| *all > 0.0)?;
+    let cost = used.cost_usd?;
+    Some(format!("{name} costs most: ${cost:.4}, {:.0} % of the run.", cost / all * 100.0))
 }
 
 fn dollars(cost: Option<f64>) -> String {

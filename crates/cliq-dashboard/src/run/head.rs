@@ -68,7 +68,7 @@ pub(super) fn summary(run: &Run, document: &RunDocument) -> Markup {
         p.sentence { (state(summary.state)) " " (sentence(summary, &document.phases)) }
         p.facts {
             span { (run.team) " " code { (short(&summary.id)) } }
-            (progress(summary.phases_done, summary.phases_all))
+            (progress(summary.phases_done, summary.phases_all, "phases"))
             @if summary.cancel_requested && !summary.state.is_final() { span.badge.waiting { "is being cancelled" } }
             span { "asked for " (ago(&summary.queued_at)) " by " (summary.caller) }
             span { "took " (took(summary.started_at.as_deref(), summary.ended_at.as_deref())) }

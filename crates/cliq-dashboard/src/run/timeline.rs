@@ -73,15 +73,27 @@ pub(crate) async fn page(
 
 /// Folds the stored events of a run.
 async fn chart(core: &Core, run: &Run) -> Result<Chart, Problem> {
+    let mut chart = Chart::default();
+    each_record(core, run, |record| chart.apply(record)).await?;
+    Ok(chart)
+}
+
+/// Calls `each` with the stored events of a run, oldest first.
+pub(super) async fn each_record(
+    core: &Core,
+    run: &Run,
+    mut each: impl FnMut(&Record),
+) -> Result<(), Problem> {
     const PAGE: u32 = 2000;
-    let (mut chart, mut after) = (Chart::default(), 0);
+    let mut after = 0;
     loop {
         let rows = core.runs.run_events(&run.id, after, PAGE).await?;
-        let records = rows.iter().filter_map(|row| Record::decode(row.data.as_bytes()).ok());
-        records.for_each(|record| chart.apply(&record));
+        rows.iter()
+            .filter_map(|row| Record::decode(row.data.as_bytes()).ok())
+            .for_each(|record| each(&record));
         match rows.last() {
             Some(last) if rows.len() == PAGE as usize => after = last.id,
-            _ => return Ok(chart),
+            _ => return Ok(()),
         }
     }
 }

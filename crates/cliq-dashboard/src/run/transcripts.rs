@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use cliq_protocol::{Origin, Role, TranscriptBody, TranscriptEntry};
+use cliq_orchestrator::RunEvent;
+use cliq_protocol::{Origin, Outcome, Role, TranscriptBody, TranscriptEntry};
 use cliq_web::{Core, Path, Problem, Query, list_transcripts, read_transcript};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::head::{Tab, head};
+use super::timeline::each_record;
 use crate::elements::{ago, badge, count, empty, output, size};
 use crate::markdown;
 use crate::page::{Page, show};
@@ -25,18 +27,23 @@ const MAX_TEXT: usize = 16 << 10;
 pub(crate) async fn list(visitor: Visitor, State(core): State<Arc<Core>>, Path(id): Path<String>) -> Page {
     let run = core.run(&id).await?;
     let files = list_transcripts(&run);
+    let mut outcomes = Outcomes::default();
+    if !files.is_empty() {
+        each_record(&core, &run, |record| outcomes.apply(&record.event)).await?;
+    }
     let content = html! {
         (head(&run, Tab::Transcripts))
         div #transcripts data-live {
             @if files.is_empty() { (empty("No model agent has worked, or the workspace is gone.")) } @else {
                 table {
-                    thead { tr { th { "Phase" } th { "Round" } th { "Size" } } }
+                    thead { tr { th { "Phase" } th { "Round" } th { "Outcome" } th { "Size" } } }
                     tbody {
                         @for file in &files {
                             @let round = file.name.rsplit('.').nth(1).unwrap_or_default();
                             tr {
                                 td { a href=(format!("/runs/{id}/transcripts/{}", file.name)) { (file.phase.as_deref().unwrap_or(&file.name)) } }
                                 td.number data-label="round" { (round) }
+                                td { (outcomes.of(file.phase.as_deref().unwrap_or_default(), round)) }
                                 td.number data-label="size" { (size(file.size)) }
                             }
                         }
@@ -52,6 +59,46 @@ pub(crate) async fn list(visitor: Visitor, State(core): State<Arc<Core>>, Path(i
         "",
         &html! { div data-events=[events] { (content) } },
     )
+}
+
+/// Outcomes of activations: the verdict of a gate, and which gate sent the work back.
+#[derive(Debug, Default)]
+struct Outcomes {
+    activations: HashMap<String, u32>,
+    outcomes: HashMap<(String, u32), String>,
+}
+
+impl Outcomes {
+    fn apply(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::PhaseStarted { phase, .. } => {
+                *self.activations.entry(phase.to_string()).or_default() += 1;
+            }
+            RunEvent::Verdict { gate, verdict, .. } => {
+                let outcome = match &verdict.outcome {
+                    Outcome::Pass => "passed".to_owned(),
+                    Outcome::Escalate => "escalated".to_owned(),
+                    Outcome::Route(target) => {
+                        self.note(target.as_str(), format!("sent back by {gate}"));
+                        format!("sent {target} back")
+                    }
+                };
+                self.note(gate.as_str(), outcome);
+            }
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, phase: &str, outcome: String) {
+        if let Some(number) = self.activations.get(phase) {
+            self.outcomes.insert((phase.to_owned(), *number), outcome);
+        }
+    }
+
+    fn of(&self, phase: &str, round: &str) -> &str {
+        let number = round.parse().unwrap_or(0);
+        self.outcomes.get(&(phase.to_owned(), number)).map_or("", String::as_str)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -128,6 +175,10 @@ fn conversation(entries: &[TranscriptEntry]) -> Markup {
             _ => None,
         })
         .collect();
+    let last = entries.iter().rev().find_map(|entry| match &entry.body {
+        TranscriptBody::Message { role: Role::Assistant, text, .. } => Some(text.as_str()),
+        _ => None,
+    });
     html! {
         @if entries.is_empty() { (empty("Nothing yet.")) }
         @for entry in entries {
@@ -173,6 +224,8 @@ fn conversation(entries: &[TranscriptEntry]) -> Markup {
                 TranscriptBody::Error { message, is_retried, .. } => {
                     div.message.bad { header { "Error" @if *is_retried { ", tried again" } } pre { (shown(message.as_bytes())) } }
                 }
+                // The answer is the last message in most cases: it is not shown twice.
+                TranscriptBody::End { text } if Some(text.trim()) == last.map(str::trim) => { p.quiet { "End of the activation." } }
                 TranscriptBody::End { text } => { div.message.assistant { header { "Answer" } div.prose { (markdown::render(&shown(cut(text).as_bytes()))) } } }
             }
         }

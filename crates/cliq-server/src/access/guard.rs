@@ -15,8 +15,8 @@ use crate::app::App;
 use cliq_web::Problem;
 use cliq_web::{Caller, Via};
 
-/// Pages load nothing from elsewhere and run no script but the server's own file.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// Pages load nothing from elsewhere and run no script but the server's own file. Frames show PDF documents of a run.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Checks a request, and logs its response.
@@ -126,10 +126,12 @@ fn request_id(headers: &HeaderMap) -> String {
 }
 
 pub(crate) fn protect(headers: &mut HeaderMap, id: &str) {
+    // A PDF document has a policy of its own: the pages of this server may frame it.
+    for (name, value) in [(header::CONTENT_SECURITY_POLICY, POLICY), (header::X_FRAME_OPTIONS, "DENY")] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
     for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
         // With `no-referrer` a browser would send `Origin: null` with a form.
         (header::REFERRER_POLICY, "same-origin"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),

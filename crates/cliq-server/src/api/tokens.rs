@@ -1,21 +1,17 @@
 //! Tokens of callers.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use cliq_runs::{NewToken, Scope, Token, TokenKind};
+use cliq_runs::{Scope, Token};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::errors::{Changing, Reading};
 use crate::app::App;
-use cliq_supervisor::clock;
-use cliq_web::Problem;
-use cliq_web::{Admin, SIGN_IN_PATH};
-use cliq_web::{Json, Path};
+use cliq_web::{Admin, Json, Path, Problem, SIGN_IN_PATH, create_token};
 
 /// Tokens without their secrets.
 #[derive(Debug, Serialize, ToSchema)]
@@ -76,19 +72,8 @@ pub(crate) async fn create(
     State(app): State<Arc<App>>,
     Json(wish): Json<TokenWish>,
 ) -> Result<impl IntoResponse, Problem> {
-    let label = wish.label.trim();
-    let days = wish.expires_days;
-    if label.is_empty() || label.chars().count() > 100 || label.chars().any(char::is_control) {
-        return Err(Problem::unprocessable("`label` is a line of 1 to 100 characters", Vec::new()));
-    }
-    if days.is_some_and(|days| !(1..=3650).contains(&days)) {
-        return Err(Problem::unprocessable("`expires_days` is a number from 1 to 3650", Vec::new()));
-    }
-    let expires = days.map(|days| clock::after(Duration::from_secs(u64::from(days) * 86_400)));
-    let made = NewToken::generate(TokenKind::Api, label, wish.scope, &clock::now(), expires);
-    let (secret, token) = made.ok_or_else(|| Problem::unavailable("the system has no random numbers"))?;
-    app.core.runs.add_token(&token).await?;
-    let made = TokenMade { id: token.id, token: secret.reveal().to_owned() };
+    let secret = create_token(&app.core, &wish.label, wish.scope, wish.expires_days).await?;
+    let made = TokenMade { id: secret.id().to_owned(), token: secret.reveal().to_owned() };
     Ok((StatusCode::CREATED, axum::Json(made)))
 }
 
