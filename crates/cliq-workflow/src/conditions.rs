@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use cliq_expr::{Expression, Kind as ValueKind};
 
-use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::fields;
 use crate::model::{FailureCause, Retry};
-use crate::record::{Located, Record};
-use crate::yaml::Kind;
+use cliq_document::Kind;
+use cliq_document::{Diagnostic, did_you_mean};
+use cliq_document::{Located, Record};
 
 /// Largest delay between two attempts.
 const MAX_DELAY: Duration = Duration::from_secs(7 * 24 * 3600);

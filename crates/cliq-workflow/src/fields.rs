@@ -1,60 +1,8 @@
 //! Every field of team.yml in one table: the reader checks against it, the JSON Schema is made from it, and a test
 //! holds docs/team-yml.md against it.
 
+use cliq_document::{Field, Type, may, must};
 use cliq_protocol::AgentTools;
-
-/// Type of a field.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Type {
-    /// A scalar, as text.
-    Text,
-    /// A whole number within bounds.
-    Integer(i64, i64),
-    /// A number above 0, such as an amount of money.
-    Amount,
-    /// `true` or `false`.
-    Bool,
-    /// `90s`, `45m`, `8h`, `2d`.
-    Duration,
-    /// One of these words.
-    Word(&'static [&'static str]),
-    /// A list of texts.
-    Texts,
-    /// A text or a list of texts.
-    TextOrTexts,
-    /// One of these words, or a list of texts.
-    WordOrTexts(&'static [&'static str]),
-    /// A mapping of texts to texts.
-    TextMap,
-    /// A mapping with the given fields.
-    Object(&'static [Field]),
-    /// One of these words, or a mapping with the given fields.
-    WordOrObject(&'static [&'static str], &'static [Field]),
-    /// A list of mappings with the given fields.
-    Objects(&'static [Field]),
-    /// A mapping of texts to texts, or a list of mappings with the given fields.
-    TextMapOrObjects(&'static [Field]),
-    /// A mapping whose keys are free and whose values have the given fields.
-    ObjectMap(&'static [Field]),
-    /// Anything.
-    Any,
-}
-
-#[derive(Debug)]
-pub(crate) struct Field {
-    pub(crate) name: &'static str,
-    pub(crate) ty: Type,
-    pub(crate) required: bool,
-    pub(crate) doc: &'static str,
-}
-
-const fn must(name: &'static str, ty: Type, doc: &'static str) -> Field {
-    Field { name, ty, required: true, doc }
-}
-
-const fn may(name: &'static str, ty: Type, doc: &'static str) -> Field {
-    Field { name, ty, required: false, doc }
-}
 
 pub(crate) const PHASE_TYPES: &[&str] = &["standard", "gate", "hug", "exec", "pull", "push", "team"];
 pub(crate) const SCOPES: &[&str] = &["workspace", "repo"];

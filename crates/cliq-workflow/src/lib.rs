@@ -15,7 +15,6 @@ mod bound;
 mod conditions;
 mod connectors;
 mod definition;
-mod diagnostic;
 mod fields;
 mod folder;
 mod globs;
@@ -23,20 +22,19 @@ mod graph;
 mod model;
 mod picture;
 mod raw;
-mod record;
 mod resolve;
 mod schema;
 mod shell;
 mod template;
 mod validate;
-mod yaml;
 
 pub use agents::{BUILT_IN, is_connector};
+pub use cliq_document::{Diagnostic, Severity, Span, count_by_severity, nearest};
 pub use cliq_expr::{EvaluationError, Expression};
 pub use cliq_protocol::parse_duration;
 pub use connectors::{Action, CONNECTORS, Connector, Direction, GOOGLE, Setting};
 pub use definition::DefinitionPart;
-pub use diagnostic::{Diagnostic, Severity, Span, count_by_severity, nearest};
+
 pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder, link_that_leaves};
 pub use globs::{Glob, GlobError, parse_glob};
 pub use model::{
@@ -65,11 +63,14 @@ impl TeamCheck {
     }
 }
 
+/// Remedy for an empty team.yml.
+const EMPTY: &str = "a team needs `name:` and `workflow:`; `cliq team create` writes a first one";
+
 /// Checks the text of a team.yml, with `files` to look up what stands beside it.
 #[must_use]
 pub fn check(text: &str, files: &dyn TeamFiles) -> TeamCheck {
     let mut diagnostics = Vec::new();
-    let workflow = yaml::parse(text, &mut diagnostics).and_then(|node| {
+    let workflow = cliq_document::parse(text, EMPTY, &mut diagnostics).and_then(|node| {
         let raw = raw::read(&node, &mut diagnostics)?;
         validate::validate(&raw, files, &mut diagnostics)
     });

@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::agents::is_connector;
 use crate::conditions::RawConditions;
-use crate::diagnostic::{Diagnostic, Span, did_you_mean};
 use crate::fields;
 use crate::model::Scope;
-use crate::record::{Located, Record};
-use crate::yaml::{Entry, Kind, Node};
+use cliq_document::{Diagnostic, Span, did_you_mean};
+use cliq_document::{Entry, Kind, Node};
+use cliq_document::{Located, Record};
 
 pub(crate) struct RawTeam<'a> {
     pub(crate) top: Record<'a>,

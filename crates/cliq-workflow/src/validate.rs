@@ -14,10 +14,10 @@ use cliq_protocol::{PhaseKind, PhaseName};
 
 use crate::TeamFiles;
 use crate::conditions::RawRule;
-use crate::diagnostic::{Diagnostic, Severity};
 use crate::graph::Graph;
 use crate::model::{Command, ForEach, Notify, Phase, PhaseId, RuleCondition, RuleOutcome, ValidatedWorkflow};
 use crate::raw::{RawPhase, RawTeam};
+use cliq_document::{Diagnostic, Severity};
 
 /// State that the rules share.
 pub(crate) struct Context<'a> {
@@ -176,7 +176,7 @@ fn notify(raw: &RawPhase<'_>) -> Vec<Notify> {
         .map("notify")
         .iter()
         .filter_map(|entry| {
-            let record = crate::record::Record::read(
+            let record = cliq_document::Record::read(
                 &entry.value,
                 crate::fields::NOTIFY,
                 "a notification",

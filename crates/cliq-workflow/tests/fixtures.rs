@@ -84,7 +84,7 @@ fn every_code_is_documented_and_has_a_fixture() {
     let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/team-yml.md")).unwrap();
     let mut sources = String::new();
     let src = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
-    for dir in [src.clone(), src.join("validate")] {
+    for dir in [src.clone(), src.join("validate"), src.join("../../cliq-document/src")] {
         for entry in dir.read_dir_utf8().unwrap() {
             let path = entry.unwrap().into_path();
             if path.extension() == Some("rs") {

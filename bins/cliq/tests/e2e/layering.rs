@@ -6,9 +6,10 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-protocol", &[]),
     ("cliq-fs", &["cliq-protocol"]),
+    ("cliq-document", &["cliq-protocol"]),
     ("cliq-expr", &[]),
     ("cliq-checkpoints", &[]),
-    ("cliq-workflow", &["cliq-protocol", "cliq-fs", "cliq-expr"]),
+    ("cliq-workflow", &["cliq-protocol", "cliq-fs", "cliq-document", "cliq-expr"]),
     ("cliq-gate", &["cliq-protocol"]),
     ("cliq-sdk", &["cliq-protocol", "cliq-fs"]),
     ("cliq-orchestrator", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-gate"]),

@@ -6,10 +6,11 @@ use cliq_protocol::PhaseKind;
 
 use super::Context;
 use crate::connectors::{Action, Connector, Direction};
-use crate::diagnostic::{Diagnostic, did_you_mean};
-use crate::fields::{Field, SOURCE, TARGET};
+use crate::fields::{SOURCE, TARGET};
 use crate::raw::RawPhase;
-use crate::record::Record;
+use cliq_document::Field;
+use cliq_document::Record;
+use cliq_document::{Diagnostic, did_you_mean};
 
 pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     for phase in cx.phases() {

@@ -6,9 +6,9 @@ use cliq_expr::{Expression, Reference};
 use cliq_protocol::PhaseKind;
 
 use super::{Context, templates};
-use crate::diagnostic::{Diagnostic, Span, did_you_mean};
 use crate::raw::RawPhase;
-use crate::record::Located;
+use cliq_document::Located;
+use cliq_document::{Diagnostic, Span, did_you_mean};
 
 /// Names that every expression can read.
 const NAMES: [&str; 4] = ["inputs", "handoff", "verdict", "results"];

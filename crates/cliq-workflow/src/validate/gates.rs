@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use cliq_protocol::PhaseKind;
 
 use super::Context;
-use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::model::{PhaseId, Rule};
 use crate::raw::{RawPhase, unknown};
+use cliq_document::{Diagnostic, did_you_mean};
 
 /// Route targets of each phase, by index; empty for all but gates.
 pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Vec<usize>> {

@@ -7,11 +7,11 @@ use cliq_protocol::PhaseKind;
 
 use super::Context;
 use crate::connectors::Connector;
-use crate::diagnostic::Diagnostic;
 use crate::globs::parse_glob;
 use crate::raw::RawPhase;
-use crate::record::Record;
-use crate::yaml::Node;
+use cliq_document::Diagnostic;
+use cliq_document::Node;
+use cliq_document::Record;
 
 pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     for phase in cx.phases() {
@@ -303,7 +303,7 @@ fn check_targets(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagn
 }
 
 /// A record whose own problems were reported when it was first read.
-fn quiet<'a>(node: &'a Node, fields: &'static [crate::fields::Field]) -> Option<Record<'a>> {
+fn quiet<'a>(node: &'a Node, fields: &'static [cliq_document::Field]) -> Option<Record<'a>> {
     Record::read(node, fields, "", &mut Vec::new())
 }
 

@@ -6,9 +6,9 @@ use cliq_protocol::PhaseName;
 
 use super::Context;
 use crate::agents;
-use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::model::ValidatedWorkflow;
 use crate::raw::unknown;
+use cliq_document::{Diagnostic, did_you_mean};
 
 pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     check_names(cx, problems);
@@ -151,7 +151,7 @@ fn check_agents(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     let mut known: Vec<&str> = cx.team.agents.iter().map(|agent| agent.name.value.as_str()).collect();
     known.extend(installed.iter().map(String::as_str));
     known.extend(agents::BUILT_IN);
-    let mut check = |at: &crate::record::Located<String>| {
+    let mut check = |at: &cliq_document::Located<String>| {
         if !known.contains(&at.value.as_str()) {
             let help = did_you_mean(&at.value, &known);
             let help = format!("{help} — or declare it under `agents:`");
@@ -167,13 +167,13 @@ fn check_agents(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     for phase in cx.phases() {
         let Some(notify) = phase.record.node("notify") else { continue };
         let Some(events) =
-            crate::record::Record::read(notify, crate::fields::NOTIFY_EVENTS, "`notify`", problems)
+            cliq_document::Record::read(notify, crate::fields::NOTIFY_EVENTS, "`notify`", problems)
         else {
             continue;
         };
         let nodes: Vec<_> = events.names().filter_map(|(name, _)| events.node(name)).collect();
         for node in nodes {
-            let record = crate::record::Record::read(node, crate::fields::NOTIFY, "a notification", problems);
+            let record = cliq_document::Record::read(node, crate::fields::NOTIFY, "a notification", problems);
             if let Some(agent) = record.and_then(|r| r.text("agent"))
                 && !known.contains(&agent.value.as_str())
             {
@@ -206,7 +206,7 @@ fn check_roles(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
             let message = format!("{} has no role file", phase.title());
             let known = cx.files.role_names();
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            let near = crate::diagnostic::nearest(file, known.iter().copied());
+            let near = cliq_document::nearest(file, known.iter().copied());
             let help = match near {
                 Some(near) => {
                     format!("rename `roles/{near}.md` to `roles/{file}.md`, or write `role: {near}`")

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use cliq_protocol::PhaseName;
 
 use super::Context;
-use crate::diagnostic::{Diagnostic, Span, did_you_mean};
 use crate::raw::RawPhase;
 use crate::shell::{self, Context as ShellContext};
 use crate::template::{self, Template};
-use crate::yaml::{Kind, Node};
+use cliq_document::{Diagnostic, Span, did_you_mean};
+use cliq_document::{Kind, Node};
 
 pub(super) fn check(cx: &Context<'_>, targets: &[Vec<usize>], problems: &mut Vec<Diagnostic>) {
     let mut rules = Rules { cx, targets, used: HashSet::new(), upstream: HashMap::new() };

@@ -6,10 +6,10 @@ use camino::{Utf8Component, Utf8Path};
 use cliq_protocol::{Budget, McpServerSpec, PhaseName};
 
 use super::Context;
-use crate::diagnostic::Diagnostic;
 use crate::model::{Agent, Input, Output, Phase, PhaseId, ValidatedWorkflow};
-use crate::record::Located;
 use crate::{EntryFile, agents};
+use cliq_document::Diagnostic;
+use cliq_document::Located;
 
 /// All of a workflow but its phases.
 pub(super) struct Details {

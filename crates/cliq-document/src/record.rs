@@ -4,28 +4,30 @@
 use std::time::Duration;
 
 use crate::diagnostic::{Diagnostic, Span, did_you_mean};
-use crate::fields::{Field, Type};
+use crate::field::{Field, Type};
 use crate::yaml::{Entry, Kind, Node};
 use cliq_protocol::parse_duration;
 
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Located<T> {
-    pub(crate) value: T,
-    pub(crate) span: Span,
+pub struct Located<T> {
+    /// Value.
+    pub value: T,
+    /// Position.
+    pub span: Span,
 }
 
 /// A checked mapping.
 #[derive(Debug)]
-pub(crate) struct Record<'a> {
-    /// The place of its first key.
-    pub(crate) span: Span,
+pub struct Record<'a> {
+    /// Position of the first key.
+    pub span: Span,
     entries: Vec<(&'static str, &'a Entry, bool)>,
 }
 
 impl<'a> Record<'a> {
     /// Reads `node` as a mapping with `fields`. `what` names it in messages: "a phase".
-    pub(crate) fn read(
+    pub fn read(
         node: &'a Node,
         fields: &'static [Field],
         what: &str,
@@ -74,31 +76,38 @@ impl<'a> Record<'a> {
     }
 
     /// Whether the field is there, valid or not.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(n, ..)| *n == name)
     }
 
     /// The place of a field's key.
-    pub(crate) fn key(&self, name: &str) -> Option<Span> {
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<Span> {
         self.entries.iter().find(|(n, ..)| *n == name).map(|(_, entry, _)| entry.span)
     }
 
     /// The names of the fields that are there.
-    pub(crate) fn names(&self) -> impl Iterator<Item = (&'static str, Span)> + '_ {
+    pub fn names(&self) -> impl Iterator<Item = (&'static str, Span)> + '_ {
         self.entries.iter().map(|(name, entry, _)| (*name, entry.span))
     }
 
     /// The field's value, where it is there and valid.
-    pub(crate) fn node(&self, name: &str) -> Option<&'a Node> {
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&'a Node> {
         self.entries.iter().find(|(n, _, valid)| *n == name && *valid).map(|(_, entry, _)| &entry.value)
     }
 
-    pub(crate) fn text(&self, name: &str) -> Option<Located<String>> {
+    /// Returns a text, or `None` if it is missing or has another type.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<Located<String>> {
         let node = self.node(name)?;
         Some(Located { value: node.scalar()?, span: node.span })
     }
 
-    pub(crate) fn texts(&self, name: &str) -> Vec<Located<String>> {
+    /// Returns a list of texts. A single text is a list of one.
+    #[must_use]
+    pub fn texts(&self, name: &str) -> Vec<Located<String>> {
         match self.node(name).map(|node| (&node.kind, node)) {
             Some((Kind::List(items), _)) => {
                 items.iter().filter_map(|i| Some(Located { value: i.scalar()?, span: i.span })).collect()
@@ -110,36 +119,48 @@ impl<'a> Record<'a> {
         }
     }
 
-    pub(crate) fn map(&self, name: &str) -> &'a [Entry] {
+    /// Returns the entries of a mapping. Empty if it is missing or has another type.
+    #[must_use]
+    pub fn map(&self, name: &str) -> &'a [Entry] {
         match self.node(name).map(|node| &node.kind) {
             Some(Kind::Map(entries)) => entries,
             _ => &[],
         }
     }
 
-    pub(crate) fn list(&self, name: &str) -> &'a [Node] {
+    /// Returns the items of a list. Empty if it is missing or has another type.
+    #[must_use]
+    pub fn list(&self, name: &str) -> &'a [Node] {
         match self.node(name).map(|node| &node.kind) {
             Some(Kind::List(items)) => items,
             _ => &[],
         }
     }
 
-    pub(crate) fn bool(&self, name: &str) -> Option<bool> {
+    /// Returns a boolean, or `None` if it is missing or has another type.
+    #[must_use]
+    pub fn bool(&self, name: &str) -> Option<bool> {
         match self.node(name)?.kind {
             Kind::Bool(value) => Some(value),
             _ => None,
         }
     }
 
-    pub(crate) fn integer(&self, name: &str) -> Option<i64> {
+    /// Returns a whole number, or `None` if it is missing or has another type.
+    #[must_use]
+    pub fn integer(&self, name: &str) -> Option<i64> {
         self.node(name)?.scalar()?.parse().ok()
     }
 
-    pub(crate) fn amount(&self, name: &str) -> Option<f64> {
+    /// Returns a number, or `None` if it is missing or has another type.
+    #[must_use]
+    pub fn amount(&self, name: &str) -> Option<f64> {
         self.node(name)?.scalar()?.parse().ok()
     }
 
-    pub(crate) fn duration(&self, name: &str) -> Option<Duration> {
+    /// Returns a duration, or `None` if it is missing or has another type.
+    #[must_use]
+    pub fn duration(&self, name: &str) -> Option<Duration> {
         parse_duration(&self.node(name)?.scalar()?).ok()
     }
 }

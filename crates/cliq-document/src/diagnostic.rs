@@ -1,4 +1,4 @@
-//! Problems of a team with position and remedy.
+//! Problems of a document with position and remedy.
 
 use serde::Serialize;
 
@@ -6,15 +6,14 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The team cannot run.
+    /// The document cannot be used.
     Error,
-    /// The team can run, but has a probable mistake.
+    /// The document can be used, but has a probable mistake.
     Warning,
 }
 
 /// A place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-#[non_exhaustive]
 pub struct Span {
     /// Line, from 1.
     pub line: usize,
@@ -30,20 +29,22 @@ pub struct Span {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// A stable name for this kind of problem, such as `unknown-key`. `docs/team-yml.md` lists them.
+    /// A stable name for this kind of problem, such as `unknown-key`. The documentation of each format lists them.
     pub code: &'static str,
     /// Severity.
     pub severity: Severity,
     /// Description of the problem.
     pub message: String,
-    /// Position in `team.yml`.
+    /// Position in the document.
     pub span: Span,
     /// Remedy.
     pub help: String,
 }
 
 impl Diagnostic {
-    pub(crate) fn error(
+    /// Returns an error.
+    #[must_use]
+    pub fn error(
         code: &'static str,
         span: Span,
         message: impl Into<String>,
@@ -52,7 +53,9 @@ impl Diagnostic {
         Self { code, severity: Severity::Error, message: message.into(), span, help: help.into() }
     }
 
-    pub(crate) fn warning(
+    /// Returns a warning.
+    #[must_use]
+    pub fn warning(
         code: &'static str,
         span: Span,
         message: impl Into<String>,
@@ -86,7 +89,8 @@ pub fn nearest<'a>(typo: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 /// A remedy for an unknown name: the nearest known one, else all of them.
-pub(crate) fn did_you_mean(typo: &str, known: &[&str]) -> String {
+#[must_use]
+pub fn did_you_mean(typo: &str, known: &[&str]) -> String {
     match nearest(typo, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
         None if known.is_empty() => "there is none to choose from".to_owned(),

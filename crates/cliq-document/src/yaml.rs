@@ -9,38 +9,52 @@ use serde_yaml::options::{AliasLimits, DuplicateKeyPolicy};
 
 use crate::diagnostic::{Diagnostic, Span};
 
-/// The largest team.yml, in bytes.
+/// Maximum size of a document, in bytes.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum depth of nested values.
 const MAX_DEPTH: usize = 64;
 
+/// Value with its position.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) kind: Kind,
+pub struct Node {
+    /// Position.
+    pub span: Span,
+    /// Value.
+    pub kind: Kind,
 }
 
+/// Value without its position.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Nothing.
     Null,
+    /// `true` or `false`.
     Bool(bool),
-    /// A number, as it was written.
+    /// Number as it was written.
     Number(String),
+    /// Text.
     Text(String),
+    /// List.
     List(Vec<Node>),
+    /// Mapping in the order of the document.
     Map(Vec<Entry>),
 }
 
+/// Key and value of a mapping.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) span: Span,
-    pub(crate) value: Node,
+pub struct Entry {
+    /// Key.
+    pub key: String,
+    /// Position of the key.
+    pub span: Span,
+    /// Value.
+    pub value: Node,
 }
 
 impl Node {
     /// Returns the kind of the value for a message.
-    pub(crate) fn describe(&self) -> &'static str {
+    #[must_use]
+    pub fn describe(&self) -> &'static str {
         match self.kind {
             Kind::Null => "nothing",
             Kind::Bool(_) => "true or false",
@@ -51,8 +65,9 @@ impl Node {
         }
     }
 
-    /// A scalar as text: `1.20` and `no` stay what they look like.
-    pub(crate) fn scalar(&self) -> Option<String> {
+    /// Returns a scalar as text: `1.20` and `no` stay what they look like. `None` for lists, mappings and nothing.
+    #[must_use]
+    pub fn scalar(&self) -> Option<String> {
         match &self.kind {
             Kind::Text(text) | Kind::Number(text) => Some(text.clone()),
             Kind::Bool(b) => Some(b.to_string()),
@@ -60,7 +75,9 @@ impl Node {
         }
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// Returns the value as JSON, without positions.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
         match &self.kind {
             Kind::Null => Value::Null,
             Kind::Bool(b) => (*b).into(),
@@ -74,12 +91,12 @@ impl Node {
     }
 }
 
-/// Parses a document. Duplicate keys are reported, the first of them counts.
-pub(crate) fn parse(text: &str, problems: &mut Vec<Diagnostic>) -> Option<Node> {
+/// Parses a document. Duplicate keys are reported, the first of them counts. `what` is the remedy for an empty file.
+pub fn parse(text: &str, what: &str, problems: &mut Vec<Diagnostic>) -> Option<Node> {
     let top = Span { line: 1, column: 1, start: 0, end: 0 };
     if text.len() > MAX_BYTES {
         let message = format!("the file has {} bytes; {MAX_BYTES} is the most", text.len());
-        problems.push(Diagnostic::error("file-too-large", top, message, "split the team into sub-teams"));
+        problems.push(Diagnostic::error("file-too-large", top, message, "split the file"));
         return None;
     }
     let options = serde_yaml::options! {
@@ -93,8 +110,7 @@ pub(crate) fn parse(text: &str, problems: &mut Vec<Diagnostic>) -> Option<Node> 
         Ok(raw) => {
             let node = convert(text, raw, problems);
             if node.kind == Kind::Null {
-                let help = "a team needs `name:` and `workflow:`; `cliq team create` writes a first one";
-                problems.push(Diagnostic::error("file-empty", top, "the file is empty", help));
+                problems.push(Diagnostic::error("file-empty", top, "the file is empty", what));
                 return None;
             }
             Some(node)

@@ -1,0 +1,49 @@
+//! JSON Schemas from tables of fields, for editors.
+
+use serde_json::{Map, Value, json};
+
+use crate::field::{Field, Type};
+
+/// Returns the JSON Schema (draft 2020-12) of a mapping with these fields.
+#[must_use]
+pub fn schema_of(fields: &[Field]) -> Value {
+    let properties: Map<String, Value> = fields
+        .iter()
+        .map(|field| {
+            let mut schema = of(field.ty);
+            schema["description"] = field.doc.into();
+            (field.name.to_owned(), schema)
+        })
+        .collect();
+    let required: Vec<&str> = fields.iter().filter(|f| f.required).map(|f| f.name).collect();
+    let mut schema = json!({"type": "object", "additionalProperties": false, "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    schema
+}
+
+fn of(ty: Type) -> Value {
+    let text = || json!({"type": ["string", "number", "boolean"]});
+    match ty {
+        Type::Text => text(),
+        Type::Integer(least, i64::MAX) => json!({"type": "integer", "minimum": least}),
+        Type::Integer(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+        Type::Amount => json!({"type": "number", "exclusiveMinimum": 0}),
+        Type::Bool => json!({"type": "boolean"}),
+        Type::Duration => json!({"type": "string", "pattern": "^[0-9]+[smhd]$"}),
+        Type::Word(words) => json!({"enum": words}),
+        Type::Texts => json!({"type": "array", "items": text()}),
+        Type::TextOrTexts => json!({"anyOf": [text(), {"type": "array", "items": text()}]}),
+        Type::WordOrTexts(words) => json!({"anyOf": [{"enum": words}, {"type": "array", "items": text()}]}),
+        Type::TextMap => json!({"type": "object", "additionalProperties": text()}),
+        Type::TextMapOrObjects(fields) => {
+            json!({"anyOf": [of(Type::TextMap), {"type": "array", "items": schema_of(fields)}]})
+        }
+        Type::Object(fields) => schema_of(fields),
+        Type::WordOrObject(words, fields) => json!({"anyOf": [{"enum": words}, schema_of(fields)]}),
+        Type::Objects(fields) => json!({"type": "array", "items": schema_of(fields)}),
+        Type::ObjectMap(fields) => json!({"type": "object", "additionalProperties": schema_of(fields)}),
+        Type::Any => json!({}),
+    }
+}
