@@ -1,6 +1,7 @@
 //! The command line.
 
 mod checkpoint;
+mod eval;
 mod inspect;
 mod lazy;
 mod outside;
@@ -12,6 +13,7 @@ use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use checkpoint::CheckpointCommand;
+pub(crate) use eval::{EvalArgs, EvalCommand, EvalOutput};
 pub(crate) use inspect::{DemoArgs, DiffArgs, ExplainArgs, LogsArgs};
 pub(crate) use lazy::{Lazy, LazyArgs};
 pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolCommand, ToolName};
@@ -96,6 +98,8 @@ pub(crate) enum Command {
     },
     /// Run a bundled team on real files in DIR: no key, model or account needed.
     Demo(LazyArgs<DemoArgs>),
+    /// Evaluate teams: run a suite of cases with several variants, and compare them.
+    Eval(LazyArgs<EvalArgs>),
     /// Manage teams.
     #[command(subcommand)]
     Team(Lazy<TeamCommand>),

@@ -16,6 +16,7 @@ mod daemon;
 mod demo;
 mod detach;
 mod doctor;
+mod eval;
 mod execution;
 mod explain;
 mod init;
@@ -91,7 +92,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Doctor { json, command } => doctor::run(json, command.as_ref()),
         Command::Tool(Lazy(command)) => tool::run(&command),
         Command::Auth { service } => auth::run(service),
-        Command::Demo(LazyArgs(args)) => demo::run(args.dir, args.plan, args.review, args.pull, args.model),
+        Command::Demo(LazyArgs(args)) => demo::run(&args),
+        Command::Eval(LazyArgs(args)) => eval::run(&args),
         Command::Team(Lazy(command)) => team::run(command),
         Command::Agent(Lazy(command)) => agent::run(command),
         Command::Signal(Lazy(command)) => signal::run(&command),

@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use cliq_eval::EvalError;
 use cliq_fs::{FsError, LockError};
 use cliq_gateway::GatewayError;
 use cliq_lifecycle::{PlanState, StepError};
@@ -116,6 +117,26 @@ impl From<LoadError> for Failure {
                 .hint("name a folder with a team.yml; `cliq team create NAME` makes one, `cliq team list` shows those there are"),
             LoadError::LinkLeavesTeam { .. } => Self::usage(error.to_string()),
             LoadError::NotUtf8 { .. } => Self::usage(error.to_string()).hint("save the file as UTF-8"),
+            _ => Self::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<EvalError> for Failure {
+    fn from(error: EvalError) -> Self {
+        match error {
+            EvalError::Busy(_) => Self::refused(error.to_string()),
+            EvalError::Unknown(_) => {
+                Self::usage(error.to_string()).hint("`cliq eval list` shows all evaluations")
+            }
+            EvalError::Expression { .. }
+            | EvalError::Baseline { .. }
+            | EvalError::Suite { .. }
+            | EvalError::FolderInside { .. } => Self::usage(error.to_string()),
+            EvalError::Project(error) => error.into(),
+            EvalError::Settings(error) => error.into(),
+            EvalError::Store(error) => error.into(),
+            EvalError::File(error) => error.into(),
             _ => Self::failed(error.to_string()),
         }
     }

@@ -182,11 +182,13 @@ impl Backend for ChildProcess {
             if is_over || monitor.is_over() {
                 break;
             }
+            let child = handle.guards.first_mut().and_then(|guard| guard.downcast_mut::<Child>());
             tokio::select! {
                 () = cancel.cancelled(), if !is_cancelled => {
                     is_cancelled = true;
                     request_cancel(job.dir().workspace())?;
                 }
+                () = ended(child) => {}
                 () = tokio::time::sleep(POLL) => {}
             }
         }
@@ -198,6 +200,14 @@ impl Backend for ChildProcess {
 
     async fn cancel(&self, job: &RunJob) -> Result<(), BackendError> {
         request_cancel(job.dir().workspace())
+    }
+}
+
+/// Waits for the end of a child. Never returns without one.
+async fn ended(child: Option<&mut Child>) {
+    match child {
+        Some(child) => drop(child.wait().await),
+        None => std::future::pending().await,
     }
 }
 

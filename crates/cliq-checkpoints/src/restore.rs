@@ -37,6 +37,24 @@ impl Store {
         Ok(Restored { before, changes })
     }
 
+    /// Writes the files of a checkpoint into another directory. The workspace stays as it is.
+    ///
+    /// # Errors
+    /// Returns an error if git or a file fails.
+    pub fn extract(&self, of: &Checkpoint, to: &camino::Utf8Path) -> Result<(), CheckpointError> {
+        let _guard = self.lock()?;
+        for unit in &of.units {
+            let dir = Unit::dir(&unit.path, to);
+            let io = |source| CheckpointError::Io { path: dir.clone(), source };
+            fs::create_dir_all(&dir).map_err(io)?;
+            let git = self.git_of(&unit.path, &dir);
+            self.forget_tree(&unit.path);
+            git.run(["read-tree", &unit.tree])?;
+            git.run(["checkout-index", "--all", "--force"])?;
+        }
+        Ok(())
+    }
+
     fn restore_unit(
         &self,
         unit: &Unit,

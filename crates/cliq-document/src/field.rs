@@ -25,6 +25,8 @@ pub enum Type {
     TextMap,
     /// A mapping with the given fields.
     Object(&'static [Field]),
+    /// A text, or a mapping with the given fields.
+    TextOrObject(&'static [Field]),
     /// One of these words, or a mapping with the given fields.
     WordOrObject(&'static [&'static str], &'static [Field]),
     /// A list of mappings with the given fields.

@@ -258,7 +258,9 @@ fn check(node: &Node, ty: Type, name: &str, problems: &mut Vec<Diagnostic>) -> b
         },
         Type::TextMapOrObjects(_) if matches!(node.kind, Kind::List(_)) => return true,
         Type::TextMapOrObjects(_) => return check(node, Type::TextMap, name, problems),
-        Type::WordOrObject(..) if matches!(node.kind, Kind::Map(_)) => return true,
+        Type::TextOrObject(_) | Type::WordOrObject(..) if matches!(node.kind, Kind::Map(_)) => return true,
+        Type::TextOrObject(_) if node.scalar().is_some() => return true,
+        Type::TextOrObject(_) => "a text or a mapping",
         Type::WordOrTexts(_) if matches!(node.kind, Kind::List(_)) => {
             return check(node, Type::Texts, name, problems);
         }

@@ -41,6 +41,7 @@ fn of(ty: Type) -> Value {
             json!({"anyOf": [of(Type::TextMap), {"type": "array", "items": schema_of(fields)}]})
         }
         Type::Object(fields) => schema_of(fields),
+        Type::TextOrObject(fields) => json!({"anyOf": [text(), schema_of(fields)]}),
         Type::WordOrObject(words, fields) => json!({"anyOf": [{"enum": words}, schema_of(fields)]}),
         Type::Objects(fields) => json!({"type": "array", "items": schema_of(fields)}),
         Type::ObjectMap(fields) => json!({"type": "object", "additionalProperties": schema_of(fields)}),

@@ -3,9 +3,10 @@
 //! A [`Run`] is a row of the store: what was asked for ([`RunRequest`]), how it stands ([`Lifecycle`]), and its events. [`Lifecycle::step`]
 //! decides what follows from what happens to a run. A [`Change`] is a new version of a run with the events that belong to it; a
 //! [`RunStore`] makes all of it durable, or nothing. A [`TaskRow`] is what a run has beside it when a
-//! caller of A2A asked for it. [`Token`] is the right to call the server.
+//! caller of A2A asked for it. [`Token`] is the right to call the server. An [`EvaluationRow`] has [`TrialRow`]s, each the outcome of one run.
 
 mod change;
+mod evaluation;
 mod lifecycle;
 mod page;
 mod parking;
@@ -17,6 +18,7 @@ mod token;
 mod usage;
 
 pub use change::{Change, NewRunEvent, RunEventRow};
+pub use evaluation::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
 pub use lifecycle::{
     Death, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, NotAllowed, Recovery, RunState,
 };

@@ -1,6 +1,6 @@
-//! The database of cliq: the signal queue, plans, runs with their events, registered projects, tokens, reviews (SPEC sections 12, 15 and 16).
+//! The database of cliq: the signal queue, plans, runs with their events, registered projects, tokens, reviews, evaluations (SPEC sections 12, 15, 16 and 26).
 //!
-//! [`SqlStore`] implements [`cliq_gateway::Store`], [`cliq_runs::RunStore`], [`cliq_runs::TaskStore`] and [`cliq_review::ReviewStore`] for SQLite and PostgreSQL with the same statements;
+//! [`SqlStore`] implements [`cliq_gateway::Store`], [`cliq_runs::RunStore`], [`cliq_runs::TaskStore`], [`cliq_runs::EvaluationStore`] and [`cliq_review::ReviewStore`] for SQLite and PostgreSQL with the same statements;
 //! the same tests run on both. No other crate knows SQL.
 //!
 //! Each function is one statement or one transaction: all of it happens, or nothing. A commit is on the disk before it is
@@ -8,6 +8,7 @@
 
 mod connection;
 mod error;
+mod evaluations;
 mod instances;
 mod leases;
 mod location;

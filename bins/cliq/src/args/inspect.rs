@@ -58,6 +58,9 @@ pub(crate) struct DemoArgs {
     /// Show a run that fetches pages from a site on this machine, and publishes what it makes of them to it.
     #[arg(long, conflicts_with_all = ["plan", "review"])]
     pub(crate) pull: bool,
+    /// Show an evaluation of two variants of a team, whose agents use no model.
+    #[arg(long, conflicts_with_all = ["plan", "review", "pull", "model"])]
+    pub(crate) eval: bool,
     /// Show a feature that models with tools develop, test and review. A server on this machine plays the model: no key is needed.
     #[arg(long, value_name = "API", num_args = 0..=1, require_equals = true, default_missing_value = "openai",
         conflicts_with_all = ["plan", "review", "pull"])]

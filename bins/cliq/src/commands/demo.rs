@@ -12,18 +12,12 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use cliq_project::is_empty_dir;
 
-use crate::args::ModelApi;
+use crate::args::DemoArgs;
 use crate::failure::Failure;
 
-pub(super) fn run(
-    dir: Option<Utf8PathBuf>,
-    plan: bool,
-    review: bool,
-    pull: bool,
-    model: Option<ModelApi>,
-) -> Result<ExitCode, Failure> {
-    let dir = match dir {
-        Some(dir) => dir,
+pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
+    let dir = match &args.dir {
+        Some(dir) => dir.clone(),
         None => free_name()?,
     };
     if !is_empty_dir(&dir).map_err(|error| Failure::usage(format!("cannot use {dir}: {error}")))? {
@@ -31,14 +25,13 @@ pub(super) fn run(
             Failure::refused(format!("{dir} is not empty")).hint("name a new directory: `cliq demo DIR`")
         );
     }
-    if let Some(api) = model {
-        return model::run(&dir, api);
-    }
-    match (plan, review, pull) {
-        (true, _, _) => plan::run(&dir),
-        (_, true, _) => review::run(&dir),
-        (_, _, true) => pull::run(&dir),
-        _ => pages::run(&dir),
+    match args {
+        DemoArgs { model: Some(api), .. } => model::run(&dir, *api),
+        DemoArgs { plan: true, .. } => plan::run(&dir),
+        DemoArgs { review: true, .. } => review::run(&dir),
+        DemoArgs { pull: true, .. } => pull::run(&dir),
+        DemoArgs { eval: true, .. } => super::eval::demo(&dir),
+        DemoArgs { .. } => pages::run(&dir),
     }
 }
 

@@ -1,0 +1,117 @@
+//! Suites: what is refused and how, the bundled ones, the schema, the documentation.
+#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
+
+use std::fmt::Write;
+use std::fs;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_eval::EXAMPLES;
+use cliq_eval::suite::{CheckKind, SuiteCheck, field_list, read_suite, suite_schema};
+use cliq_project::{Environment, Host, write_files};
+
+fn host() -> Host {
+    Host::new(Environment::new([]), "cliq".into())
+}
+
+fn show(checked: &SuiteCheck) -> String {
+    let mut out = String::new();
+    for d in &checked.diagnostics {
+        writeln!(
+            out,
+            "{}:{} {:?} {}: {}\n    {}",
+            d.span.line, d.span.column, d.severity, d.code, d.message, d.help
+        )
+        .unwrap();
+    }
+    out
+}
+
+fn fixtures() -> Utf8PathBuf {
+    Utf8PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/suites"))
+}
+
+#[test]
+fn bad_suites_are_refused_with_places_and_remedies() {
+    let dir = fixtures().join("bad").canonicalize_utf8().unwrap();
+    let mut files: Vec<_> = dir.read_dir_utf8().unwrap().map(|entry| entry.unwrap().into_path()).collect();
+    files.sort();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let checked = read_suite(&text, &dir, &host());
+        assert!(checked.suite.is_none() && checked.has_errors(), "{file}");
+        let shown = show(&checked).replace(dir.as_str(), "DIR");
+        insta::assert_snapshot!(format!("bad-{}", file.file_stem().unwrap()), shown);
+    }
+}
+
+#[test]
+fn arbitrary_text_is_no_panic() {
+    use proptest::prelude::*;
+    let words = [
+        "name",
+        "cases",
+        ":",
+        "- ",
+        "\n",
+        "  ",
+        "{",
+        "}",
+        "checks",
+        "run",
+        "x",
+        "variants",
+        "\"",
+        "[",
+        "]",
+        "workspace",
+        "judge",
+    ];
+    let text =
+        prop::collection::vec(prop::sample::select(words.to_vec()), 0..60).prop_map(|words| words.concat());
+    let config = ProptestConfig::with_cases(500);
+    proptest::test_runner::TestRunner::new(config)
+        .run(&text, |text| {
+            let _ = read_suite(&text, Utf8Path::new("/nowhere"), &host());
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn bundled_suites_are_valid() {
+    for (name, files) in EXAMPLES {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(place.path()).unwrap();
+        write_files(dir, files).unwrap();
+        let checked = read_suite(&fs::read_to_string(dir.join("suite.yml")).unwrap(), dir, &host());
+        assert!(checked.diagnostics.is_empty(), "{name}: {}", show(&checked));
+        let suite = checked.suite.unwrap();
+        assert_eq!(suite.name, name);
+        // Each case requires that its run completes.
+        let has_end = |case: &cliq_eval::suite::Case| {
+            case.checks.iter().any(|check| matches!(check.kind, CheckKind::End(_)))
+        };
+        assert!(suite.cases.iter().all(has_end));
+        // What is stored is what was read.
+        let stored: cliq_eval::suite::Suite =
+            serde_json::from_str(&serde_json::to_string(&suite).unwrap()).unwrap();
+        assert_eq!(stored, suite);
+    }
+}
+
+#[test]
+fn the_schema_is_pinned() {
+    insta::assert_json_snapshot!(suite_schema());
+}
+
+#[test]
+fn every_field_and_code_is_documented() {
+    let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/eval.md")).unwrap();
+    for (object, name, required, doc) in field_list() {
+        let row = format!("| `{name}` | {} | {doc} |", if required { "yes" } else { "" });
+        assert!(docs.contains(&row), "docs/eval.md: the table of {object} lacks the row\n{row}");
+    }
+    for name in cliq_eval::GATE_NAMES {
+        assert!(docs.contains(&format!("`{name}`")), "docs/eval.md does not explain `{name}` of gates");
+    }
+}

@@ -1,0 +1,120 @@
+//! Evaluations and their trials as they are stored (SPEC section 26).
+
+use async_trait::async_trait;
+use camino::Utf8PathBuf;
+use cliq_gateway::GatewayError;
+
+/// Evaluation as it is stored. The store does not read its document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvaluationRow {
+    /// Id, a UUID in the order of time.
+    pub id: String,
+    /// Name of the suite.
+    pub name: String,
+    /// Directory of the workspaces of its trials.
+    pub directory: Utf8PathBuf,
+    /// The suite with the contents of its files, as JSON.
+    pub document: String,
+    /// Time of the start, UTC.
+    pub created_at: String,
+    /// Time of the end, UTC. `None` while trials are left.
+    pub ended_at: Option<String>,
+    /// Number of trials.
+    pub trials: u64,
+    /// Number of trials that ended.
+    pub finished: u64,
+}
+
+/// State of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrialState {
+    /// The trial has not started.
+    Pending,
+    /// A run of the trial was started.
+    Running,
+    /// The trial has a result. It never changes again.
+    Finished,
+}
+
+impl TrialState {
+    /// Name of the state in the store.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Finished => "finished",
+        }
+    }
+
+    /// Returns the state with a name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Pending, Self::Running, Self::Finished].into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// Trial as it is stored. The store does not read its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialRow {
+    /// Number in the evaluation, 1-based.
+    pub number: u32,
+    /// Name of the variant.
+    pub variant: String,
+    /// Name of the case.
+    pub case: String,
+    /// Number of the repeat, 1-based.
+    pub repeat: u32,
+    /// State.
+    pub state: TrialState,
+    /// Number of attempts that ended with an infrastructure error.
+    pub attempts: u32,
+    /// Id of the run of the last attempt.
+    pub run_id: Option<String>,
+    /// Result as JSON. Empty before the end.
+    pub result: String,
+}
+
+/// Keeps evaluations. Each function is one transaction.
+#[async_trait]
+pub trait EvaluationStore: Send + Sync + std::fmt::Debug {
+    /// Stores a new evaluation with its trials.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be written.
+    async fn add_evaluation(
+        &self,
+        evaluation: &EvaluationRow,
+        trials: &[TrialRow],
+    ) -> Result<(), GatewayError>;
+
+    /// Returns the newest evaluations.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read.
+    async fn evaluations(&self, limit: u32) -> Result<Vec<EvaluationRow>, GatewayError>;
+
+    /// Returns the evaluation whose id is `id` or ends with it, or `None` if there is none or more than one.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read.
+    async fn evaluation(&self, id: &str) -> Result<Option<EvaluationRow>, GatewayError>;
+
+    /// Returns the trials of an evaluation in the order of their numbers.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read.
+    async fn trials(&self, evaluation: &str) -> Result<Vec<TrialRow>, GatewayError>;
+
+    /// Stores the state of a trial, unless it has finished before. Returns whether it was stored: each trial counts once.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be written.
+    async fn save_trial(&self, evaluation: &str, trial: &TrialRow) -> Result<bool, GatewayError>;
+
+    /// Stores the end of an evaluation.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be written.
+    async fn end_evaluation(&self, evaluation: &str, at: &str) -> Result<(), GatewayError>;
+}
