@@ -47,6 +47,8 @@ impl Store {
             let dir = Unit::dir(&unit.path, to);
             let io = |source| CheckpointError::Io { path: dir.clone(), source };
             fs::create_dir_all(&dir).map_err(io)?;
+            // Git is started in this directory: a relative path would be taken from there.
+            let dir = dir.canonicalize_utf8().map_err(io)?;
             let git = self.git_of(&unit.path, &dir);
             self.forget_tree(&unit.path);
             git.run(["read-tree", &unit.tree])?;

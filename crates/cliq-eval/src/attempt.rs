@@ -123,13 +123,14 @@ impl Workshop {
             (None, _) => None,
         };
         let outcome = if failed.is_none() { TrialOutcome::Passed } else { TrialOutcome::Failed };
-        let duration_ms = run.duration_ms;
+        let (run_usage, duration_ms) = (run.usage, run.duration_ms);
         Ok(AttemptEnd::Counted(TrialResult {
             outcome,
             reason,
             end,
             checks,
             usage: *usage,
+            run_usage,
             judge_usage,
             duration_ms,
         }))

@@ -178,15 +178,14 @@ impl Evaluation {
                         self.end_attempt(&mut rows[trial], trial, end, &mut progress).await?
                     }
                     // A panic of an attempt is a defect; its trial starts again when the evaluation is resumed.
-                    Err(_) => Some(Event::Stopped),
+                    Err(_) => Event::Stopped,
                 },
                 () = stop.cancelled(), if !is_stopped => {
                     is_stopped = true;
-                    Some(Event::Stopped)
+                    Event::Stopped
                 }
-                () = tokio::time::sleep(pause.unwrap_or(Duration::from_secs(3600))), if pause.is_some() => Some(Event::Tick),
+                () = tokio::time::sleep(pause.unwrap_or(Duration::from_secs(3600))), if pause.is_some() => Event::Tick,
             };
-            let event = event.unwrap_or(Event::Stopped);
             effects = scheduler.step(event, cliq_fs::now_millis());
             progress.used = scheduler.used();
         }
@@ -220,7 +219,7 @@ impl Evaluation {
         index: usize,
         end: AttemptEnd,
         progress: &mut Progress,
-    ) -> Result<Option<Event>, EvalError> {
+    ) -> Result<Event, EvalError> {
         // Usage of failed attempts before.
         let before = result_of(row).map(|result| result.usage).unwrap_or_default();
         match end {
@@ -230,7 +229,7 @@ impl Evaluation {
                 self.finish(row, &result).await?;
                 progress.finished += 1;
                 progress.passed += usize::from(result.outcome == TrialOutcome::Passed);
-                Ok(Some(Event::Counted { trial: index, usage }))
+                Ok(Event::Counted { trial: index, usage })
             }
             AttemptEnd::Infrastructure { reason, usage } => {
                 let mut used = before;
@@ -242,13 +241,13 @@ impl Evaluation {
                 row.result = serde_json::to_string(&result).unwrap_or_default();
                 self.store.save_trial(&self.row.id, row).await?;
                 progress.last_error = Some(reason);
-                Ok(Some(Event::Infrastructure { trial: index, usage }))
+                Ok(Event::Infrastructure { trial: index, usage })
             }
             AttemptEnd::Stopped => {
                 row.state = TrialState::Pending;
                 row.run_id = None;
                 self.store.save_trial(&self.row.id, row).await?;
-                Ok(None)
+                Ok(Event::Returned { trial: index })
             }
         }
     }

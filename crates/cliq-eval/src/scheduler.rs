@@ -40,6 +40,11 @@ pub enum Event {
         /// Usage of the attempt.
         usage: RunTotals,
     },
+    /// An attempt ended without a result because the evaluation stops. The trial is pending again.
+    Returned {
+        /// Index of the trial, 0-based.
+        trial: usize,
+    },
     /// No further trial is to start. Those at work end.
     Stopped,
 }
@@ -127,6 +132,12 @@ impl Scheduler {
         match event {
             Event::Tick => {}
             Event::Stopped => self.is_stopped = true,
+            Event::Returned { trial } => {
+                if self.ends(trial, &RunTotals::default()) {
+                    self.trials[trial].0 = State::Pending { not_before: now_ms };
+                    self.next = self.next.min(trial);
+                }
+            }
             Event::Counted { trial, usage } => {
                 if self.ends(trial, &usage) {
                     self.trials[trial].0 = State::Finished;

@@ -22,6 +22,9 @@ pub struct TrialResult {
     /// Usage of the run and of judges, of all attempts.
     #[serde(default)]
     pub usage: RunTotals,
+    /// Usage of the run of the attempt that counts, which `usage` includes.
+    #[serde(default)]
+    pub run_usage: RunTotals,
     /// Usage of judges, which `usage` includes.
     #[serde(default)]
     pub judge_usage: RunTotals,
@@ -78,6 +81,7 @@ impl TrialResult {
             end: None,
             checks: Vec::new(),
             usage,
+            run_usage: RunTotals::default(),
             judge_usage: RunTotals::default(),
             duration_ms: 0,
         }

@@ -44,6 +44,7 @@ proptest! {
             match event {
                 Event::Counted { trial, usage } => { outcomes.insert(trial, Outcome::Counted); used += usage.tokens(); }
                 Event::Infrastructure { trial, usage } => { outcomes.remove(&trial); attempts[trial] += 1; used += usage.tokens(); }
+                Event::Returned { trial } => { outcomes.remove(&trial); }
                 Event::Stopped => is_stopped = true,
                 Event::Tick => {}
             }
@@ -84,6 +85,7 @@ proptest! {
             pending.push(match (choice, running.is_empty()) {
                 (9, _) => Event::Stopped,
                 (_, true) => Event::Tick,
+                (8, false) => Event::Returned { trial: running[index.index(running.len())] },
                 (0..=4, false) => Event::Counted { trial: running[index.index(running.len())], usage: usage(u64::from(choice) * 30) },
                 (_, false) => Event::Infrastructure { trial: running[index.index(running.len())], usage: usage(10) },
             });

@@ -33,15 +33,7 @@ impl Trial<'_> {
 
     /// Usage of the run alone.
     fn own_usage(&self) -> Option<RunTotals> {
-        let result = self.result.as_ref().filter(|_| self.counts().is_some())?;
-        Some(RunTotals {
-            tokens_in: result.usage.tokens_in.saturating_sub(result.judge_usage.tokens_in),
-            tokens_out: result.usage.tokens_out.saturating_sub(result.judge_usage.tokens_out),
-            cost_usd: result
-                .usage
-                .cost_usd
-                .map(|cost| (cost - result.judge_usage.cost_usd.unwrap_or(0.0)).max(0.0)),
-        })
+        Some(self.result.as_ref().filter(|_| self.counts().is_some())?.run_usage)
     }
 }
 
