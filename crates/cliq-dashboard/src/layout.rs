@@ -8,10 +8,11 @@ use crate::assets;
 use crate::visitor::Visitor;
 use cliq_web::Problem;
 
-const NAVIGATION: [(&str, &str); 7] = [
+const NAVIGATION: [(&str, &str); 8] = [
     ("/", "Runs"),
     ("/reviews", "Reviews"),
     ("/teams", "Teams"),
+    ("/evaluations", "Evaluations"),
     ("/plans", "Plans"),
     ("/signals", "Signals"),
     ("/projects", "Projects"),

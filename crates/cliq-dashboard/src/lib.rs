@@ -13,6 +13,7 @@ mod compare;
 #[cfg(debug_assertions)]
 mod design;
 mod elements;
+mod evaluations;
 mod graph;
 mod handoff;
 mod icons;

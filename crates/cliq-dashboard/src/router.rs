@@ -10,8 +10,8 @@ use cliq_web::{Core, Problem};
 use crate::page::PageError;
 use crate::visitor::Visitor;
 use crate::{
-    assets, changes, compare, handoff, live, log, new_run, plans, projects, review, run, runs, signals,
-    teams, tokens, usage, workspace,
+    assets, changes, compare, evaluations, handoff, live, log, new_run, plans, projects, review, run, runs,
+    signals, teams, tokens, usage, workspace,
 };
 
 /// Returns the routes of the dashboard. Access control puts the caller into each request before it arrives here.
@@ -43,6 +43,9 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/compare", get(compare::page))
         .route("/teams", get(teams::list))
         .route("/teams/{scope}/{name}", get(teams::page))
+        .route("/evaluations", get(evaluations::list))
+        .route("/evaluations/{id}", get(evaluations::page))
+        .route("/evaluations/{id}/trials/{number}", get(evaluations::trial))
         .route("/plans", get(plans::list))
         .route("/plans/{instance}/{plan}", get(plans::page).post(plans::command))
         .route("/signals", get(signals::page))

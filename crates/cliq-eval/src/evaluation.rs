@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use cliq_fs::IoContext;
@@ -21,6 +21,8 @@ use crate::trial::{TrialOutcome, TrialResult, trials_of};
 
 /// Name of the directory of all evaluations below the cliq home.
 pub const DIRECTORY: &str = "evaluations";
+/// Time to wait for the lock of an evaluation.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Progress of an evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -292,9 +294,16 @@ fn lock(row: &EvaluationRow) -> Result<File, EvalError> {
     std::fs::create_dir_all(&row.directory).at("create", &row.directory)?;
     let path = row.directory.join("lock");
     let file = File::options().create(true).append(true).open(&path).at("open", &path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(EvalError::Busy(row.id.clone())),
-        Err(std::fs::TryLockError::Error(error)) => Ok(Err(error).at("lock", &path)?),
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            // A process that a killed evaluation was about to start holds the lock until it runs another program.
+            Err(std::fs::TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(std::fs::TryLockError::WouldBlock) => return Err(EvalError::Busy(row.id.clone())),
+            Err(std::fs::TryLockError::Error(error)) => return Ok(Err(error).at("lock", &path)?),
+        }
     }
 }

@@ -31,3 +31,8 @@ pub use gate::{Baseline, BaselineVariant, Gate, GateResult, NAMES as GATE_NAMES}
 pub use infrastructure::is_infrastructure;
 pub use scheduler::{Effect, Event, MAX_ATTEMPTS, Scheduler};
 pub use trial::{CheckResult, TrialOutcome, TrialResult, trials_of};
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -101,8 +101,5 @@ fn any_index() -> prop::sample::Index {
     // The first one: an index has no constructor.
     use proptest::strategy::{Strategy, ValueTree};
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    any::<prop::sample::Index>()
-        .new_tree(&mut runner)
-        .map(|tree| tree.current())
-        .unwrap_or_else(|_| unreachable!())
+    any::<prop::sample::Index>().new_tree(&mut runner).map_or_else(|_| unreachable!(), |tree| tree.current())
 }

@@ -63,6 +63,8 @@ pub enum RunOrigin {
     Project,
     /// A caller of A2A asked for it: it is a task.
     A2a,
+    /// A trial of an evaluation, started by `cliq eval`.
+    Evaluation,
 }
 
 impl RunOrigin {
@@ -73,19 +75,22 @@ impl RunOrigin {
             Self::Server => "server",
             Self::Project => "project",
             Self::A2a => "a2a",
+            Self::Evaluation => "evaluation",
         }
     }
 
     /// The origin that a word names.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Server, Self::Project, Self::A2a].into_iter().find(|origin| origin.as_str() == text)
+        [Self::Server, Self::Project, Self::A2a, Self::Evaluation]
+            .into_iter()
+            .find(|origin| origin.as_str() == text)
     }
 
     /// Whether this server starts its orchestrator.
     #[must_use]
     pub fn is_ours(self) -> bool {
-        self != Self::Project
+        !matches!(self, Self::Project | Self::Evaluation)
     }
 }
 
@@ -220,9 +225,9 @@ impl Run {
         }
     }
 
-    /// Whether its workspace was made for it.
+    /// Whether the workspace was made for the run by a server, which removes it with the run.
     #[must_use]
     pub fn has_own_workspace(&self) -> bool {
-        self.instance.is_none()
+        self.instance.is_none() && self.origin != RunOrigin::Evaluation
     }
 }

@@ -189,7 +189,12 @@ fn words_of_stored_values_are_fixed() {
         ["queued", "starting", "running", "waiting", "completed", "escalated", "failed", "cancelled"];
     let states: Vec<_> = RunState::ALL.into_iter().zip(states).collect();
     check(&states, RunState::as_str, RunState::parse);
-    let origins = [(RunOrigin::Server, "server"), (RunOrigin::Project, "project"), (RunOrigin::A2a, "a2a")];
+    let origins = [
+        (RunOrigin::Server, "server"),
+        (RunOrigin::Project, "project"),
+        (RunOrigin::A2a, "a2a"),
+        (RunOrigin::Evaluation, "evaluation"),
+    ];
     check(&origins, RunOrigin::as_str, RunOrigin::parse);
     let scopes = [(Scope::Read, "read"), (Scope::Run, "run"), (Scope::Admin, "admin")];
     check(&scopes, Scope::as_str, Scope::parse);

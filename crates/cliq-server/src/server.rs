@@ -12,7 +12,7 @@ use camino::Utf8PathBuf;
 use cliq_dashboard::ReviewSite;
 use cliq_gateway::{GatewayError, Store};
 use cliq_review::{ReviewStore, StoredReviews};
-use cliq_runs::{RunStore, TaskStore};
+use cliq_runs::{EvaluationStore, RunStore, TaskStore};
 use cliq_supervisor::{Duty, Supervisor};
 use cliq_web::Core;
 use rustls::pki_types::pem::PemObject;
@@ -100,7 +100,7 @@ impl Server {
     /// # Errors
     /// The options are insecure, the address is taken, the certificate is wrong, or the database cannot be read. Nothing goes
     /// on then.
-    pub async fn bind<S: RunStore + TaskStore + Store + ReviewStore + 'static>(
+    pub async fn bind<S: RunStore + TaskStore + EvaluationStore + Store + ReviewStore + 'static>(
         options: ServerOptions,
         store: Arc<S>,
         session_token: &str,
@@ -127,6 +127,7 @@ impl Server {
         let core = Core {
             runs,
             signals: store.clone(),
+            evaluations: store.clone(),
             reviews: Arc::new(StoredReviews::new(
                 supervisor.reviews(store.clone()),
                 cliq_supervisor::clock::review_time,

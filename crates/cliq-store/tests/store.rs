@@ -3,6 +3,8 @@
 
 #[path = "store/database_failures.rs"]
 mod database_failures;
+#[path = "store/evaluations.rs"]
+mod evaluations;
 #[path = "store/migrations.rs"]
 mod migrations;
 #[path = "store/parking.rs"]
@@ -71,6 +73,8 @@ on_both! {
     parking::cancelled_run_leaves_no_review_pending,
     parking::queue_has_woken_and_new_runs,
     parking::due_runs_are_found_in_order,
+    evaluations::an_evaluation_is_stored_with_its_trials,
+    evaluations::a_trial_finishes_once,
     migrations::opening_again_changes_nothing,
     processes::each_signal_is_processed_exactly_once,
 }

@@ -72,18 +72,42 @@ async fn scan(
         }
         Some(_) => {}
         None => {
-            let mut run = found_run(instance, id, team);
-            run.replica = shared.replica();
-            let change = Change::of(run);
-            if shared.store.change(&change).await? == Outcome::Applied
-                && let Some(run) = shared.store.run(&change.run.id).await?
-            {
-                follow(shared, run, StartMode::Adopt);
-            }
+            let mut run = found_run(RunOrigin::Project, &instance.path, id, team);
+            run.instance = Some(instance.id.clone());
+            adopt(shared, run).await?;
         }
     }
     seen.insert(path, now);
     Ok(())
+}
+
+/// Stores a run that was started without the supervisor, and follows it.
+async fn adopt(shared: &Arc<Shared>, mut run: Run) -> Result<(), GatewayError> {
+    run.replica = shared.replica();
+    let change = Change::of(run);
+    if shared.store.change(&change).await? == Outcome::Applied
+        && let Some(run) = shared.store.run(&change.run.id).await?
+    {
+        follow(shared, run, StartMode::Adopt);
+    }
+    Ok(())
+}
+
+/// Stores and follows the run of a trial, unless it is stored already. Returns its id, or `None` if the workspace has no journal.
+pub(crate) async fn adopt_trial(
+    shared: &Arc<Shared>,
+    workspace: &Utf8Path,
+) -> Result<Option<RunId>, GatewayError> {
+    let Ok(dir) = CliqDir::open(workspace) else { return Ok(None) };
+    let path = dir.journal();
+    let read = tokio::task::spawn_blocking(move || read(&path)).await.ok().flatten();
+    let Some((id, team, _)) = read else { return Ok(None) };
+    if !shared.is_followed(&id) && shared.store.run(&id).await?.is_none() {
+        let mut run = found_run(RunOrigin::Evaluation, workspace, id.clone(), team);
+        "cliq eval".clone_into(&mut run.caller);
+        adopt(shared, run).await?;
+    }
+    Ok(Some(id))
 }
 
 /// Returns the run id, the team and the number of records of a journal.
@@ -97,13 +121,12 @@ fn read(path: &Utf8Path) -> Option<(RunId, String, u64)> {
     Some((id, team, journal.records.len() as u64))
 }
 
-fn found_run(instance: &Instance, id: RunId, team: String) -> Run {
+fn found_run(origin: RunOrigin, workspace: &Utf8Path, id: RunId, team: String) -> Run {
     let mut life = Lifecycle::default();
     // Started without the supervisor.
     let _ = life.step(LifecycleEvent::Dispatched);
     let _ = life.step(LifecycleEvent::Began);
-    let mut run = Run::new(id, team, RunOrigin::Project, instance.path.clone(), clock::now());
-    run.instance = Some(instance.id.clone());
+    let mut run = Run::new(id, team, origin, workspace.to_owned(), clock::now());
     "cliq run".clone_into(&mut run.caller);
     run.life = life;
     run

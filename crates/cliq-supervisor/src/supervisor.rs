@@ -205,6 +205,15 @@ impl Supervisor {
         Ok(run)
     }
 
+    /// Stores and follows the run of a trial of an evaluation, so that pages and the API show it. Returns its id, or `None` if the
+    /// workspace has no journal of a run.
+    ///
+    /// # Errors
+    /// Returns an error if the store fails.
+    pub async fn adopt_trial(&self, workspace: &camino::Utf8Path) -> Result<Option<RunId>, GatewayError> {
+        discovery::adopt_trial(&self.shared, workspace).await
+    }
+
     /// Waits until the tasks of the supervisor have ended. The stop token must be cancelled before. Runs continue.
     pub async fn stop(&self) {
         self.shared.tasks.close();

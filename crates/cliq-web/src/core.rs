@@ -6,7 +6,7 @@ use cliq_gateway::Store;
 use cliq_lifecycle::Plans;
 use cliq_project::{Host, Project};
 use cliq_review::StoredReviews;
-use cliq_runs::{Run, RunId, RunStore};
+use cliq_runs::{EvaluationStore, Run, RunId, RunStore};
 use cliq_supervisor::Supervisor;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,8 @@ pub struct Core {
     pub runs: Arc<dyn RunStore>,
     /// Store of signals and plans.
     pub signals: Arc<dyn Store>,
+    /// Store of evaluations.
+    pub evaluations: Arc<dyn EvaluationStore>,
     /// Reviews.
     pub reviews: Arc<StoredReviews>,
     /// Supervisor of the runs.

@@ -110,7 +110,10 @@ impl Helps {
         }
         // A group may be named without one of its commands.
         let is_group = !self.names(&command).is_empty();
-        if is_group && words.peek().is_some_and(|word| word.starts_with(|c: char| c.is_ascii_lowercase())) {
+        // `cliq eval` takes a file in place of a command.
+        let is_file = |word: &&str| word.ends_with(".yml");
+        let is_word = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase()) && !is_file(word);
+        if is_group && words.peek().is_some_and(is_word) {
             return Some(format!("no such command: {line}"));
         }
         let flags = words.take_while(|word| *word != "--").filter(|word| word.starts_with("--"));

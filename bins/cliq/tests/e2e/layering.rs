@@ -45,6 +45,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-testkit", &[]),
     ("cliq-backends", BACKENDS),
     ("cliq-supervisor", SUPERVISOR),
+    ("cliq-eval", EVAL),
     ("cliq-web", WEB),
     ("cliq-dashboard", DASHBOARD),
     ("cliq-server", SERVER),
@@ -89,6 +90,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-lifecycle",
             "cliq-mcp",
             "cliq-backends",
+            "cliq-eval",
             "cliq-orchestrator",
             "cliq-agents",
             "cliq-project",
@@ -108,6 +110,19 @@ const BACKENDS: &[&str] = &[
     "cliq-http",
     "cliq-docker",
     "cliq-kubernetes",
+];
+const EVAL: &[&str] = &[
+    "cliq-document",
+    "cliq-protocol",
+    "cliq-fs",
+    "cliq-expr",
+    "cliq-workflow",
+    "cliq-orchestrator",
+    "cliq-project",
+    "cliq-backends",
+    "cliq-settings",
+    "cliq-gateway",
+    "cliq-runs",
 ];
 const SUPERVISOR: &[&str] = &[
     "cliq-protocol",
@@ -146,6 +161,7 @@ const DASHBOARD: &[&str] = &[
     "cliq-runs",
     "cliq-review",
     "cliq-supervisor",
+    "cliq-eval",
     "cliq-web",
 ];
 const SERVER: &[&str] = &[

@@ -61,7 +61,7 @@ fn interrupt_stops_and_resume_continues() {
     let world = World::new();
     world.role("one", "answer: right\nscript: sleep 0.3\n");
     world.suite("repeats: 10", &case("a"), &["one"]);
-    let mut child = world.env.spawn(&["eval", "suite.yml"]);
+    let mut child = world.env.spawn(["eval", "suite.yml"]);
     let deadline = Instant::now() + Duration::from_secs(60);
     let finished =
         || world.eval(&["list", "--json"]).json()["evaluations"][0]["finished"].as_u64().unwrap_or(0);

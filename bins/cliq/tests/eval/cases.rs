@@ -1,5 +1,6 @@
 //! Cases: workspaces, expressions, ends, and cases from runs.
 
+use std::fmt::Write;
 use std::process::Command;
 
 use crate::world::World;
@@ -57,7 +58,7 @@ fn expressions_and_ends_are_checked() {
         ("end", "end == \"completed\" && duration < 60.0"),
         ("missing", "handoff.other.x == 1"),
     ] {
-        cases.push_str(&format!("  - {{name: {name}, requirement: go, checks: {}}}\n", checks(expression)));
+        writeln!(cases, "  - {{name: {name}, requirement: go, checks: {}}}", checks(expression)).unwrap();
     }
     cases.push_str("  - {name: escalates, requirement: stop, checks: [{end: escalated}]}\n  - {name: must-complete, requirement: stop}\n");
     world.env.write(

@@ -35,10 +35,11 @@ fn code_suite_runs_with_any_model() {
     let average = "#!/bin/sh\n[ $# -gt 0 ] || { echo none; exit; }\necho \"$@\" | awk '{ for (i = 1; i <= NF; i++) s += $i; print s / NF }'\n";
     let done = json!({"text": "Mended.\n\n```json\n{\"files\": []}\n```"});
     let (env, _model) = with_model(json!({"scenes": [
-        {"contains": ["architect"], "replies": [{"text": "Change one file."}]},
+        {"contains": ["You are the architect agent."], "replies": [{"text": "Change one file."}]},
+        {"contains": ["You are the tester agent."], "replies": [{"text": "PASS: fine"}]},
+        {"contains": ["You are the reviewer agent."], "replies": [{"text": "PASS: fine"}]},
         {"contains": ["You are the developer agent.", "greet.sh"], "replies": [writes("greet.sh", greeting), done]},
         {"contains": ["You are the developer agent.", "average.sh"], "replies": [writes("average.sh", average), done]},
-        {"replies": [{"text": "PASS: fine"}]},
     ]}));
     env.cliq(["eval", "new", "code"]).expect(0).says("code/suite.yml");
     let report = env.cliq(["eval", "code/suite.yml", "--repeats", "1", "--json"]).expect(0).json();

@@ -125,7 +125,7 @@ fn checks_that_tell_nothing_are_marked() {
     let marks: Vec<_> =
         report["checks"].as_array().unwrap().iter().map(|check| check["mark"].as_str()).collect();
     assert_eq!(marks, [None, Some("never_failed"), Some("never_passed")]);
-    world.eval(&["show"]).expect(0).says("check never of a never passed");
+    world.eval(&["show"]).expect(0).says("check never never passed in a");
 }
 
 #[test]

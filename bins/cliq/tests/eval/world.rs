@@ -1,5 +1,7 @@
 //! A directory with a team whose agent does what its role says.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 
 use crate::env::{CommandOutput, Env};
@@ -37,7 +39,7 @@ impl World {
     pub(crate) fn suite(&self, top: &str, cases: &str, variants: &[&str]) {
         let mut text = format!("name: test\n{top}\ncases:\n{cases}\nvariants:\n");
         for name in variants {
-            text.push_str(&format!("  - {{name: {name}, team: ../team, roles: {{worker: {name}.md}}}}\n"));
+            writeln!(text, "  - {{name: {name}, team: ../team, roles: {{worker: {name}.md}}}}").unwrap();
         }
         self.env.write("suite.yml", &text);
     }

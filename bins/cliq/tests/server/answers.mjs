@@ -102,12 +102,20 @@ assert.equal(await page.locator("tbody tr").count(), 2);
 await press(page.getByRole("link", { name: "failed", exact: true }));
 await page.getByText("No signal fits.").waitFor();
 
+await press(page.getByRole("link", { name: "Evaluations" }));
+await press(page.getByRole("link", { name: "answers", exact: true }));
+await page.getByText("steady is better than hasty").waitFor();
+await press(page.getByText("12 trials", { exact: true }), " ");
+await press(page.getByRole("link", { name: "Trial 2", exact: true }));
+await page.getByRole("heading", { name: "answers: steady, first, repeat 1" }).waitFor();
+await page.locator("#summary .badge.completed").waitFor();
+
 // What is looked at now does not change between runs of this test: before the review is answered.
 const state = await context.storageState();
 const path = (id, tab = "") => `/runs/${id}${tab}`;
 const paths = ["/", path(runs.coded), path(runs.coded, "?phase=tester"), path(runs.coded, "/timeline"), path(runs.coded, "/transcripts"), path(runs.coded, "/transcripts/developer.1.jsonl"),
   path(runs.coded, "/changes"), path(runs.coded, "/changes?of=developer.2"), path(runs.coded, "/cost"), path(runs.waiting), path(runs.waiting, "/artifacts"), path(runs.waiting, "/files?path=report.pdf"), path(runs.failed),
-  "/usage", "/teams/@cliq/code", `/plans?project=${runs.project}`, `/plans/${runs.project}/search`, `/signals?project=${runs.project}`, "/projects", "/reviews"];
+  "/usage", "/teams/@cliq/code", `/plans?project=${runs.project}`, `/plans/${runs.project}/search`, `/signals?project=${runs.project}`, "/projects", "/reviews", "/evaluations", `/evaluations/${runs.evaluation}`];
 await press(page.getByRole("link", { name: "Reviews" }));
 await press(page.locator("main").getByRole("link").first());
 await page.getByRole("button", { name: "Approve" }).waitFor();

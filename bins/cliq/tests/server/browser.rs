@@ -155,6 +155,17 @@ Words, and phrases in quotes.
 A page with a field and the results.
 ";
 
+const EXEC: &str = "workflow: {phases: [{name: work, type: exec, commands: [{name: work, run: COMMAND}]}]}\n";
+
+const SUITE: &str = "name: answers
+repeats: 3
+cases:
+  - {name: first, requirement: Answer.}
+  - {name: second, requirement: Answer again.}
+checks: [{name: answered, file: answer.txt}]
+variants: [{name: hasty, team: \"@local/nothing\"}, {name: steady, team: \"@local/answers\"}]
+";
+
 /// A document of one page: a line of text.
 fn pdf() -> Vec<u8> {
     let text = "BT /F1 24 Tf 40 100 Td (Quarterly report) Tj ET";
@@ -209,6 +220,12 @@ fn a_new_user_finds_the_answers() {
     for kind in ["planner_finished", "implement_finished"] {
         machine.ok(&[&at[..], &["signal", "emit", kind, "search"]].concat());
     }
+    machine.team("answers", &EXEC.replace("COMMAND", "echo right > answer.txt"));
+    machine.team("nothing", &EXEC.replace("COMMAND", "true"));
+    std::fs::write(machine.path("suite.yml"), SUITE).unwrap();
+    let suite = machine.path("suite.yml");
+    let report: Value =
+        serde_json::from_str(&machine.ok(&["eval", suite.to_str().unwrap(), "--json"])).unwrap();
     let server = machine.serve();
     let instance = server.post("/api/v1/instances", &json!({"path": project})).expect(201).json();
     let start = |team: &str, title: &str, instance: &Value, inputs: Value| {
@@ -226,7 +243,7 @@ fn a_new_user_finds_the_answers() {
         reviews.to_string().contains("approval").then_some(())
     });
     let runs =
-        json!({"coded": coded, "failed": failed, "waiting": waiting, "project": instance["id"]}).to_string();
+        json!({"coded": coded, "failed": failed, "waiting": waiting, "project": instance["id"], "evaluation": report["id"]}).to_string();
     let link = machine.ok(&["server", "open"]);
     drive(&modules, "answers.mjs", &[link.trim(), &runs], |_, _| false);
 }

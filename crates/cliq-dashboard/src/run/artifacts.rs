@@ -56,7 +56,7 @@ fn paths_of(run: &Run, project: &Project) -> Vec<String> {
             let changes = changes.into_iter().flat_map(|activation| activation.changes);
             changes.filter(|change| change.kind != "deleted").map(|change| change.path).collect()
         }
-        Err(_) if run.has_own_workspace() => {
+        Err(_) if run.instance.is_none() => {
             let entries = list_directory(&run.workspace, "").unwrap_or_default().into_iter();
             entries.filter(|entry| entry.kind == FileKind::File).map(|entry| entry.path).collect()
         }

@@ -1,5 +1,6 @@
 //! Report in markdown, for comments of pull requests and files.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::words::{dollars, percent, percent_interval, seconds};
@@ -67,14 +68,28 @@ impl Report {
     }
 
     fn write_marks(&self, out: &mut String) -> std::fmt::Result {
-        let marked: Vec<_> = self.checks.iter().filter_map(|check| Some((check, check.mark?))).collect();
-        if !marked.is_empty() {
+        let marks = self.marks();
+        if !marks.is_empty() {
             writeln!(out, "\nChecks that tell nothing:\n")?;
-            for (check, mark) in marked {
-                writeln!(out, "- `{}` of {}: {}", cell(&check.check), cell(&check.case), mark.words())?;
+        }
+        marks.iter().try_for_each(|mark| writeln!(out, "- {}", cell(mark)))
+    }
+
+    /// Returns the checks that tell nothing, a line each: the check, its mark, and its cases.
+    #[must_use]
+    pub fn marks(&self) -> Vec<String> {
+        let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+        for check in &self.checks {
+            if let Some(mark) = check.mark {
+                groups.entry((&check.check, mark.words())).or_default().push(&check.case);
             }
         }
-        Ok(())
+        let line = |((check, mark), cases): (&(&str, &str), &Vec<&str>)| {
+            let all = cases.len() == self.cases.len() && cases.len() > 1;
+            let place = if all { format!("all {} cases", cases.len()) } else { cases.join(", ") };
+            format!("{check} {mark} in {place}")
+        };
+        groups.iter().map(line).collect()
     }
 
     fn write_failures(&self, out: &mut String) -> std::fmt::Result {

@@ -340,7 +340,7 @@ fn roles(
     let known: BTreeSet<String> = checked
         .and_then(|checked| checked.workflow.as_ref())
         .into_iter()
-        .flat_map(|workflow| workflow.phases())
+        .flat_map(cliq_workflow::ValidatedWorkflow::phases)
         .map(|(_, phase)| phase.role.clone())
         .collect();
     let mut roles = BTreeMap::new();

@@ -119,13 +119,8 @@ fn show(report: &Report) -> Result<(), Failure> {
         ui::line(paint(BOLD, ui::plain(&pair.sentence)))?;
     }
     ui::line(report.counts_sentence())?;
-    for (check, mark) in report.checks.iter().filter_map(|check| Some((check, check.mark?))) {
-        ui::line(format!(
-            "check {} of {} {}: it tells nothing",
-            ui::plain(&check.check),
-            ui::plain(&check.case),
-            mark.words()
-        ))?;
+    for mark in report.marks() {
+        ui::line(format!("check {}: it tells nothing", ui::plain(&mark)))?;
     }
     for judge in &report.judges {
         ui::line(format!("judge {} {}", ui::plain(&judge.check), judge.sentence()))?;
