@@ -1,8 +1,8 @@
 //! One attempt of a trial: start, adopt or resume its run, then check the outcome.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cliq_backends::{ChildProcess, RunArguments, RunEnd, RunJob, RunObserver};
+use cliq_backends::{BackendError, ChildProcess, RunArguments, RunEnd, RunJob, RunObserver};
 use cliq_fs::PipelineStatus;
 use cliq_orchestrator::{Journal, Record, RunEvent, RunView};
 use cliq_project::{Host, Project, RunStart};
@@ -16,6 +16,8 @@ use crate::infrastructure::is_infrastructure;
 use crate::suite::{Case, CheckKind, CheckSpec, JudgeSpec, Suite, Variant};
 use crate::trial::{CheckResult, TrialOutcome, TrialResult};
 
+/// Maximum number of times that a run whose orchestrator was killed is resumed in one attempt.
+const MAX_RESUMPTIONS: u32 = 3;
 /// Time limit of the run of a judge.
 const JUDGE_LIMIT: Duration = Duration::from_secs(1800);
 
@@ -164,28 +166,43 @@ impl Workshop {
         stop: &CancellationToken,
     ) -> Result<Option<FinishedRun>, EvalError> {
         let backend = self.backend();
-        let is_active = backend.is_active(order.run_id);
-        let has_started = has_run(order.project, order.run_id);
+        let deadline = Instant::now() + order.limit;
         let mut is_late = false;
-        if is_active || !has_started || recorded_end(order.project, order.run_id).is_none() {
+        for resumptions in 0.. {
+            let is_active = backend.is_active(order.run_id);
+            let has_started = has_run(order.project, order.run_id);
+            if !is_active && has_started && recorded_end(order.project, order.run_id).is_some() {
+                break;
+            }
+            let mut arguments = order.arguments.clone();
             let start = if has_started { RunStart::Resume { from: None } } else { RunStart::Fresh };
+            if has_started {
+                // A resumed run has its title and inputs.
+                (arguments.title, arguments.inputs) = (None, Vec::new());
+            }
             let (workflow, settings) = (order.project.workflow()?, order.project.settings()?);
             let (id, active) = (Some(order.run_id.to_owned()), is_active.then(|| order.run_id.to_owned()));
-            let job = RunJob::new(order.project, workflow, &settings, start, order.arguments, id, active)?;
+            let job = RunJob::new(order.project, workflow, &settings, start, arguments, id, active)?;
             let cancel = stop.child_token();
             let mut silent = Silent;
             let running = cliq_backends::run(&backend.0, &job, &mut silent, &cancel);
             tokio::pin!(running);
-            let end: Option<RunEnd> = tokio::select! {
-                end = &mut running => end?,
-                () = tokio::time::sleep(order.limit) => {
+            let end: Result<Option<RunEnd>, BackendError> = tokio::select! {
+                end = &mut running => end,
+                () = tokio::time::sleep(deadline.saturating_duration_since(Instant::now())) => {
                     is_late = true;
                     cancel.cancel();
-                    running.await?
+                    running.await
                 }
             };
-            if stop.is_cancelled() || (end.is_none() && !is_late) {
-                return Ok(None);
+            match end {
+                _ if stop.is_cancelled() => return Ok(None),
+                Ok(Some(_)) => break,
+                Ok(None) if is_late => break,
+                Ok(None) => return Ok(None),
+                // The orchestrator was killed, perhaps with an evaluation before this one.
+                Err(BackendError::Ended(_)) if resumptions < MAX_RESUMPTIONS && !is_late => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(Some(finished(order.project, order.run_id, is_late)))
@@ -256,7 +273,7 @@ impl Workshop {
             }
             _ => {
                 let message = format!("judge `{name}`: {reason}");
-                Err(EvalError::Backend(cliq_backends::BackendError::NotStarted { message, hint: None }))
+                Err(EvalError::Backend(BackendError::NotStarted { message, hint: None }))
             }
         }
     }

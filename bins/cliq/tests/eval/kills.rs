@@ -73,6 +73,9 @@ fn each_trial_counts_once_after_100_kills() {
     assert!(kills >= 100, "the evaluation was over after {kills} kills");
     let report = world.eval(&["show", "--json"]).expect(0).json();
     let counts = &report["counts"];
+    let lost =
+        report["trials"].as_array().unwrap().iter().filter(|trial| trial["outcome"] == "infrastructure");
+    assert_eq!(lost.map(|trial| trial["reason"].to_string()).collect::<Vec<_>>(), [""; 0]);
     assert_eq!(
         (counts["all"].as_u64(), counts["counted"].as_u64(), counts["left"].as_u64()),
         (Some(180), Some(180), Some(0))
