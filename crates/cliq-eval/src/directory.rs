@@ -114,7 +114,8 @@ impl EvaluationDir {
         copy_tree(&self.case(&case.name), &place, &|_| true)?;
         copy_tree(&self.variant(variant).join(".cliq"), &place.join(".cliq"), &|_| true)?;
         let project = Project::open(&place, host.clone())?;
-        project.set_requirement(&case.requirement)?;
+        // Nothing has run here: there is no run to archive.
+        cliq_fs::write_atomic(&project.dir().requirement(), case.requirement.as_bytes())?;
         Ok(project)
     }
 
@@ -184,7 +185,22 @@ fn assemble(host: &Host, place: &Utf8Path, variant: &Variant) -> Result<(), Eval
         cliq_fs::write_atomic(&project.dir().roles().join(format!("{role}.md")), text.as_bytes())?;
     }
     drop(assembled);
+    // A run makes the directories that it needs: less to copy for each trial.
+    prune(project.dir().root());
+    let lock = project.dir().root().join("lock");
+    fs::remove_file(&lock).at("remove", &lock)?;
     Ok(())
+}
+
+/// Removes the empty directories below a directory.
+fn prune(dir: &Utf8Path) {
+    for entry in dir.read_dir_utf8().into_iter().flatten().filter_map(Result::ok) {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            prune(entry.path());
+            // Fails if something is in it.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
 }
 
 fn clone(host: &Host, url: &str, revision: Option<&str>, place: &Utf8Path) -> Result<(), EvalError> {

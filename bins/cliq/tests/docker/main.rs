@@ -11,6 +11,7 @@ mod engine;
 #[path = "../e2e/env.rs"]
 #[expect(dead_code, reason = "the other tests use more of it")]
 mod env;
+mod evaluations;
 mod failures;
 mod hardening;
 #[path = "../server/machine.rs"]

@@ -175,6 +175,14 @@ fn case(
         reader.name("a case", name, names);
     }
     let requirement = reader.text_or_file(&record, "a case", "requirement");
+    if requirement.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        reader.error(
+            "empty-text",
+            record.span,
+            "the requirement is empty".to_owned(),
+            "write what is to be done",
+        );
+    }
     let workspace = record.node("workspace").and_then(|node| workspace(node, reader));
     let own = read_checks(record.list("checks"), reader);
     let mut checks: Vec<CheckSpec> = own;
