@@ -18,6 +18,8 @@ use crate::trial::{CheckResult, TrialOutcome, TrialResult};
 
 /// Maximum number of times that a run whose orchestrator was killed is resumed in one attempt.
 const MAX_RESUMPTIONS: u32 = 3;
+/// Time to wait for the exit of a run's process after the end of the run.
+const EXIT_PATIENCE: Duration = Duration::from_secs(60);
 /// Time limit of the run of a judge.
 const JUDGE_LIMIT: Duration = Duration::from_secs(1800);
 
@@ -205,7 +207,18 @@ impl Workshop {
                 Err(error) => return Err(error.into()),
             }
         }
+        self.wait_for_exit(order.run_id).await;
         Ok(Some(finished(order.project, order.run_id, is_late)))
+    }
+
+    /// Waits until the process of a run is gone: after its last event it may still have a container to remove.
+    async fn wait_for_exit(&self, run_id: &str) {
+        let deadline = Instant::now() + EXIT_PATIENCE;
+        let mut pause = Duration::from_millis(1);
+        while self.backend().is_active(run_id) && Instant::now() < deadline {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of an attempt, used here only")]
