@@ -161,8 +161,11 @@ impl Gate {
             expression: self.expression.source().to_owned(),
             message,
         };
+        // Alone, `baseline` is its pass rate: `pass_rate >= baseline - 0.05`.
+        let mut references = self.expression.references().iter();
+        let is_rate = references.any(|reference| reference.root == "baseline" && reference.member.is_none());
         let of = |variant: &VariantReport| {
-            let values = values(report, variant, baseline);
+            let values = values(report, variant, baseline, is_rate);
             let evaluated = self
                 .expression
                 .evaluate(&values)
@@ -177,10 +180,14 @@ impl Gate {
     }
 }
 
-fn values(report: &Report, variant: &VariantReport, baseline: Option<&Baseline>) -> Object {
+/// Values that an expression may read. `is_rate` makes `baseline` its pass rate.
+fn values(report: &Report, variant: &VariantReport, baseline: Option<&Baseline>, is_rate: bool) -> Object {
     let summary = &variant.summary;
     let before = baseline.and_then(|baseline| baseline.variants.get(&variant.name));
     let baseline = before.map_or(Value::Null, |before| {
+        if is_rate {
+            return json!(before.pass_rate);
+        }
         json!({"pass_rate": before.pass_rate, "trials": before.trials, "cost": before.cost, "duration": before.duration})
     });
     let values = json!({

@@ -74,7 +74,7 @@ pub(crate) enum EvalCommand {
     },
     /// Compare the variants of two evaluations on the cases that both have.
     Compare {
-        /// The first evaluation: its id, or the end of it.
+        /// The first evaluation: its id, the end of it, or a file that `--json` wrote.
         first: String,
         /// The second evaluation.
         second: String,

@@ -172,6 +172,17 @@ async fn report(store: &Arc<SqlStore>, id: &str) -> Result<Report, Failure> {
     Ok(Report::new(&row, &suite, &trials))
 }
 
+/// Returns the report of an evaluation, or one that `--json` wrote to a file.
+async fn report_or_file(store: &Arc<SqlStore>, name: &str) -> Result<Report, Failure> {
+    if !name.ends_with(".json") {
+        return report(store, name).await;
+    }
+    let text = std::fs::read_to_string(name)
+        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::usage(format!("{name} is not a report of `cliq eval --json`: {error}")))
+}
+
 /// The end of an id, which is its random part.
 fn short(id: &str) -> &str {
     id.rsplit('-').next().unwrap_or(id)
@@ -225,7 +236,7 @@ fn show(id: Option<&str>, output: &EvalOutput) -> Result<ExitCode, Failure> {
 fn compare(first: &str, second: &str, as_json: bool) -> Result<ExitCode, Failure> {
     block_on(async {
         let store = gateway::open().await?;
-        let (first, second) = (report(&store, first).await?, report(&store, second).await?);
+        let (first, second) = (report_or_file(&store, first).await?, report_or_file(&store, second).await?);
         let pairs = pairs(&first, &second);
         if pairs.is_empty() {
             return Err(Failure::usage(

@@ -34,6 +34,7 @@ fn gate_compares_with_a_baseline() {
     world.eval(&["suite.yml", "--save-baseline", "b.json"]).expect(0).says("wrote b.json");
     let gate = "!regressed && pass_rate >= baseline.pass_rate - 0.2";
     world.eval(&["suite.yml", "--baseline", "b.json", "--gate", gate]).expect(0);
+    world.eval(&["show", "--baseline", "b.json", "--gate", "pass_rate >= baseline - 0.05"]).expect(0);
     world.role("main", "answer: wrong\n");
     let failed = world.eval(&["suite.yml", "--baseline", "b.json", "--gate", "!regressed"]).expect(5);
     failed.says("\"regressed\":true");

@@ -7,13 +7,26 @@ pub const CONFIDENCE: f64 = 0.95;
 /// Quantile of the normal distribution at 0.975.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Interval with both ends included.
+/// Interval with both ends included. In JSON `[low, high]`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, f64)", into = "(f64, f64)")]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,
+}
+
+impl From<(f64, f64)> for Interval {
+    fn from((low, high): (f64, f64)) -> Self {
+        Self { low, high }
+    }
+}
+
+impl From<Interval> for (f64, f64) {
+    fn from(interval: Interval) -> Self {
+        (interval.low, interval.high)
+    }
 }
 
 impl Interval {

@@ -55,8 +55,8 @@ pub(super) static CHECK: &[Field] = &[
     may("timeout", Type::Duration, "Time limit of the command. Default: `10m`."),
     may(
         "file",
-        Type::Text,
-        "Path of a file in the workspace. It must exist, unless `absent` or `matches` is given.",
+        Type::TextOrObject(FILE),
+        "Path of a file in the workspace, or a mapping with `path`. It must exist, unless `absent` or `matches` is given.",
     ),
     may("exists", Type::Bool, "Whether the file must exist."),
     may("absent", Type::Bool, "Whether the file must not exist."),
@@ -70,16 +70,26 @@ pub(super) static CHECK: &[Field] = &[
     may("judge", Type::Object(JUDGE), "Agent that judges the outcome."),
 ];
 
+pub(super) static FILE: &[Field] = &[
+    must("path", Type::Text, "Path in the workspace."),
+    may("exists", Type::Bool, "Whether the file must exist."),
+    may("absent", Type::Bool, "Whether the file must not exist."),
+    may("matches", Type::Text, "Regular expression that the text of the file must match."),
+];
+
+pub(super) static LABEL: &[Field] = &[
+    must("case", Type::Text, "Case."),
+    may("variant", Type::Text, "Variant. Default: each."),
+    may("repeat", Type::Integer(1, 10_000), "Repeat. Default: each."),
+    must("pass", Type::Bool, "Whether the person let it pass."),
+];
+
 pub(super) static JUDGE: &[Field] = &[
     may("agent", Type::Text, "Agent. Default: the default agent."),
     may("model", Type::Text, "Model of the agent."),
     may("rubric", Type::Text, "Criteria."),
     may("rubric_file", Type::Text, "File with the criteria, relative to the suite."),
-    may(
-        "labels",
-        Type::Text,
-        "File with judgements of people, a JSON object per line: `case`, `pass`, optionally `variant`, `repeat`.",
-    ),
+    may("labels", Type::Any, "Judgements of people: a list, or a file with a JSON object per line."),
 ];
 
 pub(super) static VARIANT: &[Field] = &[
@@ -102,7 +112,9 @@ static OBJECTS: &[(&str, &[Field])] = &[
     ("case", CASE),
     ("workspace", WORKSPACE),
     ("check", CHECK),
+    ("file", FILE),
     ("judge", JUDGE),
+    ("label", LABEL),
     ("variant", VARIANT),
 ];
 

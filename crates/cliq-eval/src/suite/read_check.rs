@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cliq_document::{Located, Node, Record};
 use cliq_expr::{Expression, Kind};
 
-use super::fields::{CHECK, JUDGE};
+use super::fields::{CHECK, FILE, JUDGE, LABEL};
 use super::read::Reader;
 use super::{CheckKind, CheckSpec, EndState, FileRule, JudgeSpec, Label};
 
@@ -66,8 +66,17 @@ fn kind(record: &Record<'_>, word: &str, reader: &mut Reader<'_>) -> Option<Chec
     }
 }
 
-fn file(record: &Record<'_>, reader: &mut Reader<'_>) -> Option<CheckKind> {
-    let path = record.text("file")?;
+fn file(check: &Record<'_>, reader: &mut Reader<'_>) -> Option<CheckKind> {
+    let node = check.node("file")?;
+    // The rule stands beside the path, in the check or in a mapping of its own.
+    let mapping = match node.kind {
+        cliq_document::Kind::Map(_) => Some(Record::read(node, FILE, "a file", &mut reader.problems)?),
+        _ => None,
+    };
+    let (record, path) = match &mapping {
+        Some(record) => (record, record.text("path")?),
+        None => (check, check.text("file")?),
+    };
     let parts = || path.value.split('/');
     if path.value.starts_with('/') || path.value.is_empty() || parts().any(|part| part == "..") {
         let message = format!("{:?} is not a path in the workspace", path.value);
@@ -127,7 +136,7 @@ fn expression(source: &Located<String>, reader: &mut Reader<'_>) -> Option<Strin
 fn judge(record: &Record<'_>, reader: &mut Reader<'_>) -> Option<JudgeSpec> {
     let record = Record::read(record.node("judge")?, JUDGE, "a judge", &mut reader.problems)?;
     let rubric = reader.text_or_file(&record, "a judge", "rubric");
-    let labels = record.text("labels").map(|path| labels(&path, reader)).unwrap_or_default();
+    let labels = record.node("labels").map(|node| labels(node, reader)).unwrap_or_default();
     let agent = record.text("agent").map(|text| text.value);
     let model = record.text("model");
     if let (None, Some(model)) = (&agent, &model) {
@@ -137,8 +146,25 @@ fn judge(record: &Record<'_>, reader: &mut Reader<'_>) -> Option<JudgeSpec> {
     Some(JudgeSpec { agent, model: model.map(|text| text.value), rubric: rubric?, labels })
 }
 
-fn labels(path: &Located<String>, reader: &mut Reader<'_>) -> Vec<Label> {
-    let Some(text) = reader.file(path) else { return Vec::new() };
+fn labels(node: &Node, reader: &mut Reader<'_>) -> Vec<Label> {
+    if let cliq_document::Kind::List(items) = &node.kind {
+        let read = |item: &Node| {
+            let record = Record::read(item, LABEL, "a label", &mut reader.problems)?;
+            Some(Label {
+                case: record.text("case")?.value,
+                variant: record.text("variant").map(|text| text.value),
+                repeat: record.integer("repeat").and_then(|n| u32::try_from(n).ok()),
+                pass: record.bool("pass")?,
+            })
+        };
+        return items.iter().filter_map(read).collect();
+    }
+    let Some(path) = node.scalar().map(|value| Located { value, span: node.span }) else {
+        let message = "`labels` is a list, or the name of a file".to_owned();
+        reader.error("wrong-type", node.span, message, "write `labels: labels.jsonl`");
+        return Vec::new();
+    };
+    let Some(text) = reader.file(&path) else { return Vec::new() };
     let mut labels = Vec::new();
     for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
         match serde_json::from_str(line) {
