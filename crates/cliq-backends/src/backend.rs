@@ -7,7 +7,7 @@ use cliq_fs::clear_status;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::BackendError;
-use crate::monitor::{RunEnd, RunMonitor, RunObserver};
+use crate::monitor::{PriorState, RunEnd, RunMonitor, RunObserver};
 use crate::run_job::RunJob;
 
 /// Place where a run works.
@@ -87,11 +87,12 @@ pub async fn run(
     observer: &mut dyn RunObserver,
     cancel: &CancellationToken,
 ) -> Result<Option<RunEnd>, BackendError> {
+    let prior = PriorState::read(job)?;
     let handle =
         if job.is_active { Some(RunHandle::adopted()) } else { backend.start(job, observer, cancel).await? };
     let end = match handle {
         Some(handle) => {
-            let mut monitor = RunMonitor::new(job, handle.is_adopted, observer)?;
+            let mut monitor = RunMonitor::new(prior, handle.is_adopted, observer);
             backend.follow(job, handle, &mut monitor, cancel).await?
         }
         None => None,

@@ -49,22 +49,35 @@ impl std::fmt::Debug for RunMonitor<'_> {
     }
 }
 
-impl<'a> RunMonitor<'a> {
-    /// Creates the monitor of a run. `is_adopted` tells that the run was active before.
+/// State that the journal had before a run was started or adopted. Read it before the start: events that the run records from then on
+/// are new, however soon it records them.
+#[derive(Debug)]
+pub(crate) struct PriorState {
+    view: RunView,
+    seen: Option<Timestamp>,
+    is_same_run: bool,
+}
+
+impl PriorState {
+    /// Reads the journal of the project.
     ///
     /// # Errors
     /// Returns an error if the journal of the last run cannot be read.
-    pub fn new(
-        job: &RunJob,
-        is_adopted: bool,
-        observer: &'a mut dyn RunObserver,
-    ) -> Result<Self, ProjectError> {
+    pub(crate) fn read(job: &RunJob) -> Result<Self, ProjectError> {
         let last = job.project.last_run(&job.workflow)?;
         let last = last.filter(|(journal, _)| journal.run_id() == Some(&job.run_id));
         let seen = last.as_ref().and_then(|(journal, _)| Some(journal.records.last()?.ts.clone()));
-        let has_started = is_adopted && last.is_some();
+        let is_same_run = last.is_some();
         let view = last.map_or_else(|| RunView::new(&job.workflow), |(_, view)| view);
-        Ok(Self { observer, view, seen, has_started })
+        Ok(Self { view, seen, is_same_run })
+    }
+}
+
+impl<'a> RunMonitor<'a> {
+    /// Creates the monitor of a run. `is_adopted` tells that the run was active before.
+    pub(crate) fn new(prior: PriorState, is_adopted: bool, observer: &'a mut dyn RunObserver) -> Self {
+        let has_started = is_adopted && prior.is_same_run;
+        Self { observer, view: prior.view, seen: prior.seen, has_started }
     }
 
     /// Whether the run has started or resumed since it is followed.

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "client")]
 mod client;
+#[cfg(feature = "http")]
+mod http;
 
 use std::sync::Arc;
 
@@ -18,6 +20,8 @@ use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
 pub use client::{McpClient, McpServer, McpTool, McpTransport};
+#[cfg(feature = "http")]
+pub use http::{HttpBackend, HttpTool, McpService, McpSession, ProgressReporter, mcp_service};
 
 /// The implementation of the tools. Errors are for the caller: what was wrong, and what would be right.
 #[async_trait]

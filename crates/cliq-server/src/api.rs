@@ -20,6 +20,8 @@ mod teams;
 mod tokens;
 mod usage;
 
+pub(crate) use reviews::document as review_document;
+
 use std::sync::Arc;
 
 use axum::Router;

@@ -17,6 +17,7 @@ mod api;
 mod app;
 mod demo_site;
 mod listener;
+mod mcp;
 mod metrics;
 mod options;
 mod review_pages;

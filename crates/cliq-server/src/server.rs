@@ -29,7 +29,7 @@ use crate::app::App;
 use crate::listener::{self, Limits};
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, TlsFiles};
-use crate::{a2a, api};
+use crate::{a2a, api, mcp};
 
 /// Minimum time for which finished reviews are kept. Their records stay in their projects.
 const REVIEWS: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
@@ -244,6 +244,7 @@ fn router(app: &Arc<App>) -> Router {
         .merge(cliq_dashboard::link_router(site))
         .merge(session_router())
         .merge(a2a::router())
+        .merge(mcp::routes(app))
         .fallback(not_found)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(app), guard))
         .with_state(Arc::clone(app))
@@ -254,7 +255,8 @@ async fn not_found(visitor: Option<cliq_dashboard::Visitor>, uri: Uri) -> Respon
     let is_for_programs = |prefix: &str| {
         uri.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let visitor = visitor.filter(|_| !is_for_programs("/api") && !is_for_programs("/a2a"));
+    let visitor =
+        visitor.filter(|_| !is_for_programs("/api") && !is_for_programs("/a2a") && !is_for_programs("/mcp"));
     cliq_dashboard::not_found(visitor).await
 }
 

@@ -178,6 +178,7 @@ const SERVER: &[&str] = &[
     "cliq-http",
     "cliq-a2a",
     "cliq-supervisor",
+    "cliq-mcp",
     "cliq-web",
     "cliq-dashboard",
 ];

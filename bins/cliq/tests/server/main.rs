@@ -6,6 +6,7 @@ mod browser;
 mod crashes;
 mod generated_client;
 mod machine;
+mod mcp;
 mod operations;
 mod parking;
 mod parking_kills;
