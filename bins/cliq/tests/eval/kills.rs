@@ -42,7 +42,7 @@ fn each_trial_counts_once_after_100_kills() {
     // Each run appends a line when its agent has finished.
     world.role("one", "answer: right\nscript: sleep 0.05; echo \"$CLIQ_RUN_ID\" >> ../../finished\n");
     world.role("two", "answer: wrong\nscript: sleep 0.05; echo \"$CLIQ_RUN_ID\" >> ../../finished\n");
-    world.suite("repeats: 45", &["a", "b"].map(case).concat(), &["one", "two"]);
+    world.suite("repeats: 80", &["a", "b"].map(case).concat(), &["one", "two"]);
     let home = format!("CLIQ_HOME={}", world.env.home().display());
     let mut random = fastrand::Rng::with_seed(5);
     let mut kills = 0;
@@ -78,9 +78,9 @@ fn each_trial_counts_once_after_100_kills() {
     assert_eq!(lost.map(|trial| trial["reason"].to_string()).collect::<Vec<_>>(), [""; 0]);
     assert_eq!(
         (counts["all"].as_u64(), counts["counted"].as_u64(), counts["left"].as_u64()),
-        (Some(180), Some(180), Some(0))
+        (Some(320), Some(320), Some(0))
     );
-    assert_eq!(report["variants"][0]["passed"], 90);
+    assert_eq!(report["variants"][0]["passed"], 160);
     assert_eq!(report["variants"][1]["passed"], 0);
     assert_eq!(counts["infrastructure"], 0);
     for trial in report["trials"].as_array().unwrap() {

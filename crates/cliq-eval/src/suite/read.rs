@@ -147,7 +147,7 @@ fn suite(node: &Node, reader: &mut Reader<'_>) -> Option<Suite> {
             reader.error("empty-list", node.span, message, "add one at least");
         }
     }
-    check_labels(&cases, &variants, reader, record.span);
+    check_labels(&cases, &variants, reader);
     let number = |name: &str, default: u32| {
         record.integer(name).and_then(|n| u32::try_from(n).ok()).unwrap_or(default)
     };
@@ -366,7 +366,7 @@ fn roles(
 }
 
 /// Checks that labels name cases and variants of the suite.
-fn check_labels(cases: &[(Case, Span)], variants: &[Variant], reader: &mut Reader<'_>, _: Span) {
+fn check_labels(cases: &[(Case, Span)], variants: &[Variant], reader: &mut Reader<'_>) {
     let case_names: Vec<&str> = cases.iter().map(|(case, _)| case.name.as_str()).collect();
     let variant_names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     for (case, at) in cases {
