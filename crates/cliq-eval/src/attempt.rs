@@ -49,6 +49,8 @@ struct FinishedRun {
     usage: RunTotals,
     duration_ms: u64,
     is_late: bool,
+    /// Whether the last work that failed did so with an infrastructure error, and no gate judged after it.
+    is_infrastructure: bool,
 }
 
 /// Run of a trial or a judge before it starts.
@@ -97,7 +99,7 @@ impl Workshop {
             Some(PipelineStatus::Cancelled) => !run.is_late,
             _ => false,
         };
-        if has_broken || (run.status == Some(PipelineStatus::Escalated) && is_infrastructure(&reason)) {
+        if has_broken || (run.status == Some(PipelineStatus::Escalated) && run.is_infrastructure) {
             let reason = if reason.is_empty() { "the run has no recorded end".to_owned() } else { reason };
             return Ok(AttemptEnd::Infrastructure { reason, usage: *usage });
         }
@@ -281,7 +283,7 @@ impl Workshop {
             Some(PipelineStatus::Completed) => {
                 Ok(Some(CheckResult { name: name.to_owned(), pass: true, detail: reason }))
             }
-            Some(PipelineStatus::Escalated) if !is_infrastructure(&reason) && has_verdict(&project) => {
+            Some(PipelineStatus::Escalated) if !run.is_infrastructure && has_verdict(&project) => {
                 Ok(Some(CheckResult { name: name.to_owned(), pass: false, detail: reason }))
             }
             _ => {
@@ -301,7 +303,7 @@ impl ActiveRuns {
     }
 }
 
-/// Observer of a run whose events nobody reads: the journal has them.
+/// Observer that ignores events: the journal contains them.
 struct Silent;
 
 impl RunObserver for Silent {
@@ -353,6 +355,16 @@ fn finished(project: &Project, run_id: &str, is_late: bool) -> FinishedRun {
         RunEvent::PhaseEscalated { reason, .. } => Some(reason.clone()),
         _ => None,
     });
+    // The reason of a verdict is about the work: a test may well print "connection refused".
+    let is_infrastructure = records
+        .iter()
+        .rev()
+        .find_map(|record| match &record.event {
+            RunEvent::WorkFailed { reason, .. } => Some(is_infrastructure(reason)),
+            RunEvent::Verdict { .. } => Some(false),
+            _ => None,
+        })
+        .unwrap_or(false);
     let usage = view.as_ref().and_then(RunView::usage).map_or_else(RunTotals::default, |usage| RunTotals {
         tokens_in: usage.tokens_in,
         tokens_out: usage.tokens_out,
@@ -364,5 +376,6 @@ fn finished(project: &Project, run_id: &str, is_late: bool) -> FinishedRun {
         usage,
         duration_ms: u64::try_from(duration).unwrap_or(0),
         is_late,
+        is_infrastructure,
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn check_expression(name: &str, source: &str, dir: &CliqDir, outcome:
     let values: Object = [
         ("handoff".to_owned(), Value::Object(handoffs(dir))),
         ("end".to_owned(), json!(outcome.end)),
-        ("cost".to_owned(), json!(outcome.cost_usd.unwrap_or(0.0))),
+        ("cost".to_owned(), json!(outcome.cost_usd)),
         ("tokens".to_owned(), json!(outcome.tokens)),
         ("duration".to_owned(), json!(outcome.duration_ms as f64 / 1000.0)),
     ]

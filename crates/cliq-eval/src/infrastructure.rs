@@ -18,7 +18,7 @@ static PATTERNS: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
         // Container engines and clusters.
         r"(?i)\b(docker|container engine|cluster|image)\b.{0,80}\b(not running|unavailable|cannot be (reached|pulled)|no space)",
         r"(?i)no space left on device|cannot allocate memory|too many open files",
-        // An agent that knows says so.
+        // Errors that an agent marks itself.
         r"(?i)^\s*infrastructure:",
     ];
     RegexSet::new(patterns).ok()

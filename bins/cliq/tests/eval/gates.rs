@@ -61,3 +61,16 @@ fn mistakes_are_refused_before_anything_runs() {
     assert_eq!(world.eval(&["list", "--json"]).json()["evaluations"].as_array().unwrap().len(), 0);
     world.eval(&["suite.yml", "--check"]).expect(0).says("2 cases × 1 variants × 6 repeats = 12 trials");
 }
+
+#[test]
+fn unknown_cost_is_not_a_cost_of_zero() {
+    let world = World::new();
+    world.role("main", "answer: right\nscript: say '\"status\":\"complete\"'; exit 0\n");
+    world.suite("repeats: 1", &case("a"), &["main"]);
+    let failed = world.eval(&["suite.yml", "--gate", "cost <= 0.05"]).expect(2);
+    failed.says("variant main: `<=` cannot be applied to (null_type, double)");
+    let limit = "  - {name: a, requirement: Answer., checks: [{name: cheap, expr: cost <= 0.05}]}\n";
+    world.suite("repeats: 1", limit, &["main"]);
+    let report = world.report(&[]);
+    assert_eq!(report["counts"]["passed"], 0, "{report}");
+}

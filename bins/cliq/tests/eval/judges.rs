@@ -12,7 +12,7 @@ fn judge_decides_and_its_agreement_is_reported() {
             {"text": "", "calls": [{"name": "read_file", "arguments": {"path": "answer.txt"}}]},
             {"text": "PASS: the answer is right"},
         ]},
-        {"contains": ["You judge work"], "replies": [{"text": "ESCALATE: answer.txt names no date"}]},
+        {"contains": ["You judge work"], "replies": [{"text": "ESCALATE: answer.txt names no date: connection refused"}]},
     ]});
     let model = ScriptedModel::start(serde_json::from_value(script).unwrap(), Behavior::default()).unwrap();
     let world = World::new();

@@ -117,8 +117,6 @@ const name = (path) => path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "run").replace
 export async function look({ browser, state, base, paths, as = {} }) {
   for (const scheme of ["light", "dark"]) {
     for (const [size, viewport] of Object.entries(SIZES)) {
-      // The narrowest width differs from the phone in its layout, which has no theme.
-      if (size === "narrow" && scheme === "dark") continue;
       const context = await browser.newContext({ storageState: state, colorScheme: scheme, viewport, bypassCSP: true });
       const view = await context.newPage();
       for (const path of paths) {

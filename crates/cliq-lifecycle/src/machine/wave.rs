@@ -179,6 +179,10 @@ impl Plan {
         }
         if self.tasks().all(|(_, work)| work.stage == Stage::Complete) {
             if self.file.branches {
+                // No agent starts while a person is asked (SPEC section 13). Checked again after the answer.
+                if !self.questions.is_empty() {
+                    return;
+                }
                 let (wave, brief) = (self.wave, self.merge_brief());
                 self.add_job(Purpose::Merge { wave }, None, brief);
             } else {

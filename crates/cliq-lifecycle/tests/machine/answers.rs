@@ -109,3 +109,21 @@ fn branches_are_merged_before_the_next_wave() {
         world.step(Event::JobEnded { job, text: String::new(), success: true, usage: None }).unwrap();
     assert_eq!(effects.emit[0].0, SignalType::ImplementWave);
 }
+
+#[test]
+fn merge_waits_for_the_answer_of_a_person() {
+    let mut world = World::new(Config::default());
+    world.file.branches = true;
+    world.signal("implement_wave", r#"{"wave_number":1}"#);
+    world.says(Role::Coder, "w1-t1", "INFRA_BLOCKED: w1-t1\n\nno database\n");
+    let job = world.job(Role::Remediation, "infra");
+    world.step(Event::JobNotStarted { job, why: "no such program".into() }).unwrap();
+    assert_eq!(world.plan.questions.len(), 1);
+    for task in 1..=3 {
+        world.signal("implement_task_finished", &format!(r#"{{"wave_number":1,"task_number":{task}}}"#));
+    }
+    let merges = |world: &World| world.running().contains(&"- merge 1".to_owned());
+    assert!(!merges(&world), "{:?}", world.running());
+    world.step(Event::Person(Command::Answer { question: None, text: "go on".into() })).unwrap();
+    assert!(merges(&world), "{:?}", world.running());
+}

@@ -148,7 +148,7 @@ impl Call<'_> {
     /// Follows a run until it ends, waits for a person, or the time is over. The run goes on in each case.
     async fn wait(&self, run: &Run, seconds: u64) -> Result<Value, String> {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds);
-        let mut tail = self.core.supervisor.tail(&run.id, 0);
+        let mut tail = self.core.supervisor.tail(&run.id, run.last_event);
         let mut reported = None;
         loop {
             let current = self.core.run(run.id.as_str()).await.map_err(text)?;
