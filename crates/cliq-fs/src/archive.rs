@@ -1,8 +1,9 @@
 //! Putting a finished run aside, so that the next one starts clean and nothing is lost.
 
 use std::fs;
+use std::io::{ErrorKind, Write};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::{CliqDir, FsError, IoContext};
 
@@ -15,7 +16,7 @@ const KEEP: usize = 10;
 /// oldest archives beyond ten are removed.
 ///
 /// # Errors
-/// Something cannot be moved. What was moved before stays moved; calling again goes on.
+/// Something cannot be moved. What was moved before stays moved; calling again goes on, and loses nothing of it.
 pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
     // Ids are ours, but a journal can be edited: never let one lead out of the directory.
     let safe: String =
@@ -36,33 +37,56 @@ pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
     ];
     // The journal last: while it is there, an interrupted archiving is taken up again.
     for name in moved.into_iter().chain([CliqDir::JOURNAL]) {
-        let (from, to) = (dir.root().join(name), target.join(name));
-        if to.exists() && from.exists() {
-            remove(&to)?;
-        }
-        match fs::rename(&from, &to) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            other => other.at("move", &from)?,
-        }
+        let to = target.join(name);
+        put(&dir.root().join(name), &to)?;
         if name == "channels" {
             restore_instructions(dir, &to)?;
         }
     }
     put_reviews_aside(dir, target.file_name().unwrap_or("unknown"))?;
     dir.ensure_layout()?;
-    prune(&dir.history())
+    prune(dir)
 }
 
 /// Moves the run's own steering messages only: those of a run that has not started stay.
 fn put_steering_aside(dir: &CliqDir, run_id: &str, target: &Utf8Path) -> Result<(), FsError> {
-    let (from, to) = (dir.steering(run_id), target.join("steering"));
-    if to.exists() && from.exists() {
-        remove(&to)?;
+    put(&dir.steering(run_id), &target.join("steering"))
+}
+
+/// Moves a file or a folder. What an interrupted archiving has put there already stays: folders are merged, logs are
+/// appended to, and of any other file the newer one counts.
+fn put(from: &Utf8Path, to: &Utf8Path) -> Result<(), FsError> {
+    let kind = |path: &Utf8Path| match fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found.file_type())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).at("look at", path),
+    };
+    let Some(new) = kind(from)? else { return Ok(()) };
+    match kind(to)? {
+        Some(old) if old.is_dir() && new.is_dir() => {
+            for entry in from.read_dir_utf8().at("read", from)? {
+                let entry = entry.at("read", from)?;
+                put(entry.path(), &to.join(entry.file_name()))?;
+            }
+            return fs::remove_dir(from).at("remove", from);
+        }
+        Some(old) if old.is_file() && new.is_file() && is_log(to) => {
+            let text = fs::read(from).at("read", from)?;
+            fs::File::options()
+                .append(true)
+                .open(to)
+                .and_then(|mut log| log.write_all(&text))
+                .at("write", to)?;
+            return fs::remove_file(from).at("remove", from);
+        }
+        Some(old) if old.is_dir() || new.is_dir() => remove(to)?,
+        _ => {}
     }
-    match fs::rename(&from, &to) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        other => other.at("move", &from),
-    }
+    fs::rename(from, to).at("move", from)
+}
+
+fn is_log(path: &Utf8Path) -> bool {
+    matches!(path.extension(), Some("log" | "jsonl"))
 }
 
 /// Records of reviews stay for good: they go to `.cliq/reviews/<run_id>/`.
@@ -93,19 +117,30 @@ fn restore_instructions(dir: &CliqDir, archived: &Utf8Path) -> Result<(), FsErro
     Ok(())
 }
 
-fn prune(history: &Utf8Path) -> Result<(), FsError> {
-    let mut runs: Vec<_> = history
-        .read_dir_utf8()
-        .at("read", history)?
-        .filter_map(Result::ok)
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.into_path())))
-        .collect();
-    runs.sort();
-    let surplus = runs.len().saturating_sub(KEEP);
-    for (_, path) in runs.into_iter().take(surplus) {
-        remove(&path)?;
-    }
-    Ok(())
+/// Lists the archives of a project, that of the last run last.
+///
+/// Ordered by the last write of their journals. A folder without a journal is what an interrupted removal left, and comes
+/// first, however new the folder is.
+///
+/// # Errors
+/// The history cannot be read.
+pub fn archives(dir: &CliqDir) -> Result<Vec<Utf8PathBuf>, FsError> {
+    let history = dir.history();
+    let entries = match history.read_dir_utf8() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.at("read", &history)?,
+    };
+    let written = |place: &Utf8Path| fs::metadata(place.join(CliqDir::JOURNAL)).ok()?.modified().ok();
+    let mut found: Vec<_> =
+        entries.filter_map(Result::ok).map(|entry| (written(entry.path()), entry.into_path())).collect();
+    found.sort();
+    Ok(found.into_iter().map(|(_, place)| place).collect())
+}
+
+fn prune(dir: &CliqDir) -> Result<(), FsError> {
+    let mut runs = archives(dir)?;
+    runs.truncate(runs.len().saturating_sub(KEEP));
+    runs.iter().try_for_each(|place| remove(place))
 }
 
 fn remove(path: &Utf8Path) -> Result<(), FsError> {

@@ -28,7 +28,7 @@ mod steering;
 mod transcript;
 mod watch;
 
-pub use archive::archive_run;
+pub use archive::{archive_run, archives};
 pub use atomic::{AppendedFile, append_line, open_append, sync_file_system, write_atomic};
 pub use channel::{
     HandoffError, create_channel, is_half_written, read_handoff, write_handoff, write_handoffs,

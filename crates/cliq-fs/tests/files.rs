@@ -202,6 +202,51 @@ fn an_archived_run_leaves_a_fresh_layout_and_its_instructions() {
     assert!(kept.join("journal.jsonl").exists() && kept.join("channels/a--b/handoff.json").exists());
 }
 
+/// Archiving, killed after each of its moves and taken up again by a process that has written something itself.
+#[test]
+fn interrupted_archiving_loses_nothing() {
+    let (_guard, path) = workspace();
+    let dir = CliqDir::create(&path).unwrap();
+    let channel = dir.channel(&name("a"), &name("b"));
+    write_handoff(&channel, &Envelope::standard(name("a"), "t", None, None)).unwrap();
+    fs::write(channel.join("instructions.md"), "Be brief.").unwrap();
+    fs::write(dir.root().join("orchestrator.log"), "first\n").unwrap();
+    fs::write(dir.journal(), "{}\n").unwrap();
+    let kept = dir.history().join("run");
+    // As a killed process left it: the journal is still there, the rest has moved.
+    fs::create_dir_all(&kept).unwrap();
+    for moved in ["channels", "orchestrator.log"] {
+        fs::rename(dir.root().join(moved), kept.join(moved)).unwrap();
+    }
+    dir.ensure_layout().unwrap();
+    fs::write(dir.root().join("orchestrator.log"), "second\n").unwrap();
+    fs::create_dir_all(&channel).unwrap();
+    archive_run(&dir, "run").unwrap();
+    assert!(kept.join("channels/a--b/handoff.json").exists());
+    assert_eq!(fs::read_to_string(kept.join("orchestrator.log")).unwrap(), "first\nsecond\n");
+    assert_eq!(fs::read_to_string(channel.join("instructions.md")).unwrap(), "Be brief.");
+    assert!(kept.join("journal.jsonl").exists() && !dir.journal().exists());
+}
+
+#[test]
+fn archives_are_in_the_order_of_their_runs() {
+    let (_guard, path) = workspace();
+    let dir = CliqDir::create(&path).unwrap();
+    let past = |seconds| std::time::SystemTime::now() - Duration::from_secs(seconds);
+    for run in 0..11 {
+        fs::write(dir.journal(), "{}\n").unwrap();
+        fs::File::options().append(true).open(dir.journal()).unwrap().set_modified(past(100 - run)).unwrap();
+        archive_run(&dir, &format!("run-{run:02}")).unwrap();
+    }
+    let names = || -> Vec<String> {
+        archives(&dir).unwrap().iter().map(|place| place.file_name().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(), (1..11).map(|run| format!("run-{run:02}")).collect::<Vec<_>>());
+    // A removal that was interrupted makes a folder new, and no run of it.
+    fs::create_dir_all(dir.history().join("run-00/channels")).unwrap();
+    assert_eq!((names().first().unwrap().as_str(), names().last().unwrap().as_str()), ("run-00", "run-10"));
+}
+
 #[test]
 fn standalone_signals_are_cleared_and_foreign_files_are_not() {
     let (_guard, path) = workspace();

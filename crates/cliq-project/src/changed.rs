@@ -114,12 +114,7 @@ impl Project {
             let places = vec![dir.root().to_owned(), archive(&run_id)];
             return Ok(LastRun { journal, run_id, places });
         }
-        let entries = dir.history().read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
-        let mut archives: Vec<_> = entries
-            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.into_path())))
-            .collect();
-        archives.sort();
-        for (_, place) in archives.into_iter().rev() {
+        for place in cliq_fs::archives(dir)?.into_iter().rev() {
             let Some(journal) = Journal::read(&place.join("journal.jsonl"))? else { continue };
             if let Some(run_id) = run_of(&journal) {
                 return Ok(LastRun { journal, run_id, places: vec![place] });
