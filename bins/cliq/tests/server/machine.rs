@@ -155,6 +155,11 @@ impl Machine {
         self.port.set(server.url.rsplit(':').next().unwrap().parse().unwrap());
     }
 
+    /// From now on the server listens on this port.
+    pub(crate) fn set_port(&self, port: u16) {
+        self.port.set(port);
+    }
+
     /// Starts the server and waits until it serves.
     pub(crate) fn serve(&self) -> Running {
         let record = self.home.join("server.json");
@@ -358,6 +363,22 @@ pub(crate) fn processes_with(text: &str) -> Vec<u32> {
         }
     }
     found
+}
+
+/// Command lines and environments of the processes of this machine.
+pub(crate) fn processes() -> Vec<u8> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let is_zombie = fs::read_to_string(entry.path().join("stat")).is_ok_and(|stat| stat.contains(") Z "));
+        if pid != std::process::id() && !is_zombie {
+            all.extend(fs::read(entry.path().join("cmdline")).unwrap_or_default());
+            all.extend(fs::read(entry.path().join("environ")).unwrap_or_default());
+        }
+    }
+    all
 }
 
 /// The events of a journal.
