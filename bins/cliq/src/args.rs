@@ -8,6 +8,7 @@ mod outside;
 mod review;
 mod run;
 mod server;
+mod trigger;
 
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -20,6 +21,7 @@ pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolComman
 pub(crate) use review::{AnswerArgs, ReviewCommand, ReviewIdArg};
 pub(crate) use run::{LauncherName, RunArgs};
 pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, TokenCommand};
+pub(crate) use trigger::{AuditArgs, TriggerCommand};
 
 /// Runs teams of agents.
 ///
@@ -121,6 +123,11 @@ pub(crate) enum Command {
     /// Control the server: API, dashboard, A2A agent.
     #[command(subcommand)]
     Server(Lazy<ServerCommand>),
+    /// List, test and pause triggers, which start runs by themselves.
+    #[command(subcommand)]
+    Trigger(Lazy<TriggerCommand>),
+    /// Show the audit log: actions by the API, pages, commands, MCP and A2A.
+    Audit(LazyArgs<AuditArgs>),
     /// List and answer reviews.
     #[command(subcommand)]
     Review(Lazy<ReviewCommand>),

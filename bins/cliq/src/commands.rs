@@ -3,6 +3,7 @@
 mod agent;
 mod assemble;
 mod attach;
+mod audit;
 mod auth;
 mod backends;
 mod background;
@@ -42,6 +43,7 @@ mod status;
 mod steer;
 mod team;
 mod tool;
+mod trigger;
 
 use std::process::ExitCode;
 
@@ -100,6 +102,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Plan(Lazy(command)) => plan::run(&command),
         Command::Daemon(Lazy(command)) => daemon::run(&command),
         Command::Server(Lazy(command)) => server::run(&command),
+        Command::Trigger(Lazy(command)) => trigger::run(&command),
+        Command::Audit(LazyArgs(args)) => audit::run(&args),
         Command::Review(Lazy(command)) => review::run(&command),
         #[cfg(feature = "mcp")]
         Command::Mcp => mcp::run(),

@@ -47,9 +47,9 @@ impl Icon {
         match word {
             "completed" | "complete" | "valid" | "done" | "delivered" => Self::Check,
             "failed" | "error" | "has errors" | "missing" => Self::Cross,
-            "running" | "starting" | "processing" | "planning" | "implementing" | "reviewing"
+            "running" | "started" | "starting" | "processing" | "planning" | "implementing" | "reviewing"
             | "verifying" => Self::Play,
-            "waiting" | "queued" | "asks" | "held" => Self::Clock,
+            "waiting" | "queued" | "pending" | "paused" | "asks" | "held" => Self::Clock,
             "escalated" | "stuck" => Self::Alert,
             "stopped" | "cancelled" | "expired" | "set_aside" => Self::Stop,
             "skipped" => Self::Skip,

@@ -8,13 +8,14 @@ use crate::assets;
 use crate::visitor::Visitor;
 use cliq_web::Problem;
 
-const NAVIGATION: [(&str, &str); 8] = [
+const NAVIGATION: [(&str, &str); 9] = [
     ("/", "Runs"),
     ("/reviews", "Reviews"),
     ("/teams", "Teams"),
     ("/evaluations", "Evaluations"),
     ("/plans", "Plans"),
     ("/signals", "Signals"),
+    ("/triggers", "Triggers"),
     ("/projects", "Projects"),
     ("/usage", "Usage"),
 ];
@@ -51,6 +52,7 @@ pub(super) fn page(visitor: &Visitor, title: &str, current: Option<&str>, conten
                     }
                     @if visitor.caller.scope >= Scope::Admin {
                         a href="/tokens" aria-current=[(current == Some("/tokens")).then_some("page")] { "Tokens" }
+                        a href="/audit" aria-current=[(current == Some("/audit")).then_some("page")] { "Audit log" }
                     }
                 }
                 @if visitor.may_run() {

@@ -7,6 +7,7 @@
 //! All text of agents is rendered as text: `maud` escapes it, and `text.rs` removes what controls a terminal.
 
 mod assets;
+mod audit;
 mod changes;
 mod chart;
 mod compare;
@@ -36,6 +37,7 @@ mod team_runs;
 mod teams;
 mod text;
 mod tokens;
+mod triggers;
 mod usage;
 mod visitor;
 mod workspace;
@@ -44,7 +46,7 @@ pub use graph::{graph_of_run, graph_of_team};
 pub use page::PageError;
 pub use review::{ReviewSite, assets_router, link_router};
 pub use router::{not_found, router};
-pub use sign_in::{sign_in_page, signed_in_page};
+pub use sign_in::{sign_in_page, signed_in_page, signed_out_page};
 pub use visitor::Visitor;
 
 /// Runs the example of the README as a documentation test.

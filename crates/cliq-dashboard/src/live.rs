@@ -8,24 +8,44 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::stream;
+use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::visitor::Visitor;
-use cliq_web::Core;
+use cliq_web::{Core, Query};
 
 /// Changes that follow each other within this time are one.
 const PAUSE: Duration = Duration::from_millis(500);
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Sends `change` whenever runs have changed.
-pub(super) async fn stream(_: Visitor, State(core): State<Arc<Core>>) -> impl IntoResponse {
-    let changes = core.supervisor.hub().changes();
+/// Number of changes that a page shows.
+#[derive(Debug, Deserialize)]
+pub(super) struct Since {
+    since: Option<u64>,
+}
+
+/// Returns the address of the stream for a page that is made now.
+pub(super) fn address(core: &Core) -> String {
+    format!("/live?since={}", *core.supervisor.hub().changes().borrow())
+}
+
+/// Sends `change` whenever runs have changed since the page was made.
+pub(super) async fn stream(
+    _: Visitor,
+    State(core): State<Arc<Core>>,
+    Query(since): Query<Since>,
+) -> impl IntoResponse {
+    let mut changes = core.supervisor.hub().changes();
+    // Changes between the making of the page and this request are news to it.
+    let is_behind = since.since.is_some_and(|since| since != *changes.borrow_and_update());
+    if is_behind {
+        changes.mark_changed();
+    }
     let stopping = core.stopping.clone();
     let body = stream::unfold((changes, stopping, None), async |(mut changes, stopping, last)| {
         let mut sent = last;
         let frame: &'static [u8] = match last {
             None => {
-                changes.mark_unchanged();
                 sent = Some(Instant::now() - PAUSE);
                 b"retry: 1000\n\n"
             }

@@ -13,7 +13,6 @@ use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use cliq_review::{Content, LinkToken, Review, ReviewFilter, ReviewId, ReviewState, Reviews, Via};
-use cliq_runs::Scope;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -137,6 +136,7 @@ fn link_document(review: &Review, page: &Markup) -> Html<String> {
 
 /// Lists reviews: those that wait, and those that are over.
 pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Page {
+    let live = crate::live::address(&core);
     let reviews = core
         .reviews
         .list(&ReviewFilter { limit: 200, ..ReviewFilter::default() })
@@ -152,7 +152,7 @@ pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Pag
             @if !over.is_empty() { h2 { "Over" } (table(&over)) }
         }
     };
-    show(&visitor, "Reviews", "/reviews", &html! { div data-changes="/live" { (content) } })
+    show(&visitor, "Reviews", "/reviews", &html! { div data-changes=(live) { (content) } })
 }
 
 fn table(reviews: &[&Review]) -> Markup {
@@ -209,15 +209,14 @@ pub(super) async fn page(
 ) -> Page {
     let review = find_review(core.reviews.as_ref(), &id).await?;
     let content = content_of(core.reviews.as_ref(), &review).await?;
-    let page = signed_in(&visitor, &review, &content, query.view(), None, &BTreeMap::new());
+    let page = signed_in(&core, &visitor, &review, &content, query.view(), None, &BTreeMap::new());
     show(&visitor, &format!("Review of {}", review.phase), "", &page)
 }
 
 /// The form of a review for the page of its run; `None` if it is over.
 pub(super) async fn form_in_place(core: &Core, visitor: &Visitor, id: &str) -> Option<Markup> {
     let review = find_review(core.reviews.as_ref(), id).await.ok()?;
-    let answering =
-        if visitor.may_run() { Answering::For(&visitor.caller.label) } else { Answering::ReadOnly };
+    let answering = answering(core, visitor, &review);
     let path = format!("/reviews/{}", review.id);
     review.is_pending().then(|| {
         html! {
@@ -229,6 +228,7 @@ pub(super) async fn form_in_place(core: &Core, visitor: &Visitor, id: &str) -> O
 }
 
 fn signed_in(
+    core: &Core,
     visitor: &Visitor,
     review: &Review,
     content: &Content,
@@ -238,9 +238,20 @@ fn signed_in(
 ) -> Markup {
     let path = format!("/reviews/{}", review.id);
     let parts = Parts { review, content, path: &path, view };
-    let answering =
-        if visitor.may_run() { Answering::For(&visitor.caller.label) } else { Answering::ReadOnly };
-    parts.page(&answering, problem, given)
+    parts.page(&answering(core, visitor, review), problem, given)
+}
+
+/// Returns the role of a person who is signed in.
+fn answering<'a>(core: &Core, visitor: &'a Visitor, review: &Review) -> Answering<'a> {
+    if visitor.caller.person.is_some() {
+        // The name is that of the mail address. A person who may not answer may look.
+        return match core.people.reviewer_for(review, &visitor.caller, None) {
+            Ok(name) => Answering::Own(name),
+            Err(problem) if problem.status().as_u16() == 403 => Answering::ReadOnly,
+            Err(_) => Answering::For(&visitor.caller.label),
+        };
+    }
+    if visitor.may_run() { Answering::For(&visitor.caller.label) } else { Answering::ReadOnly }
 }
 
 /// Decides in a reviewer's name.
@@ -250,13 +261,11 @@ pub(super) async fn answer(
     Path(id): Path<String>,
     form: Form,
 ) -> Result<Response, PageError> {
-    let caller = visitor.demand(Scope::Run)?.clone();
+    let caller = visitor.demand_reviewer()?.clone();
     let review = find_review(core.reviews.as_ref(), &id).await?;
-    let reviewer = review.reviewer_for(form.get("reviewer"), &caller.label);
-    let answer = match reviewer {
-        Ok(reviewer) => answer_of(&form, reviewer, caller.label, Via::Dashboard),
-        Err(refusal) => Err(Problem::unprocessable(refusal.to_string(), Vec::new())),
-    };
+    let reviewer = core.people.reviewer_for(&review, &caller, form.get("reviewer"));
+    let answer =
+        reviewer.and_then(|reviewer| answer_of(&form, reviewer, caller.actor().to_owned(), Via::Dashboard));
     let problem = match apply(core.reviews.as_ref(), &review, answer).await {
         Ok(()) => return Ok(Redirect::to(&format!("/reviews/{id}")).into_response()),
         Err(problem) => problem,
@@ -264,7 +273,7 @@ pub(super) async fn answer(
     let review = find_review(core.reviews.as_ref(), &id).await?;
     let content = content_of(core.reviews.as_ref(), &review).await?;
     let given = form.0.into_iter().collect();
-    let page = signed_in(&visitor, &review, &content, View::Unified, Some(&problem), &given);
+    let page = signed_in(&core, &visitor, &review, &content, View::Unified, Some(&problem), &given);
     let page = layout::page(&visitor, &format!("Review of {}", review.phase), None, &page);
     Ok((problem.status(), page).into_response())
 }

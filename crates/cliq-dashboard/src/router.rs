@@ -10,8 +10,8 @@ use cliq_web::{Core, Problem};
 use crate::page::PageError;
 use crate::visitor::Visitor;
 use crate::{
-    assets, changes, compare, evaluations, handoff, live, log, new_run, plans, projects, review, run, runs,
-    signals, teams, tokens, usage, workspace,
+    assets, audit, changes, compare, evaluations, handoff, live, log, new_run, plans, projects, review, run,
+    runs, signals, teams, tokens, triggers, usage, workspace,
 };
 
 /// Returns the routes of the dashboard. Access control puts the caller into each request before it arrives here.
@@ -54,6 +54,12 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/projects/{id}/forget", post(projects::forget))
         .route("/tokens", get(tokens::page).post(tokens::create))
         .route("/tokens/{id}/revoke", post(tokens::revoke))
+        .route("/triggers", get(triggers::list))
+        .route("/triggers/{name}", get(triggers::page))
+        .route("/triggers/{name}/test", post(triggers::test))
+        .route("/triggers/{name}/pause", post(triggers::pause))
+        .route("/triggers/{name}/resume", post(triggers::resume))
+        .route("/audit", get(audit::page))
         .route("/usage", get(usage::page))
         .route("/live", get(live::stream))
         .route("/assets/{name}", get(assets::asset))

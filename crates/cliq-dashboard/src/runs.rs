@@ -94,6 +94,7 @@ pub(super) async fn page(
     State(core): State<Arc<Core>>,
     Query(filters): Query<Filters>,
 ) -> Page {
+    let live = crate::live::address(&core);
     let (runs, next) = list_runs(&core, filters.to_filter()).await?;
     let counts = core.runs.counts().await?;
     let all: u64 = counts.iter().map(|(_, n)| n).sum();
@@ -153,7 +154,7 @@ pub(super) async fn page(
         }
         @if let Some(next) = next { p { a.button rel="next" href=(filters.link("cursor", &next)) { "Older runs" } } }
     };
-    show(&visitor, "Runs", "/", &html! { div data-changes="/live" { (content) } })
+    show(&visitor, "Runs", "/", &html! { div data-changes=(live) { (content) } })
 }
 
 /// Reviewers who are waited for, by the id of the run.

@@ -6,15 +6,20 @@ use maud::html;
 
 use crate::layout;
 
-/// Returns the page that asks for a token, with the reason why the last attempt failed.
-pub fn sign_in_page(failure: Option<&str>) -> Html<String> {
+/// Returns the page that asks for a token, with the reason why the last attempt failed. `provider` is the name of the provider by which
+/// people sign in, if there is one.
+pub fn sign_in_page(failure: Option<&str>, provider: Option<&str>) -> Html<String> {
     let content = html! {
         h1 { "Sign in" }
         @if let Some(failure) = failure { p.warning role="alert" { (failure) } }
+        @if let Some(provider) = provider {
+            p.actions { a.button.primary href="/signin/oidc" { "Sign in with " (provider) } }
+            h2 { "Or with a token" }
+        }
         form.stack method="post" action=(SIGN_IN_PATH) {
             label for="token" { "Token" }
             input #token name="token" type="password" autocomplete="current-password" required;
-            button.primary type="submit" { "Sign in" }
+            button type="submit" class=[provider.is_none().then_some("primary")] { "Sign in" }
         }
         p.hint {
             "On the machine of the server, " code { "cliq server open" } " prints a link that signs in, and "
@@ -33,4 +38,14 @@ pub fn signed_in_page() -> Html<String> {
         p { a href="/" { "All runs" } }
     };
     layout::bare("Signed in", &content)
+}
+
+/// Returns the page after the end of a session, which leads to the provider to sign out there too.
+pub fn signed_out_page(provider: &str) -> Html<String> {
+    let content = html! {
+        meta http-equiv="refresh" content=(format!("0; url={provider}"));
+        h1 { "Signed out" }
+        p { "You are signed out here. " a href=(provider) { "Sign out of the provider" } }
+    };
+    layout::bare("Signed out", &content)
 }

@@ -36,6 +36,16 @@ impl Visitor {
     }
 }
 
+impl Visitor {
+    /// Returns the caller if they may answer reviews: with the scope `run`, or in the name of their verified mail address.
+    ///
+    /// # Errors
+    /// Returns a problem if the scope is too small.
+    pub fn demand_reviewer(&self) -> Result<&Caller, Problem> {
+        if self.caller.mail().is_some() { Ok(&self.caller) } else { self.demand(Scope::Run) }
+    }
+}
+
 impl<S: Sync> FromRequestParts<S> for Visitor {
     type Rejection = Redirect;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Redirect> {

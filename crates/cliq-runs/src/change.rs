@@ -2,6 +2,7 @@
 
 use crate::run::{Run, RunId};
 use crate::task::{PushRow, TaskRow};
+use crate::trigger::FiringStart;
 
 /// An event that is to be stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,13 +42,15 @@ pub struct Change {
     /// For a run that begins to wait: the reviews, by id. The store wakes it at once if one of them is over, and later together with the
     /// change that ends one.
     pub parked_on: Vec<String>,
+    /// For a new run of a trigger: the firing that it decides. The store refuses the change if the firing is decided.
+    pub firing: Option<FiringStart>,
 }
 
 impl Change {
     /// A change without events.
     #[must_use]
     pub fn of(run: Run) -> Self {
-        Self { run, events: Vec::new(), task: None, push: None, parked_on: Vec::new() }
+        Self { run, events: Vec::new(), task: None, push: None, parked_on: Vec::new(), firing: None }
     }
 
     /// Adds an event.

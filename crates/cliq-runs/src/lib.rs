@@ -4,7 +4,9 @@
 //! decides what follows from what happens to a run. A [`Change`] is a new version of a run with the events that belong to it; a
 //! [`RunStore`] makes all of it durable, or nothing. A [`TaskRow`] is what a run has beside it when a
 //! caller of A2A asked for it. [`Token`] is the right to call the server. An [`EvaluationRow`] has [`TrialRow`]s, each the outcome of one run.
+//! A [`Firing`] of a trigger leads to one run, or to the reason for none. [`AuditStore`] records actions.
 
+mod audit;
 mod change;
 mod evaluation;
 mod lifecycle;
@@ -12,11 +14,14 @@ mod page;
 mod parking;
 mod queue;
 mod run;
+mod sign_in;
 mod store;
 mod task;
 mod token;
+mod trigger;
 mod usage;
 
+pub use audit::{AuditAction, AuditEntry, AuditFilter, AuditStore};
 pub use change::{Change, NewRunEvent, RunEventRow};
 pub use evaluation::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
 pub use lifecycle::{
@@ -25,10 +30,15 @@ pub use lifecycle::{
 pub use page::{RunCursor, RunFilter};
 pub use parking::{Cause, park, wake};
 pub use queue::{Queue, Turns};
-pub use run::{Instance, Run, RunId, RunOrigin, RunRequest, RunTotals};
+pub use run::{Instance, Run, RunId, RunOrigin, RunRequest, RunTotals, RunTrigger};
+pub use sign_in::{Person, SignInAttempt, SignInStore};
 pub use store::{RunCounts, RunStore};
 pub use task::{PushRow, PushState, StoredTask, TaskFilter, TaskRow, TaskStore};
 pub use token::{NewToken, Scope, Secret, Token, TokenKind};
+pub use trigger::{
+    Added, EndedRun, Firing, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState, MarkStep,
+    NewFiring, NewTrigger, SourceKind, TriggerRow, TriggerStore,
+};
 pub use usage::{DayTotals, ModelTotals, UsageTotals};
 
 /// Runs the example of the README as a documentation test.

@@ -65,6 +65,8 @@ pub enum RunOrigin {
     A2a,
     /// A trial of an evaluation, started by `cliq eval`.
     Evaluation,
+    /// A trigger fired (SPEC section 27).
+    Trigger,
 }
 
 impl RunOrigin {
@@ -76,13 +78,14 @@ impl RunOrigin {
             Self::Project => "project",
             Self::A2a => "a2a",
             Self::Evaluation => "evaluation",
+            Self::Trigger => "trigger",
         }
     }
 
     /// The origin that a word names.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Server, Self::Project, Self::A2a, Self::Evaluation]
+        [Self::Server, Self::Project, Self::A2a, Self::Evaluation, Self::Trigger]
             .into_iter()
             .find(|origin| origin.as_str() == text)
     }
@@ -121,6 +124,23 @@ pub struct RunRequest {
     /// Steering messages that arrived before the run started, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steering: Vec<SteeringMessage>,
+    /// Trigger that started the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<RunTrigger>,
+}
+
+/// Trigger that started a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunTrigger {
+    /// Name of the trigger.
+    pub name: String,
+    /// Number of the firing.
+    pub firing: i64,
+    /// Number of triggers in a row, 1-based: a run that starts after the run of a trigger has one more.
+    pub depth: u32,
+    /// Sandbox around the run, if the trigger names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
 }
 
 /// Usage of a run, summed over its phases.

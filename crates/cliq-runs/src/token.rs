@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
 
+use crate::sign_in::Person;
+
 /// Prefix of each token, by which secret scanners find it.
 const PREFIX: &str = "cliq_";
 
@@ -129,6 +131,8 @@ pub struct NewToken {
     pub expires_at: Option<String>,
     /// The id of the token that a session was opened with: it ends with that token.
     pub parent: Option<String>,
+    /// Person of a session that was opened by a provider.
+    pub person: Option<Person>,
 }
 
 impl NewToken {
@@ -154,6 +158,7 @@ impl NewToken {
             created_at: created_at.to_owned(),
             expires_at,
             parent: None,
+            person: None,
         };
         Some((secret, token))
     }
@@ -178,6 +183,9 @@ pub struct Token {
     /// The SHA-256 of the whole token, in hexadecimal.
     #[serde(skip)]
     pub hash: String,
+    /// Person of a session that was opened by a provider.
+    #[serde(skip)]
+    pub person: Option<Person>,
 }
 
 impl Token {
@@ -206,6 +214,7 @@ mod tests {
             expires_at: new.expires_at,
             kind: new.kind,
             hash: new.hash,
+            person: None,
         };
         assert!(token.accepts(&secret, "2026-01-15"));
         assert!(!token.accepts(&secret, "2026-02-01"));

@@ -1,8 +1,10 @@
 //! Access control (SPEC section 15): tokens, browser sessions, `Origin`, `Host`, rate limits.
 
+mod audit;
 mod gatekeeper;
 mod guard;
 mod host;
+mod oidc;
 mod session;
 
 pub(crate) use gatekeeper::Gatekeeper;

@@ -1,5 +1,6 @@
 //! The HTTP API under `/api/v1` (SPEC section 15), described by OpenAPI from the code.
 
+mod audit;
 mod changes;
 mod errors;
 mod events;
@@ -18,6 +19,7 @@ mod signals;
 mod steering;
 mod teams;
 mod tokens;
+mod triggers;
 mod usage;
 
 pub(crate) use reviews::document as review_document;
@@ -51,6 +53,7 @@ use cliq_web::{PROBLEM_JSON, Problem};
         (name = "teams", description = "Teams that can run."),
         (name = "reviews", description = "What waits for a person, and the decision."),
         (name = "plans", description = "Plans, which outlive a run, and signals to them."),
+        (name = "triggers", description = "Triggers and their firings."),
         (name = "server", description = "Tokens, usage, health.")
     )
 )]
@@ -108,6 +111,15 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(reviews::content))
         .routes(routes!(reviews::decide))
         .routes(routes!(reviews::update))
+        .routes(routes!(triggers::list))
+        .routes(routes!(triggers::get))
+        .routes(routes!(triggers::firings))
+        .routes(routes!(triggers::test))
+        .routes(routes!(triggers::pause))
+        .routes(routes!(triggers::resume))
+        .routes(routes!(audit::list))
+        .routes(routes!(audit::sessions))
+        .routes(routes!(audit::end_session))
         .routes(routes!(meshes::list))
         .routes(routes!(usage::usage))
         .routes(routes!(tokens::list, tokens::create))

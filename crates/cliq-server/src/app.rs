@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use cliq_project::Project;
 use cliq_runs::{Run, TaskStore};
+use cliq_sign_in::Provider;
 use cliq_web::{Core, Problem};
 
 use crate::a2a::card_document::CardCache;
@@ -30,6 +31,8 @@ pub(crate) struct App {
     /// Most recent agent card.
     pub(crate) card: CardCache,
     pub(crate) meshes: Meshes,
+    /// Provider by which people sign in.
+    pub(crate) provider: Option<Arc<Provider>>,
     /// Time of the last successful readiness check.
     pub(crate) readiness: tokio::sync::Mutex<Option<Instant>>,
 }

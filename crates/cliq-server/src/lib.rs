@@ -16,6 +16,7 @@ mod access_log;
 mod api;
 mod app;
 mod demo_site;
+mod hooks;
 mod listener;
 mod mcp;
 mod metrics;
@@ -30,7 +31,7 @@ pub use cliq_web::SIGN_IN_PATH;
 pub use demo_site::DemoSite;
 pub use options::{ServerOptions, TlsFiles};
 pub use review_pages::ReviewPages;
-pub use server::{Server, ServerError};
+pub use server::{Server, ServerError, ServerStore};
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

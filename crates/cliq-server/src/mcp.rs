@@ -15,7 +15,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use cliq_mcp::{HttpBackend, HttpTool, ProgressReporter, mcp_service};
 use cliq_runs::Scope;
-use cliq_web::{Caller, Problem};
+use cliq_web::{Caller, Problem, record};
 use http::Extensions;
 use serde_json::{Map, Value};
 
@@ -80,8 +80,16 @@ impl HttpBackend for Tools {
     ) -> Result<Value, String> {
         let scope = tools::scope_of(name).ok_or_else(|| format!("there is no tool `{name}`"))?;
         let caller = demand(request, scope)?;
-        calls::Call { core: &self.app.core, base_url: &self.app.base_url, caller, progress }
-            .perform(name, arguments)
-            .await
+        let named = ["run_id", "review_id", "plan"].iter().find_map(|key| arguments.get(*key)?.as_str());
+        let named = named.map(str::to_owned);
+        let call = calls::Call { core: &self.app.core, base_url: &self.app.base_url, caller, progress };
+        let result = call.perform(name, arguments).await;
+        if scope > Scope::Read {
+            let made = result.as_ref().ok().and_then(|value| value["run_id"].as_str()).map(str::to_owned);
+            let target = named.or(made).unwrap_or_default();
+            record(&self.app.core, &call.caller, "mcp", &format!("tool {name}"), &target, result.is_ok())
+                .await;
+        }
+        result
     }
 }

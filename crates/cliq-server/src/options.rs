@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use camino::Utf8PathBuf;
 use cliq_project::Host;
+use cliq_review::Directory;
 use cliq_settings::{Secret, Settings};
+use cliq_sign_in::{GroupScopes, OptionsError, ProviderOptions};
 use cliq_supervisor::{SupervisorOptions, TaskOptions};
 
 use crate::a2a::options::A2aOptions;
@@ -42,6 +44,12 @@ pub struct ServerOptions {
     pub admin_token: Option<Secret>,
     /// Options of the A2A agent, or `None` if the agent is disabled.
     pub a2a: Option<A2aOptions>,
+    /// Address by which browsers and senders of webhooks reach the server, such as that of a reverse proxy.
+    pub public_url: Option<String>,
+    /// Provider by which people sign in, if there is one.
+    pub provider: Option<ProviderOptions>,
+    /// Directory of reviewers.
+    pub reviewers: Directory,
 }
 
 impl ServerOptions {
@@ -60,7 +68,39 @@ impl ServerOptions {
             rate_limit: u32::try_from(count("server.rate_limit", 500)).unwrap_or(u32::MAX),
             max_connections: count("server.max_connections", 2000),
             a2a: None,
+            public_url: settings.text("server.public_url"),
+            provider: None,
+            reviewers: settings.reviewers(),
         }
+    }
+
+    /// Adds the provider that the settings `server.oidc.*` define, if there is one.
+    ///
+    /// # Errors
+    /// Returns an error if the settings are incomplete, or an address is not protected by TLS.
+    pub fn with_provider(mut self, settings: &Settings) -> Result<Self, OptionsError> {
+        let Some(issuer) = settings.text("server.oidc.issuer") else { return Ok(self) };
+        let groups = GroupScopes {
+            admin: settings.list("server.oidc.admin_groups"),
+            run: settings.list("server.oidc.run_groups"),
+            read: settings.list("server.oidc.read_groups"),
+        };
+        let text = |key: &str| settings.text(key).unwrap_or_default();
+        let (client_id, public_url) = (text("server.oidc.client_id"), text("server.public_url"));
+        let mut options = ProviderOptions::new(&issuer, &client_id, &public_url, groups)?;
+        options.client_secret =
+            settings.secret("server.oidc.client_secret").map(|secret| secret.reveal().to_owned());
+        options.groups_claim = text("server.oidc.groups_claim");
+        options.label = text("server.oidc.label");
+        let scopes = settings.list("server.oidc.scopes");
+        if !scopes.is_empty() {
+            options.scopes = scopes;
+        }
+        if let Some(session) = settings.duration("server.oidc.session") {
+            options.session = session;
+        }
+        self.provider = Some(options);
+        Ok(self)
     }
 
     /// Returns the options of the supervisor, with those of tasks if the A2A agent is enabled.

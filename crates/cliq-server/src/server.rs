@@ -12,9 +12,11 @@ use camino::Utf8PathBuf;
 use cliq_dashboard::ReviewSite;
 use cliq_gateway::{GatewayError, Store};
 use cliq_review::{ReviewStore, StoredReviews};
-use cliq_runs::{EvaluationStore, RunStore, TaskStore};
+use cliq_runs::{AuditStore, EvaluationStore, RunStore, SignInStore, TaskStore, TriggerStore};
+use cliq_sign_in::Provider;
 use cliq_supervisor::{Duty, Supervisor};
-use cliq_web::Core;
+use cliq_triggers::{Engine, EngineOptions, StartError, TriggersCheck};
+use cliq_web::{Core, People};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
@@ -29,7 +31,7 @@ use crate::app::App;
 use crate::listener::{self, Limits};
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, TlsFiles};
-use crate::{a2a, api, mcp};
+use crate::{a2a, api, hooks, mcp};
 
 /// Minimum time for which finished reviews are kept. Their records stay in their projects.
 const REVIEWS: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
@@ -66,6 +68,12 @@ pub enum ServerError {
     /// `CLIQ_ADMIN_TOKEN` is easy to guess.
     #[error("CLIQ_ADMIN_TOKEN has fewer than {MIN_ADMIN_TOKEN} characters: use a long random token")]
     WeakAdminToken,
+    /// The triggers have errors.
+    #[error("triggers.yml has errors")]
+    Triggers(Box<TriggersCheck>),
+    /// The triggers cannot be read.
+    #[error("cannot read the triggers: {0}")]
+    TriggersFile(String),
     /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] GatewayError),
@@ -77,6 +85,27 @@ pub enum ServerError {
         /// Error of the system.
         source: io::Error,
     },
+}
+
+impl From<StartError> for ServerError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Invalid(checked) => Self::Triggers(checked),
+            StartError::File(reason) => Self::TriggersFile(reason),
+            StartError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+/// Store of a server.
+pub trait ServerStore:
+    RunStore + TaskStore + EvaluationStore + Store + ReviewStore + TriggerStore + AuditStore + SignInStore
+{
+}
+
+impl<S> ServerStore for S where
+    S: RunStore + TaskStore + EvaluationStore + Store + ReviewStore + TriggerStore + AuditStore + SignInStore
+{
 }
 
 /// A server that is ready to serve.
@@ -100,7 +129,7 @@ impl Server {
     /// # Errors
     /// The options are insecure, the address is taken, the certificate is wrong, or the database cannot be read. Nothing goes
     /// on then.
-    pub async fn bind<S: RunStore + TaskStore + EvaluationStore + Store + ReviewStore + 'static>(
+    pub async fn bind<S: ServerStore + 'static>(
         options: ServerOptions,
         store: Arc<S>,
         session_token: &str,
@@ -124,10 +153,23 @@ impl Server {
             Supervisor::start(options.supervisor_options(), Arc::clone(&runs), stopping.clone()).await?;
         let own = url_of(address, tls.is_some());
         let public = options.a2a.as_ref().and_then(|a2a| a2a.public_url.clone());
+        let public = public.or_else(|| options.public_url.clone());
+        let triggers = Engine::start(
+            EngineOptions { home: options.home.clone() },
+            store.clone(),
+            Arc::clone(&runs),
+            supervisor.clone(),
+            stopping.clone(),
+        )
+        .await?;
         let core = Core {
             runs,
             signals: store.clone(),
             evaluations: store.clone(),
+            audit: store.clone(),
+            sign_ins: store.clone(),
+            triggers,
+            people: People::new(options.reviewers.clone()),
             reviews: Arc::new(StoredReviews::new(
                 supervisor.reviews(store.clone()),
                 cliq_supervisor::clock::review_time,
@@ -137,7 +179,8 @@ impl Server {
         };
         let app = App {
             core: Arc::new(core),
-            base_url: public.unwrap_or(own),
+            provider: options.provider.clone().map(|options| Arc::new(Provider::new(options))),
+            base_url: public.map_or(own, |url| url.trim_end_matches('/').to_owned()),
             card: CardCache::default(),
             meshes: Meshes::default(),
             readiness: tokio::sync::Mutex::default(),
@@ -201,6 +244,7 @@ impl Server {
         // A delivery that is under way has until its deadline, or is repeated by the next server.
         pushes.abort();
         let _ = meshes.await;
+        self.app.core.triggers.stop().await;
         self.app.core.supervisor.stop().await;
     }
 }
@@ -244,6 +288,7 @@ fn router(app: &Arc<App>) -> Router {
         .merge(cliq_dashboard::link_router(site))
         .merge(session_router())
         .merge(a2a::router())
+        .merge(hooks::routes())
         .merge(mcp::routes(app))
         .fallback(not_found)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(app), guard))
@@ -255,8 +300,12 @@ async fn not_found(visitor: Option<cliq_dashboard::Visitor>, uri: Uri) -> Respon
     let is_for_programs = |prefix: &str| {
         uri.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let visitor =
-        visitor.filter(|_| !is_for_programs("/api") && !is_for_programs("/a2a") && !is_for_programs("/mcp"));
+    let visitor = visitor.filter(|_| {
+        !is_for_programs("/api")
+            && !is_for_programs("/a2a")
+            && !is_for_programs("/mcp")
+            && !is_for_programs("/hooks")
+    });
     cliq_dashboard::not_found(visitor).await
 }
 

@@ -14,13 +14,18 @@ use crate::statement::{Answer, Argument, run_postgres};
 #[derive(Debug)]
 pub(crate) enum Connection {
     Sqlite(SqliteConnection),
-    Postgres { connection: PgConnection, patience: Duration },
+    Postgres {
+        connection: PgConnection,
+        patience: Duration,
+        /// Whether a transaction was begun and not committed: its rollback has not been sent yet.
+        is_left: bool,
+    },
 }
 
 /// A transaction. Dropped without a commit, it is rolled back.
 pub(crate) enum Tx<'c> {
     Sqlite(SqliteTransaction<'c>),
-    Postgres { transaction: Transaction<'c, Postgres>, patience: Duration },
+    Postgres { transaction: Transaction<'c, Postgres>, patience: Duration, is_left: &'c mut bool },
 }
 
 impl Connection {
@@ -34,7 +39,7 @@ impl Connection {
                     options = options.ssl_mode(PgSslMode::Disable);
                 }
                 let connection = within(patience, PgConnection::connect_with(&options)).await?;
-                let mut connection = Self::Postgres { connection, patience };
+                let mut connection = Self::Postgres { connection, patience, is_left: false };
                 // The server gives up before this side does, so that the error names the cause.
                 let milliseconds = format!("{}ms", patience.as_millis());
                 let sql = "SELECT set_config('lock_timeout', $1, false)";
@@ -48,11 +53,25 @@ impl Connection {
     pub(crate) async fn begin(&mut self) -> Result<Tx<'_>, DatabaseError> {
         match self {
             Self::Sqlite(connection) => connection.begin().map(Tx::Sqlite),
-            Self::Postgres { connection, patience } => {
+            Self::Postgres { connection, patience, is_left } => {
                 let patience = *patience;
-                Ok(Tx::Postgres { transaction: within(patience, connection.begin()).await?, patience })
+                *is_left = true;
+                let transaction = within(patience, connection.begin()).await?;
+                Ok(Tx::Postgres { transaction, patience, is_left })
             }
         }
+    }
+
+    /// Ends a transaction that was dropped without a commit: its library sends the rollback with the next statement only, and until then other
+    /// servers wait for its locks.
+    pub(crate) async fn end_left(&mut self) -> Result<(), DatabaseError> {
+        if let Self::Postgres { connection, patience, is_left } = self
+            && *is_left
+        {
+            within(*patience, connection.ping()).await?;
+            *is_left = false;
+        }
+        Ok(())
     }
 
     /// Runs a composed statement.
@@ -60,7 +79,7 @@ impl Connection {
         let (sql, arguments) = select.parts();
         match self {
             Self::Sqlite(connection) => connection.run(sql, arguments),
-            Self::Postgres { connection, patience } => {
+            Self::Postgres { connection, patience, .. } => {
                 // It consists of fixed fragments: `Select` takes no other.
                 let sql = AssertSqlSafe(sql.to_owned());
                 within(*patience, run_postgres(connection, sql, arguments)).await
@@ -77,7 +96,11 @@ impl Tx<'_> {
     pub(crate) async fn commit(self) -> Result<(), DatabaseError> {
         match self {
             Self::Sqlite(transaction) => transaction.commit(),
-            Self::Postgres { transaction, patience } => within(patience, transaction.commit()).await,
+            Self::Postgres { transaction, patience, is_left } => {
+                within(patience, transaction.commit()).await?;
+                *is_left = false;
+                Ok(())
+            }
         }
     }
 
@@ -111,7 +134,7 @@ impl Target for Connection {
     async fn run(&mut self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Answer, DatabaseError> {
         match self {
             Self::Sqlite(connection) => connection.run(sql, arguments),
-            Self::Postgres { connection, patience } => {
+            Self::Postgres { connection, patience, .. } => {
                 within(*patience, run_postgres(connection, sql, arguments)).await
             }
         }
@@ -122,7 +145,7 @@ impl Target for Tx<'_> {
     async fn run(&mut self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Answer, DatabaseError> {
         match self {
             Self::Sqlite(transaction) => transaction.connection().run(sql, arguments),
-            Self::Postgres { transaction, patience } => {
+            Self::Postgres { transaction, patience, .. } => {
                 within(*patience, run_postgres(transaction, sql, arguments)).await
             }
         }

@@ -1,11 +1,12 @@
-//! The database of cliq: the signal queue, plans, runs with their events, registered projects, tokens, reviews, evaluations (SPEC sections 12, 15, 16 and 26).
+//! The database of cliq: the signal queue, plans, runs with their events, registered projects, tokens, reviews, evaluations, triggers, the audit log (SPEC sections 12, 15, 16, 26 and 27).
 //!
-//! [`SqlStore`] implements [`cliq_gateway::Store`], [`cliq_runs::RunStore`], [`cliq_runs::TaskStore`], [`cliq_runs::EvaluationStore`] and [`cliq_review::ReviewStore`] for SQLite and PostgreSQL with the same statements;
+//! [`SqlStore`] implements [`cliq_gateway::Store`], [`cliq_runs::RunStore`], [`cliq_runs::TaskStore`], [`cliq_runs::EvaluationStore`], [`cliq_runs::TriggerStore`], [`cliq_runs::AuditStore`], [`cliq_runs::SignInStore`] and [`cliq_review::ReviewStore`] for SQLite and PostgreSQL with the same statements;
 //! the same tests run on both. No other crate knows SQL.
 //!
 //! Each function is one statement or one transaction: all of it happens, or nothing. A commit is on the disk before it is
 //! reported. A connection that breaks is replaced at the next call.
 
+mod audit;
 mod connection;
 mod error;
 mod evaluations;
@@ -24,6 +25,7 @@ mod run_change;
 mod run_events;
 mod runs;
 mod select;
+mod sign_ins;
 mod signals;
 mod sqlite;
 mod sqlite_row;
@@ -32,6 +34,7 @@ mod store;
 mod tasks;
 mod time;
 mod tokens;
+mod triggers;
 mod usage;
 mod wake_file;
 

@@ -5,10 +5,10 @@ use crate::error::DatabaseError;
 use crate::statement::arguments;
 
 /// The format that this version makes and knows.
-pub const FORMAT: i64 = 9;
+pub const FORMAT: i64 = 10;
 
 /// The scripts that lead from each format to the next, for SQLite and PostgreSQL.
-const SCRIPTS: [(&str, &str); 9] = [
+const SCRIPTS: [(&str, &str); 10] = [
     (include_str!("schema/1.sqlite.sql"), include_str!("schema/1.postgres.sql")),
     (include_str!("schema/2.sqlite.sql"), include_str!("schema/2.postgres.sql")),
     (include_str!("schema/3.sqlite.sql"), include_str!("schema/3.postgres.sql")),
@@ -18,6 +18,7 @@ const SCRIPTS: [(&str, &str); 9] = [
     (include_str!("schema/7.sqlite.sql"), include_str!("schema/7.postgres.sql")),
     (include_str!("schema/8.sqlite.sql"), include_str!("schema/8.postgres.sql")),
     (include_str!("schema/9.sqlite.sql"), include_str!("schema/9.postgres.sql")),
+    (include_str!("schema/10.sqlite.sql"), include_str!("schema/10.postgres.sql")),
 ];
 
 /// Brings the database to [`FORMAT`]. Gives the format that it has then: a newer one is left alone.
@@ -63,13 +64,13 @@ async fn format(target: &mut impl Formatted) -> Result<i64, DatabaseError> {
 }
 
 async fn record_format(transaction: &mut Tx<'_>) -> Result<(), DatabaseError> {
-    const { assert!(FORMAT == 9, "the numbers in the statements below are FORMAT") };
+    const { assert!(FORMAT == 10, "the numbers in the statements below are FORMAT") };
     if transaction.is_postgres() {
         let sql =
-            "INSERT INTO cliq_format (format) VALUES (9) ON CONFLICT (only_row) DO UPDATE SET format = 9";
+            "INSERT INTO cliq_format (format) VALUES (10) ON CONFLICT (only_row) DO UPDATE SET format = 10";
         transaction.run(sql, arguments![]).await.map(drop)
     } else {
-        transaction.script("PRAGMA user_version = 9").await
+        transaction.script("PRAGMA user_version = 10").await
     }
 }
 

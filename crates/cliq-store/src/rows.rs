@@ -2,8 +2,9 @@
 
 use cliq_gateway::{PlanEvent, PlanRow, Signal, SignalStatus};
 use cliq_runs::{
-    Instance, Lifecycle, PushRow, PushState, Run, RunId, RunOrigin, RunState, RunTotals, Scope, TaskRow,
-    Token, TokenKind,
+    AuditAction, AuditEntry, EndedRun, Firing, FiringState, Instance, Lifecycle, PushRow, PushState, Run,
+    RunId, RunOrigin, RunState, RunTotals, Scope, SignInAttempt, SourceKind, TaskRow, Token, TokenKind,
+    TriggerRow,
 };
 
 use crate::error::DatabaseError;
@@ -158,5 +159,69 @@ pub(crate) fn token(row: &Row) -> Result<Token, DatabaseError> {
         expires_at: row.optional_text("expires_at")?,
         kind: word(row, "kind", TokenKind::parse)?,
         hash: row.text("hash")?,
+        person: row.optional_text("person")?.and_then(|text| serde_json::from_str(&text).ok()),
+    })
+}
+
+pub(crate) fn trigger(row: &Row) -> Result<TriggerRow, DatabaseError> {
+    Ok(TriggerRow {
+        name: row.text("name")?,
+        kind: word(row, "kind", SourceKind::parse)?,
+        is_paused: row.flag("paused")?,
+        mark: row.text("mark")?,
+        version: row.integer("version")?,
+    })
+}
+
+pub(crate) fn firing(row: &Row) -> Result<Firing, DatabaseError> {
+    Ok(Firing {
+        id: row.integer("id")?,
+        trigger: row.text("trigger_name")?,
+        at: row.text("at")?,
+        cause: row.text("cause")?,
+        digest: row.text("digest")?,
+        payload: row.text("payload")?,
+        depth: u32::try_from(row.integer("depth")?).unwrap_or(u32::MAX),
+        state: word(row, "state", FiringState::parse)?,
+        group: row.optional_text("group_name")?,
+        run: row.optional_text("run_id")?.as_deref().and_then(RunId::parse),
+        reason: row.optional_text("reason")?,
+        decided_at: row.optional_text("decided_at")?,
+    })
+}
+
+pub(crate) fn ended_run(row: &Row) -> Result<EndedRun, DatabaseError> {
+    Ok(EndedRun {
+        run: word(row, "run_id", RunId::parse)?,
+        event: row.integer("event")?,
+        state: word(row, "state", RunState::parse)?,
+        at: row.text("at")?,
+    })
+}
+
+pub(crate) fn audit_entry(row: &Row) -> Result<AuditEntry, DatabaseError> {
+    Ok(AuditEntry {
+        id: row.integer("id")?,
+        action: AuditAction {
+            ts: row.text("ts")?,
+            actor: row.text("actor")?,
+            person: row.optional_text("person")?,
+            via: row.text("via")?,
+            action: row.text("action")?,
+            target: row.text("target")?,
+            outcome: row.text("outcome")?,
+            request_id: row.optional_text("request_id")?,
+            peer: row.optional_text("peer")?,
+        },
+    })
+}
+
+pub(crate) fn sign_in(row: &Row) -> Result<SignInAttempt, DatabaseError> {
+    Ok(SignInAttempt {
+        state: row.text("state")?,
+        browser: row.text("browser")?,
+        nonce: row.text("nonce")?,
+        verifier: row.text("verifier")?,
+        expires_at: row.text("expires_at")?,
     })
 }

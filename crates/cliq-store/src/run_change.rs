@@ -5,7 +5,7 @@ use cliq_runs::{Change, RunOrigin};
 use crate::connection::{Target, Tx};
 use crate::error::DatabaseError;
 use crate::statement::arguments;
-use crate::{run_events, tasks, usage};
+use crate::{run_events, tasks, triggers, usage};
 
 /// Stores a change in a transaction. Returns `false` if its run has another version, or its message has made a task before.
 pub(crate) async fn write(transaction: &mut Tx<'_>, change: &Change) -> Result<bool, DatabaseError> {
@@ -54,6 +54,14 @@ pub(crate) async fn write(transaction: &mut Tx<'_>, change: &Change) -> Result<b
     };
     if transaction.run(sql, arguments).await?.changed != 1 {
         return Ok(false);
+    }
+    if let Some(start) = &change.firing
+        && !triggers::claim(transaction, start, run).await?
+    {
+        return Ok(false);
+    }
+    if run.life.state.is_final() && run.last_event > 0 {
+        triggers::record_end(transaction, change).await?;
     }
     if run.origin == RunOrigin::A2a && !tasks::follow(transaction, change).await? {
         return Ok(false);

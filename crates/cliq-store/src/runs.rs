@@ -136,6 +136,7 @@ async fn remove(connection: &mut Connection, id: &RunId) -> Result<(), DatabaseE
     transaction.run("DELETE FROM a2a_push WHERE task_id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM a2a_tasks WHERE id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM run_waits WHERE run_id = $1", arguments![id.as_str()]).await?;
+    transaction.run("DELETE FROM run_ends WHERE run_id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM run_models WHERE run_id = $1", arguments![id.as_str()]).await?;
     transaction.run("DELETE FROM runs WHERE id = $1", arguments![id.as_str()]).await?;
     transaction.commit().await

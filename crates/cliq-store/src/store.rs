@@ -81,7 +81,7 @@ impl SqlStore {
         let store = Self { inner: Arc::new(inner) };
         let mut held = store.writer().await?;
         let found = migrations::migrate(held.connection()).await;
-        let found = held.done(found)?;
+        let found = held.done(found).await?;
         if found > FORMAT {
             return Err(GatewayError::Newer { database: location.to_string(), found, known: FORMAT });
         }
@@ -130,7 +130,11 @@ impl HeldConnection<'_> {
     }
 
     /// Gives the connection back. One that broke is replaced at the next call.
-    pub(crate) fn done<T>(mut self, result: Result<T, DatabaseError>) -> Result<T, GatewayError> {
+    pub(crate) async fn done<T>(mut self, result: Result<T, DatabaseError>) -> Result<T, GatewayError> {
+        let is_ended = self.connection().end_left().await;
+        if is_ended.is_err() {
+            *self.connection = None;
+        }
         result.map_err(|error| {
             if is_broken(&error) {
                 *self.connection = None;
@@ -146,7 +150,7 @@ macro_rules! on {
         let mut held = $held.await?;
         let $connection = held.connection();
         let result = $work;
-        held.done(result)
+        held.done(result).await
     }};
 }
 pub(crate) use on;

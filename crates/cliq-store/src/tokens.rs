@@ -8,7 +8,8 @@ use crate::rows::token;
 use crate::statement::arguments;
 
 pub(crate) async fn add(connection: &mut Connection, new: &NewToken) -> Result<(), DatabaseError> {
-    let sql = "INSERT INTO tokens (id, hash, kind, label, scope, created_at, expires_at, parent) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let sql = "INSERT INTO tokens (id, hash, kind, label, scope, created_at, expires_at, parent, person) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    let person = new.person.as_ref().and_then(|person| serde_json::to_string(person).ok());
     let arguments = arguments![
         &new.id,
         &new.hash,
@@ -17,7 +18,8 @@ pub(crate) async fn add(connection: &mut Connection, new: &NewToken) -> Result<(
         new.scope.as_str(),
         &new.created_at,
         new.expires_at.as_deref(),
-        new.parent.as_deref()
+        new.parent.as_deref(),
+        person.as_deref()
     ];
     connection.run(sql, arguments).await.map(drop)
 }

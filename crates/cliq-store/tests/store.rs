@@ -1,6 +1,8 @@
 //! The store, on SQLite and on a real PostgreSQL: one suite for both, real processes that are killed, broken databases.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failure here is the failure of a test")]
 
+#[path = "store/audit.rs"]
+mod audit;
 #[path = "store/database_failures.rs"]
 mod database_failures;
 #[path = "store/evaluations.rs"]
@@ -23,6 +25,8 @@ mod runs;
 mod tasks;
 #[path = "store/test_database.rs"]
 mod test_database;
+#[path = "store/triggers.rs"]
+mod triggers;
 
 /// Runs each test on SQLite, and all of them on one PostgreSQL server, each in a database of its own.
 macro_rules! on_both {
@@ -75,6 +79,15 @@ on_both! {
     parking::due_runs_are_found_in_order,
     evaluations::an_evaluation_is_stored_with_its_trials,
     evaluations::a_trial_finishes_once,
+    triggers::mark_moves_once_with_its_firings,
+    triggers::delivery_has_one_firing_and_replays_are_refused,
+    triggers::firing_starts_one_run,
+    triggers::group_admits_one_run_at_a_time,
+    triggers::end_of_a_run_is_consumed_once,
+    triggers::old_firings_are_removed_with_their_keys,
+    triggers::paused_trigger_keeps_its_mark,
+    audit::entries_are_kept_in_order_and_never_changed,
+    audit::sign_in_is_completed_once,
     migrations::opening_again_changes_nothing,
     processes::each_signal_is_processed_exactly_once,
 }

@@ -47,6 +47,8 @@ pub struct SupervisorOptions {
     pub runs_in_cluster: bool,
     /// Whether the output of agents is stored for A2A callers.
     pub workflow_streaming: bool,
+    /// Hosts from which triggers may clone repositories (`triggers.repo_hosts`). Empty allows every public host.
+    pub trigger_repo_hosts: Vec<String>,
     /// Options of tasks, or `None` if the A2A agent is disabled.
     pub tasks: Option<TaskOptions>,
 }
@@ -75,13 +77,21 @@ impl SupervisorOptions {
             shared_workspaces: settings.flag("server.shared_workspaces"),
             runs_in_cluster: settings.flag("kubernetes.enabled"),
             workflow_streaming: settings.flag("server.workflow_streaming"),
+            trigger_repo_hosts: settings.list("triggers.repo_hosts"),
             tasks: None,
         }
     }
 
-    /// Returns the sandbox around a run: text of tasks comes from outside.
+    /// Returns the sandbox around a run: text of tasks comes from outside, and a trigger names its own.
     pub(crate) fn sandbox_of(&self, run: &Run) -> Option<Profile> {
-        (run.origin == RunOrigin::A2a).then_some(self.task_sandbox)
+        match run.origin {
+            RunOrigin::A2a => Some(self.task_sandbox),
+            RunOrigin::Trigger => {
+                let named = run.request.trigger.as_ref().and_then(|trigger| trigger.sandbox.as_deref());
+                named.and_then(Profile::parse).filter(|profile| *profile != Profile::Off)
+            }
+            _ => None,
+        }
     }
 
     /// Returns the name of this cliq if the run is a task.
@@ -90,11 +100,18 @@ impl SupervisorOptions {
         (run.origin == RunOrigin::A2a).then_some(name)
     }
 
+    /// Returns the hosts from which runs of an origin may clone repositories. Empty allows every public host.
+    pub(crate) fn repo_hosts(&self, origin: RunOrigin) -> &[String] {
+        match (origin, &self.tasks) {
+            (RunOrigin::A2a, Some(tasks)) => &tasks.repo_hosts,
+            (RunOrigin::Trigger, _) => &self.trigger_repo_hosts,
+            _ => &[],
+        }
+    }
+
     /// Returns the address guard for the repositories of a run.
     pub(crate) fn repository_guard(&self, run: &Run) -> Guard {
-        let hosts = self.tasks.as_ref().filter(|_| run.origin == RunOrigin::A2a);
-        let allowed_hosts = hosts.map(|tasks| tasks.repo_hosts.clone()).unwrap_or_default();
-        Guard { allow_private: false, allowed_hosts }
+        Guard { allow_private: false, allowed_hosts: self.repo_hosts(run.origin).to_vec() }
     }
 
     /// Returns the directory of orchestrator logs. Replicas with shared workspaces share the logs too.

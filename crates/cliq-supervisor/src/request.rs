@@ -68,6 +68,12 @@ impl RunRules {
     pub fn for_token() -> Self {
         Self { origin: RunOrigin::Server, teams: AllowedTeams::AnyByName, strict_inputs: true }
     }
+
+    /// Rules for triggers: their file names team and inputs.
+    #[must_use]
+    pub fn for_trigger() -> Self {
+        Self { origin: RunOrigin::Trigger, ..Self::for_token() }
+    }
 }
 
 /// Teams that a caller may name.
@@ -153,7 +159,7 @@ pub enum ValueError {
     #[error("{0}")]
     Repository(String),
     /// The host of a repository is not allowed.
-    #[error("repositories of {0} are not allowed (`server.a2a.repo_hosts`)")]
+    #[error("repositories of {0} are not allowed (`server.a2a.repo_hosts`, `triggers.repo_hosts`)")]
     RepositoryHost(String),
     /// The request has too many repositories.
     #[error("`repos` has more than {MAX_REPOS} repositories")]
@@ -259,7 +265,7 @@ pub(crate) async fn check(
     rules: &RunRules,
 ) -> Result<CheckedRun, RequestError> {
     let tasks = options.tasks.as_ref().filter(|_| rules.origin == RunOrigin::A2a);
-    let errors = value_errors(&new, tasks.map_or(&[][..], |tasks| &tasks.repo_hosts));
+    let errors = value_errors(&new, options.repo_hosts(rules.origin));
     if !errors.is_empty() {
         return Err(RequestError::Values(errors));
     }

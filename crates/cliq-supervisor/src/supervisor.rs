@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use cliq_fs::CliqDir;
 use cliq_gateway::GatewayError;
 use cliq_orchestrator::RunView;
 use cliq_review::ReviewStore;
 use cliq_runs::{
-    Change, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, Run, RunId, RunOrigin, RunState, RunStore,
-    TaskRow,
+    Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, Run, RunId,
+    RunOrigin, RunState, RunStore, RunTrigger, TaskRow,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -95,6 +96,38 @@ impl Supervisor {
         let mut change = queued(checked.run);
         (change.task, change.push) = (Some(task), push);
         queue::enqueue(&self.shared, change).await.map(drop)
+    }
+
+    /// Queues the run of a firing. The store decides the firing in the same transaction. Returns `None` if nothing was stored because the
+    /// firing was decided before, or its concurrency group changed.
+    ///
+    /// # Errors
+    /// Returns an error if the run cannot be stored.
+    pub async fn submit_fired(
+        &self,
+        mut checked: CheckedRun,
+        trigger: RunTrigger,
+        start: FiringStart,
+    ) -> Result<Option<Run>, GatewayError> {
+        checked.run.request.trigger = Some(trigger);
+        let mut change = queued(checked.run);
+        change.firing = Some(start);
+        queue::enqueue(&self.shared, change).await
+    }
+
+    /// Registers the project in a directory. Returns `None` if the directory is not a project.
+    ///
+    /// # Errors
+    /// Returns an error if the store fails.
+    pub async fn register_project(&self, path: &camino::Utf8Path) -> Result<Option<Instance>, GatewayError> {
+        let Ok(dir) = CliqDir::open(path) else { return Ok(None) };
+        let id = cliq_fs::read_text(&dir.id_file(), 256).unwrap_or_default();
+        let plain = |id: &&str| {
+            !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        };
+        let id = Some(id.trim()).filter(plain).unwrap_or("cliq-project").to_owned();
+        let instance = Instance { id, path: dir.workspace().to_owned(), registered_at: clock::now() };
+        self.shared.store.add_instance(&instance).await.map(Some)
     }
 
     /// Events of all runs, for subscribers.
@@ -223,6 +256,11 @@ impl Supervisor {
 
 fn queued(run: Run) -> Change {
     let mut change = Change::of(run);
-    change.push(event("run_queued", &json!({"run_id": change.run.id, "caller": change.run.caller})));
+    let mut fields = json!({"run_id": change.run.id, "caller": change.run.caller});
+    if let Some(trigger) = &change.run.request.trigger {
+        fields["trigger"] = trigger.name.as_str().into();
+        fields["firing"] = trigger.firing.into();
+    }
+    change.push(event("run_queued", &fields));
     change
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use cliq_runs::Scope;
+use cliq_runs::{Person, Scope};
 
 use crate::problem::Problem;
 
@@ -26,6 +26,22 @@ pub struct Caller {
     pub scope: Scope,
     /// Carrier of the token.
     pub via: Via,
+    /// Person who signed in by a provider.
+    pub person: Option<Person>,
+}
+
+impl Caller {
+    /// Returns the name for records: the verified mail address of a person, otherwise the label of the token.
+    #[must_use]
+    pub fn actor(&self) -> &str {
+        self.mail().unwrap_or(&self.label)
+    }
+
+    /// Returns the verified mail address of a person who signed in by a provider.
+    #[must_use]
+    pub fn mail(&self) -> Option<&str> {
+        self.person.as_ref()?.mail.as_deref()
+    }
 }
 
 /// Caller that may read.
@@ -34,6 +50,12 @@ pub struct Reader;
 /// Caller that may start and change runs.
 #[derive(Debug)]
 pub struct Runner(
+    /// Caller.
+    pub Caller,
+);
+/// Caller that may answer reviews: as [`Runner`], or a person with a verified mail address, who answers in their own name.
+#[derive(Debug)]
+pub struct Reviewer(
     /// Caller.
     pub Caller,
 );
@@ -61,6 +83,14 @@ impl<S: Sync> FromRequestParts<S> for Runner {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         demand(parts, Scope::Run).map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Reviewer {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let caller = demand(parts, Scope::Read)?;
+        if caller.mail().is_some() { Ok(Self(caller)) } else { demand(parts, Scope::Run).map(Self) }
     }
 }
 

@@ -6,10 +6,12 @@ use cliq_gateway::Store;
 use cliq_lifecycle::Plans;
 use cliq_project::{Host, Project};
 use cliq_review::StoredReviews;
-use cliq_runs::{EvaluationStore, Run, RunId, RunStore};
+use cliq_runs::{AuditStore, EvaluationStore, Run, RunId, RunStore, SignInStore};
 use cliq_supervisor::Supervisor;
+use cliq_triggers::Engine;
 use tokio_util::sync::CancellationToken;
 
+use crate::people::People;
 use crate::problem::Problem;
 
 /// State that the API and the dashboard share.
@@ -21,6 +23,14 @@ pub struct Core {
     pub signals: Arc<dyn Store>,
     /// Store of evaluations.
     pub evaluations: Arc<dyn EvaluationStore>,
+    /// Audit log.
+    pub audit: Arc<dyn AuditStore>,
+    /// Sessions, and sign-ins that are under way.
+    pub sign_ins: Arc<dyn SignInStore>,
+    /// Triggers.
+    pub triggers: Engine,
+    /// Directory of reviewers.
+    pub people: People,
     /// Reviews.
     pub reviews: Arc<StoredReviews>,
     /// Supervisor of the runs.

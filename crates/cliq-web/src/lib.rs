@@ -11,6 +11,7 @@ mod files;
 mod handoffs;
 mod input;
 mod logs;
+mod people;
 mod plans;
 mod problem;
 mod projects;
@@ -19,14 +20,16 @@ mod runs;
 mod steering;
 mod teams;
 mod tokens;
+mod triggers;
 
-pub use caller::{Admin, Caller, Reader, Runner, Via};
+pub use caller::{Admin, Caller, Reader, Reviewer, Runner, Via};
 pub use changes::{ActivationDiff, FileChange, RunCheckpoint, changes_of, checkpoints_of};
 pub use core::Core;
 pub use files::{FileEntry, FileKind, list_directory};
 pub use handoffs::{HandoffSummary, list_handoffs, read_handoff};
 pub use input::{Form, Json, LargeJson, MAX_BODY, Path, Query, read_body, whole_number};
 pub use logs::{LogFile, list_logs, list_transcripts, read_log, read_transcript};
+pub use people::People;
 pub use plans::list_plans;
 pub use problem::{PROBLEM_JSON, Problem};
 pub use projects::{find_project, register_project};
@@ -38,6 +41,7 @@ pub use teams::{
     list_teams, team_document,
 };
 pub use tokens::create_token;
+pub use triggers::{find_trigger, list_firings, record, set_trigger_paused};
 
 /// Path of the page that signs a browser in. A code in its query works once.
 pub const SIGN_IN_PATH: &str = "/signin";

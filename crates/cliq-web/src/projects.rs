@@ -1,9 +1,7 @@
 //! Registered projects.
 
 use camino::Utf8Path;
-use cliq_fs::CliqDir;
 use cliq_runs::Instance;
-use cliq_supervisor::clock;
 
 use crate::core::Core;
 use crate::problem::Problem;
@@ -18,14 +16,7 @@ pub async fn register_project(core: &Core, path: &str) -> Result<Instance, Probl
     if !path.is_absolute() || path.as_str().contains('\0') {
         return Err(Problem::unprocessable("`path` is an absolute path", Vec::new()));
     }
-    let dir = CliqDir::open(path).map_err(|_| no_project())?;
-    let id = cliq_fs::read_text(&dir.id_file(), 256).unwrap_or_default();
-    let plain = |id: &&str| {
-        !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-    };
-    let id = Some(id.trim()).filter(plain).unwrap_or("cliq-project").to_owned();
-    let instance = Instance { id, path: dir.workspace().to_owned(), registered_at: clock::now() };
-    Ok(core.runs.add_instance(&instance).await?)
+    core.supervisor.register_project(path).await?.ok_or_else(no_project)
 }
 
 /// Finds a registered project by its id.

@@ -99,6 +99,9 @@ pub(crate) enum TokenCommand {
     },
     /// List tokens, newest first, without their secrets.
     List {
+        /// Sessions of browsers in place of tokens. `revoke` ends one.
+        #[arg(long)]
+        sessions: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,

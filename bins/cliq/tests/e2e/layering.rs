@@ -46,6 +46,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-backends", BACKENDS),
     ("cliq-supervisor", SUPERVISOR),
     ("cliq-eval", EVAL),
+    ("cliq-triggers", TRIGGERS),
+    ("cliq-sign-in", &["cliq-runs", "cliq-http"]),
     ("cliq-web", WEB),
     ("cliq-dashboard", DASHBOARD),
     ("cliq-server", SERVER),
@@ -91,6 +93,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-mcp",
             "cliq-backends",
             "cliq-eval",
+            "cliq-triggers",
             "cliq-orchestrator",
             "cliq-agents",
             "cliq-project",
@@ -138,6 +141,17 @@ const SUPERVISOR: &[&str] = &[
     "cliq-http",
     "cliq-a2a",
 ];
+const TRIGGERS: &[&str] = &[
+    "cliq-document",
+    "cliq-expr",
+    "cliq-protocol",
+    "cliq-fs",
+    "cliq-workflow",
+    "cliq-settings",
+    "cliq-gateway",
+    "cliq-runs",
+    "cliq-supervisor",
+];
 const WEB: &[&str] = &[
     "cliq-protocol",
     "cliq-fs",
@@ -149,6 +163,7 @@ const WEB: &[&str] = &[
     "cliq-runs",
     "cliq-review",
     "cliq-supervisor",
+    "cliq-triggers",
 ];
 const DASHBOARD: &[&str] = &[
     "cliq-protocol",
@@ -162,6 +177,7 @@ const DASHBOARD: &[&str] = &[
     "cliq-review",
     "cliq-supervisor",
     "cliq-eval",
+    "cliq-triggers",
     "cliq-web",
 ];
 const SERVER: &[&str] = &[
@@ -179,6 +195,8 @@ const SERVER: &[&str] = &[
     "cliq-a2a",
     "cliq-supervisor",
     "cliq-mcp",
+    "cliq-triggers",
+    "cliq-sign-in",
     "cliq-web",
     "cliq-dashboard",
 ];

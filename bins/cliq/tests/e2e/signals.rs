@@ -142,7 +142,7 @@ fn troubles_of_the_database() {
 #[test]
 fn troubles_of_the_disk() {
     let env = project();
-    let script = "mount -t tmpfs -o size=600k tmpfs \"$CLIQ_HOME\"
+    let script = "mount -t tmpfs -o size=1200k tmpfs \"$CLIQ_HOME\"
         emit() { timeout 60 \"$1\" signal emit plan_start p --payload \"$2\" 2>&1; echo \"code $?\"; }
         emit \"$1\" first; mount -o remount,ro \"$CLIQ_HOME\"; emit \"$1\" second
         mount -o remount,rw \"$CLIQ_HOME\"; dd if=/dev/zero of=\"$CLIQ_HOME/big\" bs=1k 2>/dev/null

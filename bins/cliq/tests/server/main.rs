@@ -16,5 +16,6 @@ mod recovery;
 mod replicas;
 mod schema;
 mod security;
+mod sign_in;
 mod steering;
 mod wire;

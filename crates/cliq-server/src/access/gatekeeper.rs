@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_gateway::GatewayError;
-use cliq_runs::{NewToken, RunStore, Scope, Secret, TokenKind};
+use cliq_runs::{NewToken, Person, RunStore, Scope, Secret, TokenKind};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ring::digest::{SHA256, digest};
 use subtle::ConstantTimeEq;
@@ -90,7 +90,13 @@ impl Gatekeeper {
             let same = |fixed: &&FixedToken| bool::from(fixed.hash.ct_eq(&given));
             if let Some(fixed) = self.fixed.iter().find(same) {
                 let label = fixed.label.to_owned();
-                return Ok(Some(Caller { token: String::new(), label, scope: Scope::Admin, via }));
+                return Ok(Some(Caller {
+                    token: String::new(),
+                    label,
+                    scope: Scope::Admin,
+                    via,
+                    person: None,
+                }));
             }
         }
         let Some(secret) = Secret::parse(token) else { return Ok(None) };
@@ -100,7 +106,13 @@ impl Gatekeeper {
         };
         let found = self.store.token(secret.id()).await?;
         let valid = found.filter(|token| token.kind == kind && token.accepts(&secret, &clock::now()));
-        Ok(valid.map(|token| Caller { token: token.id, label: token.label, scope: token.scope, via }))
+        Ok(valid.map(|token| Caller {
+            token: token.id,
+            label: token.label,
+            scope: token.scope,
+            via,
+            person: token.person,
+        }))
     }
 
     /// Opens a session for a browser. It ends with `parent`, the token that it is opened with. Gives its cookie's value.
@@ -117,7 +129,18 @@ impl Gatekeeper {
         let own = clock::after(SESSION);
         let end =
             found.and_then(|token| token.expires_at).map_or_else(|| own.clone(), |end| end.min(own.clone()));
-        self.make(TokenKind::Session, label, scope, end, parent).await
+        self.make(TokenKind::Session, label, scope, end, parent, None).await
+    }
+
+    /// Opens a session for a person who signed in by a provider. Gives its cookie's value.
+    pub(crate) async fn open_session_of(
+        &self,
+        person: Person,
+        scope: Scope,
+        duration: Duration,
+    ) -> Result<Option<Secret>, GatewayError> {
+        let label = person.name.clone();
+        self.make(TokenKind::Session, &label, scope, clock::after(duration), None, Some(person)).await
     }
 
     /// Makes a token that signs a browser in, once.
@@ -126,7 +149,7 @@ impl Gatekeeper {
         label: &str,
         scope: Scope,
     ) -> Result<Option<Secret>, GatewayError> {
-        self.make(TokenKind::SignIn, label, scope, clock::after(SIGN_IN), None).await
+        self.make(TokenKind::SignIn, label, scope, clock::after(SIGN_IN), None, None).await
     }
 
     async fn make(
@@ -136,10 +159,12 @@ impl Gatekeeper {
         scope: Scope,
         end: String,
         parent: Option<&str>,
+        person: Option<Person>,
     ) -> Result<Option<Secret>, GatewayError> {
         let made = NewToken::generate(kind, label, scope, &clock::now(), Some(end));
         let Some((secret, mut token)) = made else { return Ok(None) };
         token.parent = parent.map(str::to_owned);
+        token.person = person;
         self.store.add_token(&token).await?;
         Ok(Some(secret))
     }

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::COOKIE;
+use super::audit::{self, Handled};
 use crate::access_log::AccessLine;
 use crate::app::App;
 use cliq_web::Problem;
@@ -30,11 +31,23 @@ pub(crate) async fn guard(
     let id = request_id(request.headers());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let checked = check(&app, peer, &mut request).await;
-    let caller = request.extensions().get::<Caller>().map(|caller| caller.label.clone());
+    let caller = request.extensions().get::<Caller>().cloned();
+    let pattern = request.extensions().get::<MatchedPath>().cloned();
     let mut response = match checked {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    // Before the caller gets its response: what was done is on record.
+    let handled = Handled {
+        caller: caller.as_ref(),
+        method: &method,
+        pattern: pattern.as_ref().map(MatchedPath::as_str),
+        path: without_secret(&path),
+        status: response.status().as_u16(),
+        request_id: &id,
+        peer: peer.ip(),
+    };
+    audit::record(&app, &handled).await;
     protect(response.headers_mut(), &id);
     let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     let status = response.status().as_u16();
@@ -42,7 +55,7 @@ pub(crate) async fn guard(
     app.access_log.write(&AccessLine {
         request_id: &id,
         peer: peer.ip(),
-        caller: caller.as_deref(),
+        caller: caller.as_ref().map(Caller::actor),
         method: method.as_str(),
         path: without_secret(&path),
         status,

@@ -7,18 +7,23 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
-use cliq_dashboard::{PageError, Visitor, sign_in_page, signed_in_page};
-use cliq_runs::Scope;
+use cliq_dashboard::{PageError, Visitor, sign_in_page, signed_in_page, signed_out_page};
+use cliq_runs::{Scope, Secret};
 use cliq_web::{Form, Problem, Query, SIGN_IN_PATH, Via};
 use serde::Deserialize;
 
-use super::COOKIE;
+use super::audit::record_sign_in;
 use super::gatekeeper::SESSION;
+use super::{COOKIE, oidc};
 use crate::app::App;
 
 /// Returns the routes of sign-in and sign-out.
 pub(crate) fn session_router() -> Router<Arc<App>> {
-    Router::new().route(SIGN_IN_PATH, get(page).post(sign_in)).route("/signout", post(sign_out))
+    Router::new()
+        .route(SIGN_IN_PATH, get(page).post(submit))
+        .route("/signin/oidc", get(oidc::begin))
+        .route("/signin/oidc/callback", get(oidc::complete))
+        .route("/signout", post(sign_out))
 }
 
 #[derive(Debug, Deserialize)]
@@ -32,42 +37,73 @@ pub(super) async fn page(
     Query(query): Query<Code>,
 ) -> Result<Response, PageError> {
     let Some(code) = query.code else {
-        return Ok(sign_in_page(None).into_response());
+        return Ok(sign_in(&app, None).into_response());
     };
     match app.gatekeeper.use_sign_in(&code).await? {
         Some((label, scope)) => begin(&app, &label, scope, None).await,
-        None => Ok(sign_in_page(Some("This link was used before, or has expired.")).into_response()),
+        None => Ok(sign_in(&app, Some("This link was used before, or has expired.")).into_response()),
     }
 }
 
 /// Signs in by a token.
-pub(super) async fn sign_in(State(app): State<Arc<App>>, form: Form) -> Result<Response, PageError> {
+pub(super) async fn submit(State(app): State<Arc<App>>, form: Form) -> Result<Response, PageError> {
     let token = form.get("token").unwrap_or_default();
     match app.gatekeeper.check(token, Via::Token).await? {
         Some(caller) => {
             let parent = Some(caller.token.as_str()).filter(|id| !id.is_empty());
             begin(&app, &caller.label, caller.scope, parent).await
         }
-        None => Ok(sign_in_page(Some("This token is not valid.")).into_response()),
+        None => Ok(sign_in(&app, Some("This token is not valid.")).into_response()),
     }
+}
+
+/// Returns the page that asks for a token, or leads to the provider.
+pub(super) fn sign_in(app: &App, failure: Option<&str>) -> axum::response::Html<String> {
+    sign_in_page(failure, app.provider.as_ref().map(|provider| provider.options().label.as_str()))
 }
 
 /// Opens a session and returns the page that leads to the runs.
 async fn begin(app: &App, label: &str, scope: Scope, parent: Option<&str>) -> Result<Response, PageError> {
     let secret = app.gatekeeper.open_session(label, scope, parent).await?;
+    record_sign_in(app, label, None, if parent.is_some() { "token" } else { "link" }, secret.is_some()).await;
+    signed_in(app, secret, SESSION)
+}
+
+/// Returns the page after a sign-in, with the cookie of the session.
+pub(super) fn signed_in(
+    app: &App,
+    secret: Option<Secret>,
+    duration: std::time::Duration,
+) -> Result<Response, PageError> {
     let secret = secret.ok_or_else(|| Problem::unavailable("the system has no random numbers"))?;
-    let secure = if app.options.tls.is_some() { "; Secure" } else { "" };
-    let age = SESSION.as_secs();
+    let (secure, age) = (secure(app), duration.as_secs());
     let cookie =
         format!("{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}{secure}", secret.reveal());
     Ok(([(header::SET_COOKIE, cookie)], signed_in_page()).into_response())
 }
 
-/// Ends the session.
+/// Returns the attribute of cookies that are sent over TLS only, if browsers reach the server so.
+pub(super) fn secure(app: &App) -> &'static str {
+    let is_public = app.provider.as_ref().is_some_and(|p| p.options().public_url.starts_with("https://"));
+    if app.options.tls.is_some() || is_public { "; Secure" } else { "" }
+}
+
+/// Ends the session, and that of the provider.
 pub(super) async fn sign_out(visitor: Visitor, State(app): State<Arc<App>>) -> Result<Response, PageError> {
     if visitor.caller.via == Via::Cookie {
         app.core.runs.revoke_token(&visitor.caller.token).await?;
     }
     let cookie = format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
-    Ok(([(header::SET_COOKIE, cookie)], Redirect::to(SIGN_IN_PATH)).into_response())
+    let at_provider = match (&app.provider, visitor.caller.person) {
+        (Some(provider), Some(person)) => {
+            let provider = Arc::clone(provider);
+            tokio::task::spawn_blocking(move || provider.sign_out_url(&person)).await.ok().flatten()
+        }
+        _ => None,
+    };
+    // A form must not lead to another site: the page does.
+    Ok(match at_provider {
+        Some(url) => ([(header::SET_COOKIE, cookie)], signed_out_page(&url)).into_response(),
+        None => ([(header::SET_COOKIE, cookie)], Redirect::to(SIGN_IN_PATH)).into_response(),
+    })
 }

@@ -14,7 +14,7 @@ use crate::app::App;
 use cliq_web::Problem;
 use cliq_web::find_review;
 use cliq_web::{Json, LargeJson, Path, Query};
-use cliq_web::{Reader, Runner};
+use cliq_web::{Reader, Reviewer, Runner};
 
 /// Filter for reviews.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -145,16 +145,14 @@ pub(crate) async fn content(
 #[utoipa::path(post, path = "/api/v1/reviews/{id}/decision", operation_id = "decide_review", tag = "reviews", request_body = Decision,
     params(("id" = String, Path, description = "The review.")), responses((status = 200, body = Object, description = "The review after it. It may wait for others."), Reading, Changing))]
 pub(crate) async fn decide(
-    Runner(caller): Runner,
+    Reviewer(caller): Reviewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     Json(decision): Json<Decision>,
 ) -> Result<axum::Json<Value>, Problem> {
     let review = find_review(app.core.reviews.as_ref(), &id).await?;
     let wrong = |why: String| Problem::unprocessable(why, Vec::new());
-    let reviewer = review
-        .reviewer_for(decision.reviewer.as_deref(), &caller.label)
-        .map_err(|refusal| wrong(refusal.to_string()))?;
+    let reviewer = app.core.people.reviewer_for(&review, &caller, decision.reviewer.as_deref())?;
     let to =
         decision.to.as_deref().map(PhaseName::parse).transpose().map_err(|error| wrong(error.to_string()))?;
     let choice = match decision.verdict {
@@ -164,7 +162,7 @@ pub(crate) async fn decide(
     };
     let answer = Answer {
         reviewer,
-        actor: caller.label,
+        actor: caller.actor().to_owned(),
         via: Via::Api,
         choice,
         reason: decision.reason,

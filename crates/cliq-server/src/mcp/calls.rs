@@ -246,10 +246,10 @@ impl Call<'_> {
             "request_changes" => Choice::RequestChanges { to },
             other => return Err(format!("`{other}` is not approve, request_changes or reject")),
         };
-        let reviewer = review.reviewer_for(reviewer.as_deref(), &self.caller.label);
-        let reviewer = reviewer.map_err(|refusal| refusal.to_string())?;
+        let reviewer = self.core.people.reviewer_for(&review, &self.caller, reviewer.as_deref());
+        let reviewer = reviewer.map_err(text)?;
         let answer =
-            Answer { reviewer, actor: self.caller.label.clone(), via: Via::Api, choice, reason, inputs };
+            Answer { reviewer, actor: self.caller.actor().to_owned(), via: Via::Api, choice, reason, inputs };
         let review = self.core.reviews.apply(&review.id, Event::Answer(answer)).await.map_err(text)?;
         Ok(crate::api::review_document(&review))
     }

@@ -9,6 +9,7 @@ use cliq_runs::{RunId, RunState, RunStore};
 
 use super::{ReviewSource, document, find, refused};
 use crate::args::AnswerArgs;
+use crate::commands::audit::record;
 use crate::failure::Failure;
 use crate::server_record::server_url;
 use crate::ui::{self, GREEN, paint};
@@ -31,6 +32,10 @@ pub(super) async fn run(args: &AnswerArgs, choice: Choice) -> Result<ExitCode, F
     }
     let answer = Answer { reviewer, actor, via: Via::CommandLine, choice, reason, inputs };
     let review = reviews.apply(&review.id, Event::Answer(answer)).await?;
+    // In a container or with a server elsewhere, the reviews are kept there.
+    if let Ok(store) = gateway::open().await {
+        record(store.as_ref(), "review answer", review.id.as_str()).await;
+    }
     if args.json {
         ui::json(&document(&review))?;
         return Ok(ExitCode::SUCCESS);

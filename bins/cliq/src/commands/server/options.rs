@@ -7,6 +7,7 @@ use cliq_settings::Settings;
 
 use super::a2a;
 use crate::args::ServerRunArgs;
+use crate::commands::trigger;
 use crate::failure::Failure;
 use crate::gateway::home;
 use crate::project;
@@ -17,6 +18,7 @@ impl From<ServerError> for Failure {
             ServerError::Insecure(_) | ServerError::WeakAdminToken | ServerError::Tls { .. } => {
                 Self::usage(error.to_string())
             }
+            ServerError::Triggers(checked) => trigger::invalid(&checked),
             other => Self::failed(other.to_string()),
         }
     }
@@ -53,6 +55,19 @@ pub(super) fn options_of(args: &ServerRunArgs) -> Result<ServerOptions, Failure>
         options.a2a =
             Some(a2a::options(&settings, &options.home, &options.supervisor.workspace_root, &args.mesh)?);
     }
+    options = options.with_provider(&settings).map_err(|error| Failure::usage(error.to_string()))?;
+    options.allowed_hosts.extend(public_host(&settings));
     options.check()?;
+    trigger::check(&options.home)?;
     Ok(options)
+}
+
+/// Returns the name by which browsers and senders of webhooks reach the server.
+fn public_host(settings: &Settings) -> Option<String> {
+    let url = settings.text("server.public_url")?;
+    let rest = url.split_once("://")?.1;
+    let host = rest.split(['/', '?', '#']).next()?;
+    let name =
+        host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);
+    Some(name.to_owned())
 }

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cliq_protocol::Timestamp;
-use cliq_runs::{NewToken, RunStore, Scope, TokenKind};
+use cliq_runs::{NewToken, RunStore, Scope, SignInStore, TokenKind};
 use cliq_server::SIGN_IN_PATH;
 use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::args::{ScopeName, TokenCommand};
+use crate::commands::audit::record;
 use crate::failure::Failure;
 use crate::gateway::{self, block_on};
 use crate::ui;
@@ -25,6 +26,7 @@ pub(super) fn run(command: &TokenCommand) -> Result<ExitCode, Failure> {
                 let (secret, token) =
                     made.ok_or_else(|| Failure::failed("the system has no random numbers"))?;
                 store.add_token(&token).await?;
+                record(store.as_ref(), "token create", &format!("{} {label}", token.id)).await;
                 if *json {
                     ui::json(&serde_json::json!({"id": token.id, "token": secret.reveal()}))?;
                 } else {
@@ -35,12 +37,14 @@ pub(super) fn run(command: &TokenCommand) -> Result<ExitCode, Failure> {
                     ));
                 }
             }
-            TokenCommand::List { json } => list(store.as_ref(), *json).await?,
+            TokenCommand::List { sessions: true, json } => sessions(store.as_ref(), *json).await?,
+            TokenCommand::List { sessions: false, json } => list(store.as_ref(), *json).await?,
             TokenCommand::Revoke { id } => {
                 if !store.revoke_token(id).await? {
                     return Err(Failure::usage(format!("there is no token {id}"))
                         .hint("`cliq server token list` shows those there are"));
                 }
+                record(store.as_ref(), "token revoke", id).await;
                 ui::line(format!("token {id} is revoked"))?;
             }
         }
@@ -67,6 +71,40 @@ async fn list(store: &impl RunStore, as_json: bool) -> Result<(), Failure> {
             token.scope.as_str().to_owned(),
             token.created_at,
             expires,
+        ]);
+    }
+    Ok(ui::line(table.to_string())?)
+}
+
+async fn sessions(store: &impl SignInStore, as_json: bool) -> Result<(), Failure> {
+    let sessions = store.sessions(&in_future(Duration::ZERO)).await?;
+    let mail = |session: &cliq_runs::Token| session.person.as_ref().and_then(|person| person.mail.clone());
+    if as_json {
+        let rows: Vec<_> = sessions
+            .iter()
+            .map(|session| {
+                let mut row = serde_json::json!(session);
+                row["mail"] = mail(session).into();
+                row
+            })
+            .collect();
+        return Ok(ui::json(&serde_json::json!({"sessions": rows}))?);
+    }
+    if sessions.is_empty() {
+        return Ok(ui::line("no browser is signed in")?);
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["ID", "PERSON", "MAIL", "SCOPE", "SINCE", "UNTIL"]);
+    for session in sessions {
+        let address = ui::plain(&mail(&session).unwrap_or_else(|| "-".to_owned()));
+        table.add_row([
+            session.id,
+            ui::plain(&session.label),
+            address,
+            session.scope.as_str().to_owned(),
+            session.created_at,
+            session.expires_at.unwrap_or_default(),
         ]);
     }
     Ok(ui::line(table.to_string())?)

@@ -1,0 +1,63 @@
+//! Audit log: entries are added and read, nothing else.
+
+use async_trait::async_trait;
+use cliq_gateway::GatewayError;
+use cliq_runs::{AuditAction, AuditEntry, AuditFilter, AuditStore};
+
+use crate::connection::{Connection, Target};
+use crate::error::DatabaseError;
+use crate::rows::audit_entry;
+use crate::select::Select;
+use crate::statement::arguments;
+use crate::store::{SqlStore, on};
+
+async fn add(connection: &mut Connection, action: &AuditAction) -> Result<(), DatabaseError> {
+    let sql = "INSERT INTO audit (ts, actor, person, via, action, target, outcome, request_id, peer) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    let arguments = arguments![
+        &action.ts,
+        &action.actor,
+        action.person.as_deref(),
+        &action.via,
+        &action.action,
+        &action.target,
+        &action.outcome,
+        action.request_id.as_deref(),
+        action.peer.as_deref()
+    ];
+    connection.run(sql, arguments).await.map(drop)
+}
+
+async fn list(connection: &mut Connection, filter: &AuditFilter) -> Result<Vec<AuditEntry>, DatabaseError> {
+    let mut select = Select::new("SELECT * FROM audit");
+    if let Some(actor) = &filter.actor {
+        select.filter("(actor = ? OR person = ?)", [actor, actor]);
+    }
+    for (condition, value) in [("ts >= ?", &filter.since), ("ts < ?", &filter.until)] {
+        if let Some(value) = value {
+            select.filter(condition, [value]);
+        }
+    }
+    for (condition, id) in [("id > ?", filter.after), ("id < ?", filter.before)] {
+        if let Some(id) = id {
+            select.filter(condition, [id]);
+        }
+    }
+    let limit = [i64::from(filter.limit)];
+    if filter.after.is_some() {
+        select.add(" ORDER BY id LIMIT ?", limit);
+    } else {
+        select.add(" ORDER BY id DESC LIMIT ?", limit);
+    }
+    connection.select(&select).await?.rows.iter().map(audit_entry).collect()
+}
+
+#[async_trait]
+impl AuditStore for SqlStore {
+    async fn add_audit(&self, action: &AuditAction) -> Result<(), GatewayError> {
+        on!(self.writer(), connection => add(connection, action).await)
+    }
+
+    async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, GatewayError> {
+        on!(self.reader(), connection => list(connection, filter).await)
+    }
+}

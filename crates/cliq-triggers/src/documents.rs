@@ -1,0 +1,240 @@
+//! Documents of triggers and firings, for the API, the commands and the pages.
+
+use std::collections::BTreeMap;
+
+use cliq_protocol::Budget;
+use cliq_runs::{Firing, FiringState, SourceKind, TriggerRow};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::model::{Source, Trigger};
+use crate::plan::{Plan, plan};
+
+/// Number of next ticks in a document.
+const UPCOMING: usize = 5;
+
+/// A firing of a trigger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Firing)]
+pub struct FiringDocument {
+    /// Number, in the order of arrival.
+    pub id: i64,
+    /// Trigger.
+    pub trigger: String,
+    /// Time of the cause, UTC.
+    pub at: String,
+    /// Description of the cause.
+    pub cause: String,
+    /// SHA-256 of the payload, in hexadecimal.
+    pub digest: String,
+    /// State.
+    pub state: FiringState,
+    /// Concurrency group.
+    pub group: Option<String>,
+    /// Run that was started.
+    pub run_id: Option<String>,
+    /// Reason why there is no run, or why the firing waits.
+    pub reason: Option<String>,
+    /// Time of the decision, UTC.
+    pub decided_at: Option<String>,
+}
+
+impl From<Firing> for FiringDocument {
+    fn from(firing: Firing) -> Self {
+        Self {
+            id: firing.id,
+            trigger: firing.trigger,
+            at: firing.at,
+            cause: firing.cause,
+            digest: firing.digest,
+            state: firing.state,
+            group: firing.group,
+            run_id: firing.run.map(|run| run.to_string()),
+            reason: firing.reason,
+            decided_at: firing.decided_at,
+        }
+    }
+}
+
+/// A trigger with its state.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Trigger)]
+pub struct TriggerDocument {
+    /// Name.
+    pub name: String,
+    /// Kind of the source.
+    pub kind: SourceKind,
+    /// Source in a line.
+    pub source: String,
+    /// Preset.
+    pub preset: Option<String>,
+    /// Conditions, in CEL.
+    pub when: Vec<String>,
+    /// Team, or `null` for the assembled one of the project.
+    pub team: Option<String>,
+    /// Project, or `null` for a workspace of its own.
+    pub project: Option<String>,
+    /// Concurrency group, a template.
+    pub group: Option<String>,
+    /// Policy of the group: `queue`, `skip` or `cancel`.
+    pub policy: Option<String>,
+    /// Path for webhooks.
+    pub path: Option<String>,
+    /// Problem that keeps the trigger from firing.
+    pub problem: Option<String>,
+    /// Whether the trigger is paused.
+    pub paused: bool,
+    /// Next ticks of a schedule, UTC.
+    pub next: Vec<String>,
+    /// Newest firing.
+    pub last: Option<FiringDocument>,
+}
+
+impl TriggerDocument {
+    /// Returns the document of a trigger at `now`. `row` is its stored state, if a server has stored it.
+    #[must_use]
+    pub fn new(trigger: &Trigger, row: Option<&TriggerRow>, last: Option<Firing>, now: Timestamp) -> Self {
+        let (source, path, next, problem) = match &trigger.source {
+            Source::Schedule(schedule) => {
+                let next = schedule.upcoming(now, UPCOMING).iter().map(ToString::to_string).collect();
+                (format!("{} {}", schedule.cron(), schedule.zone()), None, next, None)
+            }
+            Source::Webhook(webhook) => {
+                let problem = webhook.secret.is_none().then(|| {
+                    let name = &webhook.secret_name;
+                    format!("the setting triggers.secrets.{name} is not set: requests are refused")
+                });
+                let path = format!("/hooks/{}", trigger.name);
+                (format!("{} signature", webhook.scheme.as_str()), Some(path), Vec::new(), problem)
+            }
+            Source::After { team, states } => {
+                let states: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+                let team = team.as_deref().unwrap_or("any run");
+                (format!("{team} {}", states.join(", ")), None, Vec::new(), None)
+            }
+            Source::Files(files) => (format!("{} in {}", files.text, files.project), None, Vec::new(), None),
+        };
+        Self {
+            name: trigger.name.clone(),
+            kind: trigger.source.kind(),
+            source,
+            preset: trigger.preset.map(|preset| preset.as_str().to_owned()),
+            when: trigger.when.iter().map(|when| when.source().to_owned()).collect(),
+            team: trigger.run.team.clone(),
+            project: trigger.run.project.clone(),
+            group: trigger.concurrency.as_ref().map(|concurrency| concurrency.group.source().to_owned()),
+            policy: trigger.concurrency.as_ref().map(|concurrency| concurrency.policy.as_str().to_owned()),
+            path,
+            problem,
+            paused: row.is_some_and(|row| row.is_paused),
+            next,
+            last: last.map(FiringDocument::from),
+        }
+    }
+}
+
+/// Payload for a test of a trigger.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestRequest {
+    /// Headers of a webhook. Presets add `x-github-event`.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Body of a webhook.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub body: Value,
+    /// Run that ended, for `after`.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub run: Value,
+    /// Changed files, for `files`.
+    #[serde(default)]
+    pub files: Vec<String>,
+}
+
+/// Result of a test: the run that would start, or the reason for none.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = TriggerTest)]
+pub struct PlanDocument {
+    /// `run`, `skip` or `fail`.
+    pub outcome: String,
+    /// Reason for no run.
+    pub reason: Option<String>,
+    /// Team.
+    pub team: Option<String>,
+    /// Project.
+    pub project: Option<String>,
+    /// Title.
+    pub title: Option<String>,
+    /// Requirement.
+    pub requirement: Option<String>,
+    /// Inputs.
+    pub inputs: BTreeMap<String, String>,
+    /// Repositories.
+    pub repos: Vec<String>,
+    /// Agent for phases that name none.
+    pub agent: Option<String>,
+    /// Budget.
+    #[schema(value_type = Object)]
+    pub budget: Budget,
+    /// Concurrency group.
+    pub group: Option<String>,
+    /// Policy of the group.
+    pub policy: Option<String>,
+}
+
+/// Returns the outcome of a payload at `now`, an ISO-8601 time. Stores and starts nothing.
+#[must_use]
+pub fn test_trigger(trigger: &Trigger, request: &TestRequest, now: &str) -> PlanDocument {
+    let mut values = Map::new();
+    values.insert("now".to_owned(), now.into());
+    match &trigger.source {
+        Source::Webhook(_) => {
+            let headers = request.headers.iter().map(|(name, value)| (name.to_lowercase(), json!(value)));
+            let mut headers: Map<String, Value> = headers.collect();
+            if let Some(preset) = trigger.preset {
+                headers.entry("x-github-event").or_insert_with(|| preset.event().into());
+            }
+            values.insert("headers".to_owned(), headers.into());
+            values.insert("body".to_owned(), request.body.clone());
+        }
+        Source::After { .. } => drop(values.insert("run".to_owned(), request.run.clone())),
+        Source::Files(_) => drop(values.insert("files".to_owned(), json!(request.files))),
+        Source::Schedule(_) => {}
+    }
+    let mut document = PlanDocument {
+        outcome: "run".to_owned(),
+        reason: None,
+        team: None,
+        project: None,
+        title: None,
+        requirement: None,
+        inputs: BTreeMap::new(),
+        repos: Vec::new(),
+        agent: None,
+        budget: Budget::default(),
+        group: None,
+        policy: None,
+    };
+    match plan(trigger, &values) {
+        Plan::Run(run) => {
+            let (group, policy) = run.group.unzip();
+            document.team = run.team;
+            document.project = run.project;
+            document.title = Some(run.title);
+            document.requirement = run.requirement;
+            document.inputs = run.inputs;
+            document.repos = run.repos;
+            document.agent = run.agent;
+            document.budget = run.budget;
+            document.group = group;
+            document.policy = policy.map(|policy| policy.as_str().to_owned());
+        }
+        Plan::Skip(reason) => ("skip".clone_into(&mut document.outcome), document.reason = Some(reason)).1,
+        Plan::Fail(reason) => ("fail".clone_into(&mut document.outcome), document.reason = Some(reason)).1,
+    }
+    document
+}

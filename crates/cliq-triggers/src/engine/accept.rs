@@ -1,0 +1,123 @@
+//! Requests to webhooks: signature, replay, form. A firing is on the disk before the sender gets its response; nothing starts before.
+
+use cliq_gateway::GatewayError;
+use cliq_runs::{Added, NewFiring};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::Engine;
+use super::firings::{digest_of, stamp};
+use crate::model::Source;
+use crate::signature::{Scheme, SignatureError, verify};
+
+/// Maximum size of a body, in bytes.
+pub const MAX_BODY: usize = 1 << 20;
+/// Maximum number of headers that expressions see, and of bytes of each.
+const MAX_HEADERS: usize = 100;
+const MAX_HEADER: usize = 4096;
+
+/// Response to a request that was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// The firing was stored.
+    Stored(i64),
+    /// The delivery is known: it starts nothing again.
+    Known(i64),
+    /// Slack checks the address: the response is this text.
+    Challenge(String),
+}
+
+/// Reason why a request is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum HookRefusal {
+    /// No webhook has this name.
+    #[error("there is no webhook of this name")]
+    Unknown,
+    /// The secret is not set on the server.
+    #[error("the secret of the webhook is not set on the server")]
+    NoSecret,
+    /// The signature is missing, wrong or old.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
+    /// The body is neither JSON nor a form.
+    #[error("the body cannot be read: {0}")]
+    Malformed(String),
+    /// The body came before under another id.
+    #[error("the content of this delivery was received before under another id")]
+    Replayed,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] GatewayError),
+}
+
+impl Engine {
+    /// Checks a request and stores its firing. `headers` have lower-case names. Returns once the firing is on the disk.
+    ///
+    /// # Errors
+    /// Returns the reason for a refusal. Nothing is stored then.
+    pub async fn accept(
+        &self,
+        name: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Accepted, HookRefusal> {
+        let inner = &self.inner;
+        let trigger = inner.catalog().find(name).ok_or(HookRefusal::Unknown)?;
+        let Source::Webhook(webhook) = &trigger.source else { return Err(HookRefusal::Unknown) };
+        let secret = webhook.secret.as_ref().ok_or(HookRefusal::NoSecret)?;
+        let now = Timestamp::now();
+        let header =
+            |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let delivery = verify(webhook.scheme, secret.reveal(), header, body, now.as_second())?;
+        let value = parse(header("content-type"), body).map_err(HookRefusal::Malformed)?;
+        if webhook.scheme == Scheme::Slack
+            && value["type"] == "url_verification"
+            && let Some(challenge) = value["challenge"].as_str()
+        {
+            return Ok(Accepted::Challenge(challenge.to_owned()));
+        }
+        let values = json!({"headers": visible(headers), "body": value, "now": now.to_string()});
+        let is_paused = inner.store.trigger_row(name).await?.is_some_and(|row| row.is_paused);
+        let firing = NewFiring {
+            trigger: trigger.name.clone(),
+            at: stamp(now),
+            cause: delivery.description,
+            key: delivery.key,
+            content_key: delivery.content_key,
+            digest: digest_of(body),
+            payload: values.to_string(),
+            depth: 1,
+            skipped: is_paused.then(|| "the trigger is paused".to_owned()),
+        };
+        match inner.store.add_firing(&firing).await? {
+            Added::New(id) => {
+                inner.pending.notify_one();
+                Ok(Accepted::Stored(id))
+            }
+            Added::Known(id) => Ok(Accepted::Known(id)),
+            Added::Replayed => Err(HookRefusal::Replayed),
+        }
+    }
+}
+
+/// Headers that expressions see: not those with signatures and tokens.
+fn visible(headers: &[(String, String)]) -> Map<String, Value> {
+    let is_visible = |name: &str| !Scheme::SECRET_HEADERS.contains(&name);
+    let headers = headers.iter().filter(|(name, value)| is_visible(name) && value.len() <= MAX_HEADER);
+    headers.take(MAX_HEADERS).map(|(name, value)| (name.clone(), json!(value))).collect()
+}
+
+/// Parses a body: JSON, or the fields of a form. A form with the field `payload` has JSON in it.
+fn parse(content_type: Option<&str>, body: &[u8]) -> Result<Value, String> {
+    let kind = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let json_of = |text: &[u8]| serde_json::from_slice::<Value>(text).map_err(|error| error.to_string());
+    if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        return json_of(body);
+    }
+    let fields: Vec<(String, String)> =
+        serde_urlencoded::from_bytes(body).map_err(|error| error.to_string())?;
+    match fields.iter().find(|(name, _)| name == "payload") {
+        Some((_, payload)) => json_of(payload.as_bytes()),
+        None => Ok(Value::Object(fields.into_iter().map(|(name, value)| (name, value.into())).collect())),
+    }
+}
