@@ -79,6 +79,9 @@ fn chart_manifests_are_valid() {
         "runs.settings.deadline=2h",
         "settings.server.max_runs=9",
         "a2a=true",
+        "triggers[0].name=nightly",
+        "triggers[0].team=@cliq/hello-world",
+        "triggers[0].schedule.cron=30 2 * * *",
         "nodeSelector.disk=ssd",
     ];
     let dir = tempfile::tempdir().unwrap();
@@ -95,6 +98,8 @@ fn chart_manifests_are_valid() {
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
         // Keys are in Secrets, and nowhere else.
         let text = String::from_utf8(made.stdout).unwrap();
+        assert_eq!(text.contains("mountPath: /home/cliq/triggers.yml"), sets.len() > least.len());
+        assert_eq!(text.contains("name: nightly"), sets.len() > least.len());
         for document in
             text.split("\n---\n").filter(|document| document.contains("hush") || document.contains(TOKEN))
         {
