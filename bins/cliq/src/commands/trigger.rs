@@ -1,5 +1,6 @@
 //! `cliq trigger`
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::process::ExitCode;
 
@@ -18,6 +19,7 @@ use super::audit::record;
 use crate::args::TriggerCommand;
 use crate::failure::{Failure, Kind};
 use crate::gateway::{self, block_on, home};
+use crate::project::host;
 use crate::render::diagnostics;
 use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
 
@@ -72,6 +74,19 @@ pub(super) fn check(home: &Utf8Path) -> Result<(), Failure> {
     let checked =
         read_file(home).map_err(|error| Failure::failed(format!("cannot read the triggers: {error}")))?;
     if checked.has_errors() { Err(invalid(&checked)) } else { Ok(()) }
+}
+
+/// Warns of teams that are not on this machine: their triggers would start nothing.
+fn warn_of_unknown_teams<'a>(triggers: impl IntoIterator<Item = &'a Trigger>) {
+    let mut seen = BTreeSet::new();
+    for trigger in triggers {
+        if let Some(team) = &trigger.run.team
+            && seen.insert(team)
+            && let Err(error) = host().find_team(team)
+        {
+            ui::warning(&format!("{}: {error}", trigger.name));
+        }
+    }
 }
 
 /// Reads the triggers of this home.
@@ -237,6 +252,9 @@ fn test(name: &str, payload: Option<&Utf8Path>, headers: &[String], as_json: boo
         request.headers.insert(name.trim().to_owned(), value.trim().to_owned());
     }
     let document = test_trigger(trigger, &request, &jiff::Timestamp::now().to_string());
+    if document.outcome == "run" {
+        warn_of_unknown_teams([trigger]);
+    }
     if as_json {
         return Ok(ui::json(&document)?);
     }
@@ -318,6 +336,7 @@ fn validate(file: Option<&Utf8Path>, as_json: bool) -> Result<(), Failure> {
         ui::error(&format!("{path}: {}", count_by_severity(&checked.diagnostics)));
         return Err(Failure::reported(Kind::Usage));
     }
+    warn_of_unknown_teams(&checked.triggers);
     if !as_json {
         let count = match checked.triggers.len() {
             1 => "1 trigger".to_owned(),

@@ -39,6 +39,16 @@ fn triggers_are_listed_shown_tested_and_paused() {
     let text =
         machine.ok(&["trigger", "test", "issues", "--payload", payload, "--header", "X-GitHub-Event: push"]);
     assert!(text.contains("no run") && text.contains("`when` is false"), "{text}");
+    // The team is not there yet: it may come before the trigger fires.
+    for arguments in [vec!["trigger", "validate"], vec!["trigger", "test", "issues", "--payload", payload]] {
+        let output = machine.cliq(&arguments);
+        let warning = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.success() && warning.contains("issues: ") && warning.contains("@local/quick"),
+            "{warning}"
+        );
+        assert_eq!(warning.matches("@local/quick").count(), 1, "once for all of its triggers: {warning}");
+    }
     // Failures name what is wrong and what to do.
     let refused = |arguments: &[&str], code: i32, words: &[&str]| {
         let output = machine.cliq(arguments);
