@@ -123,6 +123,10 @@ fn a_run_of_another_is_not_removed() {
     let said = std::fs::File::create(mock.env.path("said")).unwrap();
     let mut run = mock.command(&again).stderr(said).stdout(Stdio::null()).spawn().unwrap();
     mock.env.wait_for("it is followed", || mock.env.read("said").contains("waits for a node: Unschedulable"));
+    // The first watch only asks for the right. The second is the follower's, and stays open.
+    while mock.ask("requests").as_array().unwrap().iter().filter(|asked| *asked == "watch pods").count() < 2 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     mock.ask("forbid watch pods");
     mock.cliq(&again).expect(1).says("following it").says("the cluster forbids to watch the run");
     assert_eq!(mock.ask("objects jobs").as_array().unwrap().len(), 1);
