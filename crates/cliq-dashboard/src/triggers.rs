@@ -1,6 +1,5 @@
 //! Triggers: list, next ticks, history, test with a payload.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -10,7 +9,6 @@ use cliq_triggers::{FiringDocument, PlanDocument, TestRequest, TriggerDocument};
 use cliq_web::{Core, Form, Path, Problem, Query, find_trigger, list_firings, set_trigger_paused};
 use maud::{Markup, html};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::elements::{ago, badge, empty, folded, output};
 use crate::page::{Page, PageError, show};
@@ -248,18 +246,11 @@ pub(super) async fn test(
 
 /// Reads a payload: a body, or an object with `headers`, `body`, `run`, `files`.
 fn request_of(payload: &str) -> Result<TestRequest, Problem> {
-    let wrong = |error: serde_json::Error| {
-        Problem::unprocessable(format!("the payload is not JSON: {error}"), Vec::new())
+    let wrong = |what: &str, error: serde_json::Error| {
+        Problem::unprocessable(format!("the payload {what}: {error}"), Vec::new())
     };
-    let value: Value = serde_json::from_str(payload).map_err(wrong)?;
-    let keys = ["headers", "body", "run", "files"];
-    let is_request = value
-        .as_object()
-        .is_some_and(|map| !map.is_empty() && map.keys().all(|key| keys.contains(&key.as_str())));
-    if is_request {
-        return serde_json::from_value(value).map_err(wrong);
-    }
-    Ok(TestRequest { headers: BTreeMap::new(), body: value, ..TestRequest::default() })
+    let value = serde_json::from_str(payload).map_err(|error| wrong("is not JSON", error))?;
+    TestRequest::from_payload(value).map_err(|error| wrong("cannot be read", error))
 }
 
 /// Pauses a trigger and shows it.

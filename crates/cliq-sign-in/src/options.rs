@@ -60,7 +60,7 @@ pub enum OptionsError {
     /// The id of this server is not set.
     #[error("sign-in by a provider needs the setting `server.oidc.client_id`")]
     NoClientId,
-    /// Nobody could sign in.
+    /// No group gives a scope.
     #[error(
         "no group may sign in: set `server.oidc.admin_groups`, `server.oidc.run_groups` or `server.oidc.read_groups` (`*` for everybody)"
     )]
@@ -136,8 +136,8 @@ mod tests {
         assert_eq!(new("https://u@id.example", "cliq", "https://c.example"), address("server.oidc.issuer"));
         assert_eq!(new("https://id.example", "", "https://c.example"), Some(OptionsError::NoClientId));
         assert_eq!(new("https://id.example", "cliq", ""), Some(OptionsError::NoPublicUrl));
-        let nobody =
+        let without_groups =
             ProviderOptions::new("https://i.example", "c", "https://c.example", GroupScopes::default());
-        assert_eq!(nobody.err(), Some(OptionsError::NoGroups));
+        assert_eq!(without_groups.err(), Some(OptionsError::NoGroups));
     }
 }

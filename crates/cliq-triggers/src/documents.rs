@@ -155,6 +155,21 @@ pub struct TestRequest {
     pub files: Vec<String>,
 }
 
+impl TestRequest {
+    /// Reads the payload of a test: an object with `headers`, `body`, `run` or `files` and nothing else, or the body of a delivery.
+    ///
+    /// # Errors
+    /// Returns an error if one of these parts has the wrong type.
+    pub fn from_payload(payload: Value) -> Result<Self, serde_json::Error> {
+        const PARTS: [&str; 4] = ["headers", "body", "run", "files"];
+        let is_part = |key: &String| PARTS.contains(&key.as_str());
+        match payload.as_object() {
+            Some(map) if !map.is_empty() && map.keys().all(is_part) => serde_json::from_value(payload),
+            _ => Ok(Self { body: payload, ..Self::default() }),
+        }
+    }
+}
+
 /// Result of a test: the run that would start, or the reason for none.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = TriggerTest)]

@@ -11,11 +11,12 @@ mod files;
 mod firings;
 mod ticks;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use cliq_gateway::GatewayError;
-use cliq_runs::{FiringFilter, RunStore, TriggerRow, TriggerStore};
+use cliq_runs::{Firing, FiringFilter, RunStore, TriggerRow, TriggerStore};
 use cliq_supervisor::Supervisor;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
@@ -121,14 +122,12 @@ impl Engine {
     /// Returns an error if the store fails.
     pub async fn list(&self) -> Result<Vec<TriggerDocument>, GatewayError> {
         let catalog = self.inner.catalog();
-        let rows = self.inner.store.trigger_rows().await?;
-        let mut last = self.inner.store.last_firings().await?;
+        let rows = self.inner.rows().await?;
+        let last = self.inner.store.last_firings().await?.into_iter();
+        let mut last: HashMap<String, Firing> = last.map(|firing| (firing.trigger.clone(), firing)).collect();
         let now = Timestamp::now();
         let document = |trigger: &Arc<Trigger>| {
-            let row = rows.iter().find(|row| row.name == trigger.name);
-            let newest = last.iter().position(|firing| firing.trigger == trigger.name);
-            let newest = newest.map(|at| last.swap_remove(at));
-            TriggerDocument::new(trigger, row, newest, now)
+            TriggerDocument::new(trigger, rows.get(&trigger.name), last.remove(&trigger.name), now)
         };
         Ok(catalog.triggers.iter().map(document).collect())
     }
@@ -208,7 +207,7 @@ impl Inner {
     }
 
     /// Returns the rows by name.
-    async fn rows(&self) -> Result<std::collections::HashMap<String, TriggerRow>, GatewayError> {
+    async fn rows(&self) -> Result<HashMap<String, TriggerRow>, GatewayError> {
         let rows = self.store.trigger_rows().await?;
         Ok(rows.into_iter().map(|row| (row.name.clone(), row)).collect())
     }

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use cliq_triggers::triggers_schema;
-use serde_json::Value;
+use cliq_triggers::{TestRequest, triggers_schema};
+use serde_json::{Value, json};
 
 /// Collects the fields of an object and of those within it.
 fn collect(object: &Value, found: &mut Vec<(String, bool, String)>) {
@@ -31,4 +31,17 @@ fn every_field_is_documented() {
 #[test]
 fn the_schema_is_pinned() {
     insta::assert_json_snapshot!(triggers_schema());
+}
+
+#[test]
+fn payload_of_a_test_is_a_body_or_its_parts() {
+    let read = |payload: Value| TestRequest::from_payload(payload);
+    let parts = read(json!({"headers": {"X-GitHub-Event": "issues"}, "body": {"n": 1}})).unwrap();
+    assert_eq!((parts.headers["X-GitHub-Event"].as_str(), &parts.body), ("issues", &json!({"n": 1})));
+    assert_eq!(read(json!({"files": ["a"]})).unwrap().files, ["a"]);
+    // With any other field it is the body of a delivery.
+    for body in [json!({"body": "a comment", "id": 7}), json!({}), json!([1]), json!("text")] {
+        assert_eq!(read(body.clone()).unwrap().body, body);
+    }
+    assert!(read(json!({"files": "a"})).unwrap_err().to_string().contains("invalid type"));
 }

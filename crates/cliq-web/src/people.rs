@@ -42,10 +42,10 @@ impl People {
             found.map_err(|refusal| Problem::unprocessable(refusal.to_string(), Vec::new()))
         };
         let Some(person) = &caller.person else { return general() };
-        let mail = person.mail.as_deref().unwrap_or_default();
         let names = review.reviewers.names();
-        let is_own = |name: &&&str| self.addresses(name).iter().any(|address| address == mail);
-        if let Some(own) = names.iter().find(is_own) {
+        let own =
+            |mail: &str| names.iter().find(|name| self.addresses(name).iter().any(|address| address == mail));
+        if let Some((mail, own)) = person.mail.as_deref().and_then(|mail| Some((mail, own(mail)?))) {
             return match named {
                 Some(other) if other != *own => Err(Problem::forbidden(format!(
                     "you are signed in as {mail}, the reviewer {own}, and cannot answer for {other}"

@@ -28,7 +28,7 @@ pub(crate) async fn record(store: &dyn AuditStore, action: &str, target: &str) {
         ..AuditAction::default()
     };
     if let Err(error) = store.add_audit(&action).await {
-        ui::warning(&format!("the audit log does not have this: {error}"));
+        ui::warning(&format!("cannot record the command in the audit log: {error}"));
     }
 }
 

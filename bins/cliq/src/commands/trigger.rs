@@ -236,14 +236,10 @@ fn read_payload(file: &Utf8Path) -> Result<Value, Failure> {
 fn test(name: &str, payload: Option<&Utf8Path>, headers: &[String], as_json: bool) -> Result<(), Failure> {
     let triggers = triggers()?;
     let trigger = find(&triggers, name)?;
-    let value = payload.map(read_payload).transpose()?.unwrap_or_else(|| json!({}));
-    let keys = ["headers", "body", "run", "files"];
-    let is_request = value.as_object().is_some_and(|map| map.keys().all(|key| keys.contains(&key.as_str())));
-    let mut request: TestRequest = if is_request {
-        serde_json::from_value(value)
-            .map_err(|error| Failure::usage(format!("the payload is wrong: {error}")))?
-    } else {
-        TestRequest { body: value, ..TestRequest::default() }
+    let mut request = match payload {
+        Some(file) => TestRequest::from_payload(read_payload(file)?)
+            .map_err(|error| Failure::usage(format!("{file} is not a payload: {error}")))?,
+        None => TestRequest::default(),
     };
     for header in headers {
         let (name, value) = header.split_once(':').ok_or_else(|| {

@@ -65,7 +65,7 @@ fn file_is_read_again_and_errors_keep_the_last_triggers() {
     wait_for("the new file counts", || (names().0 == ["b"]).then_some(()));
     wait_for("it fires", || (firings(&server, "b").len() >= 2).then_some(()));
     write(&machine, "  - {name: c, schedule: {cron: 'x'}, team: '@local/quick'}\n");
-    let problem = wait_for("the problem is told", || names().1);
+    let problem = wait_for("the problem is reported", || names().1);
     assert!(problem.contains("line 2") && problem.contains("cron"), "{problem}");
     assert_eq!(names().0, ["b"]);
     let count = firings(&server, "b").len();

@@ -96,7 +96,7 @@ mod tests {
             action_of(&handled)
         };
         assert!(request(&Method::GET, "/review/a").is_none());
-        assert!(request(&Method::POST, "/api/v1/runs").is_none(), "nobody is known");
+        assert!(request(&Method::POST, "/api/v1/runs").is_none(), "no caller is known");
         let action = request(&Method::POST, "/review/a").expect("an action");
         assert_eq!((action.via.as_str(), action.action.as_str()), ("link", "POST /review/a"));
         assert!(request(&Method::POST, "/mcp").is_none());

@@ -60,7 +60,7 @@ pub(crate) async fn mark_moves_once_with_its_firings(place: &TestDatabase) {
     let found = all(store).await;
     assert_eq!(found.iter().map(|f| f.cause.as_str()).collect::<Vec<_>>(), ["cause tick:2", "cause tick:1"]);
     assert!(found.iter().all(|f| f.state == FiringState::Pending && f.payload.is_empty()));
-    // A key that is known has no second firing, whatever the mark says.
+    // A known key has no second firing, regardless of the mark.
     let step = MarkStep { version: 2, ..step };
     assert_eq!(store.advance(&step, &[firing("tick:2"), firing("tick:3")]).await.unwrap(), Outcome::Applied);
     assert_eq!(all(store).await.len(), 3);
