@@ -11,6 +11,7 @@
 //!
 //! Start with [`Envelope::decode`], [`ChannelMessage::decode`], [`StreamDecoder`] and [`AgentMessage::decode`].
 
+mod address;
 mod channel;
 mod check;
 mod duration;
@@ -19,10 +20,13 @@ mod error;
 mod fields;
 mod form;
 mod kind;
+mod lenient;
+mod limited;
 mod mcp;
 mod message;
 mod name;
 mod order;
+mod reply;
 mod review;
 mod reviewers;
 mod sandbox;
@@ -33,7 +37,9 @@ mod tools;
 mod transcript;
 mod usage;
 mod verdict;
+mod violations;
 
+pub use address::without_credentials;
 pub use channel::{ChannelBody, ChannelMessage, DispatchType, NotifyRequest};
 pub use check::{CommandResult, HistoryEntry};
 pub use duration::{format_duration, parse_duration};
@@ -41,6 +47,8 @@ pub use envelope::{Body, Envelope, GateData};
 pub use error::{DecodeError, FieldError};
 pub use form::{Form, FormField, FormFieldType};
 pub use kind::{EnvelopeType, PhaseKind};
+pub use lenient::{lenient_json, read_json};
+pub use limited::Limited;
 pub use mcp::{McpServerSpec, is_mcp_server_name};
 pub use message::{
     AgentMessage, Dispatch, GateDispatch, Incoming, NotifyDetails, NotifyDispatch, Outgoing, PhaseDispatch,
@@ -48,6 +56,7 @@ pub use message::{
 };
 pub use name::{MAX_PHASE_NAME_LEN, NameError, PhaseName};
 pub use order::{ChannelOrder, OrderState, OrderViolation};
+pub use reply::ReplyKind;
 pub use review::{REVIEW_TIMEOUT, ReviewSpec, WaitingReview};
 pub use reviewers::{MAX_REVIEWER_LEN, Policy, Reviewers};
 pub use sandbox::{HostPattern, Network, Profile, Sandbox};
@@ -60,6 +69,7 @@ pub use transcript::{
 };
 pub use usage::{Budget, Price, Usage};
 pub use verdict::{Outcome, Verdict, VerdictError};
+pub use violations::{Violations, shorten};
 
 /// The one version of every format in this crate.
 pub const VERSION: u64 = 1;

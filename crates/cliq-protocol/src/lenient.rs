@@ -1,0 +1,127 @@
+//! JSON from outside whose text is not valid Unicode.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Parses JSON from outside. Invalid UTF-8 and escapes of lone surrogates (half an emoji) are read as U+FFFD.
+///
+/// Text that is valid is parsed once and copied nowhere. Otherwise time and memory are linear in the size of the input.
+///
+/// # Errors
+/// Returns the error of `serde_json` if the input is not JSON for another reason.
+pub fn lenient_json(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    read_json(bytes)
+}
+
+/// Parses JSON as [`lenient_json`] does, into any type.
+///
+/// # Errors
+/// Returns the error of `serde_json` if the input is not JSON, or not of this type.
+pub fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
+    match serde_json::from_slice(bytes) {
+        Ok(value) => Ok(value),
+        Err(error) => match repaired(bytes) {
+            Some(text) => serde_json::from_str(&text),
+            None => Err(error),
+        },
+    }
+}
+
+/// Returns the text with U+FFFD in place of what is not Unicode, or `None` if there is no such place.
+fn repaired(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let is_lossy = matches!(text, Cow::Owned(_));
+    match (without_lone_surrogates(&text), is_lossy) {
+        (Some(text), _) => Some(text),
+        (None, true) => Some(text.into_owned()),
+        (None, false) => None,
+    }
+}
+
+/// Replaces escapes of lone surrogates. Returns `None` if there is none.
+fn without_lone_surrogates(text: &str) -> Option<String> {
+    let (mut out, mut kept, mut at) = (String::new(), 0, 0);
+    while let Some(found) = text[at..].find('\\') {
+        let start = at + found;
+        let Some(unit) = unit(text, start) else {
+            // Another escape, of one character: `\\u` is a backslash and a letter.
+            let next = text[start + 1..].chars().next().map_or(0, char::len_utf8);
+            at = start + 1 + next;
+            continue;
+        };
+        at = start + 6;
+        match unit {
+            0xD800..=0xDBFF if matches!(self::unit(text, at), Some(0xDC00..=0xDFFF)) => at += 6,
+            0xD800..=0xDFFF => {
+                out.push_str(&text[kept..start]);
+                out.push_str("\\ufffd");
+                kept = at;
+            }
+            _ => {}
+        }
+    }
+    (kept > 0).then(|| {
+        out.push_str(&text[kept..]);
+        out
+    })
+}
+
+/// Returns the code unit of the escape `\uXXXX` at a byte offset.
+fn unit(text: &str, at: usize) -> Option<u16> {
+    let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn halves_of_characters_become_the_replacement_character() {
+        for (text, expected) in [
+            (&br#"{"a": "x \ud83d y"}"#[..], "x \u{fffd} y"),
+            (br#"{"a": "\udE00"}"#, "\u{fffd}"),
+            (br#"{"a": "\ud83d\ud83d\ude00"}"#, "\u{fffd}\u{1f600}"),
+            (br#"{"a": "\ude00\ud83d"}"#, "\u{fffd}\u{fffd}"),
+            (br#"{"a": "\\ud83d"}"#, "\\ud83d"),
+            (br#"{"a": "\\\ud83d"}"#, "\\\u{fffd}"),
+            (b"{\"a\": \"b\xff\"}", "b\u{fffd}"),
+            (b"{\"a\": \"\xed\xa0\xbd\"}", "\u{fffd}\u{fffd}\u{fffd}"),
+            (br#"{"a": "\ud83d\ude00"}"#, "\u{1f600}"),
+        ] {
+            let value = lenient_json(text).unwrap_or_else(|error| panic!("{error}: {}", text.escape_ascii()));
+            assert_eq!(value, json!({ "a": expected }), "{}", text.escape_ascii());
+        }
+        assert_eq!(lenient_json(br#"{"\ud800": 1}"#).expect("a key"), json!({ "\u{fffd}": 1 }));
+    }
+
+    #[test]
+    fn other_faults_stay_errors() {
+        for text in
+            [&br#"{"a": "\ud83d"#[..], br#"{"a": \ud83d}"#, b"\xff", br#"{"a": "\uzzzz"}"#, b"{", b"\\"]
+        {
+            assert!(lenient_json(text).is_err(), "{}", text.escape_ascii());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn valid_json_is_read_as_it_is(text in ".{0,60}", raw in "(\\\\u[dD][89abcABC][0-9a-f]{2}|\\\\u00e4|\\\\\\\\|x|é){0,12}") {
+            let valid = json!({ "text": text });
+            prop_assert_eq!(lenient_json(valid.to_string().as_bytes()).ok(), Some(valid));
+            let list = format!("[\"{raw}\"]");
+            let is_read = lenient_json(list.as_bytes()).is_ok();
+            prop_assert!(is_read);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            let _ = lenient_json(&bytes);
+        }
+    }
+}
