@@ -1,7 +1,9 @@
 //! Terminal output: data on stdout, diagnostics on stderr, colour only on a terminal.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 pub(crate) use cliq_project::duration;
 
@@ -12,14 +14,32 @@ pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 
-/// `text` in `style`. The writer strips the style where there is no terminal.
+/// Returns the text in a style. Writers strip the style if their stream shows no colours; if no stream does, there is none to strip.
 pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
-    format!("{style}{text}{style:#}")
+    static IS_SHOWN: OnceLock<bool> = OnceLock::new();
+    let is_shown = *IS_SHOWN.get_or_init(|| {
+        [AutoStream::choice(&io::stdout()), AutoStream::choice(&io::stderr())]
+            .into_iter()
+            .any(|choice| choice != ColorChoice::Never)
+    });
+    if is_shown { format!("{style}{text}{style:#}") } else { text.to_string() }
 }
 
 /// Writes a line to standard output.
 pub(crate) fn line(text: impl AsRef<str>) -> io::Result<()> {
-    writeln!(anstream::stdout(), "{}", text.as_ref())
+    let mut text = text.as_ref().to_owned();
+    text.push('\n');
+    raw_styled(&text)
+}
+
+/// Returns whether a text can be written to any stream as it is: without control characters other than whitespace.
+fn has_nothing_to_strip(text: &str) -> bool {
+    // The C1 control characters begin with the byte C2.
+    text.bytes().all(|byte| match byte {
+        b'\n' | b'\t' | b'\r' => true,
+        0..0x20 | 0x7f | 0xc2 => false,
+        _ => true,
+    })
 }
 
 /// Writes bytes to standard output as they are.
@@ -78,8 +98,11 @@ pub(crate) fn confirm(question: &str) -> io::Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Writes text with styles to standard output, as it is.
+/// Writes text with styles to standard output, without a further line feed.
 pub(crate) fn raw_styled(text: &str) -> io::Result<()> {
+    if has_nothing_to_strip(text) {
+        return io::stdout().write_all(text.as_bytes());
+    }
     write!(anstream::stdout(), "{text}")
 }
 

@@ -1,7 +1,7 @@
 //! A run as it goes: live lines on a terminal, plain lines in a pipe, JSON for programs.
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use cliq_orchestrator::{Record, RunEvent, RunView};
@@ -19,7 +19,6 @@ pub(crate) enum Progress {
     Plain {
         /// Whether the run was started with `--headless`.
         headless: bool,
-        out: anstream::AutoStream<io::Stdout>,
     },
     /// Finished lines above, phases at work below, with the time they take.
     LiveDisplay(LiveDisplay),
@@ -36,7 +35,7 @@ impl Progress {
         if json {
             Self::Json
         } else if plain || !io::stdout().is_terminal() {
-            Self::Plain { headless: plain, out: anstream::stdout() }
+            Self::Plain { headless: plain }
         } else {
             let area = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
             Self::LiveDisplay(LiveDisplay { area, bars: HashMap::new() })
@@ -47,8 +46,8 @@ impl Progress {
     pub(crate) fn show(&mut self, record: &Record, view: &RunView) -> io::Result<()> {
         match self {
             Self::Json => ui::raw(&record.encode()),
-            Self::Plain { headless, out } => match line(record, view, !*headless) {
-                Some(line) => writeln!(out, "{line}"),
+            Self::Plain { headless } => match line(record, view, !*headless) {
+                Some(line) => ui::line(line),
                 None => Ok(()),
             },
             Self::LiveDisplay(live) => live.show(record, view),
