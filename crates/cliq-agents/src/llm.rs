@@ -9,6 +9,7 @@ mod api;
 mod builder;
 mod catalog;
 mod cli;
+mod code;
 mod display;
 #[cfg(feature = "http")]
 mod images;
@@ -18,6 +19,7 @@ mod model_loop;
 mod open;
 mod prompt;
 mod reply;
+mod thoughts;
 
 use std::time::{Duration, Instant};
 
@@ -191,7 +193,7 @@ fn open<'a>(
 pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
     let mut worker = open(ctx, environment, &|form| prompt::standard(ctx, form), None)?;
     let answer = worker.answer()?;
-    let markers = markers(&answer);
+    let markers = markers(&thoughts::split(&answer).text);
     let reply = Reply::parse(&answer);
     if reply.is_empty() {
         return Err("the model answered with nothing".into());
