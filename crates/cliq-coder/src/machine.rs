@@ -127,6 +127,9 @@ impl Loop {
 
     /// Applies a line of the transcript.
     pub fn apply(&mut self, body: &TranscriptBody) {
+        if let TranscriptBody::Error { usage: Some(usage), .. } = body {
+            self.spent.add(usage);
+        }
         match body {
             TranscriptBody::Start(_) | TranscriptBody::End { .. } => {}
             TranscriptBody::Message { role: Role::User, text, origin, images, .. } => {

@@ -94,7 +94,7 @@ proptest! {
                     asked += 1;
                     prop_assert!(agent.replies() < max_turns + 3);
                     match reactions.next() {
-                        Some(Reaction::TooLong) => record(&mut agent, TranscriptBody::Error { message: "too long".into(), is_retried: true, is_too_long: true, has_stale_thinking: false }),
+                        Some(Reaction::TooLong) => record(&mut agent, TranscriptBody::Error { message: "too long".into(), is_retried: true, is_too_long: true, has_stale_thinking: false, usage: None }),
                         Some(Reaction::Steering) => record(&mut agent, message(Role::User, "Also greet Ana.", Some(Origin::Steering))),
                         Some(Reaction::Reply { text, results, counted }) => {
                             if text {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Object, PhaseName, Timestamp, Usage};
+use crate::{Object, PhaseName, ReplyKind, Timestamp, Usage};
 
 /// Line of a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,6 +67,9 @@ pub enum TranscriptBody {
         /// Whether the provider refused earlier thoughts, since the conversation before them has changed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         has_stale_thinking: bool,
+        /// Usage of the failed request. Estimated if its provider reported none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
     },
     /// The agent has its answer.
     End {
@@ -123,6 +126,10 @@ pub enum Origin {
     Limit,
     /// A summary of the conversation is requested, since it becomes too long.
     Summary,
+    /// The last reply was cut off: its continuation is requested.
+    Continue,
+    /// A resumed run goes on after a limit or a failure.
+    Resume,
 }
 
 /// Request of a model for a tool.
@@ -160,6 +167,7 @@ pub struct ToolResult {
 
 /// Usage and end of a reply.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(from = "RecordedUsage")]
 pub struct ReplyUsage {
     /// Tokens and cost. `None` if the provider reported none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,9 +175,36 @@ pub struct ReplyUsage {
     /// Duration of the request in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// Whether the reply reached the limit of its length.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_cut_off: bool,
+    /// Kind of the reply. `None` in transcripts of earlier versions: the content decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ReplyKind>,
+    /// Reason for the kind, for people: the limit that cut the reply off, or the refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// Usage line as any version recorded it.
+#[derive(Deserialize)]
+struct RecordedUsage {
+    #[serde(default)]
+    usage: Option<Usage>,
+    #[serde(default)]
+    duration_ms: Option<u64>,
+    #[serde(default)]
+    kind: Option<ReplyKind>,
+    #[serde(default)]
+    detail: Option<String>,
+    /// Mark of a cut reply before replies had kinds.
+    #[serde(default)]
+    is_cut_off: bool,
+}
+
+impl From<RecordedUsage> for ReplyUsage {
+    fn from(line: RecordedUsage) -> Self {
+        let RecordedUsage { usage, duration_ms, kind, detail, is_cut_off } = line;
+        let kind = kind.or(is_cut_off.then_some(ReplyKind::CutOff));
+        Self { usage, duration_ms, kind, detail }
+    }
 }
 
 impl TranscriptEntry {

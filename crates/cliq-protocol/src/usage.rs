@@ -23,6 +23,8 @@ pub struct Usage {
     pub tokens_cached: Option<u64>,
     /// The cost in US dollars. `None` where it is unknown.
     pub cost_usd: Option<f64>,
+    /// Whether a part of the counts is an estimate, since the provider reported none.
+    pub estimated: bool,
     /// Fields that this version does not know.
     pub extra: Object,
 }
@@ -41,6 +43,7 @@ impl Usage {
             tokens_out: fields.optional_count("tokens_out")?.unwrap_or(0),
             tokens_cached: fields.optional_count("tokens_cached")?,
             cost_usd: fields.optional_amount("cost_usd")?,
+            estimated: fields.optional_bool("estimated")?.unwrap_or(false),
             extra: fields.rest(),
         })
     }
@@ -71,6 +74,7 @@ impl Usage {
         put("tokens_out", Some(self.tokens_out.into()));
         put("tokens_cached", self.tokens_cached.map(Value::from));
         put("cost_usd", self.cost_usd.map(Value::from));
+        put("estimated", self.estimated.then_some(Value::Bool(true)));
         Value::Object(map)
     }
 
@@ -81,7 +85,7 @@ impl Usage {
     }
 
     /// Adds the usage of another reply. Provider and model stay only where both agree; the cost becomes unknown where
-    /// either is.
+    /// either is. The sum is estimated if either is.
     pub fn add(&mut self, other: &Self) {
         if *self == Self::default() {
             self.clone_from(other);
@@ -97,6 +101,7 @@ impl Usage {
             (own, other) => Some(own.unwrap_or(0).saturating_add(other.unwrap_or(0))),
         };
         self.cost_usd = self.cost_usd.zip(other.cost_usd).map(|(own, other)| own + other);
+        self.estimated |= other.estimated;
     }
 }
 
@@ -191,7 +196,7 @@ mod tests {
     #[test]
     fn usage_survives_a_rewrite() {
         let value = json!({"provider": "p", "model": "m", "tokens_in": 3, "tokens_out": 4, "tokens_cached": 1,
-                           "cost_usd": 0.25, "new": [1]});
+                           "cost_usd": 0.25, "estimated": true, "new": [1]});
         assert_eq!(Usage::read(value.clone(), "").unwrap().to_value(), value);
         assert_eq!(Usage::of_result(&json!({"usage": value})).unwrap().unwrap().tokens(), 7);
         assert_eq!(Usage::of_result(&json!({"verdict": "PASS"})).unwrap(), None);

@@ -84,6 +84,7 @@ fn usage() -> impl Strategy<Value = Usage> {
             tokens_out: tokens_out.into(),
             tokens_cached: cached.map(Into::into),
             cost_usd,
+            estimated: tokens_in % 2 == 1,
             extra,
         },
     )

@@ -1,7 +1,7 @@
 //! Transcripts as bytes: a snapshot pins what is written, and every entry survives.
 
 use cliq_protocol::{
-    Object, Origin, PhaseName, ReplyUsage, Role, Timestamp, ToolCall, ToolResult, TranscriptBody,
+    Object, Origin, PhaseName, ReplyKind, ReplyUsage, Role, Timestamp, ToolCall, ToolResult, TranscriptBody,
     TranscriptEntry, TranscriptStart, Usage,
 };
 use proptest::prelude::*;
@@ -24,6 +24,7 @@ fn all() -> Vec<TranscriptBody> {
         is_retried,
         is_too_long,
         has_stale_thinking,
+        usage: has_stale_thinking.then(|| Usage { tokens_in: 7, estimated: true, ..Usage::default() }),
     };
     vec![
         TranscriptBody::Start(TranscriptStart {
@@ -41,6 +42,8 @@ fn all() -> Vec<TranscriptBody> {
         message(Role::User, "Again.", Some(Origin::Retry), &[], &[]),
         message(Role::User, "A limit.", Some(Origin::Limit), &[], &[]),
         message(Role::User, "A summary.", Some(Origin::Summary), &[], &[]),
+        message(Role::User, "Go on.", Some(Origin::Continue), &[], &[]),
+        message(Role::User, "Resumed.", Some(Origin::Resume), &[], &[]),
         TranscriptBody::Thinking { text: "hm".into(), provider_data: Some(json!({"signature": "s"})) },
         message(Role::Assistant, "I look.", None, &[], &[]),
         TranscriptBody::ToolCall(ToolCall {
@@ -60,7 +63,13 @@ fn all() -> Vec<TranscriptBody> {
         TranscriptBody::Usage(ReplyUsage {
             usage: Some(Usage { tokens_in: 10, tokens_out: 2, tokens_cached: Some(8), ..Usage::default() }),
             duration_ms: Some(5),
-            is_cut_off: true,
+            kind: Some(ReplyKind::CutOff),
+            detail: Some("its own limit".into()),
+        }),
+        TranscriptBody::Usage(ReplyUsage {
+            usage: Some(Usage { tokens_in: 10, estimated: true, ..Usage::default() }),
+            kind: Some(ReplyKind::Calls),
+            ..ReplyUsage::default()
         }),
         TranscriptBody::Usage(ReplyUsage::default()),
         TranscriptBody::ToolResult(ToolResult {
@@ -89,6 +98,14 @@ fn lines_of_newer_versions_are_read() {
     assert!(
         matches!(TranscriptEntry::decode(line).unwrap().body, TranscriptBody::ToolResult(result) if !result.is_error)
     );
+    for (line, kind) in [
+        (&br#"{"ts":"x","type":"usage","is_cut_off":true}"#[..], Some(ReplyKind::CutOff)),
+        (br#"{"ts":"x","type":"usage","kind":"refused"}"#, Some(ReplyKind::Refused)),
+        (br#"{"ts":"x","type":"usage","usage":{"tokens_in":3}}"#, None),
+    ] {
+        let body = TranscriptEntry::decode(line).unwrap().body;
+        assert!(matches!(&body, TranscriptBody::Usage(end) if end.kind == kind), "{body:?}");
+    }
     for bad in
         [&b"{}"[..], br#"{"ts":"x","type":"unheard-of"}"#, b"", b"[1]", br#"{"ts":"x","type":"tool_call"}"#]
     {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use cliq_protocol::{Origin, Role, TranscriptBody, TranscriptEntry, Usage};
+use cliq_protocol::{Origin, ReplyKind, ReplyUsage, Role, TranscriptBody, TranscriptEntry, Usage};
 
 use crate::ui::{self, BOLD, CYAN, DIM, GREEN, RED, YELLOW, paint};
 
@@ -57,8 +57,7 @@ pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
         TranscriptBody::Usage(end) => {
             let used = end.usage.as_ref().map_or_else(|| "usage unknown".to_owned(), tokens);
             let time_taken = end.duration_ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
-            let cut = if end.is_cut_off { ", cut off at its longest" } else { "" };
-            ui::line(paint(DIM, format!("         {used}{time_taken}{cut}")))
+            ui::line(paint(DIM, format!("         {used}{time_taken}{}", kind(end))))
         }
         TranscriptBody::Error { message, is_retried, .. } => {
             head(RED, if *is_retried { "error, tried again" } else { "error" })?;
@@ -75,7 +74,21 @@ fn name(origin: Option<Origin>) -> &'static str {
         Some(Origin::Retry) => "asked again",
         Some(Origin::Limit) => "limit",
         Some(Origin::Summary) => "summary requested",
+        Some(Origin::Continue) => "continuation requested",
+        Some(Origin::Resume) => "resumed",
     }
+}
+
+/// Kind of a reply that is neither an answer nor calls, with the reason.
+fn kind(end: &ReplyUsage) -> String {
+    let name = match end.kind {
+        None | Some(ReplyKind::Answer | ReplyKind::Calls) => return String::new(),
+        Some(ReplyKind::CutOff) => "cut off",
+        Some(ReplyKind::Refused) => "refused",
+        Some(ReplyKind::Empty) => "empty",
+    };
+    let detail = end.detail.as_deref().map(|detail| format!(": {}", ui::plain(detail))).unwrap_or_default();
+    format!(", {name}{detail}")
 }
 
 fn tokens(usage: &Usage) -> String {

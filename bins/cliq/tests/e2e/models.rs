@@ -246,7 +246,7 @@ fn busy_servers_are_asked_again_and_others_are_not() {
             stream_of(
                 "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"max_tokens\"},\"usage\":{\"output_tokens\":5}}\n\n",
             ),
-            "cut off at its longest",
+            "was cut off",
         ),
     ] {
         let server = Server::start(vec![answer]);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use cliq_coder::tools::ToolSpec;
 use cliq_coder::{Reply, Turn};
 use cliq_http::{CallError, Client, Limits, Request, read_events};
+use cliq_protocol::ReplyKind;
 use cliq_sdk::Usage;
 use cliq_settings::Secret;
 use serde_json::Value;
@@ -61,7 +62,9 @@ pub(crate) struct ModelReply {
     pub(crate) reply: Reply,
     /// `None` if the server reported none.
     pub(crate) usage: Option<Usage>,
-    pub(crate) is_cut_off: bool,
+    pub(crate) kind: ReplyKind,
+    /// Reason for the kind, for people. `None` if the kind is `answer` or `calls`.
+    pub(crate) detail: Option<String>,
     pub(crate) duration_ms: u64,
 }
 
@@ -73,6 +76,8 @@ pub(crate) struct ModelError {
     pub(crate) is_too_long: bool,
     /// Whether the provider refused earlier thoughts.
     pub(crate) has_stale_thinking: bool,
+    /// Usage of the failed request. Estimated if the server reported none.
+    pub(crate) usage: Option<Usage>,
 }
 
 /// One call, as an API wants it.
@@ -173,8 +178,8 @@ impl Api {
         request: &ModelRequest<'_>,
         display: &mut Display<'_>,
         meter: &mut Meter<'_>,
-        on_retry: &mut dyn FnMut(&str),
-    ) -> Result<ModelReply, ModelError> {
+        on_retry: &mut dyn FnMut(&str, Option<Usage>),
+    ) -> Result<ModelReply, Box<ModelError>> {
         if let Some(key) = &self.access.key {
             display.hide(key.reveal());
         }
@@ -200,7 +205,7 @@ impl Api {
             },
             |said| {
                 display.borrow_mut().act(said);
-                on_retry(said);
+                on_retry(said, None);
             },
         );
         let display = display.into_inner();
@@ -211,22 +216,31 @@ impl Api {
                     true => request.tools.iter().map(|tool| tool.name.as_str()).collect(),
                     false => Vec::new(),
                 };
+                let is_cut_off = draft.is_cut_off;
+                let reply = draft.into_reply(&names, known_ids(request.turns));
+                let (kind, detail) = match (is_cut_off, reply.calls.is_empty()) {
+                    (true, _) => (ReplyKind::CutOff, Some(self.cut_off())),
+                    (false, false) => (ReplyKind::Calls, None),
+                    (false, true) if reply.text.trim().is_empty() => (ReplyKind::Empty, None),
+                    (false, true) => (ReplyKind::Answer, None),
+                };
                 Ok(ModelReply {
-                    is_cut_off: draft.is_cut_off,
-                    reply: draft.into_reply(&names, known_ids(request.turns)),
+                    reply,
                     usage,
+                    kind,
+                    detail,
                     duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
                 })
             }
             Err(failed) => {
                 let message = display.masked(&failed.message);
-                Err(ModelError { message, is_too_long, has_stale_thinking })
+                Err(Box::new(ModelError { message, is_too_long, has_stale_thinking, usage: None }))
             }
         }
     }
 
     /// Error for a reply that was cut off.
-    pub(crate) fn cut_off(&self) -> String {
+    fn cut_off(&self) -> String {
         let name = self.access.name;
         format!("the answer of {name} was cut off at its longest: raise `agents.{name}.max_tokens`")
     }

@@ -1,6 +1,7 @@
 //! The model that builds and improves teams: settings `builder.*`.
 
 use cliq_coder::Turn;
+use cliq_protocol::ReplyKind;
 use cliq_sdk::StandardContext;
 use cliq_settings::{Environment, Settings};
 
@@ -36,10 +37,16 @@ impl<'a> Builder<'a> {
     pub(crate) fn request(&mut self, question: String) -> Result<Reply, AnyError> {
         self.turns.push(Turn::User { text: question, images: Vec::new() });
         let request = ModelRequest { turns: &self.turns, tools: &[], may_call: false, images: &[] };
-        let answer = self.model.request(&request, &mut self.display, &mut self.meter, &mut |_| {});
+        let answer = self.model.request(&request, &mut self.display, &mut self.meter, &mut |_, _| {});
         let answer = answer.map_err(|failed| failed.message)?;
-        if answer.is_cut_off {
-            return Err(self.model.cut_off().into());
+        match answer.kind {
+            ReplyKind::Answer => {}
+            ReplyKind::CutOff | ReplyKind::Refused | ReplyKind::Empty | ReplyKind::Calls => {
+                let why = answer
+                    .detail
+                    .unwrap_or_else(|| format!("the reply of {} is {}", self.model.model(), answer.kind));
+                return Err(why.into());
+            }
         }
         let reply = Reply::parse(&answer.reply.text);
         self.turns.push(Turn::Assistant(answer.reply));

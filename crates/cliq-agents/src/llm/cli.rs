@@ -248,6 +248,7 @@ impl Cli {
                             is_retried: false,
                             is_too_long: false,
                             has_stale_thinking: false,
+                            usage: None,
                         });
                         progress.failed = Some(why);
                     }

@@ -8,7 +8,9 @@ use camino::Utf8PathBuf;
 use cliq_coder::tools::{self, ToolSpec};
 use cliq_coder::{Loop, Step, ToolHost};
 use cliq_fs::TranscriptFile;
-use cliq_protocol::{MCP_SEPARATOR, Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody};
+use cliq_protocol::{
+    MCP_SEPARATOR, Origin, ReplyKind, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody,
+};
 use cliq_sdk::{Steering, Usage};
 
 use super::api::{Api, ModelReply, ModelRequest};
@@ -58,7 +60,7 @@ impl ModelLoop<'_> {
                         return Ok(text);
                     }
                 }
-                Step::Fail(reason) => return Err(self.fail(&reason)?),
+                Step::Fail(reason) => return Err(self.fail(&reason, None)?),
             }
         }
     }
@@ -105,23 +107,32 @@ impl ModelLoop<'_> {
         let request =
             ModelRequest { turns: self.state.turns(), tools: &self.tools, may_call, images: &self.images };
         let transcript = &mut self.transcript;
-        let mut on_retry = |why: &str| {
+        let mut failed_attempts = Vec::new();
+        let mut on_retry = |why: &str, usage: Option<Usage>| {
             let body = TranscriptBody::Error {
                 message: why.to_owned(),
                 is_retried: true,
                 is_too_long: false,
                 has_stale_thinking: false,
+                usage,
             };
+            failed_attempts.push(body.clone());
             if let Some(transcript) = transcript {
                 // The next line fails too, and is an error.
                 let _ = transcript.append(&[body]);
             }
         };
-        match self.api.request(&request, &mut self.display, &mut self.meter, &mut on_retry) {
-            Ok(reply) if reply.is_cut_off && reply.reply.calls.is_empty() => {
-                let why = self.api.cut_off();
+        let outcome = self.api.request(&request, &mut self.display, &mut self.meter, &mut on_retry);
+        // Their usage counts.
+        failed_attempts.iter().for_each(|body| self.state.apply(body));
+        match outcome {
+            Ok(reply) if matches!(reply.kind, ReplyKind::CutOff | ReplyKind::Refused) => {
+                let why = reply
+                    .detail
+                    .clone()
+                    .unwrap_or_else(|| format!("the reply of the model is {}", reply.kind));
                 self.record(&lines_of(reply))?;
-                Err(self.fail(&why)?)
+                Err(self.fail(&why, None)?)
             }
             Ok(reply) => self.record(&lines_of(reply)),
             Err(failed) if failed.is_too_long || failed.has_stale_thinking => {
@@ -130,19 +141,21 @@ impl ModelLoop<'_> {
                     is_retried: true,
                     is_too_long: failed.is_too_long,
                     has_stale_thinking: failed.has_stale_thinking,
+                    usage: failed.usage,
                 }])
             }
-            Err(failed) => Err(self.fail(&failed.message)?),
+            Err(failed) => Err(self.fail(&failed.message, failed.usage)?),
         }
     }
 
-    fn fail(&mut self, reason: &str) -> Result<AnyError, AnyError> {
+    fn fail(&mut self, reason: &str, usage: Option<Usage>) -> Result<AnyError, AnyError> {
         let message = self.display.masked(reason);
         self.record(&[TranscriptBody::Error {
             message: message.clone(),
             is_retried: false,
             is_too_long: false,
             has_stale_thinking: false,
+            usage,
         }])?;
         Ok(message.into())
     }
@@ -223,7 +236,7 @@ fn result(call: &ToolCall, outcome: Result<String, String>) -> ToolResult {
 
 /// Lines of a reply. The usage ends it.
 fn lines_of(reply: ModelReply) -> Vec<TranscriptBody> {
-    let ModelReply { reply, usage, is_cut_off, duration_ms } = reply;
+    let ModelReply { reply, usage, kind, detail, duration_ms } = reply;
     let thinking = reply
         .thinking
         .into_iter()
@@ -235,7 +248,7 @@ fn lines_of(reply: ModelReply) -> Vec<TranscriptBody> {
         steering: Vec::new(),
         images: Vec::new(),
     });
-    let end = ReplyUsage { usage, duration_ms: Some(duration_ms), is_cut_off };
+    let end = ReplyUsage { usage, duration_ms: Some(duration_ms), kind: Some(kind), detail };
     thinking
         .chain(text)
         .chain(reply.calls.into_iter().map(TranscriptBody::ToolCall))

@@ -60,9 +60,12 @@ impl ModelLoop<'_> {
         let bodies = || entries.iter().map(|entry| &entry.body);
         let mut spent = Usage::default();
         for body in bodies() {
-            if let TranscriptBody::Usage(usage) = body
-                && let Some(usage) = &usage.usage
-            {
+            let usage = match body {
+                TranscriptBody::Usage(end) => end.usage.as_ref(),
+                TranscriptBody::Error { usage, .. } => usage.as_ref(),
+                _ => None,
+            };
+            if let Some(usage) = usage {
                 spent.add(usage);
             }
         }
