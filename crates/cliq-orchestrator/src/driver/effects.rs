@@ -23,7 +23,8 @@ const REVIEW_LIMIT: Duration = Duration::from_secs(3651 * 24 * 3600);
 
 /// The failure of a phase that did not start.
 fn work_failed(phase: &Phase, reason: String) -> RunEvent {
-    RunEvent::WorkFailed { phase: phase.name.clone(), reason, output_tail: None, log_file: None, cause: None }
+    let (output_tail, log_file, cause, limited) = (None, None, None, None);
+    RunEvent::WorkFailed { phase: phase.name.clone(), reason, output_tail, log_file, cause, limited }
 }
 
 /// Starts the watch of signal files; gives the reason where that is not possible.
@@ -246,8 +247,9 @@ impl Driver {
         let guard = self.tasks.spawn(async move {
             if inner.await.is_err() {
                 let reason = "an internal error ended the phase; please report it".to_owned();
-                let (output_tail, log_file, cause) = (None, None, None);
-                shared.send(RunEvent::WorkFailed { phase: name, reason, output_tail, log_file, cause });
+                let (output_tail, log_file, cause, limited) = (None, None, None, None);
+                let phase = name;
+                shared.send(RunEvent::WorkFailed { phase, reason, output_tail, log_file, cause, limited });
             }
         });
         self.activations.insert(phase, guard);
