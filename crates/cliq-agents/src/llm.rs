@@ -16,6 +16,7 @@ mod meter;
 #[cfg(feature = "http")]
 mod model_loop;
 mod open;
+mod partial;
 mod prompt;
 mod reply;
 
@@ -190,7 +191,7 @@ fn open<'a>(
 
 pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
     let mut worker = open(ctx, environment, &|form| prompt::standard(ctx, form), None)?;
-    let answer = worker.answer()?;
+    let answer = worker.answer().map_err(|error| partial::send_partial(ctx, error))?;
     let markers = markers(&answer);
     let reply = Reply::parse(&answer);
     if reply.is_empty() {

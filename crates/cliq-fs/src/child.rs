@@ -3,9 +3,11 @@
 //! A program may leave a process behind that holds its output open: a server, a daemon of git, a credential cache. So the end of the
 //! program counts, not the end of its pipes. What was in the pipes at that moment is read, and what else comes within a short time.
 
-use std::io::{self, PipeReader, Read};
+use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -124,6 +126,59 @@ pub fn child_output(command: &mut Command, limits: &OutputLimits) -> io::Result<
     let status = child.wait()?;
     let status = (!pumped?.is_late).then_some(status);
     Ok(ChildOutput { status, output, is_cut, errors: errors.into_bytes() })
+}
+
+/// Standard input of a program, which another thread can close at any time.
+#[derive(Debug)]
+pub struct ChildInput {
+    pipe: Mutex<Option<ChildStdin>>,
+    is_closed: AtomicBool,
+}
+
+/// Interval in which a writer that waits for the program looks whether the input was closed.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+impl ChildInput {
+    /// Takes the pipe. Writes to it wait for the program no longer than until [`ChildInput::close`].
+    ///
+    /// # Errors
+    /// Returns an error if the pipe cannot be set up.
+    pub fn new(pipe: Option<ChildStdin>) -> io::Result<Self> {
+        if let Some(pipe) = &pipe {
+            rustix::io::ioctl_fionbio(pipe, true)?;
+        }
+        Ok(Self { is_closed: AtomicBool::new(pipe.is_none()), pipe: Mutex::new(pipe) })
+    }
+
+    /// Writes what `make` returns. Returns `false` if the input is closed or broken; `make` is not called if it was closed before.
+    pub fn write(&self, make: impl FnOnce() -> Vec<u8>) -> bool {
+        let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = pipe.as_mut().filter(|_| !self.is_closed.load(Ordering::SeqCst)) else {
+            return false;
+        };
+        let bytes = make();
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            if self.is_closed.load(Ordering::SeqCst) {
+                return false;
+            }
+            match open.write(rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let _ = poll(&mut [PollFd::new(&*open, PollFlags::OUT)], Some(&LOOK));
+                }
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Closes the input. A write under way ends within 100 ms.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        drop(self.pipe.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -359,7 +414,8 @@ mod tests {
     /// Ends the process whose number a script printed.
     fn end_holder(pid: &str) {
         let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process");
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is alive: it held the output");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL)
+            .expect("it is alive: it held the output");
     }
 
     const BRIEF: FollowLimits = FollowLimits { line: 20, errors: 5, drain: Duration::from_millis(50) };
@@ -370,7 +426,11 @@ mod tests {
             let script = format!("sleep 600 {held} & echo $!; echo result; echo why >&2; exit 3");
             let (lines, end) = follow(&script, &BRIEF);
             assert_eq!(lines[1..], ["result"], "{held}");
-            assert_eq!((end.status.code(), &end.errors[..], end.is_held), (Some(3), &b"why\n"[..], true), "{held}");
+            assert_eq!(
+                (end.status.code(), &end.errors[..], end.is_held),
+                (Some(3), &b"why\n"[..], true),
+                "{held}"
+            );
             end_holder(&lines[0]);
         }
     }
@@ -398,6 +458,34 @@ mod tests {
     }
 
     #[test]
+    fn input_can_be_closed_while_a_write_waits() {
+        let mut child = shell("exec sleep 600").stdin(Stdio::piped()).spawn().expect("sh starts");
+        let input = ChildInput::new(child.stdin.take()).expect("a pipe");
+        assert!(input.write(|| b"little".to_vec()));
+        std::thread::scope(|scope| {
+            // More than a pipe holds, for a program that reads nothing.
+            let writer = scope.spawn(|| input.write(|| vec![b'x'; 1 << 20]));
+            input.close();
+            assert!(!writer.join().expect("it ends"));
+        });
+        assert!(!input.write(|| panic!("a message that is not sent stays")));
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+    }
+
+    #[test]
+    fn input_is_written_whole() {
+        let mut child =
+            shell("wc -c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh starts");
+        let input = ChildInput::new(child.stdin.take()).expect("a pipe");
+        assert!(input.write(|| vec![b'x'; 1 << 20]));
+        input.close();
+        let mut lines = Vec::new();
+        follow_child(&mut child, &FollowLimits::default(), |line| lines.push(format!("{line:?}")))
+            .expect("it ends");
+        assert!(lines.concat().contains("49, 48, 52, 56, 53, 55, 54"), "1048576: {lines:?}");
+    }
+
+    #[test]
     fn signals_are_reported() {
         let (_, end) = follow("kill -KILL $$", &BRIEF);
         assert_eq!(end.status.signal(), Some(9));
@@ -406,7 +494,8 @@ mod tests {
     #[test]
     fn output_is_bounded_and_late_programs_are_killed() {
         let limits = OutputLimits { output: 4, errors: 3, timeout: Duration::from_secs(600) };
-        let done = child_output(&mut shell("printf 123456; printf abcdef >&2; exit 1"), &limits).expect("it runs");
+        let done =
+            child_output(&mut shell("printf 123456; printf abcdef >&2; exit 1"), &limits).expect("it runs");
         assert_eq!((&done.output[..], done.is_cut, &done.errors[..]), (&b"1234"[..], true, &b"def"[..]));
         assert_eq!(done.status.and_then(|status| status.code()), Some(1));
 

@@ -35,7 +35,8 @@ pub use channel::{
     HandoffError, create_channel, is_half_written, read_handoff, write_handoff, write_handoffs,
 };
 pub use child::{
-    ChildOutput, DRAIN, FollowLimits, FollowedChild, OutputLimits, OutputLine, child_output, follow_child,
+    ChildInput, ChildOutput, DRAIN, FollowLimits, FollowedChild, OutputLimits, OutputLine, child_output,
+    follow_child,
 };
 pub use clock::{now, now_millis};
 pub use copy::{copy_file_with_time, copy_tree};
