@@ -9,6 +9,7 @@ mod api;
 mod builder;
 mod catalog;
 mod cli;
+mod code;
 mod display;
 #[cfg(feature = "http")]
 mod images;
@@ -19,6 +20,7 @@ mod open;
 mod partial;
 mod prompt;
 mod reply;
+mod thoughts;
 
 use std::time::{Duration, Instant};
 
@@ -192,7 +194,7 @@ fn open<'a>(
 pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
     let mut worker = open(ctx, environment, &|form| prompt::standard(ctx, form), None)?;
     let answer = worker.answer().map_err(|error| partial::send_partial(ctx, error))?;
-    let markers = markers(&answer);
+    let markers = markers(&thoughts::split(&answer).text);
     let reply = Reply::parse(&answer);
     if reply.is_empty() {
         return Err("the model answered with nothing".into());
