@@ -11,6 +11,7 @@ use super::end::Report;
 use super::lines::objects;
 use super::recorder::Recorder;
 use super::{COMPLAINT, Display, Meter};
+use crate::llm::thoughts;
 
 /// Bytes per token, for programs that report their usage only at the end.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -72,13 +73,14 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Returns the answer: the declared one, else the text after the last action.
+    /// Returns the answer without thoughts: the declared one, else the text after the last action.
     pub(super) fn answer(&self) -> String {
-        match (&self.last, self.said.trim().is_empty()) {
-            (Some(last), _) => last.clone(),
-            (None, false) => self.said.clone(),
-            (None, true) => self.before.clone(),
-        }
+        let text = match (&self.last, self.said.trim().is_empty()) {
+            (Some(last), _) => last,
+            (None, false) => &self.said,
+            (None, true) => &self.before,
+        };
+        thoughts::split(text).text
     }
 
     /// Returns the end of the lines that are not from the program.
