@@ -18,6 +18,7 @@ mod meter;
 mod model_loop;
 mod open;
 mod partial;
+mod probe;
 mod prompt;
 mod reply;
 mod thoughts;
@@ -40,6 +41,7 @@ use display::Display;
 use meter::Meter;
 #[cfg(feature = "http")]
 use model_loop::ModelLoop;
+pub use probe::{ServerProbe, ServerState, probes};
 #[cfg(feature = "http")]
 pub(crate) use prompt::opening;
 pub(crate) use reply::Reply;
