@@ -35,7 +35,8 @@ fn servers_whose_address_is_set_are_asked_without_a_key() {
         let (output, (state, detail)) = doctor(agent, &server.base, "qwen3");
         assert_eq!((output.code, state.as_str()), (0, "ok"), "{detail}");
         assert!(detail.ends_with("the server answers") && !detail.contains("key"), "{detail}");
-        let (_, (state, detail)) = doctor(agent, &format!("{}{}", server.base, path.trim_end_matches("/models")), "other");
+        let (_, (state, detail)) =
+            doctor(agent, &format!("{}{}", server.base, path.trim_end_matches("/models")), "other");
         assert!(detail.contains("does not list the model `other`, but qwen3, gemma"), "{state} {detail}");
         assert_eq!(state, "note");
     }
@@ -45,7 +46,10 @@ fn servers_whose_address_is_set_are_asked_without_a_key() {
 fn servers_that_cannot_be_used_are_named() {
     for (answer, says) in [
         (status("500 Internal Server Error", "", "{\"error\": \"no memory\"}"), "answers with an error"),
-        (status("401 Unauthorized", "", "{}"), "asks for a key; `cliq settings set -g agents.openai-api.api_key -`"),
+        (
+            status("401 Unauthorized", "", "{}"),
+            "asks for a key; `cliq settings set -g agents.openai-api.api_key -`",
+        ),
         // It accepts, and closes the connection.
         (String::new(), "does not answer"),
     ] {

@@ -20,7 +20,8 @@ fn project(workflow: &str, agent: &str, script: &str) -> Env {
     let env = Env::new(&workflow.replace("AGENT", agent), &[]);
     env.write_executable("../bin/vendor", &format!("#!/bin/sh\n{script}\n"));
     let program = env.path("../bin/vendor").canonicalize().expect("it is there");
-    env.cliq(["settings", "set", &format!("agents.{agent}.command"), program.to_str().expect("text")]).expect(0);
+    env.cliq(["settings", "set", &format!("agents.{agent}.command"), program.to_str().expect("text")])
+        .expect(0);
     env.cliq(["req", "-m", "Find the answer."]).expect(0);
     env
 }
@@ -56,32 +57,112 @@ fn status(env: &Env) -> Value {
 #[test]
 fn only_the_documented_success_completes_a_phase() {
     let turn = || json!({"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}});
-    let stats = || json!({"type": "result", "status": "success", "stats": {"input_tokens": 1, "output_tokens": 1}});
+    let stats =
+        || json!({"type": "result", "status": "success", "stats": {"input_tokens": 1, "output_tokens": 1}});
     for (agent, lines, end, says) in [
-        ("claude-code", vec![claude_result(json!({"subtype": "error_max_structured_output_retries"}))], "exit 0", "failed with error_max_structured_output_retries"),
-        ("claude-code", vec![claude_result(json!({"stop_reason": "max_tokens"}))], "exit 0", "failed with stop_reason max_tokens"),
-        ("claude-code", vec![claude_result(json!({"terminal_reason": "hook_stopped"}))], "exit 0", "failed with terminal_reason hook_stopped"),
-        ("claude-code", vec![claude_result(json!({"subtype": null}))], "exit 0", "failed with a result without `subtype`"),
-        ("claude-code", vec![claude_result(json!({}))], "kill -9 $$", "printed a result and then failed (signal: 9)"),
-        ("cursor", vec![claude_result(json!({"is_error": true, "result": "out of requests"}))], "exit 0", "failed with is_error: out of requests"),
-        ("cursor", vec![claude_text("Done.")], "echo connection lost >&2", "ended without a result: connection lost"),
+        (
+            "claude-code",
+            vec![claude_result(json!({"subtype": "error_max_structured_output_retries"}))],
+            "exit 0",
+            "failed with error_max_structured_output_retries",
+        ),
+        (
+            "claude-code",
+            vec![claude_result(json!({"stop_reason": "max_tokens"}))],
+            "exit 0",
+            "failed with stop_reason max_tokens",
+        ),
+        (
+            "claude-code",
+            vec![claude_result(json!({"terminal_reason": "hook_stopped"}))],
+            "exit 0",
+            "failed with terminal_reason hook_stopped",
+        ),
+        (
+            "claude-code",
+            vec![claude_result(json!({"subtype": null}))],
+            "exit 0",
+            "failed with a result without `subtype`",
+        ),
+        (
+            "claude-code",
+            vec![claude_result(json!({}))],
+            "kill -9 $$",
+            "printed a result and then failed (signal: 9)",
+        ),
+        (
+            "cursor",
+            vec![claude_result(json!({"is_error": true, "result": "out of requests"}))],
+            "exit 0",
+            "failed with is_error: out of requests",
+        ),
+        (
+            "cursor",
+            vec![claude_text("Done.")],
+            "echo connection lost >&2",
+            "ended without a result: connection lost",
+        ),
         ("codex", vec![codex_message("Done.")], "exit 0", "ended without a result"),
-        ("codex", vec![codex_message("Done."), json!({"type": "turn.failed", "error": {"message": "stream disconnected"}})], "exit 1", "failed with turn.failed: stream disconnected"),
-        ("codex", vec![codex_message("Done."), turn(), turn()], "exit 0", "printed 2 results for one request"),
-        ("codex", vec![json!({"type": "error", "message": "unexpected status 401"})], "exit 1", "failed with error: unexpected status 401"),
-        ("gemini", vec![gemini_message("Done."), json!({"type": "result", "status": "error", "error": {"type": "FatalAuthenticationError", "message": "no login"}})], "exit 41", "failed with FatalAuthenticationError: no login"),
+        (
+            "codex",
+            vec![
+                codex_message("Done."),
+                json!({"type": "turn.failed", "error": {"message": "stream disconnected"}}),
+            ],
+            "exit 1",
+            "failed with turn.failed: stream disconnected",
+        ),
+        (
+            "codex",
+            vec![codex_message("Done."), turn(), turn()],
+            "exit 0",
+            "printed 2 results for one request",
+        ),
+        (
+            "codex",
+            vec![json!({"type": "error", "message": "unexpected status 401"})],
+            "exit 1",
+            "failed with error: unexpected status 401",
+        ),
+        (
+            "gemini",
+            vec![
+                gemini_message("Done."),
+                json!({"type": "result", "status": "error", "error": {"type": "FatalAuthenticationError", "message": "no login"}}),
+            ],
+            "exit 41",
+            "failed with FatalAuthenticationError: no login",
+        ),
         ("gemini", vec![gemini_message("Done.")], "exit 52", "exit status: 52 (invalid configuration)"),
-        ("gemini", vec![json!({"type": "error", "severity": "warning", "message": "Loop detected, stopping execution"}), gemini_message("Done."), stats()], "exit 0", "failed with loop_detected"),
-        ("gemini", vec![gemini_message("Done."), stats()], "exit 3", "printed a result and then failed (exit status: 3)"),
+        (
+            "gemini",
+            vec![
+                json!({"type": "error", "severity": "warning", "message": "Loop detected, stopping execution"}),
+                gemini_message("Done."),
+                stats(),
+            ],
+            "exit 0",
+            "failed with loop_detected",
+        ),
+        (
+            "gemini",
+            vec![gemini_message("Done."), stats()],
+            "exit 3",
+            "printed a result and then failed (exit status: 3)",
+        ),
     ] {
         let env = project(STANDARD, agent, &prints(&lines, end));
         env.cliq(["run", "--headless"]).expect(3).says(says);
         assert!(!env.exists("after"), "{agent}: {says}");
         let transcript = env.read(".cliq/transcripts/work.1.jsonl");
-        assert!(transcript.contains("\"type\":\"error\"") && !transcript.contains("\"type\":\"end\""), "{transcript}");
+        assert!(
+            transcript.contains("\"type\":\"error\"") && !transcript.contains("\"type\":\"end\""),
+            "{transcript}"
+        );
     }
     // Errors after which the program continued.
-    let retried = [json!({"type": "error", "message": "Reconnecting... 1/5"}), codex_message("Done."), turn()];
+    let retried =
+        [json!({"type": "error", "message": "Reconnecting... 1/5"}), codex_message("Done."), turn()];
     let env = project(STANDARD, "codex", &prints(&retried, "exit 0"));
     env.cliq(["run", "--headless"]).expect(0);
     assert_eq!(env.read_json(".cliq/channels/work--after/handoff.json")["text"], "Done.");
@@ -93,10 +174,25 @@ fn limit_of_a_program_is_a_partial_handoff() {
     let budget = claude_result(json!({"subtype": "error_max_budget_usd", "is_error": true, "result": null}));
     let session = json!({"type": "error", "severity": "error", "message": "Maximum session turns exceeded"});
     for (agent, lines, end, limit) in [
-        ("claude-code", vec![claude_text("Half of it."), turns.clone()], "exit 0", json!({"limit": "error_max_turns", "value": 4})),
-        ("claude-code", vec![claude_text("Half of it."), budget], "exit 1", json!({"limit": "error_max_budget_usd"})),
+        (
+            "claude-code",
+            vec![claude_text("Half of it."), turns.clone()],
+            "exit 0",
+            json!({"limit": "error_max_turns", "value": 4}),
+        ),
+        (
+            "claude-code",
+            vec![claude_text("Half of it."), budget],
+            "exit 1",
+            json!({"limit": "error_max_budget_usd"}),
+        ),
         ("gemini", vec![gemini_message("Half of it.")], "exit 53", json!({"limit": "max_session_turns"})),
-        ("gemini", vec![gemini_message("Half of it."), session, json!({"type": "result", "status": "success"})], "exit 0", json!({"limit": "max_session_turns"})),
+        (
+            "gemini",
+            vec![gemini_message("Half of it."), session, json!({"type": "result", "status": "success"})],
+            "exit 0",
+            json!({"limit": "max_session_turns"}),
+        ),
     ] {
         let env = project(STANDARD, agent, &prints(&lines, end));
         let name = limit["limit"].as_str().expect("a name");
@@ -140,7 +236,8 @@ fn thoughts_and_noise_of_a_program_are_no_verdict() {
         );
         env.cliq(["run", "--headless"]).expect(3).says("ROUTE to work").says("the input is empty");
         let transcript = env.read(".cliq/transcripts/review.1.jsonl");
-        let thinking = transcript.lines().find(|line| line.contains("\"type\":\"thinking\"")).expect("a thought");
+        let thinking =
+            transcript.lines().find(|line| line.contains("\"type\":\"thinking\"")).expect("a thought");
         assert!(thinking.contains("PASS: looks good"), "{transcript}");
     }
 }

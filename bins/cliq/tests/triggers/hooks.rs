@@ -61,7 +61,11 @@ fn deliveries_with_half_an_emoji_are_accepted() {
     deliver(&server, "github", &github("push", "d1", body), body).expect(202);
     let firing = decided(&server, "github", 1)[0].clone();
     let run = server.ended(run_of(&firing));
-    assert_eq!((&run["state"], &run["inputs"]["text"]), (&json!("completed"), &json!("cut \u{fffd} off")), "{run}");
+    assert_eq!(
+        (&run["state"], &run["inputs"]["text"]),
+        (&json!("completed"), &json!("cut \u{fffd} off")),
+        "{run}"
+    );
     let wrong = body.replace("\\ud83d", "\\ufffd");
     let signed = github("push", "d2", body);
     deliver(&server, "github", &signed, &wrong).expect(401);

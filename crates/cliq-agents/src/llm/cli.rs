@@ -26,10 +26,9 @@ use input::{Exchange, feed};
 use progress::Progress;
 pub(crate) use recorder::Recorder;
 
-use super::Conversation;
 use super::display::Display;
 use super::meter::{Meter, line};
-use super::partial::PartialAnswer;
+use super::{Conversation, Ended};
 use crate::AnyError;
 
 /// Maximum number of bytes kept from error output.
@@ -62,10 +61,10 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Asks and returns the answer. Shows what comes while it comes, and meters its usage.
+    /// Asks and returns the answer, or what the program had when it reached a limit. Shows what comes while it comes, and meters its usage.
     ///
     /// # Errors
-    /// Returns an error unless the program ended with its documented success; a [`PartialAnswer`] if a limit of the program ended it.
+    /// Returns an error unless the program ended with its documented success or at a limit.
     pub(crate) fn ask(
         &self,
         conversation: &Conversation,
@@ -73,7 +72,7 @@ impl Cli {
         meter: &mut Meter<'_>,
         steering: &mut Steering,
         recorder: &mut Recorder,
-    ) -> Result<String, AnyError> {
+    ) -> Result<Ended, AnyError> {
         if let Some(key) = &self.known_key {
             display.hide(key.reveal());
         }
@@ -155,15 +154,16 @@ impl Cli {
                 if meter.total().tokens() > 0 {
                     display.note(&line(&meter.total()));
                 }
-                return Ok(text);
+                return Ok(Ended::Answer(text));
             }
             ProgramEnd::Success => {
                 let why = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
                 display.masked(&format!("{} answered with nothing{why}", self.name)).into()
             }
             ProgramEnd::Limit { limited, .. } => {
+                progress.fail(message.clone());
                 let reached = LimitReached { message, limited };
-                Box::new(PartialAnswer { text, reached })
+                return Ok(Ended::Limited { partial: text, reached });
             }
             ProgramEnd::Failure { .. }
             | ProgramEnd::SeveralResults { .. }
