@@ -270,11 +270,12 @@ fn usage_of_a_program_that_was_ended_is_an_estimate() {
     // The replies that it reported.
     let usage = usage_of_cancelled("claude-code", &[claude_text("a"), claude_text("b")]);
     assert_eq!((&usage["tokens_in"], &usage["tokens_out"]), (&json!(7), &json!(2)), "{usage}");
+    assert_eq!(usage["models"][0]["estimated"], true, "{usage}");
     // Programs that report their usage at the end: from what they read and wrote.
     for (agent, line) in [("codex", codex_message(&text)), ("gemini", gemini_message(&text))] {
         let usage = usage_of_cancelled(agent, &[line]);
         let count = |field: &str| usage[field].as_u64().unwrap_or_default();
-        assert_eq!(count("tokens_out"), 501, "{agent}: {usage}");
+        assert!((500..510).contains(&count("tokens_out")), "{agent}: {usage}");
         assert!(count("tokens_in") > 50, "{agent}: {usage}");
     }
 }
