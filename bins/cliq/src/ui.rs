@@ -68,6 +68,13 @@ pub(crate) fn hint(text: &str) {
     let _ = writeln!(anstream::stderr(), "{} {text}", paint(CYAN, "hint:"));
 }
 
+/// Prints what is waited for, on a terminal only.
+pub(crate) fn note(text: &str) {
+    if io::stderr().is_terminal() {
+        let _ = writeln!(anstream::stderr(), "{}", paint(DIM, format!("{text} …")));
+    }
+}
+
 /// Whether a person watches: standard output is a terminal.
 pub(crate) fn is_watched() -> bool {
     io::stdout().is_terminal()

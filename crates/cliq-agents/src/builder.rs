@@ -8,6 +8,7 @@ mod definition;
 mod install;
 mod prompts;
 
+use cliq_protocol::lenient_json;
 use cliq_sdk::{Completion, Handoff, StandardContext};
 use cliq_settings::Environment;
 use serde::Deserialize;
@@ -48,8 +49,8 @@ struct ValidateTeam {
 
 pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
     let text = ctx.requirement()?.unwrap_or_default();
-    let parameters: Value =
-        serde_json::from_str(&text).map_err(|error| format!("the parameters are not JSON: {error}"))?;
+    let parameters =
+        lenient_json(text.as_bytes()).map_err(|error| format!("the parameters are not JSON: {error}"))?;
     let result = match ctx.phase().name.as_str() {
         "build_team" => build_team(ctx, environment, &read(parameters)?)?,
         "improve_role" => improve_role(ctx, environment, &read(parameters)?)?,

@@ -29,7 +29,7 @@ use cliq_sdk::{Agent, Completion, NotifyContext, PhaseContext};
 pub use cliq_settings::Environment;
 use cliq_settings::Settings;
 
-pub use llm::{MODEL_AGENTS, ModelAgent, Usable};
+pub use llm::{MODEL_AGENTS, ModelAgent, ServerProbe, ServerState, Usable, probes};
 #[cfg(feature = "connectors")]
 pub use outside::{CONVERT, SHAREPOINT, convert, preview, sign_in, test as test_connector};
 #[cfg(feature = "connectors")]

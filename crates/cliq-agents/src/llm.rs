@@ -17,6 +17,7 @@ mod meter;
 #[cfg(feature = "http")]
 mod model_loop;
 mod open;
+mod probe;
 mod prompt;
 mod reply;
 mod thoughts;
@@ -40,6 +41,7 @@ use display::Display;
 use meter::Meter;
 #[cfg(feature = "http")]
 use model_loop::ModelLoop;
+pub use probe::{ServerProbe, ServerState, probes};
 #[cfg(feature = "http")]
 pub(crate) use prompt::opening;
 pub(crate) use reply::Reply;
@@ -115,7 +117,7 @@ impl Worker<'_> {
         match self {
             #[cfg(feature = "http")]
             Self::Api(model) => model.answer(),
-            Self::Program(program) => program.answer().map(Ended::Answer),
+            Self::Program(program) => program.answer(),
         }
     }
 
@@ -142,19 +144,24 @@ impl Worker<'_> {
 }
 
 impl Program<'_> {
-    /// Returns the answer. Asks again as long as steering messages arrived while the program worked.
-    fn answer(&mut self) -> Result<String, AnyError> {
+    /// Returns the answer, or what the program had when it reached a limit. Asks again as long as steering messages arrived while the
+    /// program worked.
+    fn answer(&mut self) -> Result<Ended, AnyError> {
         loop {
             let Self { program, conversation, display, meter, steering, recorder } = self;
-            let answer = program.ask(conversation, display, meter, steering, recorder)?;
+            let ended = program.ask(conversation, display, meter, steering, recorder)?;
             display.finish();
+            let answer = match ended {
+                Ended::Answer(answer) => answer,
+                Ended::Limited { .. } => return Ok(ended),
+            };
             let mut messages = Vec::new();
             while let Some(message) = steering.try_next()? {
                 messages.push(message);
             }
             if messages.is_empty() {
                 self.recorder.end(&answer)?;
-                return Ok(answer);
+                return Ok(Ended::Answer(answer));
             }
             self.conversation.again(answer, prompt::guidance(&messages));
         }

@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use camino::Utf8Path;
 use cliq_http::ureq::http::Method;
 use cliq_http::{Repeat, Request};
-use serde_json::{Value, json};
+use cliq_protocol::lenient_json;
+use serde_json::json;
 
 use crate::error::file_error;
 use crate::service::{Intent, Service};
@@ -107,8 +108,7 @@ impl Service for Curl {
             url: Some(without_secrets(&answer.url)),
             ..Entry::default()
         };
-        let said =
-            serde_json::from_slice::<Value>(&answer.body).ok().filter(|_| answer.body.len() <= HANDED_OVER);
+        let said = lenient_json(&answer.body).ok().filter(|_| answer.body.len() <= HANDED_OVER);
         Ok(entry.with("status", answer.status).with("body", said))
     }
 
@@ -121,7 +121,7 @@ impl Service for Curl {
 fn indent(download: &mut cliq_http::Download) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     download.file.reopen()?.read_to_end(&mut bytes)?;
-    let Ok(value) = serde_json::from_slice::<Value>(&bytes) else { return Ok(()) };
+    let Ok(value) = lenient_json(&bytes) else { return Ok(()) };
     let mut text = format!("{value:#}").into_bytes();
     text.push(b'\n');
     let dir = download.file.path().parent().unwrap_or(std::path::Path::new(".")).to_owned();

@@ -152,7 +152,7 @@ impl Service for Datadog<'_> {
         }
         let api = api(cx)?;
         let wrong = |why: &str| ConnectorError::new(format!("{} is not a Datadog event: {why}", file.name()));
-        let mut event: Value = serde_json::from_str(&file.text()?).map_err(|error| {
+        let mut event = cliq_protocol::lenient_json(file.text()?.as_bytes()).map_err(|error| {
             wrong(&format!("line {}, column {}: it is not JSON", error.line(), error.column()))
         })?;
         for field in ["title", "text"] {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// The document of a text: of markdown, or of JSON that is a document already.
 pub(crate) fn to_document(text: &str) -> Value {
-    if let Ok(value) = serde_json::from_str::<Value>(text)
+    if let Ok(value) = cliq_protocol::lenient_json(text.as_bytes())
         && value["type"] == "doc"
         && value["content"].is_array()
     {

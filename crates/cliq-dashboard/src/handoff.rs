@@ -28,7 +28,7 @@ pub(super) async fn page(
     let run = core.run(&id).await?;
     core.project(&run)?;
     let text = read_handoff(&run, &from, &to)?;
-    let value: Value = serde_json::from_str(&text).unwrap_or_default();
+    let value: Value = cliq_protocol::lenient_json(text.as_bytes()).unwrap_or_default();
     let url = format!("/api/v1/runs/{id}/handoffs/{from}/{to}");
     let content = html! {
         h1 { (from) " → " (to) }

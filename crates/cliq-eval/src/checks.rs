@@ -96,8 +96,8 @@ fn handoffs(dir: &CliqDir) -> Object {
     for channel in channels.filter_map(Result::ok) {
         let Some((from, _)) = channel.file_name().split_once("--") else { continue };
         let file = channel.path().join("handoff.json");
-        let Ok(text) = cliq_fs::read_text(&file, MAX_HANDOFF) else { continue };
-        let Ok(envelope) = serde_json::from_str::<Value>(&text) else { continue };
+        let Ok(bytes) = cliq_fs::read_limited(&file, MAX_HANDOFF) else { continue };
+        let Ok(envelope) = cliq_protocol::lenient_json(&bytes) else { continue };
         let at = std::fs::metadata(&file).and_then(|meta| meta.modified()).ok();
         let data = envelope.get("data").filter(|data| !data.is_null()).cloned().unwrap_or_else(|| json!({}));
         found.push((at, from.to_owned(), data));

@@ -10,6 +10,7 @@
 mod archive;
 mod atomic;
 mod channel;
+mod child;
 mod clock;
 mod copy;
 mod error;
@@ -32,6 +33,10 @@ pub use archive::{archive_run, archives};
 pub use atomic::{AppendedFile, append_line, open_append, sync_file_system, write_atomic};
 pub use channel::{
     HandoffError, create_channel, is_half_written, read_handoff, write_handoff, write_handoffs,
+};
+pub use child::{
+    ChildInput, ChildOutput, DRAIN, FollowLimits, FollowedChild, OutputLimits, OutputLine, child_output,
+    follow_child,
 };
 pub use clock::{now, now_millis};
 pub use copy::{copy_file_with_time, copy_tree};

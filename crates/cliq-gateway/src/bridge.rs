@@ -162,9 +162,10 @@ impl Inbox {
             } else {
                 let contents = cliq_fs::read_limited(&file, MAX_PAYLOAD as u64)
                     .map_err(|error| format!("it cannot be read: {}", error.source));
-                let contents = contents
-                    .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()));
-                contents.and_then(|contents| sentinel::read(&name, &contents).map_err(|why| why.to_string()))
+                contents.and_then(|bytes| {
+                    let contents = String::from_utf8_lossy(&bytes);
+                    sentinel::read(&name, &contents).map_err(|why| why.to_string())
+                })
             };
             match signal {
                 Ok(signal) => {

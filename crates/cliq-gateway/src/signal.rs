@@ -137,7 +137,7 @@ impl NewSignal {
 
 /// A payload as it is written: a JSON object, or free text, which becomes `{"body": text}`; empty is none.
 pub(crate) fn fields(payload: &str) -> Map<String, Value> {
-    match serde_json::from_str(payload) {
+    match cliq_protocol::lenient_json(payload.as_bytes()) {
         Ok(Value::Object(object)) => object,
         _ if payload.trim().is_empty() => Map::new(),
         _ => Map::from_iter([("body".to_owned(), Value::from(payload.trim_end()))]),

@@ -292,7 +292,7 @@ pub(crate) fn json_of(request: &Request, answer: &Answer) -> Result<Value, CallE
     if answer.body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(&answer.body).map_err(|_| {
+    cliq_protocol::lenient_json(&answer.body).map_err(|_| {
         let what = answer.header("content-type").unwrap_or("something without a type");
         CallError::permanent(format!(
             "{} answered no JSON but {what}: is that the address of its API?",

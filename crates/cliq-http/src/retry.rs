@@ -215,7 +215,7 @@ fn retry_after(text: &str) -> Option<Duration> {
 
 /// Returns the message in an error body: the JSON field in which services put it, or the text itself. Pages are not quoted.
 fn said_in(body: &str) -> String {
-    let Ok(value) = serde_json::from_str::<Value>(body) else {
+    let Ok(value) = cliq_protocol::lenient_json(body.as_bytes()) else {
         let text = body.trim();
         return if text.starts_with('<') { xml_message(text) } else { text.to_owned() };
     };

@@ -2,8 +2,6 @@
 //!
 //! Calls block the thread. A server that dies is started again with the next call.
 
-mod limited;
-
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,10 +19,11 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::runtime::Runtime;
 
-use limited::LimitedLines;
+use crate::MESSAGE_LIMIT;
+use crate::lines::LenientLines;
 
-/// Maximum size of a message of a server in bytes.
-const MESSAGE_LIMIT: usize = 16 << 20;
+/// Time in which the last words of a server are waited for.
+const DRAIN: Duration = Duration::from_secs(2);
 /// Maximum number of tools of a server.
 const TOOL_LIMIT: usize = 200;
 /// Maximum number of bytes kept of the standard error of a server.
@@ -245,14 +244,18 @@ async fn connect(server: &McpServer) -> Result<Connected, String> {
                 return Err(format!("{program} has no pipes"));
             };
             let complaint = child.stderr.take().map(|errors| tokio::spawn(first_lines(errors)));
-            let lines = LimitedLines::new(output, MESSAGE_LIMIT);
+            let lines = LenientLines::new(output, MESSAGE_LIMIT);
             let service = match handler.serve((lines, input)).await {
                 Ok(service) => service,
                 Err(error) => {
                     // Its own words say more than that it went away.
                     let _ = child.kill().await;
+                    // A process that it left behind may hold its output open.
                     let said = match complaint {
-                        Some(complaint) => complaint.await.unwrap_or_default(),
+                        Some(complaint) => {
+                            let said = tokio::time::timeout(DRAIN, complaint).await;
+                            said.map(Result::unwrap_or_default).unwrap_or_default()
+                        }
                         None => String::new(),
                     };
                     return Err(format!("{error}{}{}", if said.is_empty() { "" } else { ": " }, said.trim()));

@@ -8,6 +8,8 @@ mod client;
 #[cfg(feature = "http")]
 mod http;
 
+mod lines;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -17,6 +19,11 @@ use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use lines::LenientLines;
+
+/// Maximum size of a message, in bytes.
+const MESSAGE_LIMIT: usize = 16 << 20;
 
 #[cfg(feature = "client")]
 pub use client::{McpClient, McpServer, McpTool, McpTransport};
@@ -170,7 +177,9 @@ pub struct McpError(String);
 /// # Errors
 /// The client does not speak the protocol.
 pub async fn serve(backend: Arc<dyn Backend>) -> Result<(), McpError> {
-    let service = match (Server { backend }).serve(rmcp::transport::stdio()).await {
+    let (input, output) = rmcp::transport::stdio();
+    let lines = LenientLines::new(input, MESSAGE_LIMIT);
+    let service = match (Server { backend }).serve((lines, output)).await {
         Ok(service) => service,
         // The client connected and closed the connection.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

@@ -1,11 +1,13 @@
 //! Checks of the host and the project: what is there, what is missing, and what that means.
 
+use std::collections::BTreeMap;
+
 use camino::Utf8Path;
-use cliq_agents::Usable;
+use cliq_agents::{ServerState, Usable};
 use cliq_fs::CliqDir;
 use cliq_orchestrator::TmuxServer;
 use cliq_sandbox::LANDLOCK_VERSION;
-use cliq_settings::Settings;
+use cliq_settings::{Environment, Settings};
 use serde::Serialize;
 
 use crate::{Host, Project};
@@ -43,9 +45,10 @@ pub enum CheckStatus {
 }
 
 impl Host {
-    /// Checks this host, and the project of `here` if there is one. `version` is that of the program.
+    /// Checks this host, and the project of `here` if there is one. `version` is that of the program. Servers of models whose address is
+    /// set are asked for their models; `on_wait` receives a sentence before that.
     #[must_use]
-    pub fn checks(&self, here: &Utf8Path, version: &str) -> Vec<Check> {
+    pub fn checks(&self, here: &Utf8Path, version: &str, on_wait: &dyn Fn(&str)) -> Vec<Check> {
         use CheckStatus::{Missing, Note, Ok as Good};
         let mut checks = Vec::new();
         let mut add = |name, status, detail: String| checks.push(Check { name, status, detail });
@@ -109,10 +112,18 @@ impl Host {
                 Settings::default()
             }
         };
+        let servers = ask_servers(&settings, &self.environment, on_wait);
         for agent in cliq_agents::MODEL_AGENTS {
-            match agent.usable(&settings, &self.environment) {
-                Usable::Yes(how) => add(agent.name, Good, how),
-                Usable::No(why) => add(agent.name, Note, why),
+            match (agent.usable(&settings, &self.environment), servers.get(agent.name)) {
+                (Usable::Yes(how), None) => add(agent.name, Good, how),
+                (Usable::Yes(how), Some(state)) if state.is_fault() => {
+                    add(agent.name, Missing, format!("{how}: {state}"));
+                }
+                (Usable::Yes(how), Some(state)) => {
+                    let status = if state.is_ready() { Good } else { Note };
+                    add(agent.name, status, format!("{how}: {state}"));
+                }
+                (Usable::No(why), _) => add(agent.name, Note, why),
             }
         }
         match self.default_agent(&settings) {
@@ -128,6 +139,23 @@ impl Host {
         }
         checks
     }
+}
+
+/// Asks the servers of models whose address is set, all at once. Returns their states by the name of the agent.
+fn ask_servers(
+    settings: &Settings,
+    environment: &Environment,
+    on_wait: &dyn Fn(&str),
+) -> BTreeMap<&'static str, ServerState> {
+    let probes = cliq_agents::probes(settings, environment);
+    let waits: Vec<_> = probes
+        .into_iter()
+        .map(|probe| {
+            on_wait(&format!("asking {} for its models", probe.address()));
+            (probe.agent(), probe.start())
+        })
+        .collect();
+    waits.into_iter().map(|(agent, wait)| (agent, wait())).collect()
 }
 
 impl Project {

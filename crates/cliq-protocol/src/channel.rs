@@ -165,7 +165,7 @@ impl ChannelMessage {
         match serde_json::from_slice::<MessageFields>(line) {
             Ok(usual) if usual.version == VERSION => Ok(usual.into()),
             // Everything that is not usual, and everything that is wrong.
-            _ => Ok(Self::from_value(serde_json::from_slice(line)?)?),
+            _ => Ok(Self::from_value(crate::lenient_json(line)?)?),
         }
     }
 

@@ -99,7 +99,7 @@ impl Envelope {
     /// # Errors
     /// Not JSON, another version, a missing required field, a wrong type: the error names the field.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Ok(Self::from_value(serde_json::from_slice(bytes)?)?)
+        Ok(Self::from_value(crate::lenient_json(bytes)?)?)
     }
 
     /// Reads an envelope from a JSON value.

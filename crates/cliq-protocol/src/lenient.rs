@@ -29,6 +29,14 @@ pub fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Err
     }
 }
 
+/// Returns JSON from outside with U+FFFD in place of invalid UTF-8 and of escapes of lone surrogates, for parsers of other libraries.
+///
+/// Bytes that are valid are not copied. Time and memory are linear in the size of the input.
+#[must_use]
+pub fn lenient_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
+    repaired(bytes).map_or(Cow::Borrowed(bytes), |text| Cow::Owned(text.into_bytes()))
+}
+
 /// Returns the text with U+FFFD in place of what is not Unicode, or `None` if there is no such place.
 fn repaired(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
@@ -98,6 +106,21 @@ mod tests {
             assert_eq!(value, json!({ "a": expected }), "{}", text.escape_ascii());
         }
         assert_eq!(lenient_json(br#"{"\ud800": 1}"#).expect("a key"), json!({ "\u{fffd}": 1 }));
+    }
+
+    #[test]
+    fn bytes_for_other_parsers_are_repaired() {
+        for (text, expected) in [
+            (&br#"{"a": "\ud83d"}"#[..], &br#"{"a": "\ud83d"}"#[..]),
+            (br#"{"a": "\ud83d\ude00"}"#, br#"{"a": "\ud83d\ude00"}"#),
+            (b"not JSON", b"not JSON"),
+            (b"caf\xe9", "caf\u{fffd}".as_bytes()),
+        ] {
+            let text = lenient_bytes(text);
+            let expected = String::from_utf8_lossy(expected).replace("\"\\ud83d\"", "\"\\ufffd\"");
+            assert_eq!(String::from_utf8_lossy(&text), expected);
+        }
+        assert!(matches!(lenient_bytes(b"{}"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use envelope::{Body, Envelope, GateData};
 pub use error::{DecodeError, FieldError};
 pub use form::{Form, FormField, FormFieldType};
 pub use kind::{EnvelopeType, PhaseKind};
-pub use lenient::{lenient_json, read_json};
+pub use lenient::{lenient_bytes, lenient_json, read_json};
 pub use limited::Limited;
 pub use mcp::{McpServerSpec, is_mcp_server_name};
 pub use message::{

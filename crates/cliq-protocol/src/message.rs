@@ -266,7 +266,7 @@ impl AgentMessage {
     /// Not JSON, another version, an unknown type, a missing or mistyped field.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         const TYPES: &str = "\"phase\", \"notify\" or \"test\"";
-        let value: Value = serde_json::from_slice(bytes)?;
+        let value = crate::lenient_json(bytes)?;
         let mut fields = Fields::new(value, "")?;
         fields.version()?;
         let run_id = fields.text("run_id")?;

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::Router;
 use axum::extract::Request;
+use axum::http::Method;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use cliq_mcp::{HttpBackend, HttpTool, ProgressReporter, mcp_service};
 use cliq_runs::Scope;
-use cliq_web::{Caller, Problem, record};
+use cliq_web::{Caller, Problem, record, with_lenient_body};
 use http::Extensions;
 use serde_json::{Map, Value};
 
@@ -31,9 +32,13 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
     Router::new().route_service("/mcp", service).layer(from_fn(with_token))
 }
 
-/// Refuses requests without a valid token before the protocol begins.
+/// Refuses requests without a valid token before the protocol begins. Text of messages that is not Unicode is replaced.
 async fn with_token(request: Request, next: Next) -> Response {
     match request.extensions().get::<Caller>() {
+        Some(_) if request.method() == Method::POST => match with_lenient_body(request).await {
+            Ok(request) => next.run(request).await,
+            Err(problem) => problem.into_response(),
+        },
         Some(_) => next.run(request).await,
         None => Problem::unauthorized().into_response(),
     }

@@ -11,7 +11,7 @@ use cliq_fs::CliqDir;
 use cliq_gateway::GatewayError;
 use cliq_orchestrator::RunView;
 use cliq_project::{Host, Project};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{PhaseName, lenient_json};
 use cliq_runs::{NewRunEvent, Run, RunId, RunState, RunStore};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
@@ -269,7 +269,7 @@ fn file_part(workspace: &Utf8Path, place: &str, left: &mut u64) -> Part {
     };
     let content = match String::from_utf8(bytes) {
         Ok(text) => match path.extension().filter(|extension| *extension == "json") {
-            Some(_) => match serde_json::from_str(&text) {
+            Some(_) => match lenient_json(text.as_bytes()) {
                 Ok(value @ Value::Object(_)) => Content::Data(value),
                 _ => Content::Text(text),
             },
@@ -284,7 +284,7 @@ fn file_part(workspace: &Utf8Path, place: &str, left: &mut u64) -> Part {
 fn json_file(run: &Run, name: &str) -> Option<Value> {
     let [place] = &files(run, &format!("{name}.json"))[..] else { return None };
     let found = workspace_files::locate(&run.workspace, place).ok()?;
-    serde_json::from_slice(&cliq_fs::read_limited(&found, MAX_FILE).ok()?).ok()
+    lenient_json(&cliq_fs::read_limited(&found, MAX_FILE).ok()?).ok()
 }
 
 /// A field of the data of a handoff. Where several have it, that of the channel that was written last counts.
@@ -298,8 +298,7 @@ fn handoff_field(run: &Run, name: &str) -> Option<Value> {
         .filter_map(|entry| {
             let path = entry.path().join("handoff.json");
             let at = path.symlink_metadata().ok()?.modified().ok()?;
-            let text = cliq_fs::read_text(&path, MAX_HANDOFF).ok()?;
-            let handoff: Value = serde_json::from_str(&text).ok()?;
+            let handoff = lenient_json(&cliq_fs::read_limited(&path, MAX_HANDOFF).ok()?).ok()?;
             Some((at, handoff["data"].get(name)?.clone()))
         })
         .collect();

@@ -47,5 +47,6 @@ pub fn read_handoff(run: &Run, from: &str, to: &str) -> Result<String, Problem> 
     let name = |text: &str| cliq_protocol::PhaseName::parse(text).map_err(|_| missing());
     let channel = format!("{}--{}", name(from)?, name(to)?);
     let path = directory_of(run).join("channels").join(channel).join("handoff.json");
-    cliq_fs::read_text(&path, MAX_BYTES).map_err(|_| missing())
+    let bytes = cliq_fs::read_limited(&path, MAX_BYTES).map_err(|_| missing())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

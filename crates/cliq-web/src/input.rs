@@ -1,5 +1,6 @@
 //! Extractors for paths, queries and bodies. Rejections are problems.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -7,6 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header;
 use axum::http::request::Parts;
 use bytes::Bytes;
+use cliq_protocol::lenient_bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -70,7 +72,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Json<T> {
 /// Parses the syntax first, then the fields: a syntax error is a malformed request, a wrong field an invalid one.
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let value: serde_json::Value =
-        serde_json::from_slice(bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
+        cliq_protocol::lenient_json(bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
     serde_json::from_value(value)
         .map_err(|error| Problem::unprocessable("a field is wrong", vec![error.to_string()]))
 }
@@ -154,6 +156,23 @@ async fn read(request: Request<Body>) -> Result<Bytes, Problem> {
 /// Returns a problem if the body is too large, too slow, or breaks off.
 pub async fn read_body(body: Body) -> Result<Bytes, Problem> {
     read_limited(body, MAX_BODY).await
+}
+
+/// Returns a request with the same JSON body, of at most [`MAX_BODY`] bytes, in which text that is not Unicode is replaced by U+FFFD.
+///
+/// # Errors
+/// Returns a problem if the body is too large, too slow, or breaks off.
+pub async fn with_lenient_body(request: Request) -> Result<Request, Problem> {
+    let (mut parts, body) = request.into_parts();
+    let bytes = read_body(body).await?;
+    let bytes = match lenient_bytes(&bytes) {
+        Cow::Borrowed(_) => bytes,
+        Cow::Owned(repaired) => {
+            parts.headers.remove(header::CONTENT_LENGTH);
+            repaired.into()
+        }
+    };
+    Ok(Request::from_parts(parts, bytes.into()))
 }
 
 async fn read_limited(body: Body, limit: usize) -> Result<Bytes, Problem> {

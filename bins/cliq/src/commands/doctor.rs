@@ -14,7 +14,8 @@ pub(super) fn run(json: bool, command: Option<&DoctorCommand>) -> Result<ExitCod
     if let Some(DoctorCommand::Test { name }) = command {
         return test(name, json);
     }
-    let mut checks = project::host().checks(&project::here()?, env!("CARGO_PKG_VERSION"));
+    let on_wait = |what: &str| ui::note(what);
+    let mut checks = project::host().checks(&project::here()?, env!("CARGO_PKG_VERSION"), &on_wait);
     checks.extend(super::server::checks());
     checks.extend(super::backends::checks(&project::settings()?)?);
     let healthy = checks.iter().all(|check| check.status != CheckStatus::Missing);

@@ -39,6 +39,26 @@ fn nothing_at_all() {
     ends(&one("exit 0\n", ""), 3, "agent bad ended without a terminal message (exit status 0)");
 }
 
+/// `json.dumps` of Python writes a name in Latin-1 with a lone surrogate.
+#[test]
+fn messages_and_handoffs_with_half_a_character_count() {
+    let team = "workflow:
+  phases:
+    - {name: a, type: standard, agent: x}
+    - {name: b, type: exec, depends_on: [a], commands: [{name: t, run: 'printf %s \"$(handoff.a.file)\" > file'}]}
+";
+    let script = r#"ok
+progress 'found caf\udce9'
+hand b '{"version":1,"phase_type":"standard","phase":"a","agent":"x","data":{"file":"caf\udce9.txt"},"text":"\ud83d"}'
+complete
+"#;
+    let env = Env::new(team, &[("x", script)]);
+    let events = env.cliq(["run", "--json"]).expect(0).events();
+    assert!(!events.iter().any(|event| event["event"] == "warning"), "{events:?}");
+    assert!(events.iter().any(|event| event["message"] == "found caf\u{fffd}"), "{events:?}");
+    assert_eq!(env.read("file"), "caf\u{fffd}.txt");
+}
+
 #[test]
 fn dies_after_ok() {
     let env = one("ok\necho the disk is on fire >&2\nexit 1\n", "");

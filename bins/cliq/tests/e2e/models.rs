@@ -393,7 +393,7 @@ fn a_vendors_program_that_fails_says_why() {
             "Credit balance is too low",
         ),
         // A wrapper that reads its input to the end.
-        ("cat", "not a line of JSON", "answered with nothing: a notice"),
+        ("cat", "not a line of JSON", "ended without a result: a notice"),
     ] {
         let env = Env::new(&STANDARD.replace("AGENT", "claude-code"), &[]);
         let program = program(&env, reader, recorded);
@@ -482,7 +482,7 @@ n=$(($(ls prompt.* 2>/dev/null | wc -l) + 1))
 cat > prompt.$n
 touch working
 until test -e go; do sleep 0.02; done
-printf '%s\\n' '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"```json\\n{\\\"answer\\\": '$n'}\\n```\"}}'
+printf '%s\\n' '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"```json\\n{\\\"answer\\\": '$n'}\\n```\"}}' '{\"type\":\"turn.completed\"}'
 ",
     );
     let program = env.path("../bin/vendor").canonicalize().expect("it is there");

@@ -51,6 +51,26 @@ fn started(server: &Running, name: &str, n: i64) -> Value {
     found[0].clone()
 }
 
+/// `JSON.stringify` writes half of an emoji as an escape. The signature is that of the bytes.
+#[test]
+fn deliveries_with_half_an_emoji_are_accepted() {
+    let machine = machine_with(TRIGGERS, json!({}));
+    machine.team("quick", QUICK);
+    let server = machine.serve();
+    let body = r#"{"n": 1, "text": "cut \ud83d off"}"#;
+    deliver(&server, "github", &github("push", "d1", body), body).expect(202);
+    let firing = decided(&server, "github", 1)[0].clone();
+    let run = server.ended(run_of(&firing));
+    assert_eq!(
+        (&run["state"], &run["inputs"]["text"]),
+        (&json!("completed"), &json!("cut \u{fffd} off")),
+        "{run}"
+    );
+    let wrong = body.replace("\\ud83d", "\\ufffd");
+    let signed = github("push", "d2", body);
+    deliver(&server, "github", &signed, &wrong).expect(401);
+}
+
 #[test]
 fn each_scheme_starts_a_run_and_the_same_delivery_starts_no_other() {
     let machine = machine_with(TRIGGERS, json!({}));

@@ -2,37 +2,37 @@
 //! back line by line as JSON.
 
 mod dialect;
+mod end;
+mod input;
+mod lines;
+mod progress;
 mod recorder;
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 
 use camino::Utf8PathBuf;
-use cliq_protocol::{Origin, TranscriptBody};
+use cliq_fs::{ChildInput, FollowLimits, follow_child};
+use cliq_protocol::Origin;
 use cliq_sandbox::Wrapper;
-use cliq_sdk::{Steering, Usage};
+use cliq_sdk::{LimitReached, Steering};
 use cliq_settings::Secret;
-use serde_json::Value;
 
 pub(crate) use dialect::Dialect;
-use dialect::{Event, PromptInput};
+use dialect::PromptInput;
+use end::{ProgramEnd, decide};
+use input::{Exchange, feed};
+use progress::Progress;
 pub(crate) use recorder::Recorder;
 
-use super::Conversation;
 use super::display::Display;
 use super::meter::{Meter, line};
-use super::prompt::guidance;
+use super::{Conversation, Ended};
 use crate::AnyError;
 
-/// Maximum number of characters kept from error output.
+/// Maximum number of bytes kept from error output.
 const COMPLAINT: usize = 2000;
-/// Time within which a program that takes messages prints its first line. Then its input ends, and messages wait for its answer.
-const SILENCE: Duration = Duration::from_secs(5);
 /// The longest argument that every system takes.
 const LONGEST_ARGUMENT: usize = 100_000;
 
@@ -61,7 +61,10 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Asks and returns the answer. Shows what comes while it comes, and meters its usage.
+    /// Asks and returns the answer, or what the program had when it reached a limit. Shows what comes while it comes, and meters its usage.
+    ///
+    /// # Errors
+    /// Returns an error unless the program ended with its documented success or at a limit.
     pub(crate) fn ask(
         &self,
         conversation: &Conversation,
@@ -69,7 +72,7 @@ impl Cli {
         meter: &mut Meter<'_>,
         steering: &mut Steering,
         recorder: &mut Recorder,
-    ) -> Result<String, AnyError> {
+    ) -> Result<Ended, AnyError> {
         if let Some(key) = &self.known_key {
             display.hide(key.reveal());
         }
@@ -105,176 +108,72 @@ impl Cli {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", self.program))?;
         display.act(&format!("asking {}", self.model.as_deref().unwrap_or(self.name)));
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let mut progress = Progress::new(self.model.clone(), recorder);
-        let complaint = std::thread::scope(|scope| {
-            let (stdin, stop) = (Arc::new(Mutex::new(stdin)), steering.stop_handle());
-            let (feeder, has_output) = (Arc::clone(&stdin), Arc::new(AtomicBool::new(false)));
-            let takes_messages = Arc::clone(&has_output);
-            scope.spawn(move || feed(input, &prompt, &feeder, steering, &takes_messages));
-            let complaint = scope.spawn(move || stderr.map_or(String::new(), last_words));
+        let stdin = ChildInput::new(child.stdin.take())?;
+        let mut progress = Progress::new(self.dialect, self.model.clone(), prompt.len(), recorder);
+        let exchange = Exchange::new();
+        let followed = std::thread::scope(|scope| {
+            let (stdin, exchange, stop) = (&stdin, &exchange, steering.stop_handle());
+            scope.spawn(move || feed(input, &prompt, stdin, steering, exchange));
+            // A program that takes messages works until there are no more. One that came before is still answered.
             let end_input = || {
                 if input == PromptInput::Messages {
-                    close(&stdin);
+                    stdin.close();
                     stop.stop();
                 }
             };
-            if let Some(stdout) = stdout {
-                let first = || has_output.store(true, Ordering::SeqCst);
-                let lines = BufReader::new(stdout);
-                self.follow(lines, &mut progress, display, meter, &first, &end_input);
-            }
+            let limits = FollowLimits { errors: COMPLAINT, ..FollowLimits::default() };
+            let followed = follow_child(&mut child, &limits, |line| {
+                exchange.has_output.store(true, Ordering::SeqCst);
+                if progress.line(line, display, meter) {
+                    end_input();
+                }
+            });
             end_input();
-            complaint.join().unwrap_or_default()
+            stdin.close();
+            followed
         });
-        let status = child.wait()?;
+        progress.finish(meter);
         meter.settle();
         display.finish();
-        let complaint = display.masked(complaint.trim());
-        if let Some(why) = progress.failed {
-            return Err(format!("{} failed: {}", self.name, display.masked(&why)).into());
+        let followed = followed.map_err(|error| format!("cannot follow {}: {error}", self.program))?;
+        if followed.is_held {
+            display.note("[another process holds the output open; it is not waited for]");
         }
-        if !status.success() {
-            let why = if complaint.is_empty() { progress.answer() } else { complaint };
-            return Err(format!("{} ended with {status}: {why}", self.name).into());
-        }
+        let complaint = String::from_utf8_lossy(&followed.errors).trim().to_owned();
         let text = progress.answer();
-        if text.trim().is_empty() {
-            let why = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
-            return Err(format!("{} answered with nothing{why}", self.name).into());
-        }
-        if meter.total().tokens() > 0 {
-            display.note(&line(&meter.total()));
-        }
-        Ok(text)
-    }
-}
-
-/// Output of a program so far.
-struct Progress<'a> {
-    recorder: &'a mut Recorder,
-    /// The model that it uses.
-    model: Option<String>,
-    /// The usage of each reply.
-    replies: BTreeMap<String, Usage>,
-    /// The usage of the turns that have ended. A program that received further messages has several.
-    total: Usage,
-    /// Text that the program declared as its answer.
-    last: Option<String>,
-    /// Text since the last action.
-    said: String,
-    /// Text before that.
-    before: String,
-    failed: Option<String>,
-}
-
-impl<'a> Progress<'a> {
-    fn new(model: Option<String>, recorder: &'a mut Recorder) -> Self {
-        Self {
-            recorder,
-            model,
-            replies: BTreeMap::new(),
-            total: Usage::default(),
-            last: None,
-            said: String::new(),
-            before: String::new(),
-            failed: None,
-        }
-    }
-
-    /// Adds the usage of a turn. Tokens are those of the turn, the cost is that of all turns.
-    fn finish_turn(&mut self, turn: &Usage) {
-        let cost_usd = turn.cost_usd;
-        self.total.add(turn);
-        self.total.cost_usd = cost_usd;
-    }
-
-    fn answer(&self) -> String {
-        match (&self.last, self.said.trim().is_empty()) {
-            (Some(last), _) => last.clone(),
-            (None, false) => self.said.clone(),
-            (None, true) => self.before.clone(),
-        }
-    }
-}
-
-impl Cli {
-    fn follow(
-        &self,
-        mut lines: impl BufRead,
-        progress: &mut Progress<'_>,
-        display: &mut Display<'_>,
-        meter: &mut Meter<'_>,
-        has_output: &dyn Fn(),
-        end_input: &dyn Fn(),
-    ) {
-        let mut bytes = Vec::new();
-        loop {
-            bytes.clear();
-            match lines.read_until(b'\n', &mut bytes) {
-                Ok(0) | Err(_) => return,
-                Ok(_) => has_output(),
-            }
-            let text = String::from_utf8_lossy(&bytes);
-            let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(text.trim()) else {
-                // Notices and warnings of its own.
-                display.note(text.trim_end());
-                continue;
-            };
-            for event in self.dialect.read(&value) {
-                match event {
-                    Event::Say(piece) => {
-                        display.print(&piece);
-                        progress.recorder.say(&piece);
-                        progress.said.push_str(&piece);
-                    }
-                    Event::Act(what) => {
-                        display.act(&what);
-                        if !progress.said.trim().is_empty() {
-                            progress.before = std::mem::take(&mut progress.said);
-                        }
-                    }
-                    // A program that takes messages works until there are no more. One that came before is still answered.
-                    Event::Answer(text) => {
-                        end_input();
-                        progress.last = Some(text);
-                    }
-                    Event::Record(body) => progress.recorder.record(body),
-                    Event::Failed(why) => {
-                        end_input();
-                        let message = display.masked(&why);
-                        progress.recorder.record(TranscriptBody::Error {
-                            message,
-                            is_retried: false,
-                            is_too_long: false,
-                            has_stale_thinking: false,
-                            usage: None,
-                        });
-                        progress.failed = Some(why);
-                    }
-                    Event::Model(model) => progress.model = Some(model),
-                    Event::Reply(id, usage) => {
-                        let named = self.named(usage.clone(), progress);
-                        progress.recorder.usage_of_reply(&id, &named);
-                        progress.replies.insert(id, usage);
-                        let mut sum = Usage::default();
-                        progress.replies.values().for_each(|usage| sum.add(usage));
-                        meter.report(self.named(sum, progress));
-                    }
-                    Event::Total(usage) => {
-                        let named = self.named(usage.clone(), progress);
-                        progress.recorder.total(&named);
-                        progress.finish_turn(&usage);
-                        meter.report(self.named(progress.total.clone(), progress));
-                    }
+        let said = [complaint.as_str(), progress.noise(), text.trim()]
+            .into_iter()
+            .find(|said| !said.is_empty())
+            .unwrap_or_default()
+            .to_owned();
+        let requests = exchange.requests.load(Ordering::SeqCst);
+        let end = decide(self.dialect, &progress.reports, requests, followed.status.into());
+        let message = display.masked(&end.describe(self.name, &said));
+        let failure: AnyError = match end {
+            ProgramEnd::Success if !text.trim().is_empty() => {
+                if meter.total().tokens() > 0 {
+                    display.note(&line(&meter.total()));
                 }
+                return Ok(Ended::Answer(text));
             }
-        }
-    }
-
-    fn named(&self, usage: Usage, progress: &Progress<'_>) -> Usage {
-        let provider = Some(self.dialect.provider().to_owned());
-        Usage { provider, model: progress.model.clone(), ..usage }
+            ProgramEnd::Success => {
+                let why = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
+                display.masked(&format!("{} answered with nothing{why}", self.name)).into()
+            }
+            ProgramEnd::Limit { limited, .. } => {
+                progress.fail(message.clone());
+                let reached = LimitReached { message, limited };
+                return Ok(Ended::Limited { partial: text, reached });
+            }
+            ProgramEnd::Failure { .. }
+            | ProgramEnd::SeveralResults { .. }
+            | ProgramEnd::FailedAfterResult { .. }
+            | ProgramEnd::ExitCode { .. }
+            | ProgramEnd::Killed { .. }
+            | ProgramEnd::NoResult => message.into(),
+        };
+        progress.fail(failure.to_string());
+        Err(failure)
     }
 
     fn as_argument(&self, prompt: &str) -> Result<String, AnyError> {
@@ -287,64 +186,4 @@ impl Cli {
         fs::write(&self.prompt_file, prompt)?;
         Ok(format!("Read the file {} to its end: it is your task. Do what it says.", self.prompt_file))
     }
-}
-
-/// Standard input of a program, until it is closed.
-type Input = Mutex<Option<ChildStdin>>;
-
-/// Writes the prompt, and then steering messages if the program takes them.
-fn feed(input: PromptInput, prompt: &str, stdin: &Input, steering: &mut Steering, has_output: &AtomicBool) {
-    if input == PromptInput::Argument {
-        return close(stdin);
-    }
-    // A program that does not read to the end reports the reason itself.
-    write(stdin, || input.encode(prompt));
-    if input == PromptInput::Text {
-        return close(stdin);
-    }
-    let started = Instant::now();
-    loop {
-        let is_silent = !has_output.load(Ordering::SeqCst);
-        let patience = if is_silent { SILENCE.saturating_sub(started.elapsed()) } else { Duration::MAX };
-        if !steering.wait(patience) {
-            if steering.is_stopped() || !is_silent {
-                return;
-            }
-            if !has_output.load(Ordering::SeqCst) {
-                // A wrapper may read its input to the end before it starts the program.
-                return close(stdin);
-            }
-            continue;
-        }
-        let message = || {
-            let message = steering.try_next().ok().flatten();
-            message.map(|message| input.encode(&guidance(&[message]))).unwrap_or_default()
-        };
-        if !write(stdin, message) {
-            return;
-        }
-    }
-}
-
-/// Writes what `make` returns, unless the input is closed: a message that was taken has been sent. Returns `false` if the input is closed
-/// or broken.
-fn write(stdin: &Input, make: impl FnOnce() -> Vec<u8>) -> bool {
-    let mut stdin = stdin.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(open) = stdin.as_mut() else { return false };
-    open.write_all(&make()).and_then(|()| open.flush()).is_ok()
-}
-
-fn close(stdin: &Input) {
-    drop(stdin.lock().unwrap_or_else(PoisonError::into_inner).take());
-}
-
-fn last_words(mut stderr: impl Read) -> String {
-    let (mut kept, mut buffer) = (Vec::new(), [0; 4096]);
-    while let Ok(n @ 1..) = stderr.read(&mut buffer) {
-        kept.extend_from_slice(&buffer[..n]);
-        if kept.len() > 2 * COMPLAINT {
-            kept.drain(..kept.len() - COMPLAINT);
-        }
-    }
-    String::from_utf8_lossy(&kept[kept.len().saturating_sub(COMPLAINT)..]).into_owned()
 }

@@ -6,6 +6,7 @@ use cliq_a2a::{AgentCard, StreamItem, Task, Version, wire};
 use cliq_http::ureq::Body;
 use cliq_http::ureq::http::Response;
 use cliq_http::{CallError, Client as Http, Limits, Request, retry};
+use cliq_protocol::lenient_json;
 use serde_json::{Value, json};
 
 /// Deadline for the head of a response. A stream may be silent between updates for any time; the remote agent proves that it is
@@ -142,7 +143,7 @@ impl Session {
     fn json(&self, response: Response<Body>) -> Result<Value, CallError> {
         let read = response.into_body().with_config().limit(MAX_RESPONSE).read_to_vec();
         let bytes = read.map_err(|error| self.broken(&error.to_string()))?;
-        serde_json::from_slice(&bytes)
+        lenient_json(&bytes)
             .map_err(|error| CallError::permanent(format!("{} answered no JSON: {error}", self.agent)))
     }
 
@@ -230,8 +231,8 @@ impl Session {
 
     /// Parses the payload of a stream event.
     pub(super) fn item(&self, data: &str) -> Result<StreamItem, CallError> {
-        let value: Value =
-            serde_json::from_str(data).map_err(|error| self.broken(&format!("no JSON: {error}")))?;
+        let value =
+            lenient_json(data.as_bytes()).map_err(|error| self.broken(&format!("no JSON: {error}")))?;
         let result = self.result(value)?;
         wire::read_stream_item(self.version, &result).map_err(|error| self.nonsense(&error))
     }

@@ -171,7 +171,7 @@ fn body_of(bytes: &[u8]) -> Result<Map<String, Value>, A2aError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
     }
-    match serde_json::from_slice(bytes) {
+    match cliq_protocol::lenient_json(bytes) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(A2aError::new(ErrorKind::InvalidRequest, "the body must be an object")),
         Err(error) => Err(A2aError::new(ErrorKind::ParseError, format!("the body is not JSON: {error}"))),

@@ -103,7 +103,7 @@ pub(super) fn not_allowed(caller: &A2aCaller) -> Problem {
 
 /// The id, the method and the parameters of a request.
 fn parse(bytes: &[u8]) -> Result<(Value, String, Value), (Value, A2aError)> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
+    let value = cliq_protocol::lenient_json(bytes).map_err(|error| {
         (Value::Null, A2aError::new(ErrorKind::ParseError, format!("the body is not JSON: {error}")))
     })?;
     let invalid = |id: &Value, message: &str| (id.clone(), A2aError::new(ErrorKind::InvalidRequest, message));

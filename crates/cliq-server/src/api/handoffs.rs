@@ -43,7 +43,7 @@ pub(crate) async fn handoff(
     let run = app.run(&id).await?;
     app.project(&run)?;
     let text = read_handoff(&run, &from, &to)?;
-    let value: Value =
-        serde_json::from_str(&text).map_err(|_| Problem::not_found("the handoff is not whole"))?;
+    let value: Value = cliq_protocol::lenient_json(text.as_bytes())
+        .map_err(|_| Problem::not_found("the handoff is not whole"))?;
     Ok(axum::Json(value))
 }

@@ -185,7 +185,7 @@ impl Call<'_> {
                 .take(MAX_ITEMS)
                 .filter_map(|handoff| {
                     let text = read_handoff(&run, &handoff.from, &handoff.to).ok()?;
-                    let envelope: Value = serde_json::from_str(&text).ok()?;
+                    let envelope = cliq_protocol::lenient_json(text.as_bytes()).ok()?;
                     Some(json!({"from": handoff.from, "to": handoff.to, "text": envelope["text"], "data": envelope["data"]}))
                 })
                 .collect();

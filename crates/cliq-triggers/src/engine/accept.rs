@@ -1,6 +1,7 @@
 //! Requests to webhooks: signature, replay, form. A firing is on the disk before the sender gets its response; nothing starts before.
 
 use cliq_gateway::GatewayError;
+use cliq_protocol::lenient_json;
 use cliq_runs::{Added, NewFiring};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -107,10 +108,11 @@ fn visible(headers: &[(String, String)]) -> Map<String, Value> {
     headers.take(MAX_HEADERS).map(|(name, value)| (name.clone(), json!(value))).collect()
 }
 
-/// Parses a body: JSON, or the fields of a form. A form with the field `payload` has JSON in it.
+/// Parses a body: JSON, or the fields of a form. A form with the field `payload` has JSON in it. Text that is not Unicode is read with
+/// U+FFFD; the signature is that of the bytes.
 fn parse(content_type: Option<&str>, body: &[u8]) -> Result<Value, String> {
     let kind = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let json_of = |text: &[u8]| serde_json::from_slice::<Value>(text).map_err(|error| error.to_string());
+    let json_of = |text: &[u8]| lenient_json(text).map_err(|error| error.to_string());
     if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         return json_of(body);
     }

@@ -1,8 +1,13 @@
 //! Arguments of the vendors' programs, and the meaning of their output lines.
 
-use cliq_protocol::{ToolCall, ToolResult, TranscriptBody};
+use cliq_protocol::{Limited, ToolCall, ToolResult, TranscriptBody, shorten};
 use cliq_sdk::Usage;
 use serde_json::{Value, json};
+
+use super::end::{GEMINI_TURNS, Report};
+
+/// Maximum number of bytes of a tool result in the transcript.
+const LONGEST_RESULT: usize = 100_000;
 
 /// Program of a vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,10 +50,14 @@ pub(super) enum Event {
     Say(String),
     /// Something that it does, for people.
     Act(String),
+    /// A notice, for people.
+    Note(String),
+    /// A piece of a thought.
+    Think(String),
     /// Complete answer.
     Answer(String),
-    /// The program cannot continue.
-    Failed(String),
+    /// Report about the end of a turn.
+    End(Report),
     /// The model that it uses.
     Model(String),
     /// The usage of one reply within its work, by the reply's id. A later report of the same id replaces an earlier one.
@@ -159,6 +168,7 @@ fn result(id: Option<String>, content: &Value, is_error: bool) -> Event {
         other => other.to_string(),
     };
     let id = id.unwrap_or_default();
+    let text = shorten(&text, LONGEST_RESULT).into_owned();
     Event::Record(TranscriptBody::ToolResult(ToolResult { id, is_error, text, duration_ms: None }))
 }
 
@@ -255,24 +265,55 @@ fn claude(line: &Value) -> Vec<Event> {
                 vec![result(id, &one["result"], one["result"].get("error").is_some())]
             }
         }
+        // Cursor prints its thoughts in pieces.
+        "thinking" => text(line, "/text").map(Event::Think).into_iter().collect(),
         "result" => {
-            let mut total = line.get("usage").map(anthropic_usage).unwrap_or_default();
-            total.cost_usd = line["total_cost_usd"].as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0);
-            let mut events = vec![Event::Total(total)];
-            let result = text(line, "/result");
-            if line["is_error"] == true {
-                let errors = line["errors"]
-                    .as_array()
-                    .map(|errors| errors.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; "));
-                let why = result.or(errors).or_else(|| text(line, "/subtype")).unwrap_or_default();
-                events.push(Event::Failed(why));
-            } else {
-                events.extend(result.map(Event::Answer));
+            let mut events = Vec::new();
+            let cost = line["total_cost_usd"].as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0);
+            if line.get("usage").is_some_and(Value::is_object) || cost.is_some() {
+                events.push(Event::Total(Usage { cost_usd: cost, ..anthropic_usage(&line["usage"]) }));
             }
+            let report = claude_report(line);
+            if report == Report::Success {
+                events.extend(text(line, "/result").map(Event::Answer));
+            }
+            events.push(Event::End(report));
             events
         }
         _ => Vec::new(),
     }
+}
+
+/// Report of a `result` line of Claude Code or Cursor. The only success is `subtype: success` without `is_error`, of a reply that is
+/// whole.
+fn claude_report(line: &Value) -> Report {
+    let errors = line["errors"]
+        .as_array()
+        .map(|errors| errors.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; "));
+    let reason = text(line, "/result").or(errors.filter(|text| !text.is_empty())).unwrap_or_default();
+    let failure = |name: String| Report::Failure { name, reason: reason.clone() };
+    let subtype = line["subtype"].as_str().unwrap_or_default();
+    match subtype {
+        "success" if line["is_error"] == true => failure("is_error".to_owned()),
+        "success" => match (line["stop_reason"].as_str(), line["terminal_reason"].as_str()) {
+            (Some(stop), _) if !matches!(stop, "end_turn" | "stop_sequence" | "tool_use") => {
+                failure(format!("stop_reason {stop}"))
+            }
+            (_, Some(end)) if end != "completed" => failure(format!("terminal_reason {end}")),
+            (_, _) => Report::Success,
+        },
+        "error_max_turns" => {
+            let value = line.get("num_turns").filter(|turns| turns.is_u64()).cloned();
+            Report::Limit { limited: limited(subtype, value), reason }
+        }
+        "error_max_budget_usd" => Report::Limit { limited: limited(subtype, None), reason },
+        "" => failure("a result without `subtype`".to_owned()),
+        other => failure(other.to_owned()),
+    }
+}
+
+fn limited(limit: &str, value: Option<Value>) -> Limited {
+    Limited { limit: limit.to_owned(), value, extra: Default::default() }
 }
 
 fn gemini(line: &Value) -> Vec<Event> {
@@ -290,25 +331,57 @@ fn gemini(line: &Value) -> Vec<Event> {
             let content = if line["output"].is_null() { &line["error"]["message"] } else { &line["output"] };
             vec![result(text(line, "/tool_id"), content, line["status"] == "error")]
         }
-        "error" if line["severity"] != "warning" => {
-            text(line, "/message").map(Event::Failed).into_iter().collect()
+        "error" => {
+            let reason = text(line, "/message").unwrap_or_default();
+            // It stops by itself, and reports success afterwards.
+            let report = if reason.starts_with("Loop detected") {
+                Report::Failure { name: "loop_detected".to_owned(), reason }
+            } else if reason.starts_with("Maximum session turns exceeded") {
+                Report::Limit { limited: limited(GEMINI_TURNS, None), reason }
+            } else if line["severity"] == "warning" {
+                return vec![Event::Note(format!("warning: {reason}"))];
+            } else {
+                Report::Failure { name: "error".to_owned(), reason }
+            };
+            vec![Event::End(report)]
         }
         "result" => {
-            let mut events = vec![Event::Total(Usage {
-                tokens_in: count(line, "/stats/input_tokens").unwrap_or(0),
-                tokens_out: gemini_output(line),
-                tokens_cached: count(line, "/stats/cached"),
-                ..Usage::default()
-            })];
-            if line["status"] == "error" {
-                events.push(Event::Failed(
-                    text(line, "/error/message").unwrap_or_else(|| "it does not say why".to_owned()),
-                ));
+            let mut events = Vec::new();
+            if line.get("stats").is_some_and(Value::is_object) {
+                events.push(Event::Total(Usage {
+                    tokens_in: count(line, "/stats/input_tokens").unwrap_or(0),
+                    tokens_out: gemini_output(line),
+                    tokens_cached: count(line, "/stats/cached"),
+                    ..Usage::default()
+                }));
             }
+            let report = match (line["status"].as_str(), line["error"].is_null()) {
+                (Some("success"), true) => Report::Success,
+                (status, _) => gemini_failure(&line["error"], status.unwrap_or("a result without `status`")),
+            };
+            events.push(Event::End(report));
             events
+        }
+        // The format `json`, if it is in one line.
+        "" if line["response"].is_string() || line["error"].is_object() => {
+            let answer = text(line, "/response").filter(|_| line["error"].is_null());
+            match answer {
+                Some(answer) => vec![
+                    Event::Say(format!("{answer}\n")),
+                    Event::Answer(answer),
+                    Event::End(Report::Success),
+                ],
+                None => vec![Event::End(gemini_failure(&line["error"], "error"))],
+            }
         }
         _ => Vec::new(),
     }
+}
+
+/// Failure that Gemini CLI reports as an object with `type` and `message`.
+fn gemini_failure(error: &Value, name: &str) -> Report {
+    let name = text(error, "/type").filter(|name| !name.is_empty()).unwrap_or_else(|| name.to_owned());
+    Report::Failure { name, reason: text(error, "/message").unwrap_or_default() }
 }
 
 fn codex(line: &Value) -> Vec<Event> {
@@ -356,17 +429,25 @@ fn codex(line: &Value) -> Vec<Event> {
             vec![Event::Act(format!("searches{}", tool_summary(item)))]
         }
         ("turn.completed", _) => {
-            vec![Event::Total(Usage {
-                tokens_in: count(line, "/usage/input_tokens").unwrap_or(0),
-                tokens_out: count(line, "/usage/output_tokens").unwrap_or(0),
-                tokens_cached: count(line, "/usage/cached_input_tokens"),
-                ..Usage::default()
-            })]
+            let usage = line.get("usage").filter(|usage| usage.is_object());
+            let total = usage.map(|usage| {
+                Event::Total(Usage {
+                    tokens_in: count(usage, "/input_tokens").unwrap_or(0),
+                    tokens_out: count(usage, "/output_tokens").unwrap_or(0),
+                    tokens_cached: count(usage, "/cached_input_tokens"),
+                    ..Usage::default()
+                })
+            });
+            total.into_iter().chain([Event::End(Report::Success)]).collect()
         }
-        ("turn.failed", _) => vec![Event::Failed(text(line, "/error/message").unwrap_or_default())],
-        // `error` alone tells of another try; what is final comes as a failed turn.
+        ("turn.failed", _) => {
+            let reason = text(line, "/error/message").unwrap_or_default();
+            vec![Event::End(Report::Failure { name: "turn.failed".to_owned(), reason })]
+        }
+        // `error` alone tells of another try. The turn may still complete.
         ("error", _) => {
-            text(line, "/message").map(|why| Event::Act(format!("error: {why}"))).into_iter().collect()
+            let reason = text(line, "/message").unwrap_or_default();
+            vec![Event::Act(format!("error: {reason}")), Event::End(Report::Error { reason })]
         }
         _ => Vec::new(),
     }

@@ -4,6 +4,8 @@ use cliq_fs::{FsError, TranscriptFile};
 use cliq_protocol::{Origin, ReplyUsage, Role, TranscriptBody, TranscriptStart, Usage, VERSION};
 use cliq_sdk::PhaseContext;
 
+use crate::llm::thoughts;
+
 /// Recorder of a program's work: text and usage come in pieces.
 pub(crate) struct Recorder {
     file: Option<TranscriptFile>,
@@ -87,9 +89,12 @@ impl Recorder {
     }
 
     fn flush_text(&mut self) {
-        let text = std::mem::take(&mut self.said);
-        if !text.trim().is_empty() {
-            let text = text.trim_end().to_owned();
+        let split = thoughts::split(&std::mem::take(&mut self.said));
+        for text in split.thoughts {
+            self.write(TranscriptBody::Thinking { text, provider_data: None });
+        }
+        if !split.text.trim().is_empty() {
+            let text = split.text.trim_end().to_owned();
             let (origin, steering, images) = (None, Vec::new(), Vec::new());
             self.write(TranscriptBody::Message { role: Role::Assistant, text, origin, steering, images });
         }
