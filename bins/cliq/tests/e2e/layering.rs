@@ -6,13 +6,14 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-protocol", &[]),
     ("cliq-fs", &["cliq-protocol"]),
+    ("cliq-git", &[]),
     ("cliq-document", &["cliq-protocol"]),
     ("cliq-expr", &[]),
-    ("cliq-checkpoints", &[]),
+    ("cliq-checkpoints", &["cliq-git"]),
     ("cliq-workflow", &["cliq-protocol", "cliq-fs", "cliq-document", "cliq-expr"]),
     ("cliq-gate", &["cliq-protocol"]),
     ("cliq-sdk", &["cliq-protocol", "cliq-fs"]),
-    ("cliq-orchestrator", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-gate"]),
+    ("cliq-orchestrator", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-workflow", "cliq-gate"]),
     (
         "cliq-agents",
         &[
@@ -55,7 +56,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-docker", &["cliq-fs", "cliq-settings"]),
     ("cliq-kubernetes", &["cliq-fs", "cliq-settings"]),
     ("cliq-telemetry", &[]),
-    ("cliq-lifecycle", &["cliq-protocol", "cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs"]),
+    ("cliq-lifecycle", &["cliq-protocol", "cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs", "cliq-git"]),
     (
         "cliq-project",
         &[
