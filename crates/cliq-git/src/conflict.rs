@@ -187,7 +187,7 @@ fn kind_of(stages: &[Stage], messages: &[&[u8]]) -> ConflictKind {
         if has(2) { ConflictKind::DeletedByItem } else { ConflictKind::Renamed }
     } else if has(1) && !has(2) {
         ConflictKind::DeletedBefore
-    } else if !has(1) && !(has(2) && has(3)) {
+    } else if !has(1) && (!has(2) || !has(3)) {
         ConflictKind::Renamed
     } else if first == "160" {
         ConflictKind::Submodule

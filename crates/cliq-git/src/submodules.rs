@@ -90,6 +90,10 @@ fn copy_at(workspace: &Git, worktree: &Git, depth: u32) -> Result<(), GitError> 
 }
 
 fn copy_one(from: &Git, to: &Git, commit: &str) -> Result<(), GitError> {
+    from.run(["cat-file", "-e", &format!("{commit}^{{commit}}")]).map_err(|_| GitError::NotCarried {
+        path: to.dir().display().to_string(),
+        reason: format!("commit {commit} is not in the local clone; run `git submodule update --init` in the workspace"),
+    })?;
     match fs::remove_dir_all(to.dir()) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(GitError::io("remove", to.dir())(error));
@@ -118,6 +122,80 @@ fn copy_one(from: &Git, to: &Git, commit: &str) -> Result<(), GitError> {
     }
     to.run(["update-ref", "--no-deref", "HEAD", commit])?;
     to.run(["reset", "--quiet", "--hard"]).map(drop)
+}
+
+/// Checks out the commits that a worktree's own commit names in its submodules, after it moved forward. `from` has the new commits.
+/// A submodule with changes or commits of its own is left as it is.
+///
+/// # Errors
+/// Returns an error if git fails.
+pub fn forward_submodules(from: &Git, worktree: &Git) -> Result<(), GitError> {
+    for link in gitlinks_of_tree(worktree, "HEAD")? {
+        let (source, dir) = (path_in(from.dir(), &link.path), path_in(worktree.dir(), &link.path));
+        if !is_populated(&dir) || !is_populated(&source) {
+            continue;
+        }
+        let git = worktree.in_dir(dir);
+        let head = git.text(["rev-parse", "HEAD"])?;
+        if head == link.commit {
+            continue;
+        }
+        keep_commits(&git, &source, &link.commit)?;
+        if is_ancestor(&git, &head, &link.commit)? && git.run(["status", "--porcelain", "-z"])?.is_empty() {
+            git.run(["checkout", "--quiet", "--detach", &link.commit])?;
+        }
+    }
+    Ok(())
+}
+
+/// Prepares a merge of a branch into another whose worktrees have submodules: brings the commits of the branch's submodules to those of the
+/// other, and lets the branch's contain both if they diverged without a conflict. Returns the changed submodules of the branch.
+///
+/// # Errors
+/// Returns an error if git fails.
+pub fn join_submodules(target: &Git, branch: &Git) -> Result<Vec<String>, GitError> {
+    let targets = gitlinks_of_tree(target, "HEAD")?;
+    let mut changed = Vec::new();
+    for link in gitlinks_of_tree(branch, "HEAD")? {
+        let (to, from) = (path_in(target.dir(), &link.path), path_in(branch.dir(), &link.path));
+        let Some(old) = targets.iter().find(|old| old.path == link.path && old.commit != link.commit) else {
+            continue;
+        };
+        if !is_populated(&to) || !is_populated(&from) {
+            continue;
+        }
+        let (to_git, from_git) = (target.in_dir(&to), branch.in_dir(&from));
+        keep_commits(&to_git, &from, &link.commit)?;
+        if is_ancestor(&to_git, &old.commit, &link.commit)? || is_ancestor(&to_git, &link.commit, &old.commit)? {
+            continue;
+        }
+        if let Some(merged) = merged_head(&to_git, &old.commit, &link.commit)? {
+            keep_commits(&from_git, &to, &merged)?;
+            from_git.run(["checkout", "--quiet", "--detach", &merged])?;
+            changed.push(crate::lossy(&link.path));
+        }
+    }
+    Ok(changed)
+}
+
+/// Brings the commits of a worktree's submodules into those of the project, on a branch, so that they outlive the worktree.
+///
+/// # Errors
+/// Returns an error if git fails.
+pub fn publish_submodules(worktree: &Git, project: &Git, branch: &str) -> Result<(), GitError> {
+    for link in gitlinks_of_tree(worktree, "HEAD")? {
+        let (from, to) = (path_in(worktree.dir(), &link.path), path_in(project.dir(), &link.path));
+        if !is_populated(&from) || !is_populated(&to) {
+            continue;
+        }
+        let to = project.in_dir(to);
+        keep_commits(&to, &from, &link.commit)?;
+        let head = to.text(["rev-parse", "HEAD"])?;
+        if !is_ancestor(&to, &link.commit, &head)? {
+            to.run(["update-ref", &format!("refs/heads/{branch}"), &link.commit])?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a commit is an ancestor of another, or the same.

@@ -100,6 +100,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-project",
             "cliq-telemetry",
             "cliq-scripted-model",
+            "cliq-git",
         ],
     ),
 ];
