@@ -49,14 +49,17 @@ pub(crate) fn apply(git: &Git, old: &str, new: &str) -> Result<(), GitError> {
     let indexed = git.with_index(&scratch.path().join("index"));
     indexed.run(["read-tree", new])?;
     if !written.is_empty() {
-        indexed.run_with(["checkout-index", "--force", "-z", "--stdin"], &terminated(written.iter().copied()))?;
+        indexed
+            .run_with(["checkout-index", "--force", "-z", "--stdin"], &terminated(written.iter().copied()))?;
     }
     show_removals(git, &removed)
 }
 
 /// Removes the mark `skip-worktree` of removed files, so that their removal is seen.
 fn show_removals(git: &Git, removed: &[&[u8]]) -> Result<(), GitError> {
-    if removed.is_empty() || !git.text(["config", "--bool", "core.sparseCheckout"]).is_ok_and(|is| is == "true") {
+    if removed.is_empty()
+        || !git.text(["config", "--bool", "core.sparseCheckout"]).is_ok_and(|is| is == "true")
+    {
         return Ok(());
     }
     let marked = git.run(["ls-files", "-t", "-z"])?;

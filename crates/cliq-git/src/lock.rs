@@ -36,7 +36,9 @@ impl RepositoryLock {
                 Err(TryLockError::WouldBlock) => {
                     return Err(GitError::Locked { path, seconds: PATIENCE.as_secs() });
                 }
-                Err(TryLockError::Error(source)) => return Err(GitError::Io { action: "lock", path, source }),
+                Err(TryLockError::Error(source)) => {
+                    return Err(GitError::Io { action: "lock", path, source });
+                }
             }
         }
     }

@@ -135,14 +135,13 @@ fn merge_at(
         let scratch = tempfile::tempdir().map_err(GitError::Start)?;
         let indexed = git.with_index(&scratch.path().join("index"));
         indexed.run(["read-tree", commit])?;
-        let links: Vec<Gitlink> = pairs
-            .iter()
-            .map(|pair| Gitlink { path: pair.path.clone(), commit: pair.base.clone() })
-            .collect();
+        let links: Vec<Gitlink> =
+            pairs.iter().map(|pair| Gitlink { path: pair.path.clone(), commit: pair.base.clone() }).collect();
         record(&indexed, &links)?;
         let tree = indexed.text(["write-tree"])?;
         // The same commit each time, because its name is in conflict markers.
-        let dated = git.clone().with_env("GIT_AUTHOR_DATE", "@0 +0000").with_env("GIT_COMMITTER_DATE", "@0 +0000");
+        let dated =
+            git.clone().with_env("GIT_AUTHOR_DATE", "@0 +0000").with_env("GIT_COMMITTER_DATE", "@0 +0000");
         dated.text(["commit-tree", &tree, "-p", request.base, "-m", "cliq: without submodules"])
     };
     let (ours, theirs) = (neutral(request.ours)?, neutral(request.theirs)?);

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 use serde::{Deserialize, Serialize};
 
@@ -53,10 +53,11 @@ pub fn staged_entries(git: &Git, conflicts: &[Conflict]) -> Result<Vec<StagedEnt
         let is_path = |line: &&[u8]| {
             line.iter().position(|byte| *byte == b'\t').is_some_and(|tab| known.contains(&line[tab + 1..]))
         };
-        entries.extend(parts(&output).filter(is_path).map(|line| StagedEntry {
-            repository: repository.to_vec(),
-            line: line.to_vec(),
-        }));
+        entries.extend(
+            parts(&output)
+                .filter(is_path)
+                .map(|line| StagedEntry { repository: repository.to_vec(), line: line.to_vec() }),
+        );
     }
     Ok(entries)
 }
@@ -92,11 +93,7 @@ fn removal(conflict: &Conflict) -> Vec<u8> {
 ///
 /// # Errors
 /// Returns an error if git fails.
-pub fn restore_entries(
-    git: &Git,
-    conflicts: &[Conflict],
-    entries: &[StagedEntry],
-) -> Result<(), GitError> {
+pub fn restore_entries(git: &Git, conflicts: &[Conflict], entries: &[StagedEntry]) -> Result<(), GitError> {
     for (git, repository, conflicts) in by_repository(git, conflicts) {
         let removed = conflicts.iter().flat_map(|conflict| removal(conflict));
         let restored = entries
@@ -125,7 +122,11 @@ pub fn unresolved<'a>(git: &Git, conflicts: &'a [Conflict]) -> Result<Vec<&'a Co
         for line in parts(&stages) {
             let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { continue };
             let (info, path) = (&line[..tab], &line[tab + 1..]);
-            if info.ends_with(b" 0") { staged.insert(path) } else { unmerged.insert(path) };
+            if info.ends_with(b" 0") {
+                staged.insert(path)
+            } else {
+                unmerged.insert(path)
+            };
         }
         let edited = list(&git, &["ls-files", "--modified", "--deleted", "-z"], &conflicts)?;
         let edited: BTreeSet<&[u8]> = parts(&edited).collect();
@@ -144,7 +145,8 @@ pub fn unresolved<'a>(git: &Git, conflicts: &'a [Conflict]) -> Result<Vec<&'a Co
             if !written.contains_key(&conflict.tree) {
                 written.insert(&conflict.tree, Written::read(&git, conflict)?);
             }
-            let is_changed = written.get(&conflict.tree).is_some_and(|written| written.differs(path, is_there));
+            let is_changed =
+                written.get(&conflict.tree).is_some_and(|written| written.differs(path, is_there));
             if !is_changed || has_own_markers(&git, conflict) {
                 open.push(conflict);
             }
@@ -179,7 +181,8 @@ impl Written {
 /// Whether a file has a line by which this merge marked a side: marker characters and the name of the side's commit.
 fn has_own_markers(git: &Git, conflict: &Conflict) -> bool {
     let path = path_in(git.dir(), &conflict.path);
-    let is_small_file = fs::symlink_metadata(&path).is_ok_and(|kind| kind.is_file() && kind.len() <= MAX_MARKED);
+    let is_small_file =
+        fs::symlink_metadata(&path).is_ok_and(|kind| kind.is_file() && kind.len() <= MAX_MARKED);
     if !conflict.kind.has_markers() || !is_small_file {
         return false;
     }

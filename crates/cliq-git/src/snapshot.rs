@@ -47,7 +47,8 @@ fn snapshot_at(git: &Git, parent: Option<&str>, depth: u32) -> Result<String, Gi
     // Repositories inside end with a slash, and stay as they are.
     let files = terminated(crate::bytes::parts(&files).filter(|file| !file.ends_with(b"/")));
     indexed.run_with(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], &files)?;
-    let before: Vec<Gitlink> = parent.map(|parent| gitlinks_of_tree(git, parent)).transpose()?.unwrap_or_default();
+    let before: Vec<Gitlink> =
+        parent.map(|parent| gitlinks_of_tree(git, parent)).transpose()?.unwrap_or_default();
     let mut links = Vec::new();
     for link in gitlinks_of_index(&indexed)? {
         let dir = path_in(git.dir(), &link.path);

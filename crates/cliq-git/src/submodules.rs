@@ -92,7 +92,9 @@ fn copy_at(workspace: &Git, worktree: &Git, depth: u32) -> Result<(), GitError> 
 fn copy_one(from: &Git, to: &Git, commit: &str) -> Result<(), GitError> {
     from.run(["cat-file", "-e", &format!("{commit}^{{commit}}")]).map_err(|_| GitError::NotCarried {
         path: to.dir().display().to_string(),
-        reason: format!("commit {commit} is not in the local clone; run `git submodule update --init` in the workspace"),
+        reason: format!(
+            "commit {commit} is not in the local clone; run `git submodule update --init` in the workspace"
+        ),
     })?;
     match fs::remove_dir_all(to.dir()) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -107,7 +109,8 @@ fn copy_one(from: &Git, to: &Git, commit: &str) -> Result<(), GitError> {
     let own = to.dir().join(".git");
     let alternates = own.join("objects/info/alternates");
     fs::create_dir_all(own.join("objects/info")).map_err(GitError::io("create", &alternates))?;
-    fs::write(&alternates, format!("{}\n", path_of("objects")?)).map_err(GitError::io("write", &alternates))?;
+    fs::write(&alternates, format!("{}\n", path_of("objects")?))
+        .map_err(GitError::io("write", &alternates))?;
     if let Ok(shallow) = fs::read(path_of("shallow")?) {
         fs::write(own.join("shallow"), shallow).map_err(GitError::io("write", own.join("shallow")))?;
     }
@@ -166,7 +169,9 @@ pub fn join_submodules(target: &Git, branch: &Git) -> Result<Vec<String>, GitErr
         }
         let (to_git, from_git) = (target.in_dir(&to), branch.in_dir(&from));
         keep_commits(&to_git, &from, &link.commit)?;
-        if is_ancestor(&to_git, &old.commit, &link.commit)? || is_ancestor(&to_git, &link.commit, &old.commit)? {
+        if is_ancestor(&to_git, &old.commit, &link.commit)?
+            || is_ancestor(&to_git, &link.commit, &old.commit)?
+        {
             continue;
         }
         if let Some(merged) = merged_head(&to_git, &old.commit, &link.commit)? {

@@ -13,7 +13,13 @@ use common::{Place, sh};
 type Case = (&'static str, &'static str, &'static str, &'static [(&'static str, ConflictKind)], &'static str);
 
 const CASES: &[Case] = &[
-    ("echo one > a.txt", "echo ours > a.txt", "echo theirs > a.txt", &[("a.txt", Content)], "echo both > a.txt"),
+    (
+        "echo one > a.txt",
+        "echo ours > a.txt",
+        "echo theirs > a.txt",
+        &[("a.txt", Content)],
+        "echo both > a.txt",
+    ),
     (
         "printf '\\000\\001base' > logo.bin",
         "printf '\\000\\001ours' > logo.bin",
@@ -40,7 +46,13 @@ const CASES: &[Case] = &[
     ("ln -s b l", "ln -sf ours l", "ln -sf theirs l", &[("l", Symlink)], "ln -sf theirs l"),
     ("ln -s b l", "ln -sf ours l", "rm l; echo file > l", &[("l", Types)], "ln -sf both l; rm -f l~*"),
     ("echo k > k", "echo ours > new", "echo theirs > new", &[("new", BothAdded)], "echo both > new"),
-    ("echo '*.x -merge' > .gitattributes; echo b > a.x", "echo ours > a.x", "echo theirs > a.x", &[("a.x", Binary)], "echo c > a.x"),
+    (
+        "echo '*.x -merge' > .gitattributes; echo b > a.x",
+        "echo ours > a.x",
+        "echo theirs > a.x",
+        &[("a.x", Binary)],
+        "echo c > a.x",
+    ),
     (
         "seq 9 > old",
         "mv old mine",
@@ -48,8 +60,20 @@ const CASES: &[Case] = &[
         &[("mine", Renamed), ("old", Renamed), ("yours", Renamed)],
         "rm mine; echo more >> yours",
     ),
-    ("echo k > k", "echo file > thing", "mkdir thing; echo in > thing/inner", &[("thing~", FileDirectory)], "rm thing~*"),
-    ("echo k > k", "mkdir thing; echo in > thing/inner", "echo file > thing", &[("thing~", FileDirectory)], "rm thing~*"),
+    (
+        "echo k > k",
+        "echo file > thing",
+        "mkdir thing; echo in > thing/inner",
+        &[("thing~", FileDirectory)],
+        "rm thing~*",
+    ),
+    (
+        "echo k > k",
+        "mkdir thing; echo in > thing/inner",
+        "echo file > thing",
+        &[("thing~", FileDirectory)],
+        "rm thing~*",
+    ),
     // A file that documents conflict markers has them as content.
     (
         "printf '<<<<<<< HEAD\\n=======\\n>>>>>>> topic\\nbase\\n' > doc.md",
@@ -161,5 +185,9 @@ fn repeated_merge_gives_the_same_files() {
     let before = read(&place.workspace);
     assert!(before.contains("<<<<<<<"));
     assert_eq!(conflicts.len(), 1);
-    assert_eq!(sh(&place.workspace, "git status --porcelain"), " M a.txt", "the index is not changed by a merge");
+    assert_eq!(
+        sh(&place.workspace, "git status --porcelain"),
+        " M a.txt",
+        "the index is not changed by a merge"
+    );
 }

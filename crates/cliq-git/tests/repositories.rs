@@ -9,7 +9,8 @@ use std::time::Duration;
 use cliq_git::{Git, GitError, mark_unmerged, unresolved};
 use common::{Place, git_in, sh};
 
-const LIB: &str = "git init -q -b main ../lib; (cd ../lib; printf 'lib\\n' > lib.txt; git add -A; git commit -qm lib)
+const LIB: &str =
+    "git init -q -b main ../lib; (cd ../lib; printf 'lib\\n' > lib.txt; git add -A; git commit -qm lib)
     git submodule --quiet add ../lib lib; git -C lib checkout -q --detach; echo top > top.txt";
 
 fn with_submodule() -> Place {
@@ -47,7 +48,11 @@ fn commits_in_a_submodule_are_carried_back() {
     assert_eq!(place.merge().unwrap(), vec![]);
     assert_eq!(sh(&place.workspace, "git -C lib log --format=%s"), "edit\nlib");
     assert_eq!(sh(&place.workspace, "git -C lib status --porcelain"), "?? rest.txt");
-    assert_eq!(sh(&place.workspace, "git submodule status | cut -c1"), "+", "the commit of the submodule changed");
+    assert_eq!(
+        sh(&place.workspace, "git submodule status | cut -c1"),
+        "+",
+        "the commit of the submodule changed"
+    );
 }
 
 #[test]
@@ -58,7 +63,10 @@ fn commits_of_two_items_in_a_submodule_are_merged() {
     assert_eq!(place.merge().unwrap(), vec![]);
     let log = sh(&place.workspace, "git -C lib log --format=%s | sort");
     assert_eq!(log, "Merge the commits of items\nfirst\nlib\nsecond");
-    assert_eq!(sh(&place.workspace, "git -C lib status --porcelain; ls lib"), "first.txt\nlib.txt\nsecond.txt");
+    assert_eq!(
+        sh(&place.workspace, "git -C lib status --porcelain; ls lib"),
+        "first.txt\nlib.txt\nsecond.txt"
+    );
 }
 
 #[test]
@@ -122,7 +130,10 @@ fn sparse_checkout_gets_changes_outside_of_its_cone() {
     let mut place = Place::new("mkdir in out; echo i > in/i; echo o > out/o; echo p > out/p");
     sh(&place.workspace, "git sparse-checkout set in");
     place.begin();
-    sh(&place.item, "echo new > in/new; mkdir -p out; echo made > out/new; echo changed > out/o; git rm -q --sparse --cached out/p");
+    sh(
+        &place.item,
+        "echo new > in/new; mkdir -p out; echo made > out/new; echo changed > out/o; git rm -q --sparse --cached out/p",
+    );
     assert_eq!(place.merge().unwrap(), vec![]);
     assert_eq!(sh(&place.workspace, "cat in/new out/new out/o"), "new\nmade\nchanged");
     let status = sh(&place.workspace, "git status --porcelain -uall");
@@ -141,7 +152,10 @@ fn included_files_are_copied_with_modes_and_links() {
     );
     sh(&place.top, "echo untouched > outside");
     place.begin();
-    assert_eq!(sh(&place.item, "stat -c '%a %F' .env cache/deep/c cache/link"), "600 regular file\n755 regular file\n777 symbolic link");
+    assert_eq!(
+        sh(&place.item, "stat -c '%a %F' .env cache/deep/c cache/link"),
+        "600 regular file\n755 regular file\n777 symbolic link"
+    );
     assert_eq!(sh(&place.item, "ls -A cache"), "deep\nlink");
     assert!(!place.item.join(".env.not").exists() && !place.item.join("secret").exists());
     // A link in the worktree leads nowhere else.
@@ -157,7 +171,9 @@ fn failed_hook_is_named_with_its_output() {
         let place = Place::new("echo a > a");
         sh(
             &place.workspace,
-            &format!("printf '#!/bin/sh\\necho lint of {hook} failed >&2; exit 1\\n' > .git/hooks/{hook}; chmod +x .git/hooks/{hook}; echo b > a; git add -A"),
+            &format!(
+                "printf '#!/bin/sh\\necho lint of {hook} failed >&2; exit 1\\n' > .git/hooks/{hook}; chmod +x .git/hooks/{hook}; echo b > a; git add -A"
+            ),
         );
         match place.git().with_hooks().run(["commit", "--quiet", "-m", "x"]) {
             Err(GitError::Hook { hook: named, output, .. }) => {
@@ -202,7 +218,9 @@ fn variables_of_another_repository_have_no_effect() {
     if std::env::var_os("CLIQ_TEST_INNER").is_none() {
         let other = Place::new("echo other > other");
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "variables_of_another_repository_have_no_effect"]).env("CLIQ_TEST_INNER", "1");
+        command
+            .args(["--exact", "variables_of_another_repository_have_no_effect"])
+            .env("CLIQ_TEST_INNER", "1");
         command.env("GIT_DIR", other.workspace.join(".git")).env("GIT_WORK_TREE", &other.workspace);
         command.env("GIT_INDEX_FILE", other.workspace.join(".git/index"));
         let output = command.output().unwrap();

@@ -125,8 +125,10 @@ impl Worktrees {
     fn merge_one(&self, plan: &Git, work: WorkId, title: &str) -> Result<String, MergeError> {
         let (path, branch) = (self.path(work), self.branch(work));
         let task = open(&path);
-        commit_all(&task, title).map_err(|error| failed(&format!("cannot commit the work of {branch}"), &error))?;
-        let joined = cliq_git::join_submodules(plan, &task).map_err(|error| failed("cannot merge submodules", &error))?;
+        commit_all(&task, title)
+            .map_err(|error| failed(&format!("cannot commit the work of {branch}"), &error))?;
+        let joined = cliq_git::join_submodules(plan, &task)
+            .map_err(|error| failed("cannot merge submodules", &error))?;
         if !joined.is_empty() {
             commit_all(&task, &format!("Merge {}", joined.join(", ")))
                 .map_err(|error| failed(&format!("cannot commit the work of {branch}"), &error))?;
@@ -134,8 +136,11 @@ impl Worktrees {
         let message = format!("Merge {work}: {title}");
         if let Err(error) = plan.run(["merge", "--no-ff", "--quiet", "-m", &message, &branch]) {
             let unmerged = plan.run(["diff", "--name-only", "--diff-filter=U", "-z"]).unwrap_or_default();
-            let files: Vec<String> =
-                unmerged.split(|byte| *byte == 0).filter(|file| !file.is_empty()).map(cliq_git::lossy).collect();
+            let files: Vec<String> = unmerged
+                .split(|byte| *byte == 0)
+                .filter(|file| !file.is_empty())
+                .map(cliq_git::lossy)
+                .collect();
             let _ = plan.run(["merge", "--abort"]);
             if files.is_empty() {
                 return Err(failed(&format!("cannot merge branch {branch}, which is no conflict"), &error));
@@ -148,8 +153,9 @@ impl Worktrees {
                 error.output(),
             )));
         }
-        let submodules = cliq_git::forward_submodules(&task, plan)
-            .and_then(|()| cliq_git::publish_submodules(plan, &open(&self.project), &self.branch(WorkId::Plan)));
+        let submodules = cliq_git::forward_submodules(&task, plan).and_then(|()| {
+            cliq_git::publish_submodules(plan, &open(&self.project), &self.branch(WorkId::Plan))
+        });
         submodules.map_err(|error| failed("cannot carry submodules back", &error))?;
         Ok(branch)
     }
@@ -161,8 +167,10 @@ impl Worktrees {
             return Ok(());
         }
         let _lock = self.lock()?;
-        commit_all(&open(&path), message).map_err(|error| match failed("cannot commit the plan's work", &error) {
-            MergeError::Conflict(why) | MergeError::Failed(why) => why,
+        commit_all(&open(&path), message).map_err(|error| {
+            match failed("cannot commit the plan's work", &error) {
+                MergeError::Conflict(why) | MergeError::Failed(why) => why,
+            }
         })
     }
 
@@ -175,7 +183,10 @@ impl Worktrees {
     }
 
     fn no_repository(&self, why: &GitError) -> String {
-        format!("the plan asks for branches, and {} is not a git repository with a commit: {why}", self.project)
+        format!(
+            "the plan asks for branches, and {} is not a git repository with a commit: {why}",
+            self.project
+        )
     }
 }
 
@@ -199,7 +210,9 @@ fn failed(action: &str, error: &GitError) -> MergeError {
     MergeError::Failed(match error {
         GitError::Failed { command, output, .. } => format!("{action}: git {command} failed\n\n{output}"),
         GitError::Hook { hook, output, .. } => {
-            format!("{action}: the hook {hook} failed. Mend what it names, or the hook, then answer.\n\n{output}")
+            format!(
+                "{action}: the hook {hook} failed. Mend what it names, or the hook, then answer.\n\n{output}"
+            )
         }
         other => format!("{action}: {other}"),
     })
@@ -225,3 +238,6 @@ fn commit_all(git: &Git, message: &str) -> Result<(), GitError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

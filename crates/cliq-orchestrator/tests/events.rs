@@ -162,7 +162,12 @@ fn events_are_pinned() {
             until: Timestamp::from_text("2026-11-24T10:00:00Z".to_owned()),
         },
         RunEvent::RetryDue { phase: name("dev") },
-        RunEvent::MergeConflict { phase: name("dev"), item: 3, files: vec!["a.rs".into()], notes: Vec::new() },
+        RunEvent::MergeConflict {
+            phase: name("dev"),
+            item: 3,
+            files: vec!["a.rs".into()],
+            notes: Vec::new(),
+        },
         RunEvent::ItemsMerged {
             phase: name("dev"),
             conflict: Some(3),
@@ -170,7 +175,13 @@ fn events_are_pinned() {
             notes: vec!["a.rs".into(), "b (binary file, changed on both sides)".into()],
             reason: None,
         },
-        RunEvent::ItemsMerged { phase: name("dev"), conflict: None, files: Vec::new(), notes: Vec::new(), reason: None },
+        RunEvent::ItemsMerged {
+            phase: name("dev"),
+            conflict: None,
+            files: Vec::new(),
+            notes: Vec::new(),
+            reason: None,
+        },
         RunEvent::PhaseCompleted { phase: name("dev") },
         RunEvent::PhaseEscalated { phase: name("dev"), reason: "died".into() },
         RunEvent::PhaseReset { phase: name("dev") },

@@ -35,7 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-coder", &["cliq-protocol", "cliq-fs"]),
     ("cliq-sandbox", &["cliq-protocol", "cliq-http"]),
     ("cliq-http", &[]),
-    ("cliq-connectors", &["cliq-fs", "cliq-http"]),
+    ("cliq-connectors", &["cliq-fs", "cliq-git", "cliq-http"]),
     ("cliq-a2a", &[]),
     ("cliq-review", &["cliq-protocol"]),
     ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
@@ -56,11 +56,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-docker", &["cliq-fs", "cliq-settings"]),
     ("cliq-kubernetes", &["cliq-fs", "cliq-settings"]),
     ("cliq-telemetry", &[]),
-    ("cliq-lifecycle", &["cliq-protocol", "cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs", "cliq-git"]),
+    (
+        "cliq-lifecycle",
+        &["cliq-protocol", "cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs", "cliq-git"],
+    ),
     (
         "cliq-project",
         &[
             "cliq-checkpoints",
+            "cliq-git",
             "cliq-protocol",
             "cliq-fs",
             "cliq-workflow",
@@ -117,6 +121,7 @@ const BACKENDS: &[&str] = &[
     "cliq-kubernetes",
 ];
 const EVAL: &[&str] = &[
+    "cliq-git",
     "cliq-document",
     "cliq-protocol",
     "cliq-fs",
@@ -130,6 +135,7 @@ const EVAL: &[&str] = &[
     "cliq-runs",
 ];
 const SUPERVISOR: &[&str] = &[
+    "cliq-git",
     "cliq-protocol",
     "cliq-fs",
     "cliq-workflow",

@@ -38,3 +38,4 @@ mod usage;
 mod wording;
 mod worked_example;
 mod worktrees;
+mod worktrees_git;

@@ -55,9 +55,13 @@ impl Driver {
             let merged =
                 tokio::task::spawn_blocking(move || merge_items(&merging, &of, &items, resolved)).await;
             let event = match merged.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok(None) => {
-                    RunEvent::ItemsMerged { phase, conflict: None, files: vec![], notes: vec![], reason: None }
-                }
+                Ok(None) => RunEvent::ItemsMerged {
+                    phase,
+                    conflict: None,
+                    files: vec![],
+                    notes: vec![],
+                    reason: None,
+                },
                 Ok(Some((item, conflicts))) => RunEvent::ItemsMerged {
                     phase,
                     conflict: Some(item),
@@ -117,7 +121,11 @@ fn conflict_text(item: u32, files: &[String], conflicts: &[Conflict]) -> String 
         text.push('\n');
     }
     if !others.is_empty() {
-        text.push_str(if marked.is_empty() { " These files conflict:\n" } else { "\nThese files conflict too:\n" });
+        text.push_str(if marked.is_empty() {
+            " These files conflict:\n"
+        } else {
+            "\nThese files conflict too:\n"
+        });
         for conflict in conflicts.iter().filter(|conflict| others.contains(&&conflict.name())) {
             text.extend(["\n- ", &conflict.describe()]);
         }

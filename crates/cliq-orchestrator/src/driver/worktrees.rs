@@ -43,7 +43,8 @@ impl Shared {
         let branch = self.branch(phase);
         let whole = phase.whole().to_owned();
         let made =
-            tokio::task::spawn_blocking(move || repository.prepare(&whole, &worktree, &branch, continues)).await;
+            tokio::task::spawn_blocking(move || repository.prepare(&whole, &worktree, &branch, continues))
+                .await;
         made.unwrap_or_else(|error| Err(error.to_string()))
             .map_err(|why| format!("no worktree can be made: {why}"))
     }
