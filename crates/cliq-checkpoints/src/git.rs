@@ -1,10 +1,9 @@
 //! Calls of the program `git` with a private directory, and with nothing of the user's or the project's configuration.
 
 use std::ffi::OsStr;
-use std::io::Write;
-use std::process::{Command, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_git::GitError;
 
 use crate::CheckpointError;
 
@@ -56,47 +55,33 @@ impl Git<'_> {
         input: &[u8],
     ) -> Result<Vec<u8>, CheckpointError> {
         let args: Vec<_> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
-        let mut command = Command::new("git");
-        command.env_clear().envs(self.path.map(|path| ("PATH", path))).envs([
-            ("GIT_DIR", self.store.as_str()),
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-            ("GIT_CONFIG_GLOBAL", "/dev/null"),
-            ("GIT_OPTIONAL_LOCKS", "0"),
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_CEILING_DIRECTORIES", "/"),
-            ("LC_ALL", "C"),
-            ("HOME", self.store.as_str()),
-        ]);
-        if let Some(work_tree) = self.work_tree {
-            command.env("GIT_WORK_TREE", work_tree).current_dir(work_tree);
-        }
-        if let Some(index) = &self.index {
-            command.env("GIT_INDEX_FILE", index);
-        }
-        for setting in SETTINGS {
-            command.args(["-c", setting]);
-        }
+        let git = cliq_git::Git::new(self.work_tree.unwrap_or(self.store)).private();
+        let path = self.path.map(|path| ("PATH", path.to_owned()));
+        let tree = self.work_tree.map(|tree| ("GIT_WORK_TREE", tree.to_string()));
+        let index = self.index.as_ref().map(|index| ("GIT_INDEX_FILE", index.to_string()));
+        let fixed = [
+            ("GIT_DIR", self.store.to_string()),
+            ("GIT_OPTIONAL_LOCKS", "0".to_owned()),
+            ("GIT_CEILING_DIRECTORIES", "/".to_owned()),
+            ("HOME", self.store.to_string()),
+        ];
+        let env = fixed.into_iter().chain(path).chain(tree).chain(index);
+        let git = env.fold(git, |git, (name, value)| git.with_env(name, value));
+        let git = SETTINGS.iter().fold(git, |git, setting| git.with_setting(*setting));
         let excludes = self.excludes.as_deref().map_or("/dev/null", Utf8Path::as_str);
-        command.args(["-c", &format!("core.excludesFile={excludes}")]);
-        command.args(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => CheckpointError::NoGit,
-            _ => CheckpointError::Io { path: "git".into(), source: error },
-        })?;
-        let stdin = child.stdin.take();
-        let output = std::thread::scope(|scope| {
-            // Git may write before it has read all.
-            scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(input)));
-            child.wait_with_output()
-        });
-        let output = output.map_err(|source| CheckpointError::Io { path: "git".into(), source })?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        let call = args.first().map(|arg| arg.to_string_lossy().into_owned()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&output.stderr);
-        let reason = text.lines().next_back().unwrap_or("no reason was given").to_owned();
-        Err(CheckpointError::Git { call, reason })
+        let git = git.with_setting(format!("core.excludesFile={excludes}"));
+        git.run_with(&args, input).map_err(|error| match error {
+            GitError::NotFound => CheckpointError::NoGit,
+            GitError::Failed { command, output, .. } => {
+                let reason = output.lines().next_back().unwrap_or("no reason was given").to_owned();
+                CheckpointError::Git { call: command, reason }
+            }
+            GitError::Start(source) => CheckpointError::Io { path: "git".into(), source },
+            other => CheckpointError::Git {
+                call: args.first().map(|arg| arg.to_string_lossy().into_owned()).unwrap_or_default(),
+                reason: other.to_string(),
+            },
+        })
     }
 }
 

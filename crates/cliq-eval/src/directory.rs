@@ -211,6 +211,7 @@ fn clone(host: &Host, url: &str, revision: Option<&str>, place: &Utf8Path) -> Re
     }
     let run = |dir: Option<&Utf8Path>, arguments: &[&str]| {
         let mut command = Command::new(&git);
+        cliq_git::remove_local_variables(&mut command);
         command.args(arguments).env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
         if let Some(dir) = dir {
             command.current_dir(dir);

@@ -5,10 +5,9 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_git::{Git, GitError, RepositoryLock};
 
 use crate::model::WorkId;
 
@@ -41,47 +40,49 @@ impl Worktrees {
 
     /// The worktree of a piece of work; made where it is not there yet, a task's from where the plan stands.
     pub(crate) fn ensure(&self, work: WorkId) -> Result<Utf8PathBuf, String> {
-        let _turn = take_turn();
+        let _lock = self.lock()?;
         self.ensure_now(work)
     }
 
     fn ensure_now(&self, work: WorkId) -> Result<Utf8PathBuf, String> {
         let path = self.path(work);
+        let text = |error: GitError| error.to_string();
         if path.join(".git").exists() {
             if work != WorkId::Plan {
-                // Done again, a task begins where the plan stands now; where it has work of its own, it goes on with that.
-                let _ = git(&path, &["merge", "--ff-only", "--quiet", &self.branch(WorkId::Plan)]);
+                // A task that is done again begins from the plan's branch. One with commits of its own continues with them.
+                let git = open(&path);
+                if git.run(["merge", "--ff-only", "--quiet", &self.branch(WorkId::Plan)]).is_ok() {
+                    cliq_git::forward_submodules(&open(&self.path(WorkId::Plan)), &git).map_err(text)?;
+                }
             }
             return Ok(path);
         }
         self.ignore()?;
-        git(&self.project, &["worktree", "prune"])?;
+        let project = open(&self.project);
+        project.run(["worktree", "prune"]).map_err(text)?;
         let (branch, name) = (self.branch(work), path.as_str());
-        if git(&self.project, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_ok()
-        {
-            git(&self.project, &["worktree", "add", "--quiet", name, &branch])?;
+        let from = match work {
+            WorkId::Plan => None,
+            WorkId::Draft { .. } | WorkId::Task { .. } => Some(self.ensure_now(WorkId::Plan)?),
+        };
+        let hooked = project.clone().with_hooks();
+        if project.run(["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_ok() {
+            hooked.run(["worktree", "add", "--quiet", name, &branch]).map_err(text)?;
         } else {
-            let from = match work {
-                WorkId::Plan => "HEAD".to_owned(),
-                WorkId::Draft { .. } | WorkId::Task { .. } => {
-                    self.ensure_now(WorkId::Plan)?;
-                    self.branch(WorkId::Plan)
-                }
-            };
-            git(&self.project, &["worktree", "add", "--quiet", "-b", &branch, name, &from])?;
+            let start = if from.is_some() { self.branch(WorkId::Plan) } else { "HEAD".to_owned() };
+            hooked.run(["worktree", "add", "--quiet", "-b", &branch, name, &start]).map_err(text)?;
         }
+        let source = from.map_or_else(|| project.clone(), |plan| open(&plan));
+        cliq_git::copy_submodules(&source, &open(&path)).map_err(text)?;
+        cliq_git::copy_included(&project, path.as_std_path()).map_err(text)?;
         Ok(path)
     }
 
     /// Keeps `.worktrees/` out of what git shows, without touching a file that is committed.
     fn ignore(&self) -> Result<(), String> {
-        let common = git(&self.project, &["rev-parse", "--path-format=absolute", "--git-common-dir"])
-            .map_err(|why| {
-                format!(
-                    "the plan asks for branches, and {} is not a git repository with a commit: {why}",
-                    self.project
-                )
-            })?;
+        let common = open(&self.project)
+            .text(["rev-parse", "--path-format=absolute", "--git-common-dir"])
+            .map_err(|why| self.no_repository(&why))?;
         let info = Utf8PathBuf::from(common.trim()).join("info");
         let exclude = info.join("exclude");
         let known = cliq_fs::read_text(&exclude, 16 << 20).unwrap_or_default();
@@ -96,70 +97,147 @@ impl Worktrees {
         write().map_err(|error| format!("cannot write {exclude}: {error}"))
     }
 
-    /// Commits the uncommitted changes of each task, and merges the task's branch into the plan's, one after the other.
-    /// Gives what was merged. Where a merge conflicts it is taken back, and all is as it was before that one.
-    pub(crate) fn merge(&self, tasks: &[(WorkId, String)]) -> Result<String, String> {
-        let _turn = take_turn();
+    /// Commits the uncommitted changes of each task, and merges the task's branch into the plan's, one after the other. No hook runs for
+    /// a merge. Returns the merged branches. A merge that fails is taken back, and all is as it was before that one.
+    pub(crate) fn merge(&self, tasks: &[(WorkId, String)]) -> Result<String, MergeError> {
+        let _lock = self.lock()?;
         let plan = self.ensure_now(WorkId::Plan)?;
-        if git(&plan, &["rev-parse", "--verify", "--quiet", "MERGE_HEAD"]).is_ok() {
-            return Err(format!("a merge is under way in {plan}: `git commit` ends it, then answer"));
+        let git = open(&plan);
+        if git.run(["rev-parse", "--verify", "--quiet", "MERGE_HEAD"]).is_ok() {
+            return Err(MergeError::Conflict(format!(
+                "a merge is under way in {plan}: `git commit` ends it, then answer"
+            )));
         }
         let mut report = String::new();
         for (work, title) in tasks {
-            let (path, branch) = (self.path(*work), self.branch(*work));
-            if !path.join(".git").exists() {
+            if !self.path(*work).join(".git").exists() {
                 continue;
             }
-            commit_all(&path, title)?;
-            let message = format!("Merge {work}: {title}");
-            if let Err(why) = git(&plan, &["merge", "--no-ff", "--quiet", "-m", &message, &branch]) {
-                let files = git(&plan, &["diff", "--name-only", "--diff-filter=U"]).unwrap_or_default();
-                let _ = git(&plan, &["merge", "--abort"]);
-                let files: Vec<&str> = files.lines().collect();
-                return Err(format!(
-                    "{report}Branch {branch} conflicts with {}: {}\nMerge it by hand in {plan}:\n\n    cd {plan}\n    git merge {branch}\n\n{why}",
-                    self.branch(WorkId::Plan),
-                    if files.is_empty() { "git does not say where".to_owned() } else { files.join(", ") },
-                ));
+            match self.merge_one(&git, *work, title) {
+                Ok(branch) => report.extend(["merged ", &branch, "\n"]),
+                Err(MergeError::Conflict(why)) => return Err(MergeError::Conflict(format!("{report}{why}"))),
+                Err(MergeError::Failed(why)) => return Err(MergeError::Failed(format!("{report}{why}"))),
             }
-            report.extend(["merged ", &branch, "\n"]);
         }
         Ok(report)
     }
 
+    fn merge_one(&self, plan: &Git, work: WorkId, title: &str) -> Result<String, MergeError> {
+        let (path, branch) = (self.path(work), self.branch(work));
+        let task = open(&path);
+        commit_all(&task, title)
+            .map_err(|error| failed(&format!("cannot commit the work of {branch}"), &error))?;
+        let joined = cliq_git::join_submodules(plan, &task)
+            .map_err(|error| failed("cannot merge submodules", &error))?;
+        if !joined.is_empty() {
+            commit_all(&task, &format!("Merge {}", joined.join(", ")))
+                .map_err(|error| failed(&format!("cannot commit the work of {branch}"), &error))?;
+        }
+        let message = format!("Merge {work}: {title}");
+        if let Err(error) = plan.run(["merge", "--no-ff", "--quiet", "-m", &message, &branch]) {
+            let unmerged = plan.run(["diff", "--name-only", "--diff-filter=U", "-z"]).unwrap_or_default();
+            let files: Vec<String> = unmerged
+                .split(|byte| *byte == 0)
+                .filter(|file| !file.is_empty())
+                .map(cliq_git::lossy)
+                .collect();
+            let _ = plan.run(["merge", "--abort"]);
+            if files.is_empty() {
+                return Err(failed(&format!("cannot merge branch {branch}, which is no conflict"), &error));
+            }
+            let dir = plan.dir().display();
+            return Err(MergeError::Conflict(format!(
+                "Branch {branch} conflicts with {}: {}\nMerge it by hand in {dir}:\n\n    cd {dir}\n    git merge {branch}\n\n{}",
+                self.branch(WorkId::Plan),
+                files.join(", "),
+                error.output(),
+            )));
+        }
+        let submodules = cliq_git::forward_submodules(&task, plan).and_then(|()| {
+            cliq_git::publish_submodules(plan, &open(&self.project), &self.branch(WorkId::Plan))
+        });
+        submodules.map_err(|error| failed("cannot carry submodules back", &error))?;
+        Ok(branch)
+    }
+
     /// Commits what the plan's own agents have left uncommitted.
     pub(crate) fn commit_plan(&self, message: &str) -> Result<(), String> {
-        let _turn = take_turn();
         let path = self.path(WorkId::Plan);
-        if path.join(".git").exists() { commit_all(&path, message) } else { Ok(()) }
+        if !path.join(".git").exists() {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        commit_all(&open(&path), message).map_err(|error| {
+            match failed("cannot commit the plan's work", &error) {
+                MergeError::Conflict(why) | MergeError::Failed(why) => why,
+            }
+        })
+    }
+
+    /// Tasks begin at the same time, and git takes one change of a repository at a time.
+    fn lock(&self) -> Result<RepositoryLock, String> {
+        RepositoryLock::acquire(&open(&self.project)).map_err(|error| match error {
+            GitError::Failed { .. } => self.no_repository(&error),
+            other => other.to_string(),
+        })
+    }
+
+    fn no_repository(&self, why: &GitError) -> String {
+        format!(
+            "the plan asks for branches, and {} is not a git repository with a commit: {why}",
+            self.project
+        )
     }
 }
 
-/// Tasks begin at the same time, and git takes one change of a repository at a time.
-fn take_turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+/// Failure of a merge of branches.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum MergeError {
+    /// Paths are in conflict, or a person's merge is not finished.
+    Conflict(String),
+    /// Git or a hook failed. Nothing is in conflict.
+    Failed(String),
 }
 
-fn commit_all(path: &Utf8Path, message: &str) -> Result<(), String> {
-    git(path, &["add", "--all"])?;
-    if git(path, &["diff", "--cached", "--quiet"]).is_err() {
-        git(path, &["commit", "--quiet", "--no-verify", "-m", message])?;
+impl From<String> for MergeError {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+/// A failure of git with its whole output. A hook is named by the error.
+fn failed(action: &str, error: &GitError) -> MergeError {
+    MergeError::Failed(match error {
+        GitError::Failed { command, output, .. } => format!("{action}: git {command} failed\n\n{output}"),
+        GitError::Hook { hook, output, .. } => {
+            format!(
+                "{action}: the hook {hook} failed. Mend what it names, or the hook, then answer.\n\n{output}"
+            )
+        }
+        other => format!("{action}: {other}"),
+    })
+}
+
+/// Git as the person uses it: their identity, their signatures.
+fn open(dir: &Utf8Path) -> Git {
+    Git::new(dir)
+}
+
+/// Commits what is uncommitted, in submodules too. Checks of the repository (`pre-commit`, `commit-msg`) do not run: an agent may have
+/// written them. Other hooks run.
+fn commit_all(git: &Git, message: &str) -> Result<(), GitError> {
+    for path in cliq_git::populated(git)? {
+        use std::os::unix::ffi::OsStrExt;
+        let submodule = git.in_dir(git.dir().join(std::ffi::OsStr::from_bytes(&path)));
+        cliq_git::commit_worktree(&submodule, message)?;
+    }
+    git.run(["add", "--all", "--sparse"])?;
+    let (is_clean, _) = git.ask(["diff", "--cached", "--quiet", "--ignore-submodules=none"])?;
+    if !is_clean {
+        git.clone().with_hooks().run(["commit", "--quiet", "--no-verify", "-m", message])?;
     }
     Ok(())
 }
 
-fn git(dir: &Utf8Path, args: &[&str]) -> Result<String, String> {
-    let mut command = Command::new("git");
-    command.args(args).current_dir(dir).stdin(Stdio::null());
-    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-        command.env_remove(variable);
-    }
-    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true");
-    let output = command.output().map_err(|error| format!("git cannot be run: {error}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = [output.stderr, output.stdout].concat();
-    Err(format!("git {}: {}", args.join(" "), String::from_utf8_lossy(&said).trim()))
-}
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ mod deliveries;
 mod effects;
 mod gate_files;
 mod kept;
+mod merging;
 mod message;
 mod notifications;
 mod parking;

@@ -274,6 +274,8 @@ pub enum Report {
         item: u32,
         /// Files with conflicts.
         files: Vec<String>,
+        /// Files with the kinds of their conflicts, or nothing if all are conflicts of lines.
+        notes: Vec<String>,
     },
     /// An item failed, and the phase goes on without it.
     ItemFailed {
@@ -329,12 +331,14 @@ pub enum Report {
 pub enum MergeOutcome {
     /// All are merged.
     Done,
-    /// An item conflicts. The files have conflict markers.
+    /// An item conflicts. The files are unmerged entries of the index.
     Conflict {
         /// The item.
         item: u32,
         /// Files with conflicts.
         files: Vec<String>,
+        /// Files with the kinds of their conflicts, or nothing if all are conflicts of lines.
+        notes: Vec<String>,
     },
     /// Failure of the merge, with its reason.
     Failed(String),

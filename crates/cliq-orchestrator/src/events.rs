@@ -335,6 +335,9 @@ pub enum RunEvent {
         item: u32,
         /// Files with conflicts.
         files: Vec<String>,
+        /// Files with the kinds of their conflicts, or nothing if all are conflicts of lines.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
     },
     /// Worktrees of items were merged, all or up to a conflict.
     ItemsMerged {
@@ -346,6 +349,9 @@ pub enum RunEvent {
         /// Files with conflicts.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<String>,
+        /// Files with the kinds of their conflicts, or nothing if all are conflicts of lines.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
         /// Why they cannot be merged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,

@@ -70,6 +70,8 @@ pub(crate) fn spawn_job(job: &Job) -> io::Result<(Child, PipeReader)> {
         None => nothing()?,
     };
     let mut command = Command::new(&job.program);
+    // A run that a hook of git started works on its own directory and not on the repository of the hook.
+    cliq_git::remove_local_variables(&mut command);
     command
         .args(&job.args)
         .envs(&job.env)

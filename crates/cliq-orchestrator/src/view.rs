@@ -441,7 +441,8 @@ impl PhaseView {
                 self.running_since_ms = now();
                 self.message = Some(format!("{items} items"));
             }
-            RunEvent::MergeConflict { item, files, .. } => {
+            RunEvent::MergeConflict { item, files, notes, .. } => {
+                let files = if notes.is_empty() { files } else { notes };
                 self.status = PhaseStatus::Waiting;
                 self.message = Some(format!("item {item} conflicts: {}", files.join(", ")));
             }

@@ -84,6 +84,7 @@ impl Host {
         };
         fetching(url);
         let mut git = Command::new(program);
+        cliq_git::remove_local_variables(&mut git);
         git.args(["clone", "--quiet", "--depth", "1", "--no-recurse-submodules"]);
         if let Some(branch) = branch {
             git.args(["--branch", branch]);

@@ -102,7 +102,9 @@ fn clone_one(
     let ssh = format!("ssh -oBatchMode=yes -oHostName={address} -oHostKeyAlias={name}");
     let git = host.environment.find_program("git").ok_or(ProjectError::NoGit)?;
     let log = workspace.join(".cliq").join(format!("clone-{}.log", repository.name));
-    let mut child = Command::new(git)
+    let mut command = Command::new(git);
+    cliq_git::remove_local_variables(&mut command);
+    let mut child = command
         // No other transport, for any configuration of git. No redirect to another host.
         .args([
             "-c",

@@ -124,7 +124,7 @@ pub(crate) static PHASE: &[Field] = &[
     may(
         "on_conflict",
         Type::Text,
-        "The support phase that resolves a conflict of a merge. Without it, a conflict escalates.",
+        "The support phase that resolves a conflict of a merge: it changes each path, or confirms it with `git add`. Without it, a conflict escalates.",
     ),
     may("retry", Type::Object(RETRY), "Further attempts after a failure. Not on gates."),
     may(

@@ -6,13 +6,14 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-protocol", &[]),
     ("cliq-fs", &["cliq-protocol"]),
+    ("cliq-git", &[]),
     ("cliq-document", &["cliq-protocol"]),
     ("cliq-expr", &[]),
-    ("cliq-checkpoints", &[]),
+    ("cliq-checkpoints", &["cliq-git"]),
     ("cliq-workflow", &["cliq-protocol", "cliq-fs", "cliq-document", "cliq-expr"]),
     ("cliq-gate", &["cliq-protocol"]),
     ("cliq-sdk", &["cliq-protocol", "cliq-fs"]),
-    ("cliq-orchestrator", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-gate"]),
+    ("cliq-orchestrator", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-workflow", "cliq-gate"]),
     (
         "cliq-agents",
         &[
@@ -34,7 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-coder", &["cliq-protocol", "cliq-fs"]),
     ("cliq-sandbox", &["cliq-protocol", "cliq-http"]),
     ("cliq-http", &["cliq-protocol"]),
-    ("cliq-connectors", &["cliq-protocol", "cliq-fs", "cliq-http"]),
+    ("cliq-connectors", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-http"]),
     ("cliq-a2a", &[]),
     ("cliq-review", &["cliq-protocol"]),
     ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
@@ -55,11 +56,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-docker", &["cliq-fs", "cliq-settings"]),
     ("cliq-kubernetes", &["cliq-fs", "cliq-settings"]),
     ("cliq-telemetry", &[]),
-    ("cliq-lifecycle", &["cliq-protocol", "cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs"]),
+    (
+        "cliq-lifecycle",
+        &["cliq-protocol", "cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs", "cliq-git"],
+    ),
     (
         "cliq-project",
         &[
             "cliq-checkpoints",
+            "cliq-git",
             "cliq-protocol",
             "cliq-fs",
             "cliq-workflow",
@@ -99,6 +104,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-project",
             "cliq-telemetry",
             "cliq-scripted-model",
+            "cliq-git",
         ],
     ),
 ];
@@ -115,6 +121,7 @@ const BACKENDS: &[&str] = &[
     "cliq-kubernetes",
 ];
 const EVAL: &[&str] = &[
+    "cliq-git",
     "cliq-document",
     "cliq-protocol",
     "cliq-fs",
@@ -128,6 +135,7 @@ const EVAL: &[&str] = &[
     "cliq-runs",
 ];
 const SUPERVISOR: &[&str] = &[
+    "cliq-git",
     "cliq-protocol",
     "cliq-fs",
     "cliq-workflow",

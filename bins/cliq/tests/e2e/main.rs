@@ -40,3 +40,4 @@ mod vendors;
 mod wording;
 mod worked_example;
 mod worktrees;
+mod worktrees_git;

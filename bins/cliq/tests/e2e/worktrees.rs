@@ -171,9 +171,7 @@ fn conflict_without_a_resolver_waits_for_a_person() {
         .expect(3)
         .says("item 1 conflicts with those merged before it: word.txt; resolve the conflict");
     assert!(env.read("word.txt").contains("<<<<<<<"));
-    env.cliq(["run", "--headless", "--resume"])
-        .expect(3)
-        .says("word.txt still has the conflict markers of item 1");
+    env.cliq(["run", "--headless", "--resume"]).expect(3).says("word.txt is still in conflict with item 1");
     env.write("word.txt", "mine\n");
     env.cliq(["run", "--headless", "--resume"]).expect(3).says("item 2 conflicts");
     env.write("word.txt", "all\n");

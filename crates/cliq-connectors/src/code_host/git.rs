@@ -1,7 +1,5 @@
 //! Properties of a git working directory.
 
-use std::process::{Command, Stdio};
-
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::remote::{Remote, RemoteError};
@@ -108,14 +106,12 @@ impl Repository {
 
     /// Runs git and returns its output, or `None` if git fails.
     fn ask(&self, arguments: &[&str]) -> Result<Option<String>, GitError> {
-        let mut git = Command::new("git");
-        git.args(arguments)
-            .current_dir(&self.dir)
-            .env("LC_ALL", "C")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .stdin(Stdio::null());
-        let output = git.output().map_err(GitError::Spawn)?;
-        let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
-        Ok((output.status.success() && !text.is_empty()).then_some(text))
+        let output = match cliq_git::Git::new(&self.dir).run(arguments) {
+            Ok(output) => output,
+            Err(cliq_git::GitError::Failed { .. }) => return Ok(None),
+            Err(error) => return Err(GitError::Spawn(std::io::Error::other(error))),
+        };
+        let text = String::from_utf8_lossy(&output).trim_end().to_owned();
+        Ok((!text.is_empty()).then_some(text))
     }
 }

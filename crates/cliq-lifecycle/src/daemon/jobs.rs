@@ -20,7 +20,7 @@ use crate::layout::{assignment_file, job_dir, plan_dir, read_plan_file};
 use crate::machine::{Context, Event};
 use crate::model::{Config, Job, Plan, PlanState, Purpose, WorkId};
 use crate::service::{StepError, read};
-use crate::worktrees::Worktrees;
+use crate::worktrees::{MergeError, Worktrees};
 
 /// Time that an agent may continue after its part is done.
 const GRACE: Duration = Duration::from_secs(10);
@@ -188,10 +188,16 @@ impl Daemon {
             tokio::task::spawn_blocking(move || {
                 let outcome = match worktrees.merge(&tasks) {
                     Ok(text) => JobOutcome::Ended { text, success: true, why: None, usage: None },
-                    Err(why) => JobOutcome::Ended {
-                        text: why.clone(),
+                    Err(MergeError::Conflict(text)) => JobOutcome::Ended {
+                        text,
                         success: false,
                         why: Some(format!("wave {wave} conflicts")),
+                        usage: None,
+                    },
+                    Err(MergeError::Failed(text)) => JobOutcome::Ended {
+                        text,
+                        success: false,
+                        why: Some(format!("the branches of wave {wave} cannot be merged")),
                         usage: None,
                     },
                 };

@@ -117,7 +117,7 @@ impl Plan {
         } else {
             let known = self.merge_brief().map(|brief| format!("\n\n{}", brief.text)).unwrap_or_default();
             let text = format!(
-                "The branches of wave {wave} cannot be brought together. Merge them, then answer.\n\n{}{known}",
+                "The branches of wave {wave} cannot be brought together. Do what is named below, then answer.\n\n{}{known}",
                 preview(text)
             );
             self.ask(text, QuestionSubject::Merge { wave }, effects);

@@ -257,13 +257,14 @@ impl Pipeline {
                 self.complete(phase, out);
             }
             MergeOutcome::Failed(reason) => self.escalate(phase, &reason, out),
-            MergeOutcome::Conflict { item, files } => {
+            MergeOutcome::Conflict { item, files, notes } => {
                 self.cell_mut(phase).conflict = Some(item);
-                out.push(Effect::Report(Report::MergeConflict { phase, item, files: files.clone() }));
+                let shown = if notes.is_empty() { files.join(", ") } else { notes.join(", ") };
+                let report = Report::MergeConflict { phase, item, files: files.clone(), notes };
+                out.push(Effect::Report(report));
                 let Some(to) = resolver else {
                     let reason = format!(
-                        "item {item} conflicts with those merged before it: {}; resolve the conflict in the workspace, then `cliq run --resume`",
-                        files.join(", ")
+                        "item {item} conflicts with those merged before it: {shown}; resolve the conflict in the workspace: edit the file, or take a side (`git checkout --ours -- FILE` or `--theirs`), and confirm it with `git add FILE` or `git rm FILE`; then `cliq run --resume`"
                     );
                     return self.escalate(phase, &reason, out);
                 };

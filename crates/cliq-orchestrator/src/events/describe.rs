@@ -100,8 +100,9 @@ impl RunEvent {
                 format!("{phase}: started with {starting} of {}", count(*items as usize, "item"))
             }
             Self::ItemFailed { phase, reason } => format!("{phase}: failed, and the phase goes on: {reason}"),
-            Self::MergeConflict { phase, item, files } => {
-                format!("{phase}: item {item} conflicts with those merged before it: {}", files.join(", "))
+            Self::MergeConflict { phase, item, files, notes } => {
+                let shown = if notes.is_empty() { files } else { notes };
+                format!("{phase}: item {item} conflicts with those merged before it: {}", shown.join(", "))
             }
             Self::ItemsMerged { phase, reason: Some(reason), .. } => format!("{phase}: {reason}"),
             Self::ItemsMerged { phase, conflict: Some(item), .. } => {

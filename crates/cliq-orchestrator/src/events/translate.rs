@@ -51,10 +51,12 @@ impl RunEvent {
                 };
                 Input::Decided { phase: find(phase)?, decision }
             }
-            Self::ItemsMerged { phase, conflict, files, reason } => {
+            Self::ItemsMerged { phase, conflict, files, notes, reason } => {
                 let outcome = match (reason, conflict) {
                     (Some(reason), _) => MergeOutcome::Failed(reason.clone()),
-                    (None, Some(item)) => MergeOutcome::Conflict { item: *item, files: files.clone() },
+                    (None, Some(item)) => {
+                        MergeOutcome::Conflict { item: *item, files: files.clone(), notes: notes.clone() }
+                    }
                     (None, None) => MergeOutcome::Done,
                 };
                 Input::Merged { phase: find(phase)?, outcome }
@@ -96,8 +98,8 @@ impl RunEvent {
             Report::ItemsStarted { phase, items, starting } => {
                 Self::ItemsStarted { phase: name(phase), items, starting }
             }
-            Report::MergeConflict { phase, item, files } => {
-                Self::MergeConflict { phase: name(phase), item, files }
+            Report::MergeConflict { phase, item, files, notes } => {
+                Self::MergeConflict { phase: name(phase), item, files, notes }
             }
             Report::ItemFailed { phase, reason } => Self::ItemFailed { phase: name(phase), reason },
             Report::RetryScheduled { phase, attempt, attempts, delay_ms, reason } => {

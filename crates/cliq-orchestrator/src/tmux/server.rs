@@ -227,6 +227,8 @@ impl TmuxServer {
         let mut command = Command::new("tmux");
         // Inside of another tmux this is neither its business nor nesting.
         command.env_remove("TMUX").env_remove("TMUX_PANE");
+        // Panes inherit the environment of the server.
+        cliq_git::remove_local_variables(&mut command);
         command.args(["-L", &self.socket, "-f", "/dev/null"]);
         command
     }

@@ -78,10 +78,10 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
             Input::Merged { phase, outcome } => {
                 let (conflict, files, reason) = match outcome {
                     MergeOutcome::Done => (None, Vec::new(), None),
-                    MergeOutcome::Conflict { item, files } => (Some(item), files, None),
+                    MergeOutcome::Conflict { item, files, .. } => (Some(item), files, None),
                     MergeOutcome::Failed(reason) => (None, Vec::new(), Some(reason)),
                 };
-                RunEvent::ItemsMerged { phase: name(phase), conflict, files, reason }
+                RunEvent::ItemsMerged { phase: name(phase), conflict, files, notes: Vec::new(), reason }
             }
             Input::RetryDelayed { phase, due_ms } => {
                 RunEvent::RetryDelayed { phase: name(phase), until: Timestamp::from_unix_millis(due_ms) }

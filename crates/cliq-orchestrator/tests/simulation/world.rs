@@ -384,7 +384,7 @@ impl World {
             .as_ref()
             .is_some_and(|list| list.on_conflict.is_some());
         match items.into_iter().find(conflicts).filter(|_| can || !self.schedule.steady) {
-            Some(item) => MergeOutcome::Conflict { item, files: vec!["a".to_owned()] },
+            Some(item) => MergeOutcome::Conflict { item, files: vec!["a".to_owned()], notes: Vec::new() },
             None => MergeOutcome::Done,
         }
     }

@@ -138,6 +138,7 @@ fn text(repo: &Utf8Path, arguments: &[&str], index: Option<&std::path::Path>) ->
 /// Runs git and returns its output. The configuration of git cannot run programs.
 fn git(repo: &Utf8Path, arguments: &[&str], index: Option<&std::path::Path>) -> Result<Vec<u8>, String> {
     let mut command = Command::new("git");
+    cliq_git::remove_local_variables(&mut command);
     command
         .args(["-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
         .args(["-c", "diff.external=", "-c", "diff.noprefix=false", "-c", "core.pager=cat"])
@@ -146,8 +147,6 @@ fn git(repo: &Utf8Path, arguments: &[&str], index: Option<&std::path::Path>) -> 
         .env("LC_ALL", "C")
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_TERMINAL_PROMPT", "0")
-        .env_remove("GIT_DIR")
-        .env_remove("GIT_WORK_TREE")
         .env_remove("GIT_EXTERNAL_DIFF")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -1,6 +1,6 @@
 //! `cliq demo --review`: a run that asks a person and follows the answer.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use camino::Utf8Path;
 use cliq_project::{REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, RunOptions};
@@ -40,9 +40,7 @@ fn commit(dir: &Utf8Path) {
         [&author[..], &["commit", "-qm", "The menu of last week"]].concat(),
     ];
     for step in steps {
-        let mut git = Command::new("git");
-        git.args(step).current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        if !git.status().is_ok_and(|status| status.success()) {
+        if cliq_git::Git::new(dir).run(step).is_err() {
             return;
         }
     }
