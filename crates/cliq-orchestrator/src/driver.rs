@@ -5,6 +5,7 @@
 
 mod agent;
 mod commands;
+mod deadline;
 mod decisions;
 mod deliveries;
 mod effects;
@@ -17,6 +18,7 @@ mod recovery;
 mod shared;
 mod spans;
 mod steering;
+mod values;
 mod worktrees;
 
 use std::collections::HashMap;
@@ -160,6 +162,8 @@ impl Driver {
         let shared = Arc::new(Shared {
             plan,
             run_id,
+            orchestrator: uuid::Uuid::now_v7().to_string(),
+            watchdog: Default::default(),
             inputs,
             messages,
             stop: CancellationToken::new(),
@@ -368,6 +372,7 @@ impl Driver {
             }
         }
         self.shared.end_orphans(None).await;
+        self.shared.dismiss_watchdog();
         self.shared.plan.launcher.close().await;
         if self.last_word.is_some() {
             // Senders whose message is not in the journal before the end are refused.
