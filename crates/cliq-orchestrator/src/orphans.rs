@@ -77,12 +77,12 @@ pub(crate) struct Mark {
 impl Mark {
     /// Whether a variable of an environment, `NAME=VALUE`, is the mark.
     fn is_in(&self, variable: &[u8]) -> bool {
-        let Some((name, value)) = std::str::from_utf8(variable).ok().and_then(|v| v.split_once('=')) else {
-            return false;
-        };
+        let name = if self.orchestrator.is_some() { ORCHESTRATOR } else { RUN_PATH };
+        let value = variable.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+        let Some(value) = value.and_then(|value| std::str::from_utf8(value).ok()) else { return false };
         match &self.orchestrator {
-            Some(orchestrator) => name == ORCHESTRATOR && value == orchestrator,
-            None => name == RUN_PATH && self.is_on(value),
+            Some(orchestrator) => value == orchestrator,
+            None => self.is_on(value),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Signals that cancel a run, or stop a daemon or a server.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -43,7 +44,10 @@ pub(super) fn stop_by_signals(stop: &CancellationToken, is_detached: bool) -> st
 
 /// Whether this process ignores SIGHUP. Only before the signal is first handled. `false` on systems without `/proc`.
 fn ignores_hangup() -> bool {
-    fs::read_to_string("/proc/self/status").is_ok_and(|status| ignored_signals(&status) & HANGUP != 0)
+    // Longer than the file, so that it is read at once.
+    let mut status = [0; 8 * 1024];
+    let length = File::open("/proc/self/status").and_then(|mut file| file.read(&mut status)).unwrap_or(0);
+    ignored_signals(&String::from_utf8_lossy(&status[..length])) & HANGUP != 0
 }
 
 /// Returns the mask of ignored signals in the text of `/proc/PID/status`.

@@ -353,14 +353,15 @@ fn commands_of_child_processes_have_no_terminal() {
         return;
     }
     let env = Env::new(
-        "workflow:\n  phases:\n    - {name: a, type: exec, timeout: 10m, commands: [{name: ask, run: 'read answer < /dev/tty'}]}\n    - {name: b, type: standard, agent: x, timeout: 10m, depends_on: [a]}\n",
-        &[("x", "ok\nread answer < /dev/tty || exit 1\ncomplete\n")],
+        "workflow:\n  phases:\n    - {name: a, type: exec, timeout: 10m, commands: [{name: ask, run: 'read answer < /dev/tty'}]}\n    - {name: b, type: standard, agent: x, timeout: 10m}\n",
+        &[("x", "ok\nread answer < /dev/tty\n")],
     );
     let terminal = Terminal::new(&env, "sh");
     terminal.keys(&["\"$CLIQ\" run --headless > said 2>&1; echo over: $?", "Enter"]);
     terminal.shows("over: 3");
     let said = env.read("said");
     assert!(said.contains("command `ask` asked for something on a terminal, and there is no terminal"), "{said}");
+    assert!(said.contains("agent x asked for something on a terminal, and there is no terminal"), "{said}");
 }
 
 #[test]

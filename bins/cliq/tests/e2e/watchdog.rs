@@ -20,21 +20,29 @@ fn is_alive(pid: Pid) -> bool {
     cliq_fs::session_of(pid.as_raw_nonzero().get()).is_some()
 }
 
-/// The watchdog of an orchestrator, once it watches.
-pub(crate) fn watchdog_of(env: &Env, orchestrator: u32) -> Pid {
+/// The watchdogs of the runs of a process.
+fn watchdogs_of(orchestrator: u32) -> Vec<Pid> {
     let parent = i32::try_from(orchestrator).ok();
-    let found = || {
-        // Before it has a session of its own it may be killed with a terminal.
-        let is_ours = |pid: &i32| cliq_fs::parent_of(*pid) == parent && cliq_fs::session_of(*pid) == Some(*pid);
-        with_arguments("watchdog").into_iter().find(is_ours).and_then(Pid::from_raw)
-    };
-    env.wait_for("the watchdog", || found().is_some());
-    found().expect("it stays")
+    // Before it has a session of its own it may be killed with a terminal.
+    let is_ours = |pid: &i32| cliq_fs::parent_of(*pid) == parent && cliq_fs::session_of(*pid) == Some(*pid);
+    with_arguments("watchdog").into_iter().filter(is_ours).filter_map(Pid::from_raw).collect()
 }
 
-/// Kills an orchestrator together with its watchdog, so that what it started goes on.
+/// The watchdog of an orchestrator, once it watches.
+fn watchdog_of(env: &Env, orchestrator: u32) -> Pid {
+    env.wait_for("the watchdog", || !watchdogs_of(orchestrator).is_empty());
+    watchdogs_of(orchestrator)[0]
+}
+
+/// Kills an orchestrator or a daemon together with the watchdogs of its runs, so that what it started goes on.
 pub(crate) fn kill_unwatched(env: &Env, run: &mut Child) {
-    kill_process(watchdog_of(env, run.id()), Signal::KILL).expect("killed");
+    watchdog_of(env, run.id());
+    // It starts no further one.
+    let orchestrator = i32::try_from(run.id()).ok().and_then(Pid::from_raw).expect("a process");
+    kill_process(orchestrator, Signal::STOP).expect("stopped");
+    for watchdog in watchdogs_of(run.id()) {
+        kill_process(watchdog, Signal::KILL).expect("killed");
+    }
     run.kill().expect("killed");
     run.wait().expect("it ends");
 }
