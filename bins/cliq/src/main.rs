@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         std::env::args_os().skip(1).filter_map(|argument| argument.into_string().ok()).collect();
     match own.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["pane", ..] => return cliq_orchestrator::run_pane(&own[1..]),
+        ["watchdog"] => return cliq_orchestrator::run_watchdog(),
         #[cfg(target_os = "linux")]
         ["confine", policy, ..] => return commands::sandbox::confine(policy, &own[2..]).report(),
         #[cfg(target_os = "linux")]

@@ -36,6 +36,35 @@ pub(crate) fn temporary_in(dir: &Utf8Path) -> io::Result<tempfile::NamedTempFile
     builder.tempfile_in(dir)
 }
 
+/// A file that only this user can read. Dropping it removes it. One that a killed process leaves goes with the temporaries
+/// of the next start.
+#[derive(Debug)]
+pub struct PrivateFile(tempfile::NamedTempFile);
+
+impl PrivateFile {
+    /// Writes a new file with mode 0600 to a directory, under a name of its own.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub fn write(dir: &Utf8Path, contents: &[u8]) -> Result<Self, FsError> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(TEMPORARY).permissions(Permissions::from_mode(0o600));
+        let mut file = builder.tempfile_in(dir).at("write", dir)?;
+        let path = Utf8Path::from_path(file.path()).map(Utf8Path::to_owned);
+        file.write_all(contents).at("write", path.as_deref().unwrap_or(dir))?;
+        Ok(Self(file))
+    }
+
+    /// Path of the file.
+    ///
+    /// # Errors
+    /// Returns an error if the path is not UTF-8.
+    pub fn path(&self) -> io::Result<&Utf8Path> {
+        Utf8Path::from_path(self.0.path())
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the path of a temporary file is not UTF-8"))
+    }
+}
+
 /// As [`write_atomic`], with the contents of another file, which pass through no memory of ours where the system can
 /// copy by itself.
 ///

@@ -30,7 +30,7 @@ mod transcript;
 mod watch;
 
 pub use archive::{archive_run, archives};
-pub use atomic::{AppendedFile, append_line, open_append, sync_file_system, write_atomic};
+pub use atomic::{AppendedFile, PrivateFile, append_line, open_append, sync_file_system, write_atomic};
 pub use channel::{
     HandoffError, create_channel, is_half_written, read_handoff, write_handoff, write_handoffs,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cliq_fs::{CliqDir, ProjectLock};
+use cliq_fs::{CliqDir, ProjectLock, clear_temporaries};
 use cliq_protocol::PhaseName;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -18,16 +18,21 @@ use crate::tmux::revoke_all;
 /// Finds no processes on systems without `/proc`.
 pub fn end_dead_run(dir: &CliqDir, run_id: &str, grace: Duration) -> usize {
     revoke_all(dir);
+    // Values of templates that were on their way to a command.
+    let _ = clear_temporaries(dir);
     let mark = Mark { run_id: run_id.to_owned(), ..Mark::default() };
-    let mut killed = 0;
+    end_inner_orchestrators(dir, &mark) + end_marked(&mark, grace)
+}
+
+/// Kills the orchestrators of team phases that bear a mark. Gives how many.
+pub(crate) fn end_inner_orchestrators(dir: &CliqDir, mark: &Mark) -> usize {
     let mut orchestrators = Vec::new();
     inner_orchestrators(dir, &mut orchestrators);
-    if !orchestrators.is_empty() {
-        for pid in marked(&mark).into_iter().filter(|pid| orchestrators.contains(pid)) {
-            killed += usize::from(kill_process(pid, Signal::KILL).is_ok());
-        }
+    if orchestrators.is_empty() {
+        return 0;
     }
-    killed + end_marked(&mark, grace)
+    let found = marked(mark).into_iter().filter(|pid| orchestrators.contains(pid));
+    found.filter(|&pid| kill_process(pid, Signal::KILL).is_ok()).count()
 }
 
 /// Finds the orchestrators of team phases, at any depth, by the locks that they hold.

@@ -5,6 +5,7 @@
 
 mod agent;
 mod commands;
+mod deadline;
 mod decisions;
 mod deliveries;
 mod effects;
@@ -18,6 +19,7 @@ mod recovery;
 mod shared;
 mod spans;
 mod steering;
+mod values;
 mod worktrees;
 
 use std::collections::HashMap;
@@ -161,6 +163,8 @@ impl Driver {
         let shared = Arc::new(Shared {
             plan,
             run_id,
+            orchestrator: uuid::Uuid::now_v7().to_string(),
+            watchdog: Default::default(),
             inputs,
             messages,
             stop: CancellationToken::new(),
@@ -369,6 +373,7 @@ impl Driver {
             }
         }
         self.shared.end_orphans(None).await;
+        self.shared.dismiss_watchdog();
         self.shared.plan.launcher.close().await;
         if self.last_word.is_some() {
             // Senders whose message is not in the journal before the end are refused.

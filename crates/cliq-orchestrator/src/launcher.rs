@@ -92,11 +92,21 @@ pub trait Running: Send {
     /// Process id, if there is a process.
     fn pid(&self) -> Option<u32>;
 
+    /// Process group that it leads, for launchers that end it by its group.
+    fn group(&self) -> Option<u32> {
+        None
+    }
+
     /// Waits until it exits. What it started may go on. May be called again, and be dropped while it waits.
     ///
     /// # Errors
     /// The exit status is lost.
     async fn wait(&mut self) -> io::Result<Exit>;
+
+    /// Once it has exited, the reason if the program itself was never started. Its exit says nothing then.
+    fn start_error(&self) -> Option<&str> {
+        None
+    }
 
     /// Ends the job and all processes that it started: TERM, then KILL after `grace`.
     async fn end(&mut self, grace: Duration);

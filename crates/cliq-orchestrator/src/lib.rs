@@ -30,6 +30,7 @@ mod tmux;
 mod usage;
 mod view;
 mod watch;
+mod watchdog;
 
 pub use agents::{AgentCommand, Agents};
 pub use checkpoints::{CheckpointOf, Checkpoints};
@@ -57,6 +58,7 @@ pub use tmux::{TmuxError, TmuxLauncher, TmuxServer, run_pane};
 pub use usage::UsageSummary;
 pub use view::{PhaseView, RunView, WaitView};
 pub use watch::DirectoryWatch;
+pub use watchdog::run_watchdog;
 
 pub use cliq_fs::{CliqDir, PipelineStatus};
 pub use cliq_workflow::{TeamFolder, ValidatedWorkflow};

@@ -15,11 +15,14 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 #[must_use]
 pub fn adopt_orphans() -> bool {
     #[cfg(target_os = "linux")]
-    let adopts = rustix::process::set_child_subreaper(Some(getpid())).is_ok() && descendants().is_some();
+    let adopts = rustix::process::set_child_subreaper(Some(getpid())).is_ok() && descendants(None).is_some();
     #[cfg(not(target_os = "linux"))]
     let adopts = false;
     adopts
 }
+
+/// Time for killed processes to be gone.
+const DYING: Duration = Duration::from_secs(1);
 
 /// Ends every process with a mark. Gives how many it found.
 pub(crate) fn end_marked(mark: &Mark, grace: Duration) -> usize {
@@ -40,7 +43,9 @@ pub(crate) fn end_marked(mark: &Mark, grace: Duration) -> usize {
             for pid in left {
                 let _ = kill_process(pid, Signal::KILL);
             }
-            return found.len();
+            if Instant::now() >= deadline + DYING {
+                return found.len();
+            }
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -50,19 +55,37 @@ pub(crate) fn end_marked(mark: &Mark, grace: Duration) -> usize {
 /// run of a team within.
 pub(crate) const RUN_PATH: &str = "CLIQ_RUN_PATH";
 
-/// The mark of a run, a phase or a session in the environment of its processes.
+/// The variable that names the orchestrator of a process: another one each time that a run is started or resumed.
+pub(crate) const ORCHESTRATOR: &str = "CLIQ_ORCHESTRATOR";
+
+/// The mark of a run, a phase, a session or an orchestrator in the environment of its processes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mark {
     pub(crate) run_id: String,
+    /// Instead of those of a run, those of this orchestrator: the value of [`ORCHESTRATOR`].
+    pub(crate) orchestrator: Option<String>,
     /// Only those of a phase.
     pub(crate) phase: Option<String>,
     /// Only those of a session, by the number of the process that leads or led it.
     pub(crate) session: Option<i32>,
     /// Only descendants of this process.
     pub(crate) descendant: bool,
+    /// Descendant that is known to bear no mark: the watchdog.
+    pub(crate) except: Option<Pid>,
 }
 
 impl Mark {
+    /// Whether a variable of an environment, `NAME=VALUE`, is the mark.
+    fn is_in(&self, variable: &[u8]) -> bool {
+        let name = if self.orchestrator.is_some() { ORCHESTRATOR } else { RUN_PATH };
+        let value = variable.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+        let Some(value) = value.and_then(|value| std::str::from_utf8(value).ok()) else { return false };
+        match &self.orchestrator {
+            Some(orchestrator) => value == orchestrator,
+            None => self.is_on(value),
+        }
+    }
+
     /// Whether a process with this run path is of the run, or of a team within it.
     fn is_on(&self, path: &str) -> bool {
         path.split(';').filter_map(|step| step.split_once('/')).any(|(run, phase)| {
@@ -74,8 +97,7 @@ impl Mark {
 /// The processes with a mark, without this one. The shim of a pane counts by its session.
 pub(crate) fn marked(mark: &Mark) -> Vec<Pid> {
     let me = getpid();
-    let candidates = if mark.descendant { descendants() } else { None };
-    let prefix = format!("{RUN_PATH}=");
+    let candidates = if mark.descendant { descendants(mark.except) } else { None };
     // Room for nearly every environment, so that each is one read.
     let mut environment = Vec::with_capacity(64 * 1024);
     candidates
@@ -94,14 +116,13 @@ pub(crate) fn marked(mark: &Mark) -> Vec<Pid> {
             if read.is_err() {
                 return false;
             }
-            let mut variables = environment.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
-            variables.any(|v| v.strip_prefix(&prefix).is_some_and(|path| mark.is_on(path)))
+            environment.split(|&b| b == 0).any(|variable| mark.is_in(variable))
         })
         .collect()
 }
 
-/// All descendants of this process; `None` where the system does not say.
-fn descendants() -> Option<Vec<Pid>> {
+/// All descendants of this process but one; `None` where the system does not say.
+fn descendants(except: Option<Pid>) -> Option<Vec<Pid>> {
     let mut found = Vec::new();
     let mut pending = vec![getpid()];
     let mut children = String::new();
@@ -119,6 +140,9 @@ fn descendants() -> Option<Vec<Pid>> {
             for child in
                 children.split_ascii_whitespace().filter_map(|n| n.parse().ok().and_then(Pid::from_raw))
             {
+                if Some(child) == except {
+                    continue;
+                }
                 found.push(child);
                 pending.push(child);
             }
@@ -149,5 +173,16 @@ mod tests {
         assert!(mark("r1", Some("build")).is_on(path) && mark("r2", Some("test")).is_on(path));
         // A phase of the same name in the outer run is another one.
         assert!(!mark("r1", Some("test")).is_on(path) && !mark("r", None).is_on(path));
+    }
+
+    #[test]
+    fn mark_of_an_orchestrator_is_of_no_other_one() {
+        let mark = Mark { orchestrator: Some("o1".to_owned()), ..Mark::default() };
+        assert!(mark.is_in(b"CLIQ_ORCHESTRATOR=o1"));
+        for other in ["CLIQ_ORCHESTRATOR=o2", "CLIQ_ORCHESTRATOR=o11", "CLIQ_RUN_PATH=o1/a", "X=CLIQ_ORCHESTRATOR=o1"] {
+            assert!(!mark.is_in(other.as_bytes()), "{other}");
+        }
+        let mark = Mark { run_id: "r1".to_owned(), ..Mark::default() };
+        assert!(mark.is_in(b"CLIQ_RUN_PATH=r1/a") && !mark.is_in(b"CLIQ_ORCHESTRATOR=r1"));
     }
 }

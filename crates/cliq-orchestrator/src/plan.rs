@@ -116,6 +116,10 @@ pub struct RunPlan {
     /// Whether this process adopts what its descendants leave behind, and the launcher makes descendants of it: see
     /// [`crate::adopt_orphans`].
     pub adopts_orphans: bool,
+    /// Command of a watchdog: a program, with its first arguments, that calls [`crate::run_watchdog`]. It ends the processes of the run
+    /// if this process dies without having done so. Empty for no watchdog: processes then go on until the run is resumed or
+    /// cancelled.
+    pub watchdog: Vec<String>,
     /// For the team of a team phase: what it is part of.
     pub parent: Option<Parent>,
     /// Variables that all agents and commands find in their environment, beside those of the protocol.
@@ -176,6 +180,7 @@ impl RunPlan {
             durability: Durability::default(),
             notifications: BTreeMap::new(),
             adopts_orphans: false,
+            watchdog: Vec::new(),
             parent: None,
             env: BTreeMap::new(),
             max_file_bytes: DEFAULT_FILE_LIMIT,

@@ -1,4 +1,4 @@
-//! The `process` launcher: plain child processes, each in a process group of its own.
+//! The `process` launcher: plain child processes, each in a process group of its own and without a terminal.
 //!
 //! The group is signalled before its leader is reaped, because afterwards its number may be that of another process. On
 //! the way out the handle kills the group, so that no panic or dropped future leaves a process behind.
@@ -6,11 +6,13 @@
 mod capture;
 mod descriptors;
 mod group;
+mod start_error;
+mod terminal;
 
 use std::fs::File;
 use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -25,7 +27,9 @@ use crate::launcher::{Exit, Job, LaunchError, Launcher, Running};
 use capture::Reader;
 pub(crate) use capture::{Capture, TAIL_BYTES, last_lines};
 pub use descriptors::raise_descriptor_limit;
-pub(crate) use group::ExitWatch;
+pub(crate) use group::{ExitWatch, is_alive as group_is_alive};
+pub(crate) use start_error::explain;
+pub(crate) use terminal::{NO_TERMINAL, Terminal, lacks_terminal};
 
 /// Time in which output is still read after the process has exited while others hold its output open.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -63,7 +67,14 @@ impl Launcher for ProcessLauncher {
 }
 
 /// Starts a job, in a group of its own. Gives the end of the pipe that all it prints comes out of.
-pub(crate) fn spawn_job(job: &Job) -> io::Result<(Child, PipeReader)> {
+///
+/// # Errors
+/// Returns the reason why it cannot be started, which names the part of the job that it is about.
+pub(crate) fn spawn_job(job: &Job, terminal: Terminal) -> io::Result<(Child, PipeReader)> {
+    spawn_unexplained(job, terminal).map_err(|error| explain(job, error))
+}
+
+fn spawn_unexplained(job: &Job, terminal: Terminal) -> io::Result<(Child, PipeReader)> {
     let (reader, writer) = io::pipe()?;
     let stdin = match &job.stdin {
         Some(path) => Stdio::from(open_regular(path).map_err(|error| error.source)?.0),
@@ -78,8 +89,8 @@ pub(crate) fn spawn_job(job: &Job) -> io::Result<(Child, PipeReader)> {
         .current_dir(&job.dir)
         .stdin(stdin)
         .stdout(writer.try_clone()?)
-        .stderr(writer)
-        .process_group(0);
+        .stderr(writer);
+    terminal.apply(&mut command)?;
     // The command keeps its ends of the pipe open; they go with it, so that the output has an end.
     spawn(&mut command).map(|child| (child, reader))
 }
@@ -98,7 +109,7 @@ fn nothing() -> io::Result<Stdio> {
 }
 
 fn start(job: &Job, descriptors: Option<OwnedSemaphorePermit>) -> io::Result<Process> {
-    let (child, reader) = spawn_job(job)?;
+    let (child, reader) = spawn_job(job, Terminal::None)?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     let exited = ExitWatch::new(pid)?;
     let capture = Arc::new(Mutex::new(Capture::new(job.log.clone())));
@@ -140,6 +151,10 @@ pub(crate) fn exit_of(status: ExitStatus) -> Exit {
 #[async_trait]
 impl Running for Process {
     fn pid(&self) -> Option<u32> {
+        Some(self.child.id())
+    }
+
+    fn group(&self) -> Option<u32> {
         Some(self.child.id())
     }
 

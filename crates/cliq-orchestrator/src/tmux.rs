@@ -29,7 +29,7 @@ use pane::Pane;
 use pane_pool::PanePool;
 pub use server::{TmuxError, TmuxServer};
 pub use shim::run_pane;
-pub(crate) use spec::revoke_all;
+pub(crate) use spec::{revoke_all, revoke_all_of};
 
 /// Runs jobs in panes of tmux.
 #[derive(Debug)]

@@ -102,6 +102,7 @@ impl Project {
         plan.prices = settings.prices();
         plan.guards_inputs = self.host().has_variable(GUARD_INPUTS);
         plan.checkpoints = self.checkpoints(settings);
+        plan.watchdog = vec![self.host().program.to_string(), "watchdog".to_owned()];
         plan.env.extend(self.host().path().map(|path| ("PATH".to_owned(), path)));
         plan
     }

@@ -125,6 +125,7 @@ fn is_of_protocol(name: &str) -> bool {
             | "CLIQ_SIGNAL_FILE"
             | "CLIQ_RUN_ID"
             | "CLIQ_RUN_PATH"
+            | "CLIQ_ORCHESTRATOR"
             | "CLIQ_MAX_FILE_BYTES"
     )
 }

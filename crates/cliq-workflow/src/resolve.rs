@@ -33,14 +33,14 @@ pub trait Values {
     fn run_id(&self) -> String;
 }
 
-/// A template that has no value.
+/// A template that has no value, or one that a command cannot receive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{template}` has no value: {why}")]
+#[error("`{template}` {why}")]
 #[non_exhaustive]
 pub struct ResolveError {
     /// The template, as it was written.
     pub template: String,
-    /// Why it has none.
+    /// Predicate of the message: the reason.
     pub why: String,
 }
 
@@ -49,7 +49,8 @@ pub struct ResolveError {
 /// # Errors
 /// There is no such input, handoff or path.
 fn value_of(template: &Template, values: &dyn Values) -> Result<String, ResolveError> {
-    let fail = |why: String| ResolveError { template: template.to_string(), why };
+    let fail =
+        |why: String| ResolveError { template: template.to_string(), why: format!("has no value: {why}") };
     Ok(match template {
         Template::Input(key) => {
             values.input(key).ok_or_else(|| fail(format!("no input `{key}` was given")))?
@@ -126,15 +127,21 @@ pub struct Script {
     pub text: String,
     /// Variables that the text refers to.
     pub env: BTreeMap<String, String>,
+    /// Templates of the variables, as they were written.
+    pub templates: BTreeMap<String, String>,
 }
 
 /// Prepares a script: each template becomes a reference to an environment variable, quoted as its place demands, so
 /// that no value can become shell code. `$(date)` is the shell's own.
 ///
 /// # Errors
-/// A template has no value.
+/// A template has no value, or one with a NUL character, which no shell variable can hold.
 pub fn resolve_script(script: &str, values: &dyn Values) -> Result<Script, ResolveError> {
-    let mut resolved = Script { text: String::with_capacity(script.len()), env: BTreeMap::new() };
+    let mut resolved = Script {
+        text: String::with_capacity(script.len()),
+        env: BTreeMap::new(),
+        templates: BTreeMap::new(),
+    };
     let mut names: BTreeMap<Template, String> = BTreeMap::new();
     let mut at = 0;
     for place in shell::templates(script) {
@@ -143,7 +150,15 @@ pub fn resolve_script(script: &str, values: &dyn Values) -> Result<Script, Resol
             Some(name) => name.clone(),
             None => {
                 let name = format!("CLIQ_VALUE_{}", names.len() + 1);
-                resolved.env.insert(name.clone(), value_of(&template, values)?);
+                let value = value_of(&template, values)?;
+                if let Some(at) = value.find('\0') {
+                    let why = format!(
+                        "contains a NUL character at byte {at}, which a command cannot receive: remove it, or hand the data over in a file"
+                    );
+                    return Err(ResolveError { template: template.to_string(), why });
+                }
+                resolved.env.insert(name.clone(), value);
+                resolved.templates.insert(name.clone(), template.to_string());
                 names.insert(template, name.clone());
                 name
             }

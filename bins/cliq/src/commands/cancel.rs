@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use cliq_fs::{CliqDir, FollowerLock, FsError, PipelineStatus, ProjectLock, read_status, write_status};
-use cliq_orchestrator::Timing;
+use cliq_orchestrator::{Journal, RunEvent, Timing, end_dead_run};
 use cliq_project::{Project, RunOptions, RunStart, RunState, timing};
 
 use super::execution::execute_until;
@@ -18,8 +18,7 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
         if is_parked(&project) {
             return cancel_parked(&project);
         }
-        return Err(Failure::failed("nothing is running in this project")
-            .hint("`cliq status` shows how the last run ended"));
+        return end_leftovers(&project);
     };
     write_status(dir, PipelineStatus::Cancelled)?;
     let process = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
@@ -45,6 +44,40 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
     }
     ui::line("it has stopped")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends the processes of a run whose orchestrator died.
+fn end_leftovers(project: &Project) -> Result<ExitCode, Failure> {
+    let dir = project.dir();
+    // No run starts meanwhile: a resumed one has the same id.
+    let _lock = ProjectLock::acquire(dir)?;
+    let last = Journal::read(&dir.journal())?;
+    let run_id = last.as_ref().filter(|journal| !has_end(journal)).and_then(Journal::run_id);
+    let Some(run_id) = run_id else {
+        return Err(Failure::failed("nothing is running in this project")
+            .hint("`cliq status` shows how the last run ended"));
+    };
+    let timing = project.settings().map_or_else(|_| Timing::default(), |settings| timing(&settings));
+    let left = match end_dead_run(dir, run_id, timing.kill_grace) {
+        0 => "no process of it is left".to_owned(),
+        1 => "1 process that it left was ended".to_owned(),
+        n => format!("{n} processes that it left were ended"),
+    };
+    ui::line(format!("run {run_id} was interrupted: its orchestrator is gone; {left}"))?;
+    ui::hint("`cliq run --resume` goes on with the run");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the record of a run has an end.
+fn has_end(journal: &Journal) -> bool {
+    let mut records = journal.records.iter().rev().map(|record| &record.event);
+    let last = records.find(|event| {
+        matches!(
+            event,
+            RunEvent::RunFinished { .. } | RunEvent::RunStarted { .. } | RunEvent::RunResumed { .. }
+        )
+    });
+    matches!(last, Some(RunEvent::RunFinished { .. }))
 }
 
 fn is_parked(project: &Project) -> bool {

@@ -9,10 +9,10 @@ use cliq_fs::{CliqDir, ProjectLock};
 use cliq_lifecycle::{Daemon, Plans};
 use cliq_project::SettingsPlanAgents;
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::background::{held, log_since, stop_holder};
+use super::signals::stop_by_signals;
 use crate::args::DaemonCommand;
 use crate::failure::Failure;
 use crate::gateway::{self, block_on, home};
@@ -51,14 +51,7 @@ fn work(detached: bool) -> Result<ExitCode, Failure> {
         let store = gateway::open().await?;
         let place = store.location().to_string();
         let stop = CancellationToken::new();
-        for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
-            let (mut asked, stop) = (signal(kind)?, stop.clone());
-            tokio::spawn(async move {
-                while asked.recv().await.is_some() {
-                    stop.cancel();
-                }
-            });
-        }
+        stop_by_signals(&stop, detached)?;
         print(&format!("serving {place}, process {}", std::process::id()));
         let daemon =
             Daemon::new(Plans::new(store), Arc::new(SettingsPlanAgents::new(project::host())), |event| {

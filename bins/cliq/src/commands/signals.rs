@@ -1,15 +1,65 @@
-//! Signals that cancel a run.
+//! Signals that cancel a run, or stop a daemon or a server.
+
+use std::fs::File;
+use std::io::Read;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
-/// Waits for SIGINT, SIGTERM or SIGHUP.
+/// Bit of SIGHUP in the masks of `/proc/self/status`.
+const HANGUP: u64 = 1;
+
+/// Waits for SIGINT, SIGTERM or SIGHUP. A SIGHUP that was ignored at the start (`nohup`) stays ignored.
 pub(super) async fn interrupted() {
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [mut interrupt, mut terminate, mut hangup] = kinds.map(signal);
+    let hangup = (!ignores_hangup()).then(|| signal(SignalKind::hangup()));
+    let [mut interrupt, mut terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
     tokio::select! {
         () = received(&mut interrupt) => {}
         () = received(&mut terminate) => {}
-        () = received(&mut hangup) => {}
+        () = hung_up(hangup) => {}
+    }
+}
+
+/// Cancels a token with SIGINT and SIGTERM. SIGHUP ends a process in the foreground likewise; one in the background, and one
+/// that was started with it ignored, ignores it.
+pub(super) fn stop_by_signals(stop: &CancellationToken, is_detached: bool) -> std::io::Result<()> {
+    let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+    if is_detached {
+        // Received and dropped: programs that it starts do not inherit that, as they would if it were ignored.
+        let mut hangup = signal(SignalKind::hangup())?;
+        tokio::spawn(async move { while hangup.recv().await.is_some() {} });
+    } else if !ignores_hangup() {
+        kinds.push(SignalKind::hangup());
+    }
+    for kind in kinds {
+        let (mut asked, stop) = (signal(kind)?, stop.clone());
+        tokio::spawn(async move {
+            while asked.recv().await.is_some() {
+                stop.cancel();
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Whether this process ignores SIGHUP. Only before the signal is first handled. `false` on systems without `/proc`.
+fn ignores_hangup() -> bool {
+    // Longer than the file, so that it is read at once.
+    let mut status = [0; 8 * 1024];
+    let length = File::open("/proc/self/status").and_then(|mut file| file.read(&mut status)).unwrap_or(0);
+    ignored_signals(&String::from_utf8_lossy(&status[..length])) & HANGUP != 0
+}
+
+/// Returns the mask of ignored signals in the text of `/proc/PID/status`.
+fn ignored_signals(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+async fn hung_up(hangup: Option<std::io::Result<Signal>>) {
+    match hangup {
+        Some(mut hangup) => received(&mut hangup).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -17,5 +67,18 @@ async fn received(signal: &mut std::io::Result<Signal>) {
     match signal {
         Ok(signal) => drop(signal.recv().await),
         Err(_) => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mask_of_ignored_signals_is_read() {
+        let status = "Name:\tcliq\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
+        assert_eq!(ignored_signals(status), 0x1001);
+        assert_eq!(ignored_signals("Name:\tcliq\n"), 0);
+        assert_eq!(ignored_signals("SigIgn:\txyz\n"), 0);
     }
 }

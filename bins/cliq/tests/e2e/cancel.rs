@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::env::{Env, done};
+use crate::watchdog::kill_unwatched;
 
 const WORKFLOW: &str = "workflow:
   phases:
@@ -70,8 +71,7 @@ fn by_signal() {
 #[test]
 fn next_run_kills_orphans_of_a_killed_orchestrator() {
     let (env, mut run) = started();
-    run.kill().unwrap();
-    run.wait().unwrap();
+    kill_unwatched(&env, &mut run);
     let old = env.left_over();
     assert!(!old.is_empty(), "nobody could have ended them");
     assert_eq!(env.cliq(["status", "--json"]).expect(0).json()["state"], "interrupted");
@@ -89,4 +89,41 @@ fn next_run_kills_orphans_of_a_killed_orchestrator() {
             .is_ok_and(|env| env.split(|&b| b == 0).any(|v| v == mark.as_bytes()))
     });
     assert!(!alive, "a process of the killed run lives on");
+}
+
+#[test]
+fn cancel_ends_what_a_dead_run_left() {
+    let (env, mut run) = started();
+    kill_unwatched(&env, &mut run);
+    assert!(!env.left_over().is_empty(), "nobody could have ended them");
+    env.cliq(["cancel"]).expect(0).says("processes that it left were ended").says("cliq run --resume");
+    assert_eq!(env.left_over(), Vec::<String>::new());
+    env.cliq(["cancel"]).expect(0).says("no process of it is left");
+    // Its outcome is still open.
+    assert_eq!(env.cliq(["status", "--json"]).expect(0).json()["state"], "interrupted");
+    assert!(!env.exists("after"));
+}
+
+#[test]
+fn ignored_hangup_stays_ignored() {
+    let env = Env::new(
+        "workflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: t, run: 'touch begun; until [ -f go ]; do sleep 0.02; done; sleep 0.5'}]}\n",
+        &[],
+    );
+    let cliq = env.command(["run", "--headless"]);
+    let mut nohup = std::process::Command::new("nohup");
+    nohup.arg(cliq.get_program()).args(cliq.get_args()).current_dir(env.work());
+    for (key, value) in cliq.get_envs() {
+        match value {
+            Some(value) => nohup.env(key, value),
+            None => nohup.env_remove(key),
+        };
+    }
+    nohup.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let run = nohup.spawn().expect("nohup");
+    env.wait_for("the command", || env.exists("begun"));
+    kill_process(Pid::from_raw(run.id() as i32).unwrap(), Signal::HUP).unwrap();
+    // A run that is asked to stop ends its command, which could not see this.
+    env.write("go", "");
+    done(&run.wait_with_output().expect("it ends")).expect(0).says("COMPLETED");
 }

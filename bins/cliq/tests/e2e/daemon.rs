@@ -32,6 +32,11 @@ impl DaemonProcess {
         self.child.kill().expect("killed");
         self.child.wait().expect("reaped");
     }
+
+    /// Ends the daemon in another way.
+    pub(crate) fn kill_by(mut self, kill: impl FnOnce(&mut Child)) {
+        kill(&mut self.child);
+    }
 }
 
 impl Drop for DaemonProcess {

@@ -451,7 +451,7 @@ fn orphans_of_a_dead_daemon_are_killed() {
     start(&env, PLAN);
     let first = daemon(&env);
     env.wait_for("they begin", || env.has_text("begun"));
-    first.kill();
+    first.kill_by(|daemon| crate::watchdog::kill_unwatched(&env, daemon));
     env.cliq(["plan", "cancel", "ship"]).expect(0);
     assert!(!agents(&env).is_empty());
     let _second = daemon(&env);

@@ -5,9 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::env::{Env, done};
+use crate::watchdog::kill_unwatched;
 
 const CHAIN: &str = "workflow:
   phases:
@@ -77,10 +79,13 @@ fn completed_but_unprocessed_phase_is_not_rerun() {
     );
     let mut run = env.spawn(["run", "--headless"]);
     env.wait_for("a", || env.has_text("ran"));
-    run.kill().unwrap();
-    run.wait().unwrap();
+    // It sees nothing more.
+    let orchestrator = Pid::from_raw(run.id() as i32).unwrap();
+    kill_process(orchestrator, Signal::STOP).unwrap();
     env.write("go", "");
     env.wait_for("the agent's last word", || env.exists("said"));
+    run.kill().unwrap();
+    run.wait().unwrap();
     env.cliq(["run", "--resume"]).expect(0);
     assert_eq!(["a", "b"].map(|phase| ran(&env, phase)), [1, 1]);
 }
@@ -93,8 +98,7 @@ fn nothing_of_the_dead_run_lives_on() {
     );
     let mut run = env.spawn(["run", "--headless"]);
     env.wait_for("a", || env.has_text("ran"));
-    run.kill().unwrap();
-    run.wait().unwrap();
+    kill_unwatched(&env, &mut run);
     assert!(!env.left_over().is_empty(), "the agent outlives its orchestrator");
     env.write("go", "");
     env.cliq(["run", "--resume"]).expect(0);

@@ -348,6 +348,48 @@ fn a_person_attaches_and_leaves() {
 }
 
 #[test]
+fn commands_of_child_processes_have_no_terminal() {
+    if no_tmux() {
+        return;
+    }
+    let env = Env::new(
+        "workflow:\n  phases:\n    - {name: a, type: exec, timeout: 10m, commands: [{name: ask, run: 'read answer < /dev/tty'}]}\n    - {name: b, type: standard, agent: x, timeout: 10m}\n",
+        &[("x", "ok\nread answer < /dev/tty\n")],
+    );
+    let terminal = Terminal::new(&env, "sh");
+    terminal.keys(&["\"$CLIQ\" run --headless > said 2>&1; echo over: $?", "Enter"]);
+    terminal.shows("over: 3");
+    let said = env.read("said");
+    assert!(said.contains("command `ask` asked for something on a terminal, and there is no terminal"), "{said}");
+    assert!(said.contains("agent x asked for something on a terminal, and there is no terminal"), "{said}");
+}
+
+#[test]
+fn a_person_answers_a_command_in_its_pane() {
+    if no_tmux() {
+        return;
+    }
+    let ask = "until read answer < /dev/tty; do sleep 0.1; done; echo \"$answer\" > said; sleep 1000 & echo $! > left";
+    let workflow = format!(
+        "workflow:\n  phases:\n    - name: a\n      type: exec\n      commands:\n        - {{name: ask, run: '{ask}'}}\n        - {{name: after, run: 'kill -0 `cat left`'}}\n"
+    );
+    let env = Env::new(&workflow, &[]);
+    let run = env.spawn(["run", "--launcher", "tmux"]);
+    let pane = || {
+        let panes = env.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{@cliq_phase}"]);
+        panes.lines().find_map(|line| line.strip_suffix(" a").map(str::to_owned))
+    };
+    env.wait_for("the pane", || pane().is_some());
+    let pane = pane().unwrap();
+    // The command may not ask yet; what is typed before is there when it does.
+    env.tmux(&["send-keys", "-t", &pane, "yes", "Enter"]);
+    env.wait_for("the answer", || env.has_text("said"));
+    assert_eq!(env.read("said"), "yes\n");
+    // What the command left goes on until the phase ends, although its pane is done.
+    crate::env::done(&run.wait_with_output().unwrap()).expect(0);
+}
+
+#[test]
 fn a_person_attaches_to_an_agent_of_a_plan() {
     if no_tmux() {
         return;

@@ -14,9 +14,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::commands::show;
+use super::deadline::{Deadline, NOTICE, TimeoutDecision};
 use super::shared::{Message, Shared};
 use crate::events::RunEvent;
 use crate::launcher::{Job, Running};
+use crate::process::{NO_TERMINAL, lacks_terminal};
 
 /// End of a signal channel.
 pub(super) enum Terminal {
@@ -192,6 +194,9 @@ impl AgentRun {
                 process.end(self.kill_grace).await;
                 let tail = process.output_tail().await;
                 let tail = process.has_output().then_some(tail);
+                if failure.cause == Some(FailureCause::Exit) && tail.as_deref().is_some_and(lacks_terminal) {
+                    self.shared.warn(&self.phase, format!("agent {} {NO_TERMINAL}", self.agent));
+                }
                 self.shared.checkpoint(&self.phase, self.iteration, true).await;
                 self.finish(Err((failure, tail)));
             }
@@ -238,7 +243,18 @@ impl AgentRun {
             None => job,
         };
         tracing::debug!(phase = %self.phase, agent = self.agent, program = job.program, "agent starts");
-        self.shared.plan.launcher.launch(&job).await.map_err(|error| failed(error.to_string()))
+        self.shared.launch(&job).await.map_err(|error| self.not_started(&error.to_string()))
+    }
+
+    /// Returns the event of an agent that could not be started. It is a failure like that of one that ended at once.
+    fn not_started(&self, reason: &str) -> RunEvent {
+        RunEvent::WorkFailed {
+            phase: self.phase.clone(),
+            reason: format!("agent {} could not be started: {reason}", self.agent),
+            output_tail: None,
+            log_file: None,
+            cause: Some(FailureCause::Exit),
+        }
     }
 
     /// Waits for the terminal message, the end of the process, the end of its time or the end of the run.
@@ -248,20 +264,20 @@ impl AgentRun {
         process: &mut dyn Running,
         waker: &tokio::sync::Notify,
     ) -> Result<Option<serde_json::Value>, Failure> {
-        let deadline = Instant::now() + self.limit;
+        let mut deadline = Deadline::new(Instant::now() + self.limit);
         // With a watch, polling only guards against an event that the system lost.
         let rarely = if self.is_watched { WATCHED_POLL } else { 1 };
         let mut poll = tokio::time::interval(self.shared.plan.timing.poll_interval * rarely);
         let mut end = self.end.clone();
         loop {
-            let exit = tokio::select! {
+            let mut is_due = false;
+            let mut exit = tokio::select! {
                 () = waker.notified() => None,
                 _ = poll.tick() => None,
                 exit = process.wait() => Some(exit),
-                () = tokio::time::sleep_until(deadline) => {
-                    // Its last words may have come just now.
-                    let late = || format!("it did not finish within {}", show(self.limit));
-                    return self.read(follower)?.unwrap_or_else(|| Err(Failure::of(FailureCause::Timeout, late())));
+                () = tokio::time::sleep_until(deadline.due()) => {
+                    is_due = true;
+                    None
                 }
                 () = self.shared.stop.cancelled() => return Err("stopped".to_owned().into()),
                 Ok(request) = end.wait_for(Option::is_some) => {
@@ -269,13 +285,28 @@ impl AgentRun {
                     return Err(Failure { limited, ..Failure::from(reason) });
                 }
             };
+            if is_due {
+                exit = tokio::time::timeout(NOTICE, process.wait()).await.ok();
+                match deadline.expired(Instant::now(), exit.is_some()) {
+                    TimeoutDecision::Ended | TimeoutDecision::Wait => {}
+                    TimeoutDecision::TimedOut => {
+                        // Its last words may have come just now.
+                        let late = || format!("it did not finish within {}", show(self.limit));
+                        let outcome = self.read(follower)?;
+                        return outcome.unwrap_or_else(|| Err(Failure::of(FailureCause::Timeout, late())));
+                    }
+                }
+            }
             if let Some(outcome) = self.read(follower)? {
                 return outcome;
             }
             if let Some(exit) = exit {
                 let how =
                     exit.map_or_else(|error| format!("how is unknown: {error}"), |exit| exit.to_string());
-                let reason = format!("agent {} ended without a terminal message ({how})", self.agent);
+                let reason = match process.start_error() {
+                    Some(error) => format!("agent {} could not be started: {error}", self.agent),
+                    None => format!("agent {} ended without a terminal message ({how})", self.agent),
+                };
                 return Err(Failure::of(FailureCause::Exit, reason));
             }
         }

@@ -11,9 +11,12 @@ use cliq_workflow::{Command, FailureCause, Phase, PhaseId, Scope, resolve_script
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::shared::{Shared, unresolved};
+use super::deadline::{Deadline, NOTICE, TimeoutDecision};
+use super::shared::Shared;
+use super::values;
 use crate::events::RunEvent;
 use crate::launcher::{Exit, Job, Running};
+use crate::process::{NO_TERMINAL, lacks_terminal};
 
 /// From how many channels on it is worth to write them on another thread.
 const MANY_CHANNELS: usize = 8;
@@ -37,7 +40,7 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
         },
         Err(failure @ (CommandFailure::Phase(_) | CommandFailure::TimedOut(_))) => RunEvent::WorkFailed {
             phase: runner.phase.name.clone(),
-            cause: matches!(failure, CommandFailure::TimedOut(_)).then_some(FailureCause::Timeout),
+            cause: failure.cause(),
             reason: failure.into_reason(),
             output_tail: None,
             log_file: None,
@@ -63,6 +66,14 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
     drop(runner);
 }
 
+/// End of a script.
+enum ShellEnd {
+    /// It ran: its exit, and the last of what it printed, if anything.
+    Exited(Exit, Option<String>),
+    /// It could not be started, with the reason.
+    NotStarted(String),
+}
+
 /// Why the commands did not all run.
 enum CommandFailure {
     /// The phase cannot go on.
@@ -74,6 +85,13 @@ enum CommandFailure {
 }
 
 impl CommandFailure {
+    fn cause(&self) -> Option<FailureCause> {
+        match self {
+            Self::TimedOut(_) => Some(FailureCause::Timeout),
+            Self::Phase(_) | Self::Run(_) => None,
+        }
+    }
+
     fn into_reason(self) -> String {
         match self {
             Self::Phase(reason) | Self::TimedOut(reason) | Self::Run(reason) => reason,
@@ -229,10 +247,16 @@ impl Runner<'_> {
         }
         let log = self.log_file(n, command, dir);
         if let Some(condition) = &command.condition {
-            let (exit, _) = self.shell(&command.name, condition, dir, &log, deadline, limit).await?;
-            if !exit.success() {
-                result.skipped = Some(true);
-                return Ok(result);
+            match self.shell(&command.name, condition, dir, &log, deadline, limit).await? {
+                ShellEnd::Exited(exit, _) if exit.success() => {}
+                ShellEnd::Exited(..) => {
+                    result.skipped = Some(true);
+                    return Ok(result);
+                }
+                ShellEnd::NotStarted(reason) => {
+                    not_started(&mut result, format!("its condition: {reason}"));
+                    return Ok(result);
+                }
             }
         }
         let phase = self.phase.name.clone();
@@ -245,8 +269,15 @@ impl Runner<'_> {
         let outcome = self.shell(&command.name, &command.run, dir, &log, deadline, limit).await;
         result.duration_ms = Some(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX));
         match outcome {
-            Ok((exit, tail)) => {
+            Ok(ShellEnd::NotStarted(reason)) => {
+                not_started(&mut result, reason);
+                Ok(result)
+            }
+            Ok(ShellEnd::Exited(exit, tail)) => {
                 result.pass = exit.success();
+                if !result.pass && tail.as_deref().is_some_and(lacks_terminal) {
+                    self.shared.warn(&self.phase.name, format!("command `{}` {NO_TERMINAL}", command.name));
+                }
                 match exit {
                     Exit::Code(code) => result.exit_code = Some(code.into()),
                     Exit::Signal(signal) => drop(result.extra.insert("signal".to_owned(), signal.into())),
@@ -266,7 +297,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Runs a script to its end. Gives how it ended and the last of what it printed, if anything.
+    /// Runs a script to its end.
     async fn shell(
         &mut self,
         name: &str,
@@ -275,45 +306,69 @@ impl Runner<'_> {
         log: &Utf8Path,
         deadline: Instant,
         limit: Duration,
-    ) -> Result<(Exit, Option<String>), CommandFailure> {
-        let script = resolve_script(script, &self.shared.values(self.phase))
-            .map_err(|e| CommandFailure::Phase(unresolved(&e)))?;
+    ) -> Result<ShellEnd, CommandFailure> {
+        let script = resolve_script(script, &self.shared.values(self.phase)).map_err(|e| {
+            CommandFailure::Phase(format!("command `{name}` cannot start: {e}"))
+        })?;
+        // The files of large values are there until the script has ended.
+        let script = match values::prepare(script, &self.shared.dir().messages()) {
+            Ok(script) => script,
+            Err(error) => return Ok(ShellEnd::NotStarted(error.to_string())),
+        };
         let mut env: BTreeMap<String, String> = self.shared.environment(self.phase.name.as_str());
-        env.extend(script.env);
+        env.extend(script.env.clone());
         let job = Job {
             title: self.phase.name.to_string(),
             program: SHELL.to_owned(),
-            args: vec!["-c".to_owned(), script.text],
+            args: vec!["-c".to_owned(), script.text.clone()],
             env,
             dir: dir.to_owned(),
             stdin: None,
             log: log.to_owned(),
         };
         let job = self.shared.confine(job, self.phase, None).map_err(CommandFailure::Phase)?;
-        let mut process =
-            self.shared.plan.launcher.launch(&job).await.map_err(|e| CommandFailure::Run(e.to_string()))?;
+        let launched = self.shared.launch(&job).await;
         if self.phase.kind == PhaseKind::Exec {
             // While the command works, not before it begins.
             self.channel()?;
         }
+        let mut process = match launched {
+            Ok(process) => process,
+            Err(error) => return Ok(ShellEnd::NotStarted(error.to_string())),
+        };
         let grace = self.shared.plan.timing.kill_grace;
-        tokio::select! {
-            exit = process.wait() => {
-                let exit = exit.map_err(|e| CommandFailure::Run(format!("cannot tell how a command ended: {e}")))?;
-                let tail = process.output_tail().await;
-                let tail = process.has_output().then_some(tail);
-                self.left.push(process);
-                Ok((exit, tail))
+        let mut deadline = Deadline::new(deadline);
+        let exit = loop {
+            tokio::select! {
+                exit = process.wait() => break exit,
+                () = tokio::time::sleep_until(deadline.due()) => {
+                    let exit = tokio::time::timeout(NOTICE, process.wait()).await.ok();
+                    match (deadline.expired(Instant::now(), exit.is_some()), exit) {
+                        (TimeoutDecision::Ended, Some(exit)) => break exit,
+                        (TimeoutDecision::Ended, None) | (TimeoutDecision::Wait, _) => {}
+                        (TimeoutDecision::TimedOut, _) => {
+                            process.end(grace).await;
+                            let reason = format!("command `{name}` did not end within {}", show(limit));
+                            return Err(CommandFailure::TimedOut(reason));
+                        }
+                    }
+                }
+                () = self.shared.stop.cancelled() => {
+                    process.end(grace).await;
+                    return Err(CommandFailure::Phase("stopped".to_owned()));
+                }
             }
-            () = tokio::time::sleep_until(deadline) => {
-                process.end(grace).await;
-                Err(CommandFailure::TimedOut(format!("command `{name}` did not end within {}", show(limit))))
-            }
-            () = self.shared.stop.cancelled() => {
-                process.end(grace).await;
-                Err(CommandFailure::Phase("stopped".to_owned()))
-            }
+        };
+        let exit = exit.map_err(|e| {
+            CommandFailure::Phase(format!("the exit status of command `{name}` is unknown: {e}"))
+        })?;
+        if let Some(reason) = process.start_error() {
+            return Ok(ShellEnd::NotStarted(format!("cannot start {SHELL}: {reason}")));
         }
+        let tail = process.output_tail().await;
+        let tail = process.has_output().then_some(tail);
+        self.left.push(process);
+        Ok(ShellEnd::Exited(exit, tail))
     }
 
     fn log_file(&self, n: usize, command: &Command, dir: &Utf8Path) -> Utf8PathBuf {
@@ -330,6 +385,13 @@ impl Runner<'_> {
         };
         self.shared.dir().logs().join(format!("{name}{repo}.log"))
     }
+}
+
+/// Makes a result that of a command that could not be started.
+fn not_started(result: &mut CommandResult, reason: String) {
+    result.pass = false;
+    result.extra.insert("not_started".to_owned(), true.into());
+    result.output_tail = Some(reason);
 }
 
 /// `90 s`, `20 min`.

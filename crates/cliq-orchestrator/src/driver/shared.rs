@@ -9,6 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, read_handoff};
 use cliq_protocol::{PhaseName, Timestamp, Usage};
 use cliq_workflow::{Phase, PhaseId, ResolveError, ValidatedWorkflow, Values};
+use rustix::process::Pid;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -17,9 +18,10 @@ use crate::agents::AgentCommand;
 use crate::checkpoints::CheckpointOf;
 use crate::confinement::{OnRefusal, PhaseProcess};
 use crate::events::RunEvent;
-use crate::launcher::Job;
-use crate::orphans::{Mark, RUN_PATH, end_marked, marked};
+use crate::launcher::{Job, LaunchError, Running};
+use crate::orphans::{Mark, ORCHESTRATOR, RUN_PATH, end_marked, marked};
 use crate::plan::RunPlan;
+use crate::watchdog::{SharedWatchdog, Watchdog, WatchdogOrder, WatchdogState, WatchedProcess};
 
 /// A message from a task to the dispatcher.
 pub(super) enum Message {
@@ -35,6 +37,9 @@ pub(super) enum Message {
 pub(super) struct Shared {
     pub(super) plan: RunPlan,
     pub(super) run_id: String,
+    /// Name of this orchestrator among those that worked on the run.
+    pub(super) orchestrator: String,
+    pub(super) watchdog: SharedWatchdog,
     pub(super) inputs: BTreeMap<String, String>,
     pub(super) messages: mpsc::UnboundedSender<Message>,
     /// Ends every agent and command.
@@ -119,6 +124,7 @@ impl Shared {
             ("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string()),
             ("CLIQ_RUN_ID".to_owned(), self.run_id.clone()),
             (RUN_PATH.to_owned(), self.run_path(phase)),
+            (ORCHESTRATOR.to_owned(), self.orchestrator.clone()),
         ]);
         if self.plan.max_file_bytes != DEFAULT_FILE_LIMIT {
             env.insert(FILE_LIMIT_VARIABLE.to_owned(), self.plan.max_file_bytes.to_string());
@@ -176,6 +182,57 @@ impl Shared {
         confinement.confine(job, &PhaseProcess { phase, agent, directories, signal_file, on_refusal })
     }
 
+    /// Starts a job of an agent or a command, and with the first one the watchdog.
+    pub(super) async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
+        self.start_watchdog();
+        let process = self.plan.launcher.launch(job).await?;
+        Ok(WatchedProcess::watch(process, &self.watchdog))
+    }
+
+    fn start_watchdog(&self) {
+        let mut state = self.watchdog.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*state, WatchdogState::Idle) {
+            return;
+        }
+        *state = WatchdogState::Absent;
+        if self.plan.watchdog.is_empty() {
+            return;
+        }
+        let dir = self.dir();
+        let order = WatchdogOrder {
+            root: dir.root().to_owned(),
+            workspace: dir.workspace().to_owned(),
+            pid: std::process::id(),
+            orchestrator: self.orchestrator.clone(),
+            grace_ms: u64::try_from(self.plan.timing.kill_grace.as_millis()).unwrap_or(u64::MAX),
+        };
+        match Watchdog::start(&self.plan.watchdog, &order) {
+            Ok(watchdog) => *state = WatchdogState::Active(watchdog),
+            Err(why) => {
+                let message = format!(
+                    "cannot start the watchdog {}: {why}; if cliq is killed, agents go on until `cliq cancel` or `cliq run --resume`",
+                    self.plan.watchdog[0]
+                );
+                self.send(RunEvent::Warning { phase: None, message });
+            }
+        }
+    }
+
+    /// Ends the watchdog: nothing of the run is left, and no process follows.
+    pub(super) fn dismiss_watchdog(&self) {
+        let mut state = self.watchdog.lock().unwrap_or_else(PoisonError::into_inner);
+        if let WatchdogState::Active(watchdog) = std::mem::replace(&mut *state, WatchdogState::Absent) {
+            watchdog.dismiss();
+        }
+    }
+
+    fn watchdog_pid(&self) -> Option<Pid> {
+        match &*self.watchdog.lock().unwrap_or_else(PoisonError::into_inner) {
+            WatchdogState::Active(watchdog) => watchdog.pid(),
+            WatchdogState::Idle | WatchdogState::Absent => None,
+        }
+    }
+
     /// Run and phase, after those of the runs that this one is part of: it distinguishes the processes of a run, and of the
     /// teams within it, from all others.
     fn run_path(&self, phase: &str) -> String {
@@ -191,8 +248,9 @@ impl Shared {
         let mark = Mark {
             run_id: self.run_id.clone(),
             phase: phase.map(ToString::to_string),
-            session: None,
             descendant: self.plan.adopts_orphans,
+            except: self.watchdog_pid(),
+            ..Mark::default()
         };
         // Among the own descendants it is quickly seen that there is nothing.
         if mark.descendant && marked(&mark).is_empty() {

@@ -417,6 +417,10 @@ impl Pipeline {
         let how = result.exit_code.map(|code| format!(" with exit status {code}")).unwrap_or_default();
         let is_late = result.extra.get("timed_out").is_some_and(|late| *late == Value::Bool(true));
         let cause = if is_late { FailureCause::Timeout } else { FailureCause::Exit };
+        if result.extra.get("not_started").is_some_and(|not_started| *not_started == Value::Bool(true)) {
+            let why = result.output_tail.as_deref().unwrap_or("the reason is unknown");
+            return Some((format!("command `{}` could not be started: {why}", result.label()), cause));
+        }
         Some((format!("command `{}` failed{how}", result.label()), cause))
     }
 

@@ -22,7 +22,7 @@ use crate::orphans::{Mark, marked};
 use crate::process::{TAIL_BYTES, last_lines};
 
 /// Maximum size of the shim's exit report, in bytes.
-const EXIT_LIMIT: u64 = 4096;
+const EXIT_LIMIT: u64 = 64 << 10;
 const NOTICE: Duration = Duration::from_millis(300);
 
 pub(super) struct Pane {
@@ -31,6 +31,8 @@ pub(super) struct Pane {
     pid: u32,
     exited: ExitWatch,
     exit: Option<Exit>,
+    /// Reason why the job was never started, as the shim reports it.
+    start_error: Option<String>,
     /// Set once the program in the pane has ended.
     over: Arc<AtomicBool>,
     feed: Option<Feed>,
@@ -63,6 +65,7 @@ impl Pane {
             pid,
             exited: ExitWatch::new(pid)?,
             exit: None,
+            start_error: None,
             over,
             feed: None,
             spec,
@@ -74,7 +77,7 @@ impl Pane {
                 run_id: variable("CLIQ_RUN_ID").unwrap_or_default(),
                 phase: variable("CLIQ_PHASE"),
                 session: i32::try_from(pid).ok(),
-                descendant: false,
+                ..Mark::default()
             },
         })
     }
@@ -94,6 +97,7 @@ impl Pane {
         let _ = fs::remove_file(&exit_file);
         if let Some(report) = report {
             (self.gone, self.alone) = (report.alone, report.alone);
+            self.start_error = report.start_error;
             return Ok(report.exit);
         }
         let deadline = Instant::now() + NOTICE;
@@ -185,6 +189,10 @@ impl Running for Pane {
         let exit = self.status().await?;
         self.exit = Some(exit);
         Ok(exit)
+    }
+
+    fn start_error(&self) -> Option<&str> {
+        self.start_error.as_deref()
     }
 
     async fn end(&mut self, grace: Duration) {

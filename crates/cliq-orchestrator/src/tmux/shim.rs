@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::spare::{self, WAIT};
 use super::spec::Claim;
 use crate::launcher::{Exit, Job};
-use crate::process::{Capture, exit_of, spawn_job};
+use crate::process::{Capture, Terminal, exit_of, explain, spawn_job};
 
 /// Time of silence after which the shim checks whether the job has ended.
 const SILENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -58,16 +58,16 @@ fn close_own_pane() -> io::Result<u8> {
 /// Checks for failures that are known before a pane is opened.
 pub(super) fn check(job: &Job) -> io::Result<()> {
     if !job.dir.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, format!("{} is not a directory", job.dir)));
+        return Err(explain(job, rustix::io::Errno::NOENT.into()));
     }
     if !job.program.contains('/') {
         return Ok(());
     }
-    let meta = fs::metadata(job.dir.join(&job.program))?;
+    let meta = fs::metadata(job.dir.join(&job.program)).map_err(|error| explain(job, error))?;
     if meta.is_file() && meta.permissions().mode() & 0o111 != 0 {
         return Ok(());
     }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is not executable"))
+    Err(explain(job, rustix::io::Errno::ACCESS.into()))
 }
 
 fn run(spec: &Utf8Path) -> io::Result<u8> {
@@ -81,37 +81,64 @@ fn run(spec: &Utf8Path) -> io::Result<u8> {
     #[cfg(not(target_os = "linux"))]
     let adopts = false;
     // When this process ends, the terminal hangs up on its own group; the job's is another, and what it leaves running stays.
-    let spawned = spawn_job(&job);
+    let spawned = spawn_job(&job, Terminal::Inherited);
     drop(claim);
     let (mut child, mut reader) = match spawned {
         Ok(spawned) => spawned,
         Err(error) => {
             pass_on(format!("cannot start {}: {error}\n", job.program).as_bytes(), &mut capture);
+            let report =
+                ExitReport { exit: Exit::Code(127), alone: true, start_error: Some(error.to_string()) };
+            fs::write(exit_file(spec), serde_json::to_vec(&report)?)?;
             return Ok(127);
         }
     };
+    give_terminal(&child);
     // What people type in the pane is for the job. It works in a group of its own, so it does not hear by itself.
     let interrupted = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted))?;
-    let status = follow(&mut child, &mut reader, &mut capture, &job, &interrupted)?;
+    let status = follow(&mut child, &mut reader, &mut capture, &job, &interrupted);
+    take_terminal();
+    let status = status?;
     capture.finish();
     let exit = exit_of(status);
-    let written = fs::write(
-        exit_file(spec),
-        serde_json::to_vec(&ExitReport { exit, alone: adopts && has_no_children() })?,
-    );
+    let report = ExitReport { exit, alone: adopts && has_no_children(), start_error: None };
+    let written = fs::write(exit_file(spec), serde_json::to_vec(&report)?);
     match exit {
         Exit::Code(code) => written.map(|()| u8::try_from(code).unwrap_or(1)),
         Exit::Signal(signal) => Ok(Signal::from_named_raw(signal).map_or(1, end_by)),
     }
 }
 
+/// Makes the job the foreground of the pane, so that people can answer what it asks on the terminal.
+fn give_terminal(child: &Child) {
+    let job = Pid::from_child(child);
+    // In a pane without a person, or after the pane was closed, there is nobody to answer either way.
+    if rustix::termios::tcsetpgrp(io::stdin(), job).is_ok() {
+        // A job that asked before this was stopped for it.
+        let _ = rustix::process::kill_process_group(job, Signal::CONT);
+    }
+}
+
+/// Makes the shim the foreground of the pane again: when it ends, the terminal hangs up on the foreground, and what the job
+/// leaves running stays.
+fn take_terminal() {
+    // A process in the background is stopped for this unless it blocks the signal.
+    let stop = nix::sys::signal::SigSet::from(nix::sys::signal::Signal::SIGTTOU);
+    if stop.thread_block().is_ok() {
+        let _ = rustix::termios::tcsetpgrp(io::stdin(), rustix::process::getpgrp());
+    }
+}
+
 /// Report of the shim about the end of its job.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ExitReport {
     pub(super) exit: Exit,
     /// Whether certainly nothing of the job is left.
     pub(super) alone: bool,
+    /// Reason why the job was never started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) start_error: Option<String>,
 }
 
 fn has_no_children() -> bool {

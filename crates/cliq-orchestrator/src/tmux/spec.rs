@@ -73,6 +73,16 @@ pub(super) fn revoke(path: &Utf8Path) {
     let _ = fs::remove_file(path);
 }
 
+/// Revokes the jobs that a dead orchestrator requested in its own directory. `pid` is its process id.
+pub(crate) fn revoke_all_of(dir: &CliqDir, pid: u32) {
+    let prefix = format!("{PREFIX}{pid}-");
+    for entry in entries(&dir.messages()) {
+        if entry.file_name().starts_with(&prefix) {
+            revoke(entry.path());
+        }
+    }
+}
+
 /// Revokes all jobs that a dead orchestrator requested, in a project and in the teams within it.
 pub(crate) fn revoke_all(dir: &CliqDir) {
     let mut pending = vec![dir.root().to_owned()];

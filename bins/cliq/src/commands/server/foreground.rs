@@ -7,10 +7,10 @@ use cliq_fs::ProjectLock;
 use cliq_runs::{NewToken, Scope, TokenKind};
 use cliq_server::Server;
 use cliq_store::{Options, SqlStore};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::super::background::held;
+use super::super::signals::stop_by_signals;
 use super::a2a;
 use super::options::options_of;
 use super::token::sign_in_link;
@@ -48,14 +48,7 @@ pub(super) fn run(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
         store.separate_reader = true;
         let store = Arc::new(SqlStore::open_with(&location, store).await?);
         let stop = CancellationToken::new();
-        for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
-            let (mut asked, stop) = (signal(kind)?, stop.clone());
-            tokio::spawn(async move {
-                while asked.recv().await.is_some() {
-                    stop.cancel();
-                }
-            });
-        }
+        stop_by_signals(&stop, args.detached)?;
         let token = session_token()?;
         let server = Server::bind(options, Arc::clone(&store), &token, stop).await?;
         let record =
