@@ -41,6 +41,10 @@ impl EvaluationStore for SqlStore {
         on!(self.reader(), connection => trials_of(connection, evaluation).await)
     }
 
+    async fn trial_of_run(&self, run: &str) -> Result<Option<(String, TrialRow)>, GatewayError> {
+        on!(self.reader(), connection => trial_of_run(connection, run).await)
+    }
+
     async fn save_trial(&self, evaluation: &str, trial: &TrialRow) -> Result<bool, GatewayError> {
         on!(self.writer(), connection => save(connection, evaluation, trial).await)
     }
@@ -103,6 +107,15 @@ async fn find(connection: &mut Connection, id: &str) -> Result<Option<Evaluation
 async fn trials_of(connection: &mut Connection, evaluation: &str) -> Result<Vec<TrialRow>, DatabaseError> {
     let sql = "SELECT * FROM trials WHERE evaluation = $1 ORDER BY number";
     connection.run(sql, arguments![evaluation]).await?.rows.iter().map(trial).collect()
+}
+
+async fn trial_of_run(
+    connection: &mut Connection,
+    run: &str,
+) -> Result<Option<(String, TrialRow)>, DatabaseError> {
+    let sql = "SELECT * FROM trials WHERE run_id = $1 ORDER BY evaluation DESC LIMIT 1";
+    let answer = connection.run(sql, arguments![run]).await?;
+    answer.rows.first().map(|row| Ok((row.text("evaluation")?, trial(row)?))).transpose()
 }
 
 async fn save(

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_runs::{
     Added, Change, EndedRun, Firing, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState,
-    MarkStep, NewFiring, NewTrigger, Run, RunId, TriggerRow, TriggerStore,
+    MarkStep, NewFiring, NewTrigger, Run, RunId, RunOrigin, TriggerRow, TriggerStore,
 };
 
 use crate::connection::{Connection, Target, Tx};
@@ -68,6 +68,10 @@ pub(crate) async fn record_end(transaction: &mut Tx<'_>, change: &Change) -> Res
     }
     // Only with the event that ends it: later changes of a finished run are no ends.
     if !change.events.iter().any(|event| event.kind == "run_finished") {
+        return Ok(());
+    }
+    // A trial is stored when somebody looks at it.
+    if run.origin == RunOrigin::Evaluation {
         return Ok(());
     }
     let sql = "INSERT INTO run_ends (run_id, event, state, at) SELECT $1, $2, $3, $4 WHERE EXISTS (SELECT 1 FROM triggers WHERE kind = 'after' AND paused = 0) ON CONFLICT DO NOTHING";
