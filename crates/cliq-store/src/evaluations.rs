@@ -26,7 +26,7 @@ impl EvaluationStore for SqlStore {
         evaluation: &EvaluationRow,
         trials: &[TrialRow],
     ) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => add(connection, evaluation, trials).await)
+        on!(self.writer("the evaluation"), connection => add(connection, evaluation, trials).await)
     }
 
     async fn evaluations(&self, limit: u32) -> Result<Vec<EvaluationRow>, GatewayError> {
@@ -46,12 +46,12 @@ impl EvaluationStore for SqlStore {
     }
 
     async fn save_trial(&self, evaluation: &str, trial: &TrialRow) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => save(connection, evaluation, trial).await)
+        on!(self.writer("the trial"), connection => save(connection, evaluation, trial).await)
     }
 
     async fn end_evaluation(&self, evaluation: &str, at: &str) -> Result<(), GatewayError> {
         let sql = "UPDATE evaluations SET ended_at = $2 WHERE id = $1";
-        on!(self.writer(), connection => connection.run(sql, arguments![evaluation, at]).await.map(drop))
+        on!(self.writer("the evaluation"), connection => connection.run(sql, arguments![evaluation, at]).await.map(drop))
     }
 }
 

@@ -155,7 +155,7 @@ async fn remove(connection: &mut Connection, id: &RunId) -> Result<(), DatabaseE
 #[async_trait]
 impl RunStore for SqlStore {
     async fn add_instance(&self, instance: &Instance) -> Result<Instance, GatewayError> {
-        on!(self.writer(), connection => instances::add(connection, instance).await)
+        on!(self.writer("the project"), connection => instances::add(connection, instance).await)
     }
 
     async fn instances(&self) -> Result<Vec<Instance>, GatewayError> {
@@ -167,11 +167,11 @@ impl RunStore for SqlStore {
     }
 
     async fn forget_instance(&self, id: &str) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => instances::remove(connection, id).await)
+        on!(self.writer("the removal of the run"), connection => instances::remove(connection, id).await)
     }
 
     async fn change(&self, new: &Change) -> Result<Outcome, GatewayError> {
-        on!(self.writer(), connection => change(connection, new).await)
+        on!(self.writer("the run"), connection => change(connection, new).await)
     }
 
     async fn run(&self, id: &RunId) -> Result<Option<Run>, GatewayError> {
@@ -216,7 +216,7 @@ impl RunStore for SqlStore {
     }
 
     async fn remove_run(&self, id: &RunId) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => remove(connection, id).await)
+        on!(self.writer("the removal of the run"), connection => remove(connection, id).await)
     }
 
     async fn ended_before(&self, before: &str, limit: u32) -> Result<Vec<Run>, GatewayError> {
@@ -233,11 +233,11 @@ impl RunStore for SqlStore {
     }
 
     async fn take_lease(&self, name: &str, holder: &str, time: Duration) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => leases::take(connection, name, holder, time).await)
+        on!(self.writer("the lease"), connection => leases::take(connection, name, holder, time).await)
     }
 
     async fn give_lease(&self, name: &str, holder: &str) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => leases::give(connection, name, holder).await)
+        on!(self.writer("the lease"), connection => leases::give(connection, name, holder).await)
     }
 
     async fn lease_holders(&self, prefix: &str) -> Result<Vec<String>, GatewayError> {
@@ -245,7 +245,7 @@ impl RunStore for SqlStore {
     }
 
     async fn add_token(&self, token: &NewToken) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => tokens::add(connection, token).await)
+        on!(self.writer("the token"), connection => tokens::add(connection, token).await)
     }
 
     async fn token(&self, id: &str) -> Result<Option<Token>, GatewayError> {
@@ -257,10 +257,10 @@ impl RunStore for SqlStore {
     }
 
     async fn revoke_token(&self, id: &str) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => tokens::remove(connection, id).await)
+        on!(self.writer("the token"), connection => tokens::remove(connection, id).await)
     }
 
     async fn remove_expired_tokens(&self, now: &str) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => tokens::remove_expired(connection, now).await)
+        on!(self.writer("the token"), connection => tokens::remove_expired(connection, now).await)
     }
 }

@@ -301,7 +301,7 @@ async fn remove(connection: &mut Connection, before: &str) -> Result<u64, Databa
 #[async_trait]
 impl TriggerStore for SqlStore {
     async fn sync_triggers(&self, triggers: &[NewTrigger]) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => sync(connection, triggers).await)
+        on!(self.writer("the trigger"), connection => sync(connection, triggers).await)
     }
 
     async fn trigger_rows(&self) -> Result<Vec<TriggerRow>, GatewayError> {
@@ -318,15 +318,15 @@ impl TriggerStore for SqlStore {
         is_paused: bool,
         mark: Option<&str>,
     ) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => set_paused(connection, name, is_paused, mark).await)
+        on!(self.writer("the trigger"), connection => set_paused(connection, name, is_paused, mark).await)
     }
 
     async fn advance(&self, step: &MarkStep, firings: &[NewFiring]) -> Result<Outcome, GatewayError> {
-        on!(self.writer(), connection => advance(connection, step, firings).await)
+        on!(self.writer("the firing"), connection => advance(connection, step, firings).await)
     }
 
     async fn add_firing(&self, firing: &NewFiring) -> Result<Added, GatewayError> {
-        on!(self.writer(), connection => add_one(connection, firing).await)
+        on!(self.writer("the firing"), connection => add_one(connection, firing).await)
     }
 
     async fn pending_firings(&self, after: i64, limit: u32) -> Result<Vec<Firing>, GatewayError> {
@@ -339,11 +339,11 @@ impl TriggerStore for SqlStore {
         decision: &FiringDecision,
         at: &str,
     ) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => decide(connection, id, decision, at).await)
+        on!(self.writer("the decision about the firing"), connection => decide(connection, id, decision, at).await)
     }
 
     async fn group(&self, name: &str) -> Result<GroupState, GatewayError> {
-        on!(self.writer(), connection => group(connection, name).await)
+        on!(self.writer("the concurrency group"), connection => group(connection, name).await)
     }
 
     async fn firings(&self, filter: &FiringFilter) -> Result<Vec<Firing>, GatewayError> {
@@ -359,10 +359,10 @@ impl TriggerStore for SqlStore {
     }
 
     async fn consume_end(&self, end: &EndedRun, firings: &[NewFiring]) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => consume(connection, end, firings).await)
+        on!(self.writer("the firing"), connection => consume(connection, end, firings).await)
     }
 
     async fn remove_firings(&self, before: &str) -> Result<u64, GatewayError> {
-        on!(self.writer(), connection => remove(connection, before).await)
+        on!(self.writer("the trigger"), connection => remove(connection, before).await)
     }
 }

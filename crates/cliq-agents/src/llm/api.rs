@@ -248,7 +248,7 @@ impl Api {
                 " (check `agents.{name}.model`, here {}, and `agents.{name}.base_url`)",
                 self.access.model
             ),
-            None => format!(" (at {})", self.access.base),
+            None => format!(" (at {})", cliq_protocol::without_credentials(&self.access.base)),
             Some(_) => String::new(),
         };
         failed.message.push_str(&hint);

@@ -129,6 +129,10 @@ impl Follower<'_> {
                     change.run.reason = Some(reason.clone());
                     change.run.totals = totals(view);
                     count_phases(&mut change.run, view);
+                    // The clocks of its phases stop: nobody works any more.
+                    let mut view = view.clone();
+                    view.interrupt(Some(cliq_fs::now_millis()));
+                    let view = &view;
                     change.run.view = status_document(host, &change.run, view);
                     change.run.caveats = Caveat::of_document(&change.run.view);
                     let status = if state == RunState::Cancelled { "CANCELLED" } else { "FAILED" };
