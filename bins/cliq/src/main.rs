@@ -31,6 +31,9 @@ fn leave_hook() {
 
 fn main() -> ExitCode {
     leave_hook();
+    if let Some(code) = project::restart_with_absolute_home() {
+        return code;
+    }
     // Panes and sandboxes start with each job, and scripts ask for the version: none needs the table of all arguments.
     let own: Vec<String> =
         std::env::args_os().skip(1).filter_map(|argument| argument.into_string().ok()).collect();

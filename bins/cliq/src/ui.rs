@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 pub(crate) use cliq_project::duration;
+use cliq_protocol::without_credentials;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -56,15 +57,19 @@ pub(crate) fn json(value: &impl serde::Serialize) -> io::Result<()> {
     raw(&text)
 }
 
+/// Writes an error. Passwords in addresses are taken out, as in warnings and hints.
 pub(crate) fn error(text: &str) {
+    let text = without_credentials(text);
     let _ = writeln!(anstream::stderr(), "{} {text}", paint(RED, "error:"));
 }
 
 pub(crate) fn warning(text: &str) {
+    let text = without_credentials(text);
     let _ = writeln!(anstream::stderr(), "{} {text}", paint(YELLOW, "warning:"));
 }
 
 pub(crate) fn hint(text: &str) {
+    let text = without_credentials(text);
     let _ = writeln!(anstream::stderr(), "{} {text}", paint(CYAN, "hint:"));
 }
 

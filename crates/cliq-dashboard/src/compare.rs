@@ -44,7 +44,7 @@ fn whole(a: &Side, b: &Side) -> Markup {
                 thead { tr { th { "Run" } @for (run, _) in [a, b] { th { a href=(format!("/runs/{}", run.id)) { (shown(run.title.as_bytes())) } } } } }
                 tbody {
                     (row("Team", &|side| html! { (side.0.team) }))
-                    (row("State", &|side| state(side.0.life.state)))
+                    (row("State", &|side| state(side.0.life.state, &side.1.summary.caveats)))
                     (row("Asked for", &|side| html! { (side.0.queued_at) " by " (side.0.caller) }))
                     (row("Took", &|side| html! { (took(side.0.started_at.as_deref(), side.0.ended_at.as_deref())) }))
                     (row("Used", &|side| html! { (usage(&side.0.totals)) }))

@@ -1,17 +1,42 @@
 //! Parts of pages: badges, times, amounts.
 
 use cliq_project::duration;
-use cliq_runs::{RunState, RunTotals};
+use cliq_runs::{Caveat, RunState, RunTotals};
 use maud::{Markup, html};
+use serde_json::{Value, json};
 
 use cliq_supervisor::clock;
 
 use crate::icons::Icon;
 use crate::text::shown;
 
-/// The state of a run.
-pub(super) fn state(state: RunState) -> Markup {
-    badge(state.as_str())
+/// The state of a run with its caveats. A run with a caveat is never shown as a plain success.
+pub(super) fn state(state: RunState, caveats: &[Caveat]) -> Markup {
+    html! {
+        @if state == RunState::Completed && !caveats.is_empty() {
+            span class="badge unclear" { (Icon::of("unclear").render()) " " (state.as_str()) }
+        } @else { (badge(state.as_str())) }
+        @for caveat in caveats { " " span class="badge unclear" { (Icon::of("unclear").render()) " " (caveat.label()) } }
+    }
+}
+
+/// The state of a phase. A phase with a caveat is never shown as a plain success.
+pub(super) fn phase_state(phase: &Value) -> Markup {
+    let word = phase_word(phase);
+    let status = phase["status"].as_str().unwrap_or_default();
+    html! {
+        @if word == "unclear" {
+            span class="badge unclear" { (Icon::of(word).render()) " " (status) }
+            @for caveat in Caveat::of_document(&json!({"phases": [phase]})) { " " span class="badge unclear" { (caveat.label()) } }
+        } @else { (badge(status)) }
+    }
+}
+
+/// Returns the status of a phase, or `unclear` for a completed phase with a caveat.
+pub(super) fn phase_word(phase: &Value) -> &str {
+    let status = phase["status"].as_str().unwrap_or("pending");
+    let is_unclear = status == "completed" && !Caveat::of_document(&json!({"phases": [phase]})).is_empty();
+    if is_unclear { "unclear" } else { status }
 }
 
 /// A state with its icon: colour alone says nothing.

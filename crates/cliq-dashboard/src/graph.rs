@@ -13,6 +13,7 @@ use cliq_runs::Run;
 use cliq_workflow::ValidatedWorkflow;
 use serde_json::Value;
 
+use crate::elements::phase_word;
 use cliq_web::Core;
 use cliq_web::Problem;
 use cliq_web::find_run;
@@ -54,7 +55,7 @@ fn picture(workflow: &ValidatedWorkflow, phases: &Value) -> Picture {
     let mut picture = Picture::default();
     for (id, phase) in workflow.phases() {
         let view = views.get(phase.name.as_str());
-        let status = view.and_then(|view| view["status"].as_str()).unwrap_or("pending");
+        let status = view.map_or("pending", |view| phase_word(view));
         picture.nodes.push(Node {
             name: phase.name.to_string(),
             kind: phase.kind.to_string(),
@@ -104,6 +105,10 @@ fn svg(workflow: &ValidatedWorkflow, phases: &Value, links: &Links<'_>) -> Strin
     draw::draw(&picture, &places, &workflow.name, links)
 }
 
+/// Explanation for a run without a kept team.
+pub(super) const NOT_KEPT: &str =
+    "the team of this run was not kept: the run started before cliq kept teams, or its record is gone";
+
 /// Addresses of phases in a picture.
 #[derive(Debug, Clone, Copy, Default)]
 struct Links<'a> {
@@ -118,29 +123,46 @@ pub fn graph_of_team(workflow: &ValidatedWorkflow) -> String {
     svg(workflow, &Value::Null, &Links::default())
 }
 
-/// The picture of a run. `None` where its team is not assembled or its workspace is gone.
-pub(super) async fn of_run(
-    core: &Arc<Core>,
-    run: &Run,
-    phases: &Value,
-    chosen: Option<&str>,
-) -> Option<String> {
-    let (project, phases) = (core.project(run).ok()?, phases.clone());
+/// Picture of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum RunPicture {
+    /// The picture.
+    Drawn(String),
+    /// The run started before cliq kept teams, or its record is gone. The team of the project may be another one by now.
+    NotKept,
+    /// No team is assembled yet, or the workspace is gone.
+    None,
+}
+
+/// Draws a run with the team that it had when it started.
+pub(super) async fn of_run(core: &Arc<Core>, run: &Run, phases: &Value, chosen: Option<&str>) -> RunPicture {
+    let Ok(project) = core.project(run) else { return RunPicture::None };
+    let (phases, run_id, life) = (phases.clone(), run.id.to_string(), run.life.clone());
     let (base, chosen) = (format!("/runs/{}", run.id), chosen.map(str::to_owned));
     let drawn = tokio::task::spawn_blocking(move || {
         let links = Links { base: Some(&base), chosen: chosen.as_deref() };
-        Some(svg(&project.workflow().ok()?, &phases, &links))
+        let workflow = match project.team_of_run(&run_id) {
+            Some(team) => team.workflow(),
+            // The project cannot be assembled anew while a run works in it.
+            None if life.began && life.state.is_final() => return RunPicture::NotKept,
+            None => project.workflow().ok(),
+        };
+        workflow.map_or(RunPicture::None, |workflow| RunPicture::Drawn(svg(&workflow, &phases, &links)))
     });
-    drawn.await.ok()?
+    drawn.await.unwrap_or(RunPicture::None)
 }
 
 /// The picture of a run by its id.
 pub async fn graph_of_run(core: &Arc<Core>, id: &str) -> Result<String, Problem> {
     let (run, document) = find_run(core, id).await?;
     let drawn = of_run(core, &run, &document.phases, None).await;
-    drawn.ok_or_else(|| {
-        Problem::not_found("there is no team to draw: the run has not started, or its workspace is gone")
-    })
+    match drawn {
+        RunPicture::Drawn(svg) => Ok(svg),
+        RunPicture::NotKept => Err(Problem::not_found(NOT_KEPT)),
+        RunPicture::None => Err(Problem::not_found(
+            "there is no team to draw: the run has not started, or its workspace is gone",
+        )),
+    }
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Icon {
             "running" | "started" | "starting" | "processing" | "planning" | "implementing" | "reviewing"
             | "verifying" => Self::Play,
             "waiting" | "queued" | "pending" | "paused" | "asks" | "held" => Self::Clock,
-            "escalated" | "stuck" => Self::Alert,
+            "escalated" | "stuck" | "unclear" => Self::Alert,
             "stopped" | "cancelled" | "expired" | "set_aside" => Self::Stop,
             "skipped" => Self::Skip,
             _ => Self::Dot,

@@ -15,14 +15,15 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Redirect;
+use cliq_project::RunTeam;
 use cliq_protocol::{Budget, Sandbox};
-use cliq_runs::{Run, RunOrigin, RunState, Scope};
+use cliq_runs::{Run, RunState, Scope};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::elements::{badge, count, folded, output, size};
-use crate::graph;
+use crate::elements::{count, folded, output, phase_state, size};
+use crate::graph::{self, RunPicture};
 use crate::markdown;
 use crate::page::{Page, PageError, show};
 use crate::text::shown;
@@ -55,8 +56,11 @@ pub(super) async fn page(
     let (run, document) = find_run(&core, &id).await?;
     let has_files = core.project(&run).is_ok();
     let chosen = part.phase.as_deref().or_else(|| needs_attention(&document.phases));
+    // A finished run that is not the last of its project cannot go on: its outcome stays.
+    let can_resume = has_files && core.supervisor.check_resumable(&run).await.is_ok();
     let picture = graph::of_run(&core, &run, &document.phases, chosen).await;
     let steps = steps::of(&core, &run).await?;
+    let team = team_of(&core, &run).await;
     let base = format!("/runs/{id}");
     let phase = chosen.and_then(|name| panel::find(&document.phases, name));
     let review = match phase.and_then(|phase| phase["review"]["id"].as_str()) {
@@ -64,7 +68,7 @@ pub(super) async fn page(
         None => None,
     };
     let content = html! {
-        div #summary data-live { (summary(&run, &document)) (actions(&visitor, &run, &document, has_files)) }
+        div #summary data-live { (summary(&run, &document)) (actions(&visitor, &run, &document, can_resume)) }
         (tabs(&run, Tab::Overview))
         @if let Some(requirement) = &document.requirement {
             details.card { summary { "Requirement" } div.prose { (markdown::render(requirement)) } }
@@ -74,8 +78,9 @@ pub(super) async fn page(
                 h2 #graph-title { "Phases" }
                 div #graph.scroll.graphbox data-live tabindex="0" role="region" aria-label="Graph of the phases" {
                     @match picture {
-                        Some(svg) => (PreEscaped(svg)),
-                        None => p.empty { "The graph is drawn once the team is assembled, and as long as the workspace is there." },
+                        RunPicture::Drawn(svg) => (PreEscaped(svg)),
+                        RunPicture::NotKept => p.empty { (graph::NOT_KEPT) },
+                        RunPicture::None => p.empty { "The graph is drawn once the team is assembled, and as long as the workspace is there." },
                     }
                 }
             }
@@ -103,6 +108,15 @@ pub(super) async fn page(
         } @else {
             p.empty { "The workspace is gone: logs, handoffs and files with it." }
         }
+        @if let Some(team) = &team {
+            details.card {
+                summary { "Team of the run" }
+                (output("team.yml of the run", &shown(team.text().as_bytes())))
+                @for (name, text) in team.roles() {
+                    details { summary { "role " code { (name) } } (output("Role", &shown(text.as_bytes()))) }
+                }
+            }
+        }
         section aria-labelledby="timeline-title" {
             h2 #timeline-title { "Steps" }
             div #timeline data-live { (steps) }
@@ -110,6 +124,12 @@ pub(super) async fn page(
     };
     let events = events_of(&run);
     show(&visitor, &run.title, "", &html! { div data-events=[events] { (content) } })
+}
+
+/// Returns the team of a run as it was when the run started, if it was kept.
+async fn team_of(core: &Core, run: &Run) -> Option<RunTeam> {
+    let (project, id) = (core.project(run).ok()?, run.id.clone());
+    tokio::task::spawn_blocking(move || project.team_of_run(id.as_str())).await.ok().flatten()
 }
 
 /// Address of the event stream of a run that has not ended.
@@ -125,7 +145,7 @@ fn needs_attention(phases: &Value) -> Option<&str> {
     order.iter().find_map(of).and_then(|phase| phase["name"].as_str())
 }
 
-fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, has_files: bool) -> Markup {
+fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, can_resume: bool) -> Markup {
     let base = format!("/runs/{}", run.id);
     let is_final = run.life.state.is_final();
     let names: Vec<&str> = document
@@ -145,8 +165,7 @@ fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, has_files: bool
                         button.danger type="submit" disabled[run.life.cancel_requested] { "Cancel" }
                     }
                 }
-                // A task of A2A is over for its caller.
-                @if is_final && has_files && run.origin != RunOrigin::A2a {
+                @if can_resume {
                     @if run.life.state != RunState::Completed {
                         form method="post" action=(format!("{base}/resume")) { button.primary type="submit" { "Resume" } }
                     }
@@ -212,7 +231,7 @@ fn row(phase: &Value, base: &str, depth: usize) -> Markup {
             td class=(format!("depth-{}", depth.min(4))) {
                 @if depth == 0 { a href=(format!("{base}?phase={}#panel", text("name"))) { (text("name")) } } @else { (text("name")) }
             }
-            td { (badge(text("status"))) }
+            td { (phase_state(phase)) }
             td { (text("type")) @if phase["support"] == true { " (support)" } }
             td.number data-label="rounds" { (phase["iterations"].as_u64().unwrap_or(0)) }
             td.number data-label="took" { (cliq_project::duration(millis + since)) }
@@ -304,9 +323,9 @@ pub(super) async fn resume(
     let caller = visitor.demand(Scope::Run)?;
     let run = core.run(&id).await?;
     let from = form.get("from").map(str::to_owned);
-    if let Some(from) = &from
-        && run.life.state.is_final()
-    {
+    let checked = core.supervisor.check_resumable(&run).await;
+    checked.map_err(|error| Problem::of_change(error, "resumed"))?;
+    if let Some(from) = &from {
         check_phase(&core.project(&run)?, from).map_err(Problem::from)?;
     }
     let resumed = core.supervisor.resume(&run.id, &caller.label, from, Budget::default()).await;

@@ -51,6 +51,7 @@ impl Filters {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let hours = SPANS.iter().find(|(word, ..)| *word == self.within).map(|(.., hours)| *hours);
         RunFilter {
+            with_trials: false,
             states: RunState::parse(&self.state).into_iter().collect(),
             team: given(&self.team),
             instance: given(&self.project),
@@ -196,7 +197,7 @@ fn table(runs: &[RunSummary], awaited: &HashMap<String, Vec<String>>, is_filtere
                             }
                         } }
                         td {
-                            (state(run.state))
+                            (state(run.state, &run.caveats))
                             @if let (false, Some(names)) = (run.state.is_final(), awaited.get(&run.id)) {
                                 div.quiet { "waits for " (shown(names.join(", ").as_bytes())) }
                             }

@@ -110,7 +110,7 @@ pub(super) fn list(runs: &[Run], team: &str) -> Markup {
                                         @if let Some(reason) = &run.reason { div.why { (folded(reason)) } }
                                     }
                                 } }
-                                td { (state(run.life.state)) }
+                                td { (state(run.life.state, &run.caveats)) }
                                 td { (ago(&run.queued_at)) " by " (run.caller) }
                                 td.number data-label="took" { (took(run.started_at.as_deref(), run.ended_at.as_deref())) }
                                 td.number data-label="used" { (usage(&run.totals)) }

@@ -5,6 +5,7 @@ use cliq_backends::BackendError;
 use cliq_fs::FsError;
 use cliq_gateway::GatewayError;
 use cliq_project::ProjectError;
+use cliq_protocol::without_credentials;
 use cliq_settings::SettingsError;
 
 /// Error of an evaluation.
@@ -12,7 +13,7 @@ use cliq_settings::SettingsError;
 #[non_exhaustive]
 pub enum EvalError {
     /// A repository of a case cannot be cloned.
-    #[error("cannot clone {url}: {message}")]
+    #[error("cannot clone {}: {}", without_credentials(url), without_credentials(message))]
     Git {
         /// Address.
         url: String,

@@ -34,6 +34,7 @@ pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
         "orchestrator.log",
         "gate_context.md",
         "fingerprints.json",
+        "run_team.json",
     ];
     // The journal last: while it is there, an interrupted archiving is taken up again.
     for name in moved.into_iter().chain([CliqDir::JOURNAL]) {

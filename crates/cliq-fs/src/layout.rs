@@ -1,6 +1,7 @@
 //! Layout of the `.cliq` directory (seed 000, SPEC section 2).
 
 use std::fs;
+use std::io::{ErrorKind, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_protocol::PhaseName;
@@ -13,6 +14,10 @@ pub struct CliqDir {
     root: Utf8PathBuf,
     workspace: Utf8PathBuf,
 }
+
+/// Content of `.cliq/.gitignore`.
+const GITIGNORE: &[u8] =
+    b"# Written by cliq. Runs, logs and settings stay on this machine.\n*\n!.gitignore\n!team.lock\n";
 
 impl CliqDir {
     /// The name of the directory in a workspace.
@@ -67,8 +72,18 @@ impl CliqDir {
         let path = workspace.join(Self::NAME);
         fs::create_dir_all(&path).at("create", &path)?;
         let dir = Self::open(workspace)?;
+        dir.write_gitignore()?;
         dir.ensure_layout()?;
         Ok(dir)
+    }
+
+    /// Writes `.gitignore`, unless there is one: git takes the locked versions of teams and nothing else.
+    fn write_gitignore(&self) -> Result<(), FsError> {
+        let path = self.root.join(".gitignore");
+        match fs::File::create_new(&path).and_then(|mut file| file.write_all(GITIGNORE)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            written => written.at("create", &path),
+        }
     }
 
     /// Creates the missing parts of the layout.

@@ -1,10 +1,10 @@
-//! Errors of the queue, each with its remedy.
+//! Errors of the database, each with its remedy.
 
 use std::io;
 
 use camino::Utf8PathBuf;
 
-/// Why the queue cannot do what it was asked.
+/// Error of the database, of signals and of everything else that is stored there.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {
@@ -28,7 +28,7 @@ pub enum GatewayError {
     },
     /// The file is damaged or not a database.
     #[error(
-        "{database} is damaged, or is not a database ({message}); nothing was changed. Put a copy in its place, or move it away to begin with an empty queue"
+        "{database} is damaged, or is not a database ({message}); nothing was changed. Put a copy in its place, or move it away to begin with an empty database"
     )]
     Corrupt {
         /// The database.
@@ -49,10 +49,12 @@ pub enum GatewayError {
         known: i64,
     },
     /// The disk is full.
-    #[error("disk full: cannot write to {database}; the signal was not queued")]
+    #[error("cannot write to {database}: disk full; {}", stored(*object))]
     Full {
         /// The database.
         database: String,
+        /// Object that was to be stored, such as "the run". `None` for a read.
+        object: Option<&'static str>,
     },
     /// The database cannot be opened.
     #[error("cannot open {database}: {message}. Is its directory there, and writable?")]
@@ -92,6 +94,14 @@ pub enum GatewayError {
     },
 }
 
+/// Consequence of a full disk.
+fn stored(object: Option<&'static str>) -> String {
+    object.map_or_else(
+        || "free some space and try again".to_owned(),
+        |object| format!("{object} was not stored. Free some space and try again"),
+    )
+}
+
 /// Names a file in the errors of the system.
 pub(crate) trait ErrorContext<T> {
     fn at(self, action: &'static str, path: &camino::Utf8Path) -> Result<T, GatewayError>;
@@ -100,5 +110,21 @@ pub(crate) trait ErrorContext<T> {
 impl<T> ErrorContext<T> for io::Result<T> {
     fn at(self, action: &'static str, path: &camino::Utf8Path) -> Result<T, GatewayError> {
         self.map_err(|source| GatewayError::File { action, path: path.to_owned(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_names_the_object_that_was_not_stored() {
+        let text = |object| GatewayError::Full { database: "/db".to_owned(), object }.to_string();
+        for object in ["the run", "the signal", "the review"] {
+            let expected =
+                format!("cannot write to /db: disk full; {object} was not stored. Free some space");
+            assert!(text(Some(object)).starts_with(&expected), "{object}");
+        }
+        assert!(!text(None).contains("stored"), "nothing was to be written");
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use backon::{BlockingRetryable, ExponentialBuilder};
+use cliq_protocol::without_credentials;
 use serde_json::Value;
 use ureq::Body;
 use ureq::http::Response;
@@ -41,10 +42,10 @@ pub struct CallError {
 }
 
 impl CallError {
-    /// An error that another try will not mend.
+    /// An error that another try will not mend. Passwords in addresses of the message are taken out.
     pub fn permanent(message: impl Into<String>) -> Self {
         Self {
-            message: message.into(),
+            message: without_credentials(&message.into()).into_owned(),
             is_transient: false,
             pause: None,
             status: None,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use cliq_protocol::without_credentials;
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ContentBlock, Implementation, Tool,
 };
@@ -70,7 +71,7 @@ impl std::fmt::Debug for McpTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Program { program, .. } => f.debug_tuple("Program").field(program).finish(),
-            Self::Http { url, .. } => f.debug_tuple("Http").field(url).finish(),
+            Self::Http { url, .. } => f.debug_tuple("Http").field(&without_credentials(url)).finish(),
         }
     }
 }
@@ -199,7 +200,7 @@ impl McpClient {
     }
 
     fn failed(&self, why: &str) -> String {
-        format!("MCP server `{}`: {why}", self.server.name)
+        format!("MCP server `{}`: {}", self.server.name, without_credentials(why))
     }
 
     fn ensure_connected(&mut self) -> Result<(), String> {

@@ -62,6 +62,9 @@ pub struct PhaseView {
     /// Run in which it worked, if this run keeps it from there (SPEC section 24).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_from: Option<String>,
+    /// Whether it worked when the orchestrator died.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// The usage of its earlier activations.
     #[serde(skip)]
     settled_usage: UsageSummary,
@@ -180,6 +183,22 @@ impl RunView {
             Some(all) if self.completed() => all,
             Some(all) => done.min(all),
             None => done,
+        }
+    }
+
+    /// Marks the run as interrupted: its orchestrator ended without an end of the run. Clocks stop at `last_ms`, the time of its last
+    /// record in milliseconds since 1970. Does nothing if the run has ended or is parked.
+    pub fn interrupt(&mut self, last_ms: Option<i64>) {
+        if self.status.is_some() || self.waiting.is_some() {
+            return;
+        }
+        self.ended_ms = self.ended_ms.or(last_ms);
+        for phase in &mut self.phases {
+            if matches!(phase.status, PhaseStatus::Running | PhaseStatus::Waiting) {
+                phase.status = PhaseStatus::Stopped;
+                phase.interrupted = true;
+            }
+            phase.rest(last_ms);
         }
     }
 
@@ -368,6 +387,7 @@ impl PhaseView {
             review: None,
             sandbox: None,
             kept_from: None,
+            interrupted: false,
             settled_usage: UsageSummary::default(),
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 use camino::Utf8PathBuf;
 use cliq_fs::{FsError, LockError};
 use cliq_orchestrator::{JournalError, StartError, TmuxError};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{PhaseName, without_credentials};
 use cliq_settings::SettingsError;
 use cliq_workflow::{Diagnostic, LoadError, count_by_severity};
 
@@ -111,7 +111,7 @@ pub enum ProjectError {
     #[error("git is not installed, and installation from a repository requires it")]
     NoGit,
     /// git could not fetch a repository.
-    #[error("git cannot fetch {url}: {message}")]
+    #[error("git cannot fetch {}: {}", without_credentials(url), without_credentials(message))]
     GitFailed {
         /// The address, without a password.
         url: String,

@@ -5,6 +5,7 @@ use std::pin::pin;
 use cliq_orchestrator::{Record, Run, RunPlan, RunView};
 
 use crate::fingerprints::Recorder;
+use crate::run_team::RunTeam;
 use crate::{Host, Project, ProjectError};
 
 /// Start of a run.
@@ -36,6 +37,10 @@ pub async fn execute(
     let has_variable = |name: &str| host.has_variable(name);
     let fresh = RunView::new(&plan.workflow);
     let mut recorder = Recorder::new(&plan);
+    // The team as it is now: the next run may have another one. Teams of team phases are part of their own directory.
+    let is_new = matches!(start, RunStart::Fresh | RunStart::Changed) && plan.parent.is_none();
+    let dir = plan.dir.clone();
+    let team = is_new.then(|| RunTeam::take(&Project::of(dir.clone(), host.clone()))).flatten();
     let (mut run, mut view) = match start {
         RunStart::Fresh | RunStart::Changed => (Run::start(plan, &has_variable)?, fresh),
         RunStart::Resume { from } => {
@@ -46,6 +51,10 @@ pub async fn execute(
         }
     };
     recorder.started(run.id());
+    // Without it, pages say later that the team was not kept.
+    if let Some(mut team) = team {
+        let _ = team.write(&dir, run.id());
+    }
     let mut cancelled = pin!(cancelled);
     let mut asked = false;
     loop {

@@ -1,8 +1,10 @@
 //! Finding the record of the last run or of an earlier one.
 
-use camino::Utf8PathBuf;
-use cliq_fs::ProjectLock;
-use cliq_orchestrator::Journal;
+use std::io::{BufRead, BufReader, Read};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::{CliqDir, ProjectLock};
+use cliq_orchestrator::{Journal, Record, RunEvent};
 
 use crate::{Project, ProjectError};
 
@@ -16,6 +18,31 @@ pub struct RecordedRun {
     pub place: Utf8PathBuf,
     /// Whether it is under way.
     pub running: bool,
+}
+
+/// Maximum size in bytes of the first records of a journal.
+const FIRST_RECORD: u64 = 64 << 20;
+/// Number of records in which the id of the run is looked for.
+const FIRST_RECORDS: usize = 16;
+
+/// Returns the id of the last run of the project in a directory, from the first record of its journal. Returns `None` if there is no
+/// journal, or it does not begin with a run.
+///
+/// Reads the first records only.
+#[must_use]
+pub fn recorded_run_id(workspace: &Utf8Path) -> Option<String> {
+    let (file, _) = cliq_fs::open_regular(&workspace.join(CliqDir::NAME).join(CliqDir::JOURNAL)).ok()?;
+    let mut lines = BufReader::new(file.take(FIRST_RECORD));
+    for _ in 0..FIRST_RECORDS {
+        let mut line = Vec::new();
+        if lines.read_until(b'\n', &mut line).ok()? == 0 {
+            return None;
+        }
+        if let RunEvent::RunStarted { run_id, .. } = Record::decode(&line).ok()?.event {
+            return Some(run_id);
+        }
+    }
+    None
 }
 
 impl Project {

@@ -37,6 +37,7 @@ mod rerun_rules;
 mod reviews;
 mod run_plan;
 mod run_sandbox;
+mod run_team;
 mod sandbox;
 mod sandbox_git;
 mod status;
@@ -62,7 +63,7 @@ pub use doctor::{Check, CheckStatus};
 pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};
 pub use handover::{HANDOVER_LIMIT, Handover};
-pub use history::RecordedRun;
+pub use history::{RecordedRun, recorded_run_id};
 pub use host::{GUARD_INPUTS, Host, workspace_root};
 pub use install::InstalledTeam;
 pub use launcher::LauncherKind;
@@ -83,6 +84,7 @@ pub use reviews::{
     check_record, kept_review, kept_reviews, review_agent, settle, settled_notices,
 };
 pub use run_plan::{RunOptions, timing};
+pub use run_team::RunTeam;
 pub use status::{PhaseRow, RunState, RunStatus};
 pub use task_events::task_event;
 pub use team_phase::{Execute, team_phase_agent};

@@ -106,6 +106,12 @@ pub trait EvaluationStore: Send + Sync + std::fmt::Debug {
     /// Returns an error if the store cannot be read.
     async fn trials(&self, evaluation: &str) -> Result<Vec<TrialRow>, GatewayError>;
 
+    /// Returns the trial whose last attempt is a run, with the id of its evaluation.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read.
+    async fn trial_of_run(&self, run: &str) -> Result<Option<(String, TrialRow)>, GatewayError>;
+
     /// Stores the state of a trial, unless it has finished before. Returns whether it was stored: each trial counts once.
     ///
     /// # Errors

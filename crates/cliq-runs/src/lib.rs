@@ -7,8 +7,10 @@
 //! A [`Firing`] of a trigger leads to one run, or to the reason for none. [`AuditStore`] records actions.
 
 mod audit;
+mod caveat;
 mod change;
 mod evaluation;
+mod last_run;
 mod lifecycle;
 mod page;
 mod parking;
@@ -22,10 +24,13 @@ mod trigger;
 mod usage;
 
 pub use audit::{AuditAction, AuditEntry, AuditFilter, AuditStore};
+pub use caveat::Caveat;
 pub use change::{Change, NewRunEvent, RunEventRow};
 pub use evaluation::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
+pub use last_run::{LastRun, NotLast, RecordedRun};
 pub use lifecycle::{
-    Death, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, NotAllowed, Recovery, RunState,
+    Death, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, NotAllowed, Recovery, RunOutcome,
+    RunState,
 };
 pub use page::{RunCursor, RunFilter};
 pub use parking::{Cause, park, wake};

@@ -7,9 +7,16 @@
 //!   │ └─ woken ── waiting ◄──┘                        │
 //!   └──────────────────── resumed ────────────────────┘
 //! ```
+//!
+//! An outcome is never overwritten: a resumed run keeps its former outcome until its orchestrator has begun it again. Whatever ends
+//! the attempt before leads back to that outcome ([`Lifecycle::former`]). Only the last run of a project can be resumed ([`LastRun`]).
+
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::last_run::LastRun;
 
 /// Maximum number of resumptions of a run whose orchestrator died. After that the run fails.
 pub const MAX_RECOVERIES: u32 = 5;
@@ -74,13 +81,66 @@ impl RunState {
     /// Whether the run is over.
     #[must_use]
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Completed | Self::Escalated | Self::Failed | Self::Cancelled)
+        self.outcome().is_some()
+    }
+
+    /// Returns the outcome of a run in this state, or `None` if the run is not over.
+    #[must_use]
+    pub fn outcome(self) -> Option<RunOutcome> {
+        match self {
+            Self::Queued | Self::Starting | Self::Running | Self::Waiting => None,
+            Self::Completed => Some(RunOutcome::Completed),
+            Self::Escalated => Some(RunOutcome::Escalated),
+            Self::Failed => Some(RunOutcome::Failed),
+            Self::Cancelled => Some(RunOutcome::Cancelled),
+        }
     }
 
     /// Whether the run takes one of the places of `server.max_runs`.
     #[must_use]
     pub fn is_active(self) -> bool {
         matches!(self, Self::Starting | Self::Running)
+    }
+}
+
+/// Outcome of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunOutcome {
+    /// Every phase is done.
+    Completed,
+    /// A person is needed.
+    Escalated,
+    /// The run could not start, or its orchestrator died or could not continue.
+    Failed,
+    /// The run was cancelled.
+    Cancelled,
+}
+
+impl RunOutcome {
+    /// All outcomes.
+    pub const ALL: [Self; 4] = [Self::Completed, Self::Escalated, Self::Failed, Self::Cancelled];
+
+    /// Returns the word for it, as in JSON and in the store.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        RunState::from(self).as_str()
+    }
+
+    /// Returns the outcome that a word names.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        RunState::parse(text)?.outcome()
+    }
+}
+
+impl From<RunOutcome> for RunState {
+    fn from(outcome: RunOutcome) -> Self {
+        match outcome {
+            RunOutcome::Completed => Self::Completed,
+            RunOutcome::Escalated => Self::Escalated,
+            RunOutcome::Failed => Self::Failed,
+            RunOutcome::Cancelled => Self::Cancelled,
+        }
     }
 }
 
@@ -120,6 +180,8 @@ pub struct Lifecycle {
     pub parked: bool,
     /// Number of resumptions after the orchestrator died.
     pub recoveries: u32,
+    /// Outcome before the run was resumed, until its orchestrator has begun it again. An attempt that ends before restores it.
+    pub former: Option<RunOutcome>,
 }
 
 /// Something that happens to a run.
@@ -129,8 +191,8 @@ pub enum LifecycleEvent {
     Dispatched,
     /// The journal says that its orchestrator began it, or went on with it.
     Began,
-    /// The journal says that it ended so. The state is a final one.
-    Ended(RunState),
+    /// The journal says that it ended so.
+    Ended(RunOutcome),
     /// The orchestrator is gone, and the journal has no end.
     Lost(Death, Recovery),
     /// The orchestrator parked the run and has ended.
@@ -139,8 +201,8 @@ pub enum LifecycleEvent {
     Woken,
     /// A caller wants it cancelled.
     CancelRequested,
-    /// A caller wants it to go on after its end.
-    Resumed,
+    /// A caller wants it to go on after its end. It is the last run of its project.
+    Resumed(LastRun),
     /// The journal says that a person resumed it in its project, after its end or while it was parked.
     TakenUp,
 }
@@ -179,28 +241,31 @@ impl Lifecycle {
     /// # Errors
     /// The event does not fit the state; nothing changed.
     pub fn step(&mut self, event: LifecycleEvent) -> Result<Vec<LifecycleEffect>, NotAllowed> {
+        use LifecycleEvent as E;
         use RunState as S;
         let refused = Err(NotAllowed { state: self.state });
-        match (self.state, event) {
-            (S::Queued, LifecycleEvent::Dispatched) => {
-                self.state = S::Starting;
-                Ok(vec![LifecycleEffect::Start])
-            }
-            (S::Starting | S::Running, LifecycleEvent::Began) => {
+        match event {
+            E::Dispatched => match self.state {
+                S::Queued => {
+                    self.state = S::Starting;
+                    Ok(vec![LifecycleEffect::Start])
+                }
+                S::Starting | S::Running | S::Waiting => refused,
+                S::Completed | S::Escalated | S::Failed | S::Cancelled => refused,
+            },
+            E::Began if self.state.is_active() => {
                 self.state = S::Running;
                 self.began = true;
-                (self.resume, self.parked) = (false, false);
+                (self.resume, self.parked, self.former) = (false, false, None);
                 // The request may have come before there was an orchestrator that could take it.
                 Ok(if self.cancel_requested { vec![LifecycleEffect::SendCancel] } else { Vec::new() })
             }
-            (S::Starting | S::Running, LifecycleEvent::Ended(end)) if end.is_final() => {
-                self.end(end);
+            E::Ended(outcome) if self.state.is_active() => {
+                self.end(outcome);
                 Ok(Vec::new())
             }
-            (S::Starting | S::Running, LifecycleEvent::Lost(death, recovery)) => {
-                Ok(self.lost(death, recovery))
-            }
-            (S::Running, LifecycleEvent::Parked) => {
+            E::Lost(death, recovery) if self.state.is_active() => Ok(self.lost(death, recovery)),
+            E::Parked if self.state == S::Running => {
                 self.parked = true;
                 if self.cancel_requested {
                     self.wake();
@@ -209,45 +274,54 @@ impl Lifecycle {
                 }
                 Ok(Vec::new())
             }
-            (S::Waiting, LifecycleEvent::Woken) => {
+            E::Woken if self.state == S::Waiting => {
                 self.wake();
                 Ok(Vec::new())
             }
-            // Its orchestrator cancels the reviews and records the end.
-            (S::Waiting, LifecycleEvent::CancelRequested) => {
-                self.cancel_requested = true;
-                self.wake();
-                Ok(Vec::new())
-            }
-            (S::Queued, LifecycleEvent::CancelRequested) if self.parked => {
-                self.cancel_requested = true;
-                Ok(Vec::new())
-            }
-            (S::Queued, LifecycleEvent::CancelRequested) => {
-                self.cancel_requested = true;
-                self.end(S::Cancelled);
-                Ok(Vec::new())
-            }
-            (S::Starting | S::Running, LifecycleEvent::CancelRequested) => {
-                self.cancel_requested = true;
-                Ok(if self.state == S::Running { vec![LifecycleEffect::SendCancel] } else { Vec::new() })
-            }
-            (state, LifecycleEvent::TakenUp) if state.is_final() || state == S::Waiting => {
+            E::CancelRequested => match self.state {
+                // Its orchestrator cancels the reviews and records the end.
+                S::Waiting => {
+                    self.cancel_requested = true;
+                    self.wake();
+                    Ok(Vec::new())
+                }
+                S::Queued => {
+                    self.cancel_requested = true;
+                    if !self.parked {
+                        self.end(RunOutcome::Cancelled);
+                    }
+                    Ok(Vec::new())
+                }
+                S::Starting => {
+                    self.cancel_requested = true;
+                    Ok(Vec::new())
+                }
+                S::Running => {
+                    self.cancel_requested = true;
+                    Ok(vec![LifecycleEffect::SendCancel])
+                }
+                S::Completed | S::Escalated | S::Failed | S::Cancelled => refused,
+            },
+            E::TakenUp if self.state.is_final() || self.state == S::Waiting => {
                 *self = Self { state: S::Running, began: true, ..Self::default() };
                 Ok(Vec::new())
             }
-            (state, LifecycleEvent::Resumed) if state.is_final() => {
-                *self = Self { state: S::Queued, resume: self.began, began: self.began, ..Self::default() };
-                Ok(Vec::new())
-            }
-            _ => refused,
+            E::Resumed(LastRun { .. }) => match self.state.outcome() {
+                Some(former) => {
+                    let (resume, began, former) = (self.began, self.began, Some(former));
+                    *self = Self { state: S::Queued, resume, began, former, ..Self::default() };
+                    Ok(Vec::new())
+                }
+                None => refused,
+            },
+            E::Began | E::Ended(_) | E::Lost(..) | E::Parked | E::Woken | E::TakenUp => refused,
         }
     }
 
     fn lost(&mut self, death: Death, recovery: Recovery) -> Vec<LifecycleEffect> {
         match death {
             Death::ProjectBusy if self.cancel_requested && !self.parked => {
-                self.end(RunState::Cancelled);
+                self.end(RunOutcome::Cancelled);
                 Vec::new()
             }
             Death::ProjectBusy => {
@@ -256,11 +330,11 @@ impl Lifecycle {
                 Vec::new()
             }
             Death::NeverBegan => {
-                self.end(if self.cancel_requested { RunState::Cancelled } else { RunState::Failed });
+                self.end(if self.cancel_requested { RunOutcome::Cancelled } else { RunOutcome::Failed });
                 Vec::new()
             }
             Death::Died if self.cancel_requested => {
-                self.end(RunState::Cancelled);
+                self.end(RunOutcome::Cancelled);
                 vec![LifecycleEffect::EndLeftovers]
             }
             Death::Died if recovery == Recovery::Resume && self.recoveries < MAX_RECOVERIES => {
@@ -270,8 +344,13 @@ impl Lifecycle {
                 vec![LifecycleEffect::EndLeftovers, LifecycleEffect::Start]
             }
             Death::Died => {
-                self.end(RunState::Failed);
-                vec![LifecycleEffect::EndLeftovers, LifecycleEffect::RemoveWorkspace]
+                let keeps_outcome = self.former.is_some();
+                self.end(RunOutcome::Failed);
+                if keeps_outcome {
+                    vec![LifecycleEffect::EndLeftovers]
+                } else {
+                    vec![LifecycleEffect::EndLeftovers, LifecycleEffect::RemoveWorkspace]
+                }
             }
         }
     }
@@ -281,8 +360,12 @@ impl Lifecycle {
         self.resume = true;
     }
 
-    fn end(&mut self, state: RunState) {
-        self.state = state;
+    /// Ends the run. An attempt to resume it that has not begun leads back to the former outcome: no other function sets one.
+    fn end(&mut self, outcome: RunOutcome) {
+        if self.former.is_some() {
+            self.cancel_requested = false;
+        }
+        self.state = self.former.take().unwrap_or(outcome).into();
         (self.resume, self.parked) = (false, false);
     }
 }

@@ -20,6 +20,8 @@ pub struct RunFilter {
     pub until: Option<String>,
     /// Words, each of which begins a word of the title, the team, the reason or the id.
     pub words: Vec<String>,
+    /// Whether trials of evaluations are among them.
+    pub with_trials: bool,
     /// Only runs after this place of the list.
     pub after: Option<RunCursor>,
     /// At most so many.

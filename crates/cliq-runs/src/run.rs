@@ -7,6 +7,7 @@ use cliq_protocol::{Budget, SteeringMessage};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::caveat::Caveat;
 use crate::lifecycle::Lifecycle;
 
 /// The id of a run: a UUID of version 7 in its usual form, the same in the journal and in the store.
@@ -205,6 +206,8 @@ pub struct Run {
     pub phases_all: u64,
     /// When a run was woken, UTC, until its orchestrator continues it: its position in the queue.
     pub woken_at: Option<String>,
+    /// Caveats of its phases when it ended.
+    pub caveats: Vec<Caveat>,
 }
 
 impl Run {
@@ -242,6 +245,7 @@ impl Run {
             replica: None,
             wake_at: None,
             woken_at: None,
+            caveats: Vec::new(),
         }
     }
 

@@ -85,7 +85,13 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     /// The store cannot be read.
     async fn active(&self) -> Result<Vec<Run>, GatewayError>;
 
-    /// Returns the number of runs by state.
+    /// Returns the newest other run in the workspace of a run that has not ended or has started after it.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn later_run(&self, run: &Run) -> Result<Option<RunId>, GatewayError>;
+
+    /// Returns the number of runs by state, without trials of evaluations.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -1,16 +1,18 @@
 //! The life cycle of a run, for every order of events.
 
-use cliq_runs::{Death, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, Recovery, RunState};
+use cliq_runs::{
+    Death, LastRun, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, RecordedRun, Recovery, Run,
+    RunId, RunOrigin, RunOutcome, RunState,
+};
 use proptest::prelude::*;
 
+fn last_run() -> LastRun {
+    let run = Run::new(RunId::generate(), "@a/b".into(), RunOrigin::Server, "/w".into(), "2026".into());
+    LastRun::check(&run, RecordedRun::None, None).expect("no other run is there")
+}
+
 fn event() -> impl Strategy<Value = LifecycleEvent> {
-    let end = prop_oneof![
-        Just(RunState::Completed),
-        Just(RunState::Escalated),
-        Just(RunState::Failed),
-        Just(RunState::Cancelled),
-        Just(RunState::Running),
-    ];
+    let end = prop::sample::select(RunOutcome::ALL.to_vec());
     let death = prop_oneof![Just(Death::NeverBegan), Just(Death::ProjectBusy), Just(Death::Died)];
     let recovery = prop_oneof![Just(Recovery::Fail), Just(Recovery::Resume)];
     prop_oneof![
@@ -21,7 +23,7 @@ fn event() -> impl Strategy<Value = LifecycleEvent> {
         2 => Just(LifecycleEvent::Parked),
         2 => Just(LifecycleEvent::Woken),
         1 => Just(LifecycleEvent::CancelRequested),
-        1 => Just(LifecycleEvent::Resumed),
+        2 => Just(LifecycleEvent::Resumed(last_run())),
         1 => Just(LifecycleEvent::TakenUp),
     ]
 }
@@ -43,7 +45,7 @@ proptest! {
                 Ok(effects) => {
                     if before.state.is_final() {
                         let left = match event {
-                            LifecycleEvent::Resumed => RunState::Queued,
+                            LifecycleEvent::Resumed(_) => RunState::Queued,
                             LifecycleEvent::TakenUp => RunState::Running,
                             _ => panic!("an end is left only by a resume"),
                         };
@@ -69,6 +71,29 @@ proptest! {
         }
     }
 
+    /// No event changes an outcome. Only the orchestrator itself, which has begun the run again, gives it another one.
+    #[test]
+    fn no_sequence_of_events_overwrites_an_outcome(events in prop::collection::vec(event(), 0..80)) {
+        let mut life = Lifecycle::default();
+        let mut outcome = None;
+        for event in events {
+            if life.step(event).is_err() {
+                continue;
+            }
+            if matches!(event, LifecycleEvent::Began | LifecycleEvent::TakenUp) {
+                outcome = None;
+            }
+            if let Some(found) = life.state.outcome() {
+                prop_assert_eq!(*outcome.get_or_insert(found), found, "after {:?}", event);
+                prop_assert_eq!(life.former, None);
+            }
+            // The former outcome is known for as long as the attempt may come to nothing.
+            if outcome.is_some() && !life.state.is_final() {
+                prop_assert_eq!(life.former, outcome);
+            }
+        }
+    }
+
     /// After a request to cancel no orchestrator is started any more, and each way to lose the run ends it. Only a parked run is started
     /// again: its orchestrator cancels the reviews.
     #[test]
@@ -76,7 +101,7 @@ proptest! {
         let mut life = Lifecycle::default();
         let _ = life.step(LifecycleEvent::Dispatched);
         let _ = life.step(LifecycleEvent::CancelRequested);
-        for event in events.into_iter().filter(|event| !matches!(event, LifecycleEvent::Resumed | LifecycleEvent::TakenUp)) {
+        for event in events.into_iter().filter(|event| !matches!(event, LifecycleEvent::Resumed(_) | LifecycleEvent::TakenUp)) {
             let was_parked = life.parked;
             let effects = life.step(event).unwrap_or_default();
             prop_assert!(was_parked || !effects.contains(&LifecycleEffect::Start));
@@ -92,8 +117,8 @@ fn a_run_that_began_is_resumed_and_not_begun_again() {
     for event in [
         LifecycleEvent::Dispatched,
         LifecycleEvent::Began,
-        LifecycleEvent::Ended(RunState::Escalated),
-        LifecycleEvent::Resumed,
+        LifecycleEvent::Ended(RunOutcome::Escalated),
+        LifecycleEvent::Resumed(last_run()),
     ] {
         life.step(event).expect("it fits");
     }

@@ -2,8 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 use cliq_runs::{
-    Change, Death, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, NewRunEvent, NewToken,
-    PushRow, PushState, Recovery, Run, RunId, RunOrigin, RunState, Scope, TokenKind,
+    Change, Death, LastRun, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, NewRunEvent,
+    NewToken, PushRow, PushState, RecordedRun, Recovery, Run, RunId, RunOrigin, RunOutcome, RunState, Scope,
+    TokenKind,
 };
 
 fn after(events: &[LifecycleEvent]) -> Lifecycle {
@@ -40,18 +41,23 @@ fn cancel_reaches_only_an_orchestrator_that_runs() {
     assert_eq!(after(RUNNING).step(LifecycleEvent::CancelRequested), Ok(vec![LifecycleEffect::SendCancel]));
 }
 
+fn resumed() -> LifecycleEvent {
+    LifecycleEvent::Resumed(LastRun::check(&run(RunOrigin::Server), RecordedRun::None, None).unwrap())
+}
+
 #[test]
-fn an_end_must_be_final() {
-    for state in RunState::ALL {
-        let mut life = after(RUNNING);
-        assert_eq!(life.step(LifecycleEvent::Ended(state)).is_ok(), state.is_final(), "{state:?}");
-        assert_eq!(life.state, if state.is_final() { state } else { RunState::Running });
+fn each_outcome_ends_a_running_run() {
+    for outcome in RunOutcome::ALL {
+        let life = after(&[RUNNING, &[LifecycleEvent::Ended(outcome)]].concat());
+        assert_eq!((life.state, life.state.outcome()), (outcome.into(), Some(outcome)));
+        assert_eq!(RunOutcome::parse(outcome.as_str()), Some(outcome));
     }
+    assert_eq!(RunOutcome::parse("running"), None);
 }
 
 #[test]
 fn resume_and_adoption_need_a_finished_run() {
-    for event in [LifecycleEvent::Resumed, LifecycleEvent::TakenUp] {
+    for event in [resumed(), LifecycleEvent::TakenUp] {
         for unfinished in [&[][..], STARTING, RUNNING] {
             let mut life = after(unfinished);
             let state = life.state;
@@ -60,15 +66,40 @@ fn resume_and_adoption_need_a_finished_run() {
             assert_eq!(refused.to_string(), format!("the run is {}", state.as_str()));
         }
     }
-    let mut ended = after(&[RUNNING, &[LifecycleEvent::Ended(RunState::Failed)]].concat());
-    ended.step(LifecycleEvent::Resumed).unwrap();
-    assert_eq!(ended, Lifecycle { resume: true, began: true, ..Lifecycle::default() });
+    let mut ended = after(&[RUNNING, &[LifecycleEvent::Ended(RunOutcome::Failed)]].concat());
+    ended.step(resumed()).unwrap();
+    let former = Some(RunOutcome::Failed);
+    assert_eq!(ended, Lifecycle { resume: true, began: true, former, ..Lifecycle::default() });
     let mut never_started = after(&[STARTING, &[lost(Death::NeverBegan)]].concat());
-    never_started.step(LifecycleEvent::Resumed).unwrap();
-    assert_eq!(never_started, Lifecycle::default(), "it has no journal to resume from");
+    never_started.step(resumed()).unwrap();
+    assert_eq!(
+        never_started,
+        Lifecycle { former, ..Lifecycle::default() },
+        "it has no journal to resume from"
+    );
     let mut adopted = after(&[LifecycleEvent::CancelRequested]);
     adopted.step(LifecycleEvent::TakenUp).unwrap();
     assert_eq!(adopted, Lifecycle { state: RunState::Running, began: true, ..Lifecycle::default() });
+}
+
+#[test]
+fn a_resumption_that_comes_to_nothing_restores_the_outcome() {
+    let queued = [RUNNING, &[LifecycleEvent::Ended(RunOutcome::Completed), resumed()]].concat();
+    let starting = [&queued[..], STARTING].concat();
+    for (before, event) in [
+        (&queued, LifecycleEvent::CancelRequested),
+        (&starting, lost(Death::NeverBegan)),
+        (&starting, lost(Death::Died)),
+    ] {
+        let mut life = after(before);
+        let effects = life.step(event).unwrap();
+        assert!(!effects.contains(&LifecycleEffect::RemoveWorkspace), "{event:?}");
+        let expected = Lifecycle { state: RunState::Completed, began: true, ..Lifecycle::default() };
+        assert_eq!(life, expected, "{event:?}");
+    }
+    let mut life = after(&starting);
+    life.step(LifecycleEvent::Began).unwrap();
+    assert_eq!(life.former, None, "it goes on: its next end is its own");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::SettingsError;
 use crate::keys::{Key, parts};
-use crate::layers::read;
+use crate::layers::{read, sandbox_of};
 
 /// Sets a key in a file, which is created where it is missing. The file is readable by its owner only.
 ///
@@ -29,6 +29,7 @@ pub fn set(file: &Utf8Path, path: &str, text: &str) -> Result<(), SettingsError>
         map = inner;
     }
     map.insert(last.to_owned(), value);
+    sandbox_of(&values)?;
     write(file, values)
 }
 

@@ -2,7 +2,7 @@
 
 mod table;
 
-use cliq_protocol::{AgentTools, Network, TOOL_NAMES};
+use cliq_protocol::{AgentTools, Network, TOOL_NAMES, without_credentials};
 use cliq_review::Directory;
 use cliq_workflow::{nearest, parse_duration};
 use serde_json::Value;
@@ -162,7 +162,7 @@ impl Key {
     pub fn check(&self, path: &str, value: &Value) -> Result<(), SettingsError> {
         let text = value.as_str();
         let texts = || value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
-        let is_url = || text.is_some_and(|text| text.starts_with("https://") || text.starts_with("http://"));
+        let is_url = || text.is_some_and(is_address);
         let right = match self.kind {
             Kind::Text | Kind::Secret => text.is_some_and(|text| !text.is_empty()),
             Kind::Choice(words) => text.is_some_and(|text| words.contains(&text)),
@@ -189,7 +189,11 @@ impl Key {
         if right {
             return Ok(());
         }
-        let found = if self.is_secret() { "something else".to_owned() } else { value.to_string() };
+        let found = if self.is_secret() {
+            "something else".to_owned()
+        } else {
+            without_credentials(&value.to_string()).into_owned()
+        };
         Err(SettingsError::Type { key: path.to_owned(), expected: self.kind.expected(), found })
     }
 }
@@ -206,7 +210,7 @@ impl Kind {
             Self::Flag => "true or false".to_owned(),
             Self::Duration => "a duration such as \"90s\", \"45m\", \"8h\"".to_owned(),
             Self::Size => "a number of bytes, such as \"512m\" or \"4g\"".to_owned(),
-            Self::Url | Self::SecretUrl => "an address that begins with https:// or http://".to_owned(),
+            Self::Url | Self::SecretUrl => "an address with a host that begins with https:// or http://".to_owned(),
             Self::Network => "`all`, `none`, or a list of hosts".to_owned(),
             Self::List => "a list of texts".to_owned(),
             Self::Tools => {
@@ -222,6 +226,15 @@ impl Kind {
             Self::Channels => "a list of channels such as \"slack:NAME\", \"email:ADDRESS\" or \"webhook:NAME\"".to_owned(),
         }
     }
+}
+
+/// Whether a text is an HTTP address with a host. A user and a password alone are none.
+pub(crate) fn is_address(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let Some(rest) = rest else { return false };
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    !host.is_empty() && !host.starts_with(':')
 }
 
 /// A number, or a text that is one.
@@ -300,6 +313,26 @@ fn nearest_path(path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_has_a_host_and_its_error_no_password() {
+        let check =
+            |text: &str| Key::find("agents.x.base_url").and_then(|key| key.parse("agents.x.base_url", text));
+        for right in ["http://h", "https://u:p@h:1/v1", "http://[::1]:8/", "http://127.0.0.1"] {
+            assert!(check(right).is_ok(), "{right}");
+        }
+        for wrong in [
+            "http://",
+            "http://u:hush@",
+            "https://u:hush@/v1",
+            "http://:80",
+            "http://u:hush@:80/",
+            "ftp://u:hush@h",
+        ] {
+            let error = check(wrong).expect_err(wrong).to_string();
+            assert!(error.contains("agents.x.base_url") && !error.contains("hush"), "{error}");
+        }
+    }
 
     #[test]
     fn sizes() {

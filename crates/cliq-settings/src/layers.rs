@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_protocol::{AgentTools, Price, Sandbox};
+use cliq_protocol::{AgentTools, FieldError, Price, Sandbox};
 use cliq_review::Directory;
 use cliq_workflow::parse_duration;
 use serde_json::{Map, Value};
@@ -54,6 +54,8 @@ pub struct Entry {
 pub struct Settings {
     /// The weakest first.
     layers: Vec<(Utf8PathBuf, Map<String, Value>)>,
+    /// Sandboxes of the layers, in the same order. Those that restrict nothing are left out.
+    sandboxes: Vec<Sandbox>,
 }
 
 /// The groups that say where runs work, in a container or a cluster, and how.
@@ -96,7 +98,13 @@ impl Settings {
                 project.retain(|group, _| !PLACES.contains(&group.as_str()));
             }
         }
-        Ok(Self { layers })
+        let mut sandboxes = Vec::new();
+        for (file, values) in &layers {
+            let sandbox = sandbox_of(values)
+                .map_err(|source| SettingsError::In { file: file.clone(), source: Box::new(source) })?;
+            sandboxes.extend(sandbox.filter(Sandbox::is_on));
+        }
+        Ok(Self { layers, sandboxes })
     }
 
     /// A setting: its value, or else its default.
@@ -261,18 +269,7 @@ impl Settings {
     /// Sandboxes that the files set, the person's first. All of them hold: what they allow together is what each allows.
     #[must_use]
     pub fn sandboxes(&self) -> Vec<Sandbox> {
-        let values = self.layers.iter().filter_map(|(_, values)| values.get("sandbox"));
-        let sandboxes = values.filter_map(|value| {
-            let mut value = value.clone();
-            if let Value::Object(fields) = &mut value {
-                fields.retain(|name, _| !ENFORCEMENT.contains(&name.as_str()));
-                if fields.is_empty() {
-                    return None;
-                }
-            }
-            Sandbox::from_value(value, "sandbox").ok()
-        });
-        sandboxes.filter(Sandbox::is_on).collect()
+        self.sandboxes.clone()
     }
 
     /// The meshes of `server.a2a.meshes`.
@@ -294,6 +291,26 @@ impl Settings {
         let Some(Value::Array(items)) = self.value(path) else { return Vec::new() };
         items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
     }
+}
+
+/// Returns the sandbox that a file sets, or `None` if it sets none.
+///
+/// # Errors
+/// Returns an error if the fields do not make a sandbox together: one that was ignored would leave agents unrestricted.
+pub(crate) fn sandbox_of(values: &Map<String, Value>) -> Result<Option<Sandbox>, SettingsError> {
+    let Some(mut value) = values.get("sandbox").cloned() else { return Ok(None) };
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|name, _| !ENFORCEMENT.contains(&name.as_str()));
+        if fields.is_empty() {
+            return Ok(None);
+        }
+    }
+    let wrong = |error: FieldError| SettingsError::Type {
+        key: error.field,
+        expected: error.expected,
+        found: error.found,
+    };
+    Sandbox::from_value(value, "sandbox").map(Some).map_err(wrong)
 }
 
 /// Settings of `sandbox` that say how it is enforced.
@@ -370,6 +387,21 @@ mod tests {
         std::fs::write(&project, r#"{"sandbox": "strict"}"#).expect("written");
         let settings = Settings::load(Some(home), Some(&project)).expect("settings");
         assert_eq!(settings.sandboxes().len(), 2);
+    }
+
+    #[test]
+    fn sandbox_that_cannot_be_read_is_an_error_with_its_place() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Utf8Path::from_path(dir.path()).expect("UTF-8");
+        for (field, value) in [("write", r#"["a\u0000b"]"#), ("read", r#"[""]"#), ("env", r#"["A\nB"]"#)] {
+            let text = format!(r#"{{"sandbox": {{"profile": "strict", "{field}": {value}}}}}"#);
+            std::fs::write(home.join("settings.json"), text).expect("written");
+            let error = Settings::load(Some(home), None).expect_err(field).to_string();
+            assert!(
+                error.contains("settings.json") && error.contains(&format!("sandbox.{field}")),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::keys::is_address;
 use crate::secret::Secret;
 
 /// A mesh: a service that routes tasks to agents.
@@ -36,7 +37,7 @@ impl Mesh {
         object.keys().all(|key| KEYS.contains(&key.as_str())).then_some(())?;
         let text = |key: &str| object.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let url = text("url")?;
-        (url.starts_with("https://") || url.starts_with("http://")).then_some(())?;
+        is_address(&url).then_some(())?;
         let is_savant = object.get("type").is_none_or(|kind| kind == "savant");
         is_savant.then_some(())?;
         Some(Self {

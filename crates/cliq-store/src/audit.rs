@@ -54,7 +54,7 @@ async fn list(connection: &mut Connection, filter: &AuditFilter) -> Result<Vec<A
 #[async_trait]
 impl AuditStore for SqlStore {
     async fn add_audit(&self, action: &AuditAction) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => add(connection, action).await)
+        on!(self.writer("the entry of the audit log"), connection => add(connection, action).await)
     }
 
     async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, GatewayError> {

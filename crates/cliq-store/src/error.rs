@@ -57,15 +57,25 @@ pub(crate) fn is_locked(error: &DatabaseError) -> bool {
     error.sqlite_code().is_some_and(|code| matches!(code & 0xff, 5 | 6))
 }
 
-/// The error, with what can be done about it.
-pub(crate) fn explain(location: &Location, patience: Duration, error: DatabaseError) -> GatewayError {
+/// Returns the error for people, with what can be done about it. `object` is what was to be written, such as "the run".
+pub(crate) fn explain(
+    location: &Location,
+    patience: Duration,
+    object: Option<&'static str>,
+    error: DatabaseError,
+) -> GatewayError {
     match location {
-        Location::Sqlite(path) => explain_sqlite(path, patience, error),
-        Location::Postgres(_) => explain_postgres(location.to_string(), patience, error),
+        Location::Sqlite(path) => explain_sqlite(path, patience, object, error),
+        Location::Postgres(_) => explain_postgres(location.to_string(), patience, object, error),
     }
 }
 
-fn explain_sqlite(path: &camino::Utf8Path, patience: Duration, error: DatabaseError) -> GatewayError {
+fn explain_sqlite(
+    path: &camino::Utf8Path,
+    patience: Duration,
+    object: Option<&'static str>,
+    error: DatabaseError,
+) -> GatewayError {
     let database = path.to_string();
     let message = match &error {
         DatabaseError::Sqlite(rusqlite::Error::SqliteFailure(_, Some(message))) => message.clone(),
@@ -76,7 +86,7 @@ fn explain_sqlite(path: &camino::Utf8Path, patience: Duration, error: DatabaseEr
         Some(5 | 6) => GatewayError::Locked { database, seconds: patience.as_secs() },
         Some(8) => GatewayError::ReadOnly { database },
         Some(11 | 26) => GatewayError::Corrupt { database, message },
-        Some(13) => GatewayError::Full { database },
+        Some(13) => GatewayError::Full { database, object },
         // The database says no more than that; what the system says of the file is more.
         Some(14 | 23) => {
             match std::fs::OpenOptions::new().append(true).open(path).map_err(|error| error.kind()) {
@@ -90,7 +100,12 @@ fn explain_sqlite(path: &camino::Utf8Path, patience: Duration, error: DatabaseEr
     }
 }
 
-fn explain_postgres(database: String, patience: Duration, error: DatabaseError) -> GatewayError {
+fn explain_postgres(
+    database: String,
+    patience: Duration,
+    object: Option<&'static str>,
+    error: DatabaseError,
+) -> GatewayError {
     let broken = is_broken(&error);
     let (code, message) = match &error {
         DatabaseError::Postgres(sqlx::Error::Database(said)) => {
@@ -102,7 +117,7 @@ fn explain_postgres(database: String, patience: Duration, error: DatabaseError) 
         // Lock not available, and a statement that was cancelled for waiting.
         Some("55P03" | "57014" | "40P01") => GatewayError::Locked { database, seconds: patience.as_secs() },
         Some("25006") => GatewayError::ReadOnly { database },
-        Some("53100") => GatewayError::Full { database },
+        Some("53100") => GatewayError::Full { database, object },
         Some("XX001" | "XX002") => GatewayError::Corrupt { database, message },
         // 28: it refuses the user; 3D000: no such database; 42501: no right; 53300: too many connections.
         Some(code) if code.starts_with("28") || matches!(code, "3D000" | "42501" | "53300") => {

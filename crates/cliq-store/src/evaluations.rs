@@ -26,7 +26,7 @@ impl EvaluationStore for SqlStore {
         evaluation: &EvaluationRow,
         trials: &[TrialRow],
     ) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => add(connection, evaluation, trials).await)
+        on!(self.writer("the evaluation"), connection => add(connection, evaluation, trials).await)
     }
 
     async fn evaluations(&self, limit: u32) -> Result<Vec<EvaluationRow>, GatewayError> {
@@ -41,13 +41,17 @@ impl EvaluationStore for SqlStore {
         on!(self.reader(), connection => trials_of(connection, evaluation).await)
     }
 
+    async fn trial_of_run(&self, run: &str) -> Result<Option<(String, TrialRow)>, GatewayError> {
+        on!(self.reader(), connection => trial_of_run(connection, run).await)
+    }
+
     async fn save_trial(&self, evaluation: &str, trial: &TrialRow) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => save(connection, evaluation, trial).await)
+        on!(self.writer("the trial"), connection => save(connection, evaluation, trial).await)
     }
 
     async fn end_evaluation(&self, evaluation: &str, at: &str) -> Result<(), GatewayError> {
         let sql = "UPDATE evaluations SET ended_at = $2 WHERE id = $1";
-        on!(self.writer(), connection => connection.run(sql, arguments![evaluation, at]).await.map(drop))
+        on!(self.writer("the evaluation"), connection => connection.run(sql, arguments![evaluation, at]).await.map(drop))
     }
 }
 
@@ -103,6 +107,15 @@ async fn find(connection: &mut Connection, id: &str) -> Result<Option<Evaluation
 async fn trials_of(connection: &mut Connection, evaluation: &str) -> Result<Vec<TrialRow>, DatabaseError> {
     let sql = "SELECT * FROM trials WHERE evaluation = $1 ORDER BY number";
     connection.run(sql, arguments![evaluation]).await?.rows.iter().map(trial).collect()
+}
+
+async fn trial_of_run(
+    connection: &mut Connection,
+    run: &str,
+) -> Result<Option<(String, TrialRow)>, DatabaseError> {
+    let sql = "SELECT * FROM trials WHERE run_id = $1 ORDER BY evaluation DESC LIMIT 1";
+    let answer = connection.run(sql, arguments![run]).await?;
+    answer.rows.first().map(|row| Ok((row.text("evaluation")?, trial(row)?))).transpose()
 }
 
 async fn save(

@@ -5,10 +5,10 @@ use crate::error::DatabaseError;
 use crate::statement::arguments;
 
 /// The format that this version makes and knows.
-pub const FORMAT: i64 = 10;
+pub const FORMAT: i64 = 11;
 
 /// The scripts that lead from each format to the next, for SQLite and PostgreSQL.
-const SCRIPTS: [(&str, &str); 10] = [
+const SCRIPTS: [(&str, &str); 11] = [
     (include_str!("schema/1.sqlite.sql"), include_str!("schema/1.postgres.sql")),
     (include_str!("schema/2.sqlite.sql"), include_str!("schema/2.postgres.sql")),
     (include_str!("schema/3.sqlite.sql"), include_str!("schema/3.postgres.sql")),
@@ -19,6 +19,7 @@ const SCRIPTS: [(&str, &str); 10] = [
     (include_str!("schema/8.sqlite.sql"), include_str!("schema/8.postgres.sql")),
     (include_str!("schema/9.sqlite.sql"), include_str!("schema/9.postgres.sql")),
     (include_str!("schema/10.sqlite.sql"), include_str!("schema/10.postgres.sql")),
+    (include_str!("schema/11.sqlite.sql"), include_str!("schema/11.postgres.sql")),
 ];
 
 /// Brings the database to [`FORMAT`]. Gives the format that it has then: a newer one is left alone.
@@ -64,13 +65,13 @@ async fn format(target: &mut impl Formatted) -> Result<i64, DatabaseError> {
 }
 
 async fn record_format(transaction: &mut Tx<'_>) -> Result<(), DatabaseError> {
-    const { assert!(FORMAT == 10, "the numbers in the statements below are FORMAT") };
+    const { assert!(FORMAT == 11, "the numbers in the statements below are FORMAT") };
     if transaction.is_postgres() {
         let sql =
-            "INSERT INTO cliq_format (format) VALUES (10) ON CONFLICT (only_row) DO UPDATE SET format = 10";
+            "INSERT INTO cliq_format (format) VALUES (11) ON CONFLICT (only_row) DO UPDATE SET format = 11";
         transaction.run(sql, arguments![]).await.map(drop)
     } else {
-        transaction.script("PRAGMA user_version = 10").await
+        transaction.script("PRAGMA user_version = 11").await
     }
 }
 

@@ -67,7 +67,7 @@ async fn list(connection: &mut Connection, filter: &Filter) -> Result<Vec<Signal
 #[async_trait]
 impl Store for SqlStore {
     async fn create(&self, project: &str, signal: &NewSignal) -> Result<i64, GatewayError> {
-        on!(self.writer(), connection => {
+        on!(self.writer("the signal"), connection => {
             let is_postgres = connection.is_postgres();
             insert(connection, is_postgres, project, signal).await
         })
@@ -79,18 +79,18 @@ impl Store for SqlStore {
         signal: &NewSignal,
         identity: &str,
     ) -> Result<i64, GatewayError> {
-        on!(self.writer(), connection => insert_from_file(connection, project, signal, identity).await)
+        on!(self.writer("the signal"), connection => insert_from_file(connection, project, signal, identity).await)
     }
 
     async fn forget_file(&self, identity: &str) -> Result<(), GatewayError> {
         let sql = "DELETE FROM bridged_files WHERE identity = $1";
-        on!(self.writer(), connection => connection.run(sql, arguments![identity]).await.map(drop))
+        on!(self.writer("the signal"), connection => connection.run(sql, arguments![identity]).await.map(drop))
     }
 
     async fn claim(&self, project: &str, worker: &str) -> Result<Option<(Claim, Signal)>, GatewayError> {
         // Unlike any other claim, of this worker too.
         let holder = format!("{worker}#{}", uuid::Uuid::now_v7().simple());
-        let claimed = on!(self.writer(), connection => async {
+        let claimed = on!(self.writer("the signal"), connection => async {
             let sql = if connection.is_postgres() { CLAIM_POSTGRES } else { CLAIM_SQLITE };
             let answer = connection.run(sql, arguments![&holder, &now(), project]).await?;
             answer.rows.first().map(signal).transpose()
@@ -99,20 +99,20 @@ impl Store for SqlStore {
     }
 
     async fn finish(&self, claim: &Claim, how: &Finish) -> Result<Outcome, GatewayError> {
-        on!(self.writer(), connection => finish(connection, claim, how).await)
+        on!(self.writer("the signal"), connection => finish(connection, claim, how).await)
     }
 
     async fn reset_stuck(&self, age: Duration) -> Result<Vec<i64>, GatewayError> {
-        on!(self.writer(), connection => reaper::expired(connection, age).await)
+        on!(self.writer("the release of signals"), connection => reaper::expired(connection, age).await)
     }
 
     async fn reset_claims(&self, worker: &str) -> Result<Vec<i64>, GatewayError> {
-        on!(self.writer(), connection => reaper::of_worker(connection, worker).await)
+        on!(self.writer("the release of signals"), connection => reaper::of_worker(connection, worker).await)
     }
 
     async fn retry(&self, id: i64) -> Result<bool, GatewayError> {
         let sql = "UPDATE signals SET status = 'pending', claimed_by = '', claimed_at = '', processed_at = '', result = '' WHERE id = $1 AND status = 'failed'";
-        on!(self.writer(), connection => {
+        on!(self.writer("the signal"), connection => {
             connection.run(sql, arguments![id]).await.map(|answer| answer.changed == 1)
         })
     }
@@ -145,7 +145,7 @@ impl Store for SqlStore {
     }
 
     async fn apply(&self, step: &Step) -> Result<Outcome, GatewayError> {
-        on!(self.writer(), connection => plans::apply(connection, step).await)
+        on!(self.writer("the change of the plan"), connection => plans::apply(connection, step).await)
     }
 
     async fn events(&self, project: &str, plan: &str, after: i64) -> Result<Vec<PlanEvent>, GatewayError> {

@@ -144,7 +144,12 @@ async fn remove(connection: &mut Connection, before: i64) -> Result<u64, Databas
 impl ReviewStore for SqlStore {
     async fn add_review(&self, new: &Review, new_content: &Content) -> Result<bool, StoreError> {
         let (document, shown) = (encode(new)?, encode(new_content)?);
-        said(async { on!(self.writer(), connection => add(connection, new, &document, &shown).await) }.await)
+        said(
+            async {
+                on!(self.writer("the review"), connection => add(connection, new, &document, &shown).await)
+            }
+            .await,
+        )
     }
 
     async fn review(&self, id: &ReviewId) -> Result<Option<(Review, i64)>, StoreError> {
@@ -161,8 +166,9 @@ impl ReviewStore for SqlStore {
 
     async fn save_review(&self, new: &Review, version: i64) -> Result<bool, StoreError> {
         let document = encode(new)?;
-        let saved =
-            async { on!(self.writer(), connection => save(connection, new, &document, version).await) };
+        let saved = async {
+            on!(self.writer("the review"), connection => save(connection, new, &document, version).await)
+        };
         let is_saved = said(saved.await)?;
         if is_saved && let Some(file) = self.location().wake_file(&new.id) {
             wake_file::wake(&file);
@@ -171,6 +177,9 @@ impl ReviewStore for SqlStore {
     }
 
     async fn remove_reviews(&self, before: Time) -> Result<u64, StoreError> {
-        said(async { on!(self.writer(), connection => remove(connection, before.millis()).await) }.await)
+        said(
+            async { on!(self.writer("the review"), connection => remove(connection, before.millis()).await) }
+                .await,
+        )
     }
 }

@@ -2,9 +2,9 @@
 
 use cliq_gateway::{PlanEvent, PlanRow, Signal, SignalStatus};
 use cliq_runs::{
-    AuditAction, AuditEntry, EndedRun, Firing, FiringState, Instance, Lifecycle, PushRow, PushState, Run,
-    RunId, RunOrigin, RunState, RunTotals, Scope, SignInAttempt, SourceKind, TaskRow, Token, TokenKind,
-    TriggerRow,
+    AuditAction, AuditEntry, Caveat, EndedRun, Firing, FiringState, Instance, Lifecycle, PushRow, PushState,
+    Run, RunId, RunOrigin, RunOutcome, RunState, RunTotals, Scope, SignInAttempt, SourceKind, TaskRow, Token,
+    TokenKind, TriggerRow,
 };
 
 use crate::error::DatabaseError;
@@ -87,6 +87,10 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
             resume: row.flag("resume")?,
             parked: row.flag("parked")?,
             recoveries: u32::try_from(row.integer("recoveries")?).unwrap_or(u32::MAX),
+            former: match row.optional_text("former")? {
+                Some(text) => Some(RunOutcome::parse(&text).ok_or_else(|| unknown("former", &text))?),
+                None => None,
+            },
         },
         reason: row.optional_text("reason")?,
         phase: row.optional_text("phase")?,
@@ -104,7 +108,18 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
         title: row.text("title")?,
         phases_done: row.count("phases_done")?,
         phases_all: row.count("phases_all")?,
+        caveats: row
+            .optional_text("caveats")?
+            .iter()
+            .flat_map(|text| text.split(' '))
+            .filter_map(Caveat::parse)
+            .collect(),
     })
+}
+
+/// Reads the id of a run.
+pub(crate) fn run_id(row: &Row) -> Result<RunId, DatabaseError> {
+    word(row, "id", RunId::parse)
 }
 
 pub(crate) fn runs_of(answer: &Answer) -> Result<Vec<Run>, DatabaseError> {

@@ -5,13 +5,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_runs::{
-    Change, Instance, NewToken, Queue, Run, RunCounts, RunEventRow, RunFilter, RunId, RunState, RunStore,
-    Token, UsageTotals,
+    Change, Instance, NewToken, Queue, Run, RunCounts, RunEventRow, RunFilter, RunId, RunOrigin, RunState,
+    RunStore, Token, UsageTotals,
 };
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
-use crate::rows::{run, runs_of};
+use crate::rows::{run, run_id, runs_of};
 use crate::run_change::write;
 use crate::select::Select;
 use crate::statement::arguments;
@@ -24,7 +24,7 @@ macro_rules! without_view {
         concat!(
             "SELECT runs.id, instance, runs.team, origin, caller, request, workspace, state, cancel_requested, began, resume, recoveries, ",
             "runs.reason, phase, queued_at, started_at, ended_at, tokens_in, tokens_out, cost_usd, 'null' AS view, journal_lines, ",
-            "last_event, version, replica, parked, wake_at, woken_at, runs.title, phases_done, phases_all FROM ",
+            "last_event, version, replica, parked, wake_at, woken_at, runs.title, phases_done, phases_all, former, caveats FROM ",
             $rest
         )
     };
@@ -66,6 +66,9 @@ async fn list(connection: &mut Connection, filter: &RunFilter) -> Result<Vec<Run
     if let Some(words) = &words {
         let condition = if is_postgres { "search @@ CAST(? AS tsquery)" } else { "run_search MATCH ?" };
         select.filter(condition, [words]);
+    }
+    if !filter.with_trials {
+        select.filter("origin <> ?", [RunOrigin::Evaluation.as_str()]);
     }
     match filter.states.as_slice() {
         [] => {}
@@ -120,8 +123,15 @@ async fn find(connection: &mut Connection, id: &RunId) -> Result<Option<Run>, Da
     connection.run(sql, arguments![id.as_str()]).await?.rows.first().map(run).transpose()
 }
 
+async fn later(connection: &mut Connection, run: &Run) -> Result<Option<RunId>, DatabaseError> {
+    let sql = "SELECT id FROM runs WHERE workspace = $1 AND id <> $2 AND (state IN ('queued', 'starting', 'running', 'waiting') OR started_at > $3) ORDER BY started_at IS NULL DESC, started_at DESC, id DESC LIMIT 1";
+    let started = run.started_at.as_deref().unwrap_or(&run.queued_at);
+    let answer = connection.run(sql, arguments![run.workspace.as_str(), run.id.as_str(), started]).await?;
+    answer.rows.first().map(run_id).transpose()
+}
+
 async fn counts(connection: &mut Connection) -> Result<RunCounts, DatabaseError> {
-    let sql = "SELECT state, COUNT(*) AS number FROM runs GROUP BY state";
+    let sql = "SELECT state, CAST(SUM(number) AS BIGINT) AS number FROM (SELECT state, COUNT(*) AS number FROM runs GROUP BY state UNION ALL SELECT state, -COUNT(*) AS number FROM runs WHERE origin = 'evaluation' GROUP BY state) AS counted GROUP BY state";
     let answer = connection.run(sql, arguments![]).await?;
     let count = |state: RunState| {
         let row = answer.rows.iter().find(|row| row.text("state").is_ok_and(|text| text == state.as_str()));
@@ -145,7 +155,7 @@ async fn remove(connection: &mut Connection, id: &RunId) -> Result<(), DatabaseE
 #[async_trait]
 impl RunStore for SqlStore {
     async fn add_instance(&self, instance: &Instance) -> Result<Instance, GatewayError> {
-        on!(self.writer(), connection => instances::add(connection, instance).await)
+        on!(self.writer("the project"), connection => instances::add(connection, instance).await)
     }
 
     async fn instances(&self) -> Result<Vec<Instance>, GatewayError> {
@@ -157,11 +167,11 @@ impl RunStore for SqlStore {
     }
 
     async fn forget_instance(&self, id: &str) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => instances::remove(connection, id).await)
+        on!(self.writer("the removal of the run"), connection => instances::remove(connection, id).await)
     }
 
     async fn change(&self, new: &Change) -> Result<Outcome, GatewayError> {
-        on!(self.writer(), connection => change(connection, new).await)
+        on!(self.writer("the run"), connection => change(connection, new).await)
     }
 
     async fn run(&self, id: &RunId) -> Result<Option<Run>, GatewayError> {
@@ -189,6 +199,10 @@ impl RunStore for SqlStore {
         on!(self.reader(), connection => async { runs_of(&connection.run(sql, arguments![]).await?) }.await)
     }
 
+    async fn later_run(&self, run: &Run) -> Result<Option<RunId>, GatewayError> {
+        on!(self.reader(), connection => later(connection, run).await)
+    }
+
     async fn counts(&self) -> Result<RunCounts, GatewayError> {
         on!(self.reader(), connection => counts(connection).await)
     }
@@ -202,7 +216,7 @@ impl RunStore for SqlStore {
     }
 
     async fn remove_run(&self, id: &RunId) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => remove(connection, id).await)
+        on!(self.writer("the removal of the run"), connection => remove(connection, id).await)
     }
 
     async fn ended_before(&self, before: &str, limit: u32) -> Result<Vec<Run>, GatewayError> {
@@ -219,11 +233,11 @@ impl RunStore for SqlStore {
     }
 
     async fn take_lease(&self, name: &str, holder: &str, time: Duration) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => leases::take(connection, name, holder, time).await)
+        on!(self.writer("the lease"), connection => leases::take(connection, name, holder, time).await)
     }
 
     async fn give_lease(&self, name: &str, holder: &str) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => leases::give(connection, name, holder).await)
+        on!(self.writer("the lease"), connection => leases::give(connection, name, holder).await)
     }
 
     async fn lease_holders(&self, prefix: &str) -> Result<Vec<String>, GatewayError> {
@@ -231,7 +245,7 @@ impl RunStore for SqlStore {
     }
 
     async fn add_token(&self, token: &NewToken) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => tokens::add(connection, token).await)
+        on!(self.writer("the token"), connection => tokens::add(connection, token).await)
     }
 
     async fn token(&self, id: &str) -> Result<Option<Token>, GatewayError> {
@@ -243,10 +257,10 @@ impl RunStore for SqlStore {
     }
 
     async fn revoke_token(&self, id: &str) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => tokens::remove(connection, id).await)
+        on!(self.writer("the token"), connection => tokens::remove(connection, id).await)
     }
 
     async fn remove_expired_tokens(&self, now: &str) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => tokens::remove_expired(connection, now).await)
+        on!(self.writer("the token"), connection => tokens::remove_expired(connection, now).await)
     }
 }

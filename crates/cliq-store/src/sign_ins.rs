@@ -32,11 +32,11 @@ async fn sessions(connection: &mut Connection, now: &str) -> Result<Vec<Token>, 
 #[async_trait]
 impl SignInStore for SqlStore {
     async fn add_sign_in(&self, attempt: &SignInAttempt, now: &str) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => add(connection, attempt, now).await)
+        on!(self.writer("the sign-in"), connection => add(connection, attempt, now).await)
     }
 
     async fn take_sign_in(&self, state: &str) -> Result<Option<SignInAttempt>, GatewayError> {
-        on!(self.writer(), connection => take(connection, state).await)
+        on!(self.writer("the sign-in"), connection => take(connection, state).await)
     }
 
     async fn sessions(&self, now: &str) -> Result<Vec<Token>, GatewayError> {

@@ -50,6 +50,8 @@ pub(crate) struct Inner {
 pub(crate) struct HeldConnection<'a> {
     store: &'a SqlStore,
     connection: MutexGuard<'a, Option<Connection>>,
+    /// Object that is written, for errors. `None` for a read.
+    object: Option<&'static str>,
 }
 
 impl SqlStore {
@@ -79,7 +81,7 @@ impl SqlStore {
         let inner =
             Inner { location: location.clone(), options, writer: Mutex::new(None), reader: Mutex::new(None) };
         let store = Self { inner: Arc::new(inner) };
-        let mut held = store.writer().await?;
+        let mut held = store.writer("the format of the database").await?;
         let found = migrations::migrate(held.connection()).await;
         let found = held.done(found).await?;
         if found > FORMAT {
@@ -94,29 +96,31 @@ impl SqlStore {
         &self.inner.location
     }
 
-    pub(crate) async fn writer(&self) -> Result<HeldConnection<'_>, GatewayError> {
-        self.hold(&self.inner.writer).await
+    /// Returns the connection for writing `object`, which errors name: "the run".
+    pub(crate) async fn writer(&self, object: &'static str) -> Result<HeldConnection<'_>, GatewayError> {
+        self.hold(&self.inner.writer, Some(object)).await
     }
 
     pub(crate) async fn reader(&self) -> Result<HeldConnection<'_>, GatewayError> {
         let separate = self.inner.options.separate_reader;
-        self.hold(if separate { &self.inner.reader } else { &self.inner.writer }).await
+        self.hold(if separate { &self.inner.reader } else { &self.inner.writer }, None).await
     }
 
     async fn hold<'a>(
         &'a self,
         slot: &'a Mutex<Option<Connection>>,
+        object: Option<&'static str>,
     ) -> Result<HeldConnection<'a>, GatewayError> {
         let mut connection = slot.lock().await;
         if connection.is_none() {
             let opened = Connection::open(&self.inner.location, self.inner.options.patience).await;
-            *connection = Some(opened.map_err(|error| self.explain(error))?);
+            *connection = Some(opened.map_err(|error| self.explain(error, object))?);
         }
-        Ok(HeldConnection { store: self, connection })
+        Ok(HeldConnection { store: self, connection, object })
     }
 
-    fn explain(&self, error: DatabaseError) -> GatewayError {
-        explain(&self.inner.location, self.inner.options.patience, error)
+    fn explain(&self, error: DatabaseError, object: Option<&'static str>) -> GatewayError {
+        explain(&self.inner.location, self.inner.options.patience, object, error)
     }
 }
 
@@ -139,12 +143,12 @@ impl HeldConnection<'_> {
             if is_broken(&error) {
                 *self.connection = None;
             }
-            self.store.explain(error)
+            self.store.explain(error, self.object)
         })
     }
 }
 
-/// Runs `$work` on a connection that is held: `on!(self.writer(), connection => work(connection).await)`.
+/// Runs `$work` on a connection that is held: `on!(self.writer("the run"), connection => work(connection).await)`.
 macro_rules! on {
     ($held:expr, $connection:ident => $work:expr) => {{
         let mut held = $held.await?;

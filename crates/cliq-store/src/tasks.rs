@@ -27,7 +27,7 @@ macro_rules! listed {
         concat!(
             "SELECT t.owner, t.context_id, t.message_id, t.messages, t.updated_at, r.id, r.instance, r.team, r.origin, r.caller, ",
             "r.request, r.workspace, r.state, r.cancel_requested, r.began, r.resume, r.recoveries, r.reason, r.phase, r.queued_at, ",
-            "r.started_at, r.ended_at, r.tokens_in, r.tokens_out, r.cost_usd, 'null' AS view, r.journal_lines, r.last_event, r.replica, r.title, r.phases_done, r.phases_all, ",
+            "r.started_at, r.ended_at, r.tokens_in, r.tokens_out, r.cost_usd, 'null' AS view, r.journal_lines, r.last_event, r.replica, r.title, r.phases_done, r.phases_all, r.former, r.caveats, ",
             "r.version, r.parked, r.wake_at, r.woken_at FROM a2a_tasks t JOIN runs r ON r.id = t.id ",
             $rest
         )
@@ -171,7 +171,7 @@ impl TaskStore for SqlStore {
     }
 
     async fn put_messages(&self, id: &RunId, known: &str, messages: &str) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => put_messages(connection, id, known, messages).await)
+        on!(self.writer("the task"), connection => put_messages(connection, id, known, messages).await)
     }
 
     async fn tasks(&self, filter: &TaskFilter) -> Result<Vec<StoredTask>, GatewayError> {
@@ -183,7 +183,7 @@ impl TaskStore for SqlStore {
     }
 
     async fn put_push(&self, push: &PushRow) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => pushes::put(connection, push).await)
+        on!(self.writer("the push notification"), connection => pushes::put(connection, push).await)
     }
 
     async fn pushes(&self, task_id: &RunId) -> Result<Vec<PushRow>, GatewayError> {
@@ -191,7 +191,7 @@ impl TaskStore for SqlStore {
     }
 
     async fn remove_push(&self, task_id: &RunId, id: &str) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => pushes::remove(connection, task_id, id).await)
+        on!(self.writer("the push notification"), connection => pushes::remove(connection, task_id, id).await)
     }
 
     async fn due_pushes(&self, now: &str, limit: u32) -> Result<Vec<PushRow>, GatewayError> {

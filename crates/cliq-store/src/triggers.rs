@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_runs::{
     Added, Change, EndedRun, Firing, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState,
-    MarkStep, NewFiring, NewTrigger, Run, RunId, TriggerRow, TriggerStore,
+    MarkStep, NewFiring, NewTrigger, Run, RunId, RunOrigin, TriggerRow, TriggerStore,
 };
 
 use crate::connection::{Connection, Target, Tx};
@@ -68,6 +68,10 @@ pub(crate) async fn record_end(transaction: &mut Tx<'_>, change: &Change) -> Res
     }
     // Only with the event that ends it: later changes of a finished run are no ends.
     if !change.events.iter().any(|event| event.kind == "run_finished") {
+        return Ok(());
+    }
+    // A trial is stored when somebody looks at it.
+    if run.origin == RunOrigin::Evaluation {
         return Ok(());
     }
     let sql = "INSERT INTO run_ends (run_id, event, state, at) SELECT $1, $2, $3, $4 WHERE EXISTS (SELECT 1 FROM triggers WHERE kind = 'after' AND paused = 0) ON CONFLICT DO NOTHING";
@@ -297,7 +301,7 @@ async fn remove(connection: &mut Connection, before: &str) -> Result<u64, Databa
 #[async_trait]
 impl TriggerStore for SqlStore {
     async fn sync_triggers(&self, triggers: &[NewTrigger]) -> Result<(), GatewayError> {
-        on!(self.writer(), connection => sync(connection, triggers).await)
+        on!(self.writer("the trigger"), connection => sync(connection, triggers).await)
     }
 
     async fn trigger_rows(&self) -> Result<Vec<TriggerRow>, GatewayError> {
@@ -314,15 +318,15 @@ impl TriggerStore for SqlStore {
         is_paused: bool,
         mark: Option<&str>,
     ) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => set_paused(connection, name, is_paused, mark).await)
+        on!(self.writer("the trigger"), connection => set_paused(connection, name, is_paused, mark).await)
     }
 
     async fn advance(&self, step: &MarkStep, firings: &[NewFiring]) -> Result<Outcome, GatewayError> {
-        on!(self.writer(), connection => advance(connection, step, firings).await)
+        on!(self.writer("the firing"), connection => advance(connection, step, firings).await)
     }
 
     async fn add_firing(&self, firing: &NewFiring) -> Result<Added, GatewayError> {
-        on!(self.writer(), connection => add_one(connection, firing).await)
+        on!(self.writer("the firing"), connection => add_one(connection, firing).await)
     }
 
     async fn pending_firings(&self, after: i64, limit: u32) -> Result<Vec<Firing>, GatewayError> {
@@ -335,11 +339,11 @@ impl TriggerStore for SqlStore {
         decision: &FiringDecision,
         at: &str,
     ) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => decide(connection, id, decision, at).await)
+        on!(self.writer("the decision about the firing"), connection => decide(connection, id, decision, at).await)
     }
 
     async fn group(&self, name: &str) -> Result<GroupState, GatewayError> {
-        on!(self.writer(), connection => group(connection, name).await)
+        on!(self.writer("the concurrency group"), connection => group(connection, name).await)
     }
 
     async fn firings(&self, filter: &FiringFilter) -> Result<Vec<Firing>, GatewayError> {
@@ -355,10 +359,10 @@ impl TriggerStore for SqlStore {
     }
 
     async fn consume_end(&self, end: &EndedRun, firings: &[NewFiring]) -> Result<bool, GatewayError> {
-        on!(self.writer(), connection => consume(connection, end, firings).await)
+        on!(self.writer("the firing"), connection => consume(connection, end, firings).await)
     }
 
     async fn remove_firings(&self, before: &str) -> Result<u64, GatewayError> {
-        on!(self.writer(), connection => remove(connection, before).await)
+        on!(self.writer("the trigger"), connection => remove(connection, before).await)
     }
 }

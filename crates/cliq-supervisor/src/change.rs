@@ -1,7 +1,7 @@
 //! Changes of stored runs: load, step, store, publish.
 
 use cliq_gateway::{GatewayError, Outcome};
-use cliq_runs::{Change, NewRunEvent, NotAllowed, Run, RunId};
+use cliq_runs::{Change, NewRunEvent, NotAllowed, NotLast, Run, RunId};
 use serde_json::Value;
 
 use crate::clock;
@@ -16,6 +16,9 @@ pub enum ChangeError {
     /// A finished task cannot be resumed (SPEC section 17).
     #[error("a task of A2A that is over stays over: its caller sends a new message")]
     TaskIsOver,
+    /// The run is not the last of its project. Its outcome stays.
+    #[error(transparent)]
+    NotLast(#[from] NotLast),
     /// The state of the run does not allow the change.
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),

@@ -4,7 +4,7 @@ use cliq_fs::CliqDir;
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView};
 use cliq_project::{Host, Project, RunStatus};
 use cliq_protocol::PhaseName;
-use cliq_runs::{LifecycleEffect, LifecycleEvent, NewRunEvent, Run, RunState, RunTotals};
+use cliq_runs::{LifecycleEffect, LifecycleEvent, NewRunEvent, Run, RunOutcome, RunTotals};
 use serde_json::{Value, json};
 
 /// Whether a journal is of this run.
@@ -41,11 +41,14 @@ pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifecycleE
             run.team.clone_from(team);
             run.title = title.clone().unwrap_or_else(|| team.clone());
             run.started_at = Some(ts.to_owned());
+            // A run that had not begun before may have been resumed.
+            (run.ended_at, run.reason, run.phase) = (None, None, None);
             LifecycleEvent::Began
         }
         RunEvent::RunResumed { .. } => {
             (run.wake_at, run.woken_at) = (None, None);
             run.ended_at = None;
+            run.caveats.clear();
             run.reason = None;
             run.phase = None;
             if run.life.state.is_active() { LifecycleEvent::Began } else { LifecycleEvent::TakenUp }
@@ -55,10 +58,10 @@ pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifecycleE
             run.reason.clone_from(reason);
             run.phase = phase.as_ref().map(ToString::to_string);
             LifecycleEvent::Ended(match status {
-                PipelineStatus::Completed => RunState::Completed,
-                PipelineStatus::Escalated => RunState::Escalated,
-                PipelineStatus::Failed => RunState::Failed,
-                PipelineStatus::Cancelled => RunState::Cancelled,
+                PipelineStatus::Completed => RunOutcome::Completed,
+                PipelineStatus::Escalated => RunOutcome::Escalated,
+                PipelineStatus::Failed => RunOutcome::Failed,
+                PipelineStatus::Cancelled => RunOutcome::Cancelled,
             })
         }
         _ => return Vec::new(),

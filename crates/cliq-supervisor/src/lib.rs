@@ -19,6 +19,7 @@ mod discovery;
 mod follower;
 mod hub;
 mod journal;
+mod last_run;
 mod options;
 mod orchestrator;
 mod queue;

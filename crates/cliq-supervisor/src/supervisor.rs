@@ -8,7 +8,7 @@ use cliq_orchestrator::RunView;
 use cliq_review::ReviewStore;
 use cliq_runs::{
     Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, Run, RunId,
-    RunOrigin, RunState, RunStore, RunTrigger, TaskRow,
+    RunState, RunStore, RunTrigger, TaskRow,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ use crate::request::{self, CheckedRun, NewRun, RequestError, RunRules};
 use crate::review_store::SupervisedReviews;
 use crate::shared::Shared;
 use crate::tail::EventTail;
-use crate::{clock, discovery, follower, orchestrator, queue, replicas, retention, task, wake};
+use crate::{clock, discovery, follower, last_run, orchestrator, queue, replicas, retention, task, wake};
 
 /// Handle of a supervisor. Clones share the same supervisor.
 #[derive(Debug, Clone)]
@@ -160,7 +160,7 @@ impl Supervisor {
     /// Returns an error if there is no such run, its state does not allow it, or the store fails.
     pub async fn cancel(&self, id: &RunId, caller: &str) -> Result<Run, ChangeError> {
         let (run, effects) = update(&self.shared, id, |change| {
-            let was_requested = change.run.life.cancel_requested;
+            let (was_requested, former) = (change.run.life.cancel_requested, change.run.life.former);
             let effects = change.run.life.step(LifecycleEvent::CancelRequested)?;
             if !was_requested {
                 change.push(event("cancel_requested_by_caller", &json!({"caller": caller})));
@@ -169,7 +169,10 @@ impl Supervisor {
                 change.run.wake_at = None;
                 change.run.woken_at.get_or_insert_with(clock::now);
             }
-            if change.run.life.state == RunState::Cancelled {
+            if let Some(outcome) = former.filter(|_| change.run.life.state.is_final()) {
+                let reason = format!("{caller} cancelled the resumption before it began");
+                change.push(event("run_not_resumed", &json!({"reason": reason, "state": outcome.as_str()})));
+            } else if change.run.life.state == RunState::Cancelled {
                 change.run.ended_at = Some(clock::now());
                 change.run.reason = Some(format!("cancelled by {caller} before it began"));
                 change.push(event("run_finished", &json!({"status": "CANCELLED"})));
@@ -200,10 +203,10 @@ impl Supervisor {
         Arc::new(SupervisedReviews { store, shared: Arc::clone(&self.shared) })
     }
 
-    /// Queues a finished run again. It continues where it stopped, or from the phase `from`.
+    /// Queues a finished run again. It continues where it stopped, or from the phase `from`. Its outcome stays until it has begun again.
     ///
     /// # Errors
-    /// Returns an error if there is no such run, its state does not allow it, or the store fails.
+    /// Returns an error if there is no such run, its state does not allow it, it is not the last run of its project, or the store fails.
     pub async fn resume(
         &self,
         id: &RunId,
@@ -211,31 +214,40 @@ impl Supervisor {
         from: Option<String>,
         budget: cliq_protocol::Budget,
     ) -> Result<Run, ChangeError> {
-        if self.shared.store.run(id).await?.is_some_and(|run| run.origin == RunOrigin::A2a) {
-            return Err(ChangeError::TaskIsOver);
-        }
-        let (run, ()) = update(&self.shared, id, |change| {
-            let is_complete = change.run.life.state == RunState::Completed;
+        loop {
+            let run = self.shared.store.run(id).await?.ok_or(ChangeError::NoRun)?;
+            let is_complete = run.life.state == RunState::Completed;
             if is_complete && from.is_none() {
-                return Err(NotAllowed { state: RunState::Completed });
+                return Err(NotAllowed { state: RunState::Completed }.into());
             }
-            change.run.life.step(LifecycleEvent::Resumed)?;
+            let last = last_run::check(&self.shared, &run).await?;
+            let mut change = Change::of(run);
+            change.run.life.step(LifecycleEvent::Resumed(last))?;
             change.run.replica = None;
             change.run.request.from.clone_from(&from);
             change.run.request.budget = change.run.request.budget.overridden_by(budget);
             change.run.queued_at = clock::now();
-            change.run.ended_at = None;
-            change.run.reason = None;
-            change.run.phase = None;
+            // The former end, its reason and its time stay until the orchestrator has begun the run again.
             change.push(event(
                 "run_queued",
                 &json!({"run_id": id, "caller": caller, "resume": true, "from": from}),
             ));
-            Ok(())
-        })
-        .await?;
-        self.shared.has_queued();
-        Ok(run)
+            if let Some(run) = self.shared.commit(&change).await? {
+                self.shared.has_queued();
+                return Ok(run);
+            }
+        }
+    }
+
+    /// Checks that a finished run can be resumed: it is no task of A2A, and the last run of its project.
+    ///
+    /// # Errors
+    /// Returns the reason why it cannot be resumed, or the error of the store.
+    pub async fn check_resumable(&self, run: &Run) -> Result<(), ChangeError> {
+        if !run.life.state.is_final() {
+            return Err(NotAllowed { state: run.life.state }.into());
+        }
+        last_run::check(&self.shared, run).await.map(drop)
     }
 
     /// Stores and follows the run of a trial of an evaluation, so that pages and the API show it. Returns its id, or `None` if the

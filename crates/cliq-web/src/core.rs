@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::people::People;
 use crate::problem::Problem;
+use crate::trial::{TrialDocument, trial_of};
 
 /// State that the API and the dashboard share.
 #[derive(Debug)]
@@ -46,14 +47,17 @@ impl Core {
         &self.supervisor.options().host
     }
 
-    /// Finds a run by the id in an address.
+    /// Finds a run by the id in an address. The run of a failed trial has that as a caveat.
     ///
     /// # Errors
     /// Returns a problem if there is no such run, or the store fails.
     pub async fn run(&self, id: &str) -> Result<Run, Problem> {
         let unknown = || Problem::not_found("there is no run of this id");
         let id = RunId::parse(id).ok_or_else(unknown)?;
-        self.runs.run(&id).await?.ok_or_else(unknown)
+        let mut run = self.runs.run(&id).await?.ok_or_else(unknown)?;
+        let trial = trial_of(self, &run).await?;
+        run.caveats.extend(trial.as_ref().and_then(TrialDocument::caveat));
+        Ok(run)
     }
 
     /// Opens the project of a run.

@@ -20,6 +20,7 @@ mod runs;
 mod steering;
 mod teams;
 mod tokens;
+mod trial;
 mod triggers;
 
 pub use caller::{Admin, Caller, Reader, Reviewer, Runner, Via};
@@ -41,6 +42,7 @@ pub use teams::{
     list_teams, team_document,
 };
 pub use tokens::create_token;
+pub use trial::{TrialCheck, TrialDocument};
 pub use triggers::{find_trigger, list_firings, record, set_trigger_paused};
 
 /// Path of the page that signs a browser in. A code in its query works once.

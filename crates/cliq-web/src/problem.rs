@@ -162,7 +162,7 @@ impl Problem {
     pub fn of_change(error: ChangeError, change: &str) -> Self {
         match error {
             ChangeError::NoRun => Self::not_found("there is no run of this id"),
-            ChangeError::TaskIsOver => Self::conflict(error.to_string()),
+            ChangeError::TaskIsOver | ChangeError::NotLast(_) => Self::conflict(error.to_string()),
             ChangeError::NotAllowed(reason) => Self::conflict(format!("{reason}, and cannot be {change}")),
             ChangeError::Store(error) => error.into(),
         }

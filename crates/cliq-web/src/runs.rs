@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cliq_orchestrator::{Record, RunView};
-use cliq_runs::{Run, RunFilter, RunOrigin, RunState, RunTotals};
+use cliq_runs::{Caveat, Run, RunFilter, RunOrigin, RunState, RunTotals};
 use cliq_supervisor::status_document;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use crate::core::Core;
 use crate::problem::Problem;
 use crate::steering::SteeringDocument;
+use crate::trial::{TrialDocument, trial_of};
 
 /// Run in a list.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -53,6 +54,9 @@ pub struct RunSummary {
     pub wake_at: Option<String>,
     /// Number of the last event.
     pub last_event: i64,
+    /// Reasons why the run is no plain success, whatever its state is: a limit that was reached, a gate that passed with failed
+    /// commands, a merge that left out changes, a trial of an evaluation with a failed check.
+    pub caveats: Vec<Caveat>,
 }
 
 /// Run with its phases.
@@ -74,12 +78,17 @@ pub struct RunDocument {
     pub phases: Value,
     /// Steering messages, oldest first.
     pub steering: Vec<SteeringDocument>,
+    /// Trial of an evaluation, if the run is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trial: Option<TrialDocument>,
 }
 
 impl RunSummary {
     /// Returns the summary of a run.
     #[must_use]
     pub fn of(run: &Run) -> Self {
+        // A run that is about to go on keeps its former end until it has begun again.
+        let is_resumed = run.life.former.is_some();
         Self {
             id: run.id.to_string(),
             title: run.title.clone(),
@@ -90,15 +99,16 @@ impl RunSummary {
             origin: run.origin,
             instance: run.instance.clone(),
             caller: run.caller.clone(),
-            reason: run.reason.clone(),
-            phase: run.phase.clone(),
+            reason: run.reason.clone().filter(|_| !is_resumed),
+            phase: run.phase.clone().filter(|_| !is_resumed),
             cancel_requested: run.life.cancel_requested,
             queued_at: run.queued_at.clone(),
             started_at: run.started_at.clone(),
-            ended_at: run.ended_at.clone(),
+            ended_at: run.ended_at.clone().filter(|_| !is_resumed),
             usage: run.totals,
             wake_at: run.wake_at.clone(),
             last_event: run.last_event,
+            caveats: if is_resumed { Vec::new() } else { run.caveats.clone() },
         }
     }
 }
@@ -163,14 +173,20 @@ pub async fn find_run(core: &Arc<Core>, id: &str) -> Result<(Run, RunDocument), 
     };
     let steering = SteeringDocument::all(&run, &document);
     let phases = document.get("phases").cloned().unwrap_or_else(|| json!([]));
+    let trial = trial_of(core, &run).await?;
+    let mut summary = RunSummary::of(&run);
+    // Runs that ended before caveats were stored have them in their phases.
+    summary.caveats = Caveat::of_document(&document);
+    summary.caveats.extend(trial.as_ref().and_then(TrialDocument::caveat));
     let document = RunDocument {
-        summary: RunSummary::of(&run),
+        summary,
         requirement: run.request.requirement.clone(),
         inputs: run.request.inputs.clone(),
         workspace: run.workspace.to_string(),
         recoveries: run.life.recoveries,
         phases,
         steering,
+        trial,
     };
     Ok((run, document))
 }

@@ -7,7 +7,8 @@ use crate::ui::{GREEN, paint};
 use crate::{project, render, ui};
 
 pub(super) fn run(source: &str) -> Result<ExitCode, Failure> {
-    let fetching = |url: &str| drop(ui::line(format!("fetching {url}")));
+    let fetching =
+        |url: &str| drop(ui::line(format!("fetching {}", cliq_protocol::without_credentials(url))));
     let installed = project::host().install_team(source, fetching)?;
     let file = installed.place.join("team.yml");
     render::diagnostics::show(&installed.text, &file, &installed.warnings);

@@ -183,10 +183,15 @@ fn find_active(
 
 /// Applies the re-run rules of seed 003. A person is asked before the work of agents is done again.
 fn check_rerun(project: &Project, workflow: &ValidatedWorkflow, args: &RunArgs) -> Result<(), Failure> {
+    let last = project.last_run(workflow)?;
+    // A run that works holds the lock, which was asked for.
+    if last.as_ref().is_some_and(|(_, view)| view.status.is_none() && view.waiting.is_none()) {
+        ui::warning("the last run was interrupted before it ended; this run starts anew");
+        ui::hint("`cliq run --resume` goes on with the interrupted run");
+    }
     if args.force {
         return Ok(());
     }
-    let last = project.last_run(workflow)?;
     let done = match rerun_rule(last.as_ref().map(|(_, view)| view)) {
         Rerun::Allowed => return Ok(()),
         Rerun::NothingLeft => return Err(Failure::refused("the last run completed; there is nothing left to do")

@@ -1,11 +1,13 @@
 //! `cliq settings`
 
+use std::borrow::Cow;
 use std::io::Read;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
-use cliq_settings::{Entry, KEYS, Settings, Source};
+use cliq_protocol::without_credentials;
+use cliq_settings::{Entry, KEYS, Key, Settings, Source};
 use serde_json::{Value, json};
 
 use crate::args::SettingsCommand;
@@ -27,13 +29,19 @@ pub(super) fn run(command: &SettingsCommand) -> Result<ExitCode, Failure> {
         SettingsCommand::Set { key, value, global } => {
             let file = here.file(*global)?;
             let value = if value == "-" { standard_input()? } else { value.clone() };
+            if !*global && holds_secret(key, &value)? {
+                check_secret_of_project(key, &file)?;
+            }
             cliq_settings::set(&file, key, &value)?;
             // What was set for all projects may not be what counts here.
             let entry = here.settings()?.entry(key)?;
             if entry.source != Source::File(file.clone()) {
                 ui::warning(&format!("here, `{key}` is set by {}", entry.source));
             }
-            ui::line(format!("{key} = {} in {file}", if entry.secret { MASK.to_owned() } else { value }))?;
+            ui::line(format!(
+                "{key} = {} in {file}",
+                if entry.secret { MASK.into() } else { without_credentials(&value) }
+            ))?;
         }
         SettingsCommand::Unset { key, global } => {
             let file = here.file(*global)?;
@@ -77,6 +85,52 @@ impl EffectiveSettings {
     }
 }
 
+/// Whether a value is a secret, or an address with a password.
+fn holds_secret(key: &str, value: &str) -> Result<bool, Failure> {
+    let is_secret = Key::find(key)?.is_secret();
+    Ok(is_secret || matches!(without_credentials(value), Cow::Owned(_)))
+}
+
+/// Warns of a secret that is stored in a project. Refuses it if git would take the file.
+fn check_secret_of_project(key: &str, file: &Utf8Path) -> Result<(), Failure> {
+    let global = format!("`cliq settings set -g {key} -` keeps it in your own settings");
+    if is_taken_by_git(file) {
+        let ignore = "or ignore the file: `cliq init` writes .cliq/.gitignore, and `git rm --cached FILE` takes a file out of git";
+        return Err(Failure::refused(format!(
+            "cannot store the secret `{key}` in {file}: git would take the file"
+        ))
+        .hint(format!("{global}; {ignore}")));
+    }
+    ui::warning(&format!("`{key}` is stored in the directory of the project, where agents can read it"));
+    ui::hint(&global);
+    Ok(())
+}
+
+/// Whether the file is in a git repository that does not ignore it. A file that git tracks is not ignored. Without git, nothing is taken.
+fn is_taken_by_git(file: &Utf8Path) -> bool {
+    // The file may not exist yet, nor its directory.
+    let Some(dir) = file.ancestors().skip(1).find(|dir| dir.is_dir()) else { return false };
+    let mut git = Command::new("git");
+    // A hook of git names a repository of its own.
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"] {
+        git.env_remove(name);
+    }
+    git.arg("-C").arg(dir.as_std_path()).args(["check-ignore", "--quiet", "--"]).arg(file.as_std_path());
+    // 0: ignored; 1: not ignored; 128: no repository.
+    let status = git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.code() == Some(1))
+}
+
+/// A value without the passwords of addresses in it.
+fn masked(value: &Value) -> Value {
+    match value {
+        Value::String(text) => without_credentials(text).into(),
+        Value::Array(items) => items.iter().map(masked).collect(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), masked(value))).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
 fn standard_input() -> Result<String, Failure> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
@@ -94,7 +148,7 @@ fn plain(value: &Value) -> String {
 fn shown(entry: &Entry) -> String {
     match &entry.value {
         Some(_) if entry.secret => MASK.to_owned(),
-        Some(value) => plain(value),
+        Some(value) => without_credentials(&plain(value)).into_owned(),
         None => "-".to_owned(),
     }
 }
@@ -105,7 +159,10 @@ fn list(settings: &Settings, as_json: bool) -> Result<(), Failure> {
         let rows: Vec<Value> = entries
             .iter()
             .map(|entry| {
-                let value = if entry.secret { entry.value.as_ref().map(|_| json!(MASK)) } else { entry.value.clone() };
+                let value = match &entry.value {
+                    Some(_) if entry.secret => Some(json!(MASK)),
+                    value => value.as_ref().map(masked),
+                };
                 let source = entry.value.as_ref().map(|_| entry.source.to_string());
                 json!({"key": entry.key, "value": value, "source": source, "secret": entry.secret, "about": entry.about})
             })

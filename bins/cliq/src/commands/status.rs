@@ -8,6 +8,7 @@ use cliq_fs::{ProjectLock, now_millis};
 use cliq_orchestrator::{JournalFollower, JournalUpdate, RunView};
 use cliq_project::{Project, RunState, RunStatus};
 use cliq_protocol::PhaseKind;
+use cliq_runs::Caveat;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -22,6 +23,7 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
     let (dir, workflow) = (project.dir(), project.workflow()?);
     let mut journal = JournalFollower::new(&dir.journal());
     let mut view: Option<RunView> = None;
+    let mut last_ms = None;
     let mut last = String::new();
     loop {
         // The lock first: a run that ends in between is then shown as ended.
@@ -35,17 +37,26 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
         {
             let view = view.get_or_insert_with(|| RunView::new(&workflow));
             records.iter().for_each(|record| view.apply(record));
+            last_ms = records.last().and_then(|record| record.ts.unix_millis()).or(last_ms);
         }
         let state = RunState::of(view.as_ref(), running);
+        // A copy: the run may be resumed while it is followed.
+        let mut shown = view.clone();
+        if state == RunState::Interrupted
+            && let Some(view) = &mut shown
+        {
+            view.interrupt(last_ms);
+        }
         if as_json {
-            let view = view.unwrap_or_else(|| RunView::new(&workflow));
+            let view = shown.unwrap_or_else(|| RunView::new(&workflow));
             let mut value = RunStatus { view: &view, project: &project }.document();
             value["state"] = state.as_str().into();
             value["elapsed_ms"] = json!(view.elapsed_ms(now_millis()));
+            value["caveats"] = json!(Caveat::of_document(&value));
             ui::json(&value)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let text = show(view.as_ref(), state, &project);
+        let text = show(shown.as_ref(), state, &project);
         let going = watch && running && state == RunState::Running;
         if text != last {
             if going && !last.is_empty() {
@@ -92,6 +103,10 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
     }
     if let Some(reason) = &view.reason {
         let _ = writeln!(out, "reason: {reason}");
+    }
+    for caveat in Caveat::of_document(&RunStatus { view, project }.document()) {
+        let label = ui::paint(ui::YELLOW, format!("{}:", caveat.label()));
+        let _ = writeln!(out, "{label} {}", caveat.sentence());
     }
     if let Some(waiting) = view.waiting.as_ref().filter(|_| state == RunState::Waiting) {
         let answer = if waiting.on.is_empty() { "" } else { ", or until an answer" };

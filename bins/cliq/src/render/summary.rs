@@ -8,7 +8,9 @@ use cliq_fs::CliqDir;
 use cliq_orchestrator::{PhaseStatus, PhaseView, PipelineStatus, RunView, SteeringView};
 use cliq_project::{PhaseRow, Project, RunStatus};
 use cliq_protocol::{CommandResult, SteeringMessage};
+use cliq_runs::Caveat;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde_json::json;
 
 use crate::render::usage;
 use crate::reviews;
@@ -60,6 +62,7 @@ pub(crate) fn table(view: &RunView, project: &Project, now_ms: i64) -> String {
         let style = match n.checked_sub(1).and_then(|n| rows.get(n)) {
             None => BOLD,
             Some(PhaseRow { phase, .. }) => match phase.status {
+                PhaseStatus::Completed if has_caveat(phase) => YELLOW,
                 PhaseStatus::Completed => GREEN,
                 PhaseStatus::Escalated | PhaseStatus::Failed => RED,
                 PhaseStatus::Running | PhaseStatus::Waiting | PhaseStatus::Stopped => YELLOW,
@@ -72,12 +75,18 @@ pub(crate) fn table(view: &RunView, project: &Project, now_ms: i64) -> String {
     out
 }
 
+/// Whether the phase is no plain success, whatever its status is.
+fn has_caveat(phase: &PhaseView) -> bool {
+    !Caveat::of_document(&json!({"phases": [phase]})).is_empty()
+}
+
 fn word(phase: &PhaseView) -> String {
     if let Some(run_id) = &phase.kept_from {
         return format!("{}, kept from run {run_id}", phase.status.as_str());
     }
     let status = match phase.status {
         PhaseStatus::Pending if phase.support => "idle",
+        PhaseStatus::Stopped if phase.interrupted => "interrupted",
         status => status.as_str(),
     };
     match &phase.limited {
@@ -117,7 +126,12 @@ pub(crate) fn show(view: &RunView, project: &Project) -> io::Result<()> {
         ));
     }
     match view.pipeline_status() {
-        Some(PipelineStatus::Completed) => ui::line(format!("\n{} in {took}", paint(GREEN, "COMPLETED"))),
+        Some(PipelineStatus::Completed) => {
+            let caveats = Caveat::of_document(&RunStatus { view, project }.document());
+            let style = if caveats.is_empty() { GREEN } else { YELLOW };
+            ui::line(format!("\n{} in {took}", paint(style, "COMPLETED")))?;
+            self::caveats(&caveats)
+        }
         Some(PipelineStatus::Cancelled) => {
             ui::line(format!("\n{} after {took}", paint(YELLOW, "CANCELLED")))?;
             ui::line(
@@ -130,6 +144,14 @@ pub(crate) fn show(view: &RunView, project: &Project) -> io::Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Lines about caveats: what keeps a completed run from being a plain success.
+pub(crate) fn caveats(caveats: &[Caveat]) -> io::Result<()> {
+    for caveat in caveats {
+        ui::line(format!("{} {}", paint(YELLOW, format!("{}:", caveat.label())), caveat.sentence()))?;
+    }
+    Ok(())
 }
 
 /// Lines about the steering messages of a run: `shown` decides which.

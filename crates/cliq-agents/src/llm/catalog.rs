@@ -221,7 +221,9 @@ impl ModelAgent {
                     ));
                 }
                 let model = self.model(settings, None).unwrap_or_default();
-                Usable::Yes(format!("{model} at {}", base.as_deref().unwrap_or(self.default_base)))
+                let address =
+                    cliq_protocol::without_credentials(base.as_deref().unwrap_or(self.default_base));
+                Usable::Yes(format!("{model} at {address}"))
             }
         }
     }

@@ -57,7 +57,7 @@ function follow(url, kinds) {
 
 const events = document.querySelector("[data-events]");
 if (events) {
-  follow(events.dataset.events, ["run_queued", "run_dispatched", "run_requeued", "run_waiting", "run_woken", "run_not_started", "orchestrator_died",
+  follow(events.dataset.events, ["run_queued", "run_dispatched", "run_requeued", "run_waiting", "run_woken", "run_not_started", "run_not_resumed", "orchestrator_died",
     "cancel_requested_by_caller", "run_started", "run_resumed", "run_interrupted", "phase_started", "agent_started", "commands_finished",
     "usage_reported", "review_waits", "agent_completed", "work_failed", "verdict", "verdict_rejected", "phase_completed", "phase_escalated", "phase_reset",
     "phase_stopped", "phase_skipped", "phase_decided", "items_started", "item_failed", "items_merged", "merge_conflict", "retry_scheduled",

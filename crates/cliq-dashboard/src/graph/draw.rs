@@ -52,7 +52,17 @@ fn route(picture: &Picture, places: &Places, from: usize, to: usize) -> String {
 
 fn drawn(node: &Node, x: f64, y: f64, links: &Links<'_>) -> Markup {
     // The status that asks most for attention.
-    let order = ["escalated", "failed", "stopped", "running", "waiting", "pending", "completed", "skipped"];
+    let order = [
+        "escalated",
+        "failed",
+        "stopped",
+        "running",
+        "waiting",
+        "pending",
+        "unclear",
+        "completed",
+        "skipped",
+    ];
     let has = |word: &&&str| node.statuses.iter().any(|(status, n)| status == **word && *n > 0);
     let status = order.iter().find(has).copied().unwrap_or("pending");
     let short: String = match node.name.chars().count() {

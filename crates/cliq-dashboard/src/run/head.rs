@@ -1,11 +1,11 @@
 //! Head of the pages of a run: its title, its state in a sentence, facts, and the tabs.
 
 use cliq_runs::{Run, RunState};
-use cliq_web::{RunDocument, RunSummary};
+use cliq_web::{RunDocument, RunSummary, TrialDocument};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::elements::{ago, folded, progress, state, took, usage};
+use crate::elements::{ago, badge, folded, progress, state, took, usage};
 use crate::runs::short;
 use crate::text::shown;
 
@@ -44,7 +44,7 @@ impl Tab {
 pub(crate) fn head(run: &Run, tab: Tab) -> Markup {
     html! {
         h1 { a.strong href=(format!("/runs/{}", run.id)) { (shown(run.title.as_bytes())) } }
-        p.facts { (state(run.life.state)) span { (run.team) } code.quiet { (short(run.id.as_str())) } }
+        p.facts { (state(run.life.state, &run.caveats)) span { (run.team) } code.quiet { (short(run.id.as_str())) } }
         (tabs(run, tab))
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn summary(run: &Run, document: &RunDocument) -> Markup {
     let summary = &document.summary;
     html! {
         h1 { (shown(run.title.as_bytes())) }
-        p.sentence { (state(summary.state)) " " (sentence(summary, &document.phases)) }
+        p.sentence { (state(summary.state, &summary.caveats)) " " (sentence(summary, &document.phases)) }
         p.facts {
             span { (run.team) " " code { (short(&summary.id)) } }
             (progress(summary.phases_done, summary.phases_all, "phases"))
@@ -82,8 +82,32 @@ pub(super) fn summary(run: &Run, document: &RunDocument) -> Markup {
                 (folded(reason))
             }
         }
+        @if let Some(trial) = &document.trial { (trial_of(trial)) }
         @if !document.inputs.is_empty() {
             dl.inputs { @for (key, value) in &document.inputs { dt { (key) } dd { (shown(value.as_bytes())) } } }
+        }
+    }
+}
+
+/// The trial of an evaluation with its checks.
+fn trial_of(trial: &TrialDocument) -> Markup {
+    html! {
+        section.card aria-labelledby="trial-title" {
+            h2 #trial-title { "Trial " (trial.number) " of " a href=(format!("/evaluations/{}", trial.evaluation)) { "evaluation " (short(&trial.evaluation)) } }
+            p.facts {
+                (badge(trial.outcome.as_deref().map_or("unfinished", |outcome| if outcome == "passed" { "completed" } else { outcome })))
+                span { "variant " (trial.variant) } span { "case " (trial.case) }
+            }
+            @if let Some(reason) = &trial.reason { p { (folded(reason)) } }
+            @if trial.checks.is_empty() { p.empty { "No check has run." } }
+            ul.plain {
+                @for check in &trial.checks {
+                    li {
+                        (badge(if check.pass { "completed" } else { "failed" })) " " (shown(check.name.as_bytes()))
+                        @if !check.detail.is_empty() { ": " (folded(&check.detail)) }
+                    }
+                }
+            }
         }
     }
 }
@@ -131,10 +155,9 @@ fn sentence(summary: &RunSummary, phases: &Value) -> String {
                 .collect();
             let after =
                 if rounds.is_empty() { String::new() } else { format!(", after {}", rounds.join(", ")) };
-            let failing =
-                phases.iter().filter(|phase| !phase["failing"].as_array().is_none_or(Vec::is_empty)).count();
-            let note = if failing == 0 { "" } else { " Optional checks failed." };
-            format!("All phases are done in {took}{after}.{note}")
+            let notes: String =
+                summary.caveats.iter().map(|caveat| format!(" {}", caveat.sentence())).collect();
+            format!("All phases are done in {took}{after}.{notes}")
         }
         RunState::Escalated => {
             format!(

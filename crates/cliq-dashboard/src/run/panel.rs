@@ -6,7 +6,7 @@ use cliq_web::{list_handoffs, list_logs, list_transcripts};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::elements::{badge, count, folded, output, size};
+use crate::elements::{badge, count, folded, output, phase_state, size};
 use crate::text::shown;
 
 /// The most links of a kind that are listed.
@@ -42,7 +42,7 @@ pub(super) fn panel(
     html! {
         h2 { (name) }
         p.facts {
-            (badge(text("status")))
+            (phase_state(phase))
             span { (text("type")) @if phase["support"] == true { " (support)" } }
             span { (rounds) @if rounds == 1 { " round" } @else { " rounds" } }
             span { "took " (cliq_project::duration(millis + since)) }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cliq_orchestrator::{Record, RunEvent};
+use cliq_orchestrator::{PipelineStatus, Record, RunEvent};
 use cliq_protocol::Outcome;
 use cliq_runs::{Run, RunEventRow};
 use maud::{Markup, html};
@@ -21,16 +21,17 @@ pub(super) async fn of(core: &Arc<Core>, run: &Run) -> Result<Markup, Problem> {
     let first = (run.last_event - SHOWN).max(0);
     let rows = core.runs.run_events(&run.id, first, u32::try_from(SHOWN).unwrap_or(u32::MAX)).await?;
     let begin = clock::millis(&run.queued_at).unwrap_or(0);
-    let steps: Vec<Markup> = rows.iter().filter_map(|row| step(row, begin)).collect();
+    let is_clear = run.caveats.is_empty();
+    let steps: Vec<Markup> = rows.iter().filter_map(|row| step(row, begin, is_clear)).collect();
     Ok(html! {
         @if first > 0 { p.quiet { "The last " (SHOWN) " of " (run.last_event) " events; the API has all." } }
         ol.timeline { @for step in steps { (step) } }
     })
 }
 
-fn step(row: &RunEventRow, begin: i64) -> Option<Markup> {
+fn step(row: &RunEventRow, begin: i64, is_clear: bool) -> Option<Markup> {
     let (weight, text) = match Record::decode(row.data.as_bytes()) {
-        Ok(record) => (weight(&record.event)?, record.event.describe()),
+        Ok(record) => (weight(&record.event, is_clear)?, record.event.describe()),
         Err(_) => own(row)?,
     };
     let at = clock::millis(&row.ts).map_or(0, |at| (at - begin).max(0));
@@ -42,8 +43,8 @@ fn step(row: &RunEventRow, begin: i64) -> Option<Markup> {
     })
 }
 
-/// Returns the significance of an event for the outcome, or `None` if it is too small.
-fn weight(event: &RunEvent) -> Option<&'static str> {
+/// Returns the significance of an event for the outcome, or `None` if it is too small. `is_clear` tells whether the run has no caveat.
+fn weight(event: &RunEvent, is_clear: bool) -> Option<&'static str> {
     Some(match event {
         RunEvent::CommandStarted { .. }
         | RunEvent::UsageReported { .. }
@@ -60,13 +61,11 @@ fn weight(event: &RunEvent) -> Option<&'static str> {
         | RunEvent::Warning { .. }
         | RunEvent::VerdictRejected { .. }
         | RunEvent::CancelRequested { .. } => "notable",
-        RunEvent::RunFinished { status, .. } => {
-            if *status == cliq_orchestrator::PipelineStatus::Completed {
-                "good"
-            } else {
-                "bad"
-            }
-        }
+        RunEvent::RunFinished { status, .. } => match status {
+            PipelineStatus::Completed if is_clear => "good",
+            PipelineStatus::Completed => "notable",
+            PipelineStatus::Escalated | PipelineStatus::Failed | PipelineStatus::Cancelled => "bad",
+        },
         _ => "usual",
     })
 }
@@ -88,6 +87,9 @@ fn own(row: &RunEventRow) -> Option<(&'static str, String)> {
         "cancel_requested_by_caller" => ("notable", format!("{} asked to cancel the run", text("caller"))),
         "orchestrator_died" => ("bad", format!("{}; the run is {}", text("reason"), text("state"))),
         "run_not_started" => ("bad", text("reason")),
+        "run_not_resumed" => {
+            ("notable", format!("the run was not resumed, and stays {}: {}", text("state"), text("reason")))
+        }
         _ => return None,
     })
 }

@@ -205,7 +205,7 @@ async fn cancel(app: &Arc<App>, caller: &A2aCaller, id: &str) -> Result<TaskView
     let stored = find(app, &owner, id).await?;
     match app.core.supervisor.cancel(&stored.run.id, &caller.0.label).await {
         Ok(_) => {}
-        Err(ChangeError::NotAllowed(_) | ChangeError::TaskIsOver) => {
+        Err(ChangeError::NotAllowed(_) | ChangeError::NotLast(_) | ChangeError::TaskIsOver) => {
             let message = format!("the task is {} and cannot be cancelled", stored.run.life.state.as_str());
             return Err(A2aError::new(ErrorKind::TaskNotCancelable, message).with("taskId", id));
         }

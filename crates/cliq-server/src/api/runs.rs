@@ -170,6 +170,7 @@ pub(crate) async fn list(
         since: time("since", query.since.as_deref())?,
         until: time("until", query.until.as_deref())?,
         words: RunFilter::words_of(query.q.as_deref().unwrap_or_default()),
+        with_trials: false,
         after: after.transpose()?,
         limit,
     };
@@ -242,10 +243,10 @@ pub(crate) async fn resume(
     check_budget(&budget).map_err(|errors| {
         Problem::unprocessable("the run cannot be resumed", errors.iter().map(ToString::to_string).collect())
     })?;
-    // An active run cannot be resumed, and its workspace may not exist yet.
-    if let Some(from) = &resumption.from
-        && run.life.state.is_final()
-    {
+    // Before its phases are looked at: the team of the project may be that of a later run.
+    let checked = app.core.supervisor.check_resumable(&run).await;
+    checked.map_err(|error| Problem::of_change(error, "resumed"))?;
+    if let Some(from) = &resumption.from {
         check_phase(&app.project(&run)?, from)?;
     }
     let resumed = app.core.supervisor.resume(&run.id, &caller.label, resumption.from, budget).await;

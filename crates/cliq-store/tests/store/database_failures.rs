@@ -35,9 +35,9 @@ async fn a_locked_database_is_waited_for_and_then_named() {
 async fn a_newer_format_is_left_alone() {
     let place = TestDatabase::sqlite();
     drop(place.store().await);
-    bare(&place).execute_batch("PRAGMA user_version = 11").unwrap();
+    bare(&place).execute_batch("PRAGMA user_version = 12").unwrap();
     let error = SqlStore::open(&place.location()).await.expect_err("it is newer");
-    assert!(matches!(error, GatewayError::Newer { found: 11, known: cliq_store::FORMAT, .. }), "{error}");
+    assert!(matches!(error, GatewayError::Newer { found: 12, known: cliq_store::FORMAT, .. }), "{error}");
 }
 
 #[tokio::test]

@@ -43,6 +43,7 @@ pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
         title: "Build \u{1f980} it".to_owned(),
         phases_done: 0,
         phases_all: 0,
+        caveats: Vec::new(),
     }
 }
 

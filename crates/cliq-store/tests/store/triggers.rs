@@ -3,8 +3,8 @@
 use cliq_gateway::Outcome;
 use cliq_runs::{
     Added, Change, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState, LifecycleEvent,
-    MarkStep, NewFiring, NewRunEvent, NewTrigger, Run, RunOrigin, RunState, RunStore, RunTrigger, SourceKind,
-    TriggerStore,
+    MarkStep, NewFiring, NewRunEvent, NewTrigger, Run, RunOrigin, RunOutcome, RunState, RunStore, RunTrigger,
+    SourceKind, TriggerStore,
 };
 use cliq_store::SqlStore;
 use futures_util::future::join_all;
@@ -146,9 +146,9 @@ async fn store_run(store: &SqlStore, change: &Change) {
     assert_eq!(store.change(change).await.unwrap(), Outcome::Applied);
 }
 
-fn ended(mut run: Run, state: RunState) -> Change {
+fn ended(mut run: Run, outcome: RunOutcome) -> Change {
     run.version += 1;
-    for event in [LifecycleEvent::Dispatched, LifecycleEvent::Began, LifecycleEvent::Ended(state)] {
+    for event in [LifecycleEvent::Dispatched, LifecycleEvent::Began, LifecycleEvent::Ended(outcome)] {
         run.life.step(event).unwrap();
     }
     run.ended_at = Some(AT.to_owned());
@@ -178,7 +178,7 @@ pub(crate) async fn group_admits_one_run_at_a_time(place: &TestDatabase) {
     let run = changes[winner].run.clone();
     let state = store.group("g").await.unwrap();
     assert_eq!(state, GroupState { version: 1, running: vec![run.id.clone()], waiting: waiting.clone() });
-    assert_eq!(store.change(&ended(run, RunState::Failed)).await.unwrap(), Outcome::Applied);
+    assert_eq!(store.change(&ended(run, RunOutcome::Failed)).await.unwrap(), Outcome::Applied);
     let state = store.group("g").await.unwrap();
     assert_eq!((state.version, state.running.len(), state.waiting.len()), (1, 0, 7));
     let next = start(waiting[0], Some(("g", state.version)));
@@ -192,12 +192,12 @@ pub(crate) async fn end_of_a_run_is_consumed_once(place: &TestDatabase) {
     let run = new_run("@t/t", AT);
     store_run(store, &Change::of(run.clone())).await;
     // No trigger waits for ends: none is recorded.
-    store_run(store, &ended(run, RunState::Completed)).await;
+    store_run(store, &ended(run, RunOutcome::Completed)).await;
     assert!(store.ended_runs(10).await.unwrap().is_empty());
     store.sync_triggers(&[trigger("a", SourceKind::After)]).await.unwrap();
     let run = new_run("@t/t", AT);
     store_run(store, &Change::of(run.clone())).await;
-    let mut change = ended(run, RunState::Completed);
+    let mut change = ended(run, RunOutcome::Completed);
     store_run(store, &change).await;
     // A later change of the finished run is no end.
     change.run.version += 1;

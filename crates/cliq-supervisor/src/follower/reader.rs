@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{JournalFollower, JournalUpdate, PhaseStatus, Record, RunEvent, RunView};
 use cliq_protocol::PhaseName;
-use cliq_runs::NewRunEvent;
+use cliq_runs::{Caveat, NewRunEvent};
 
 use super::state::Follower;
 use crate::journal::{apply, count_phases, ended_work, is_of, status_document, stored, totals};
@@ -98,6 +98,7 @@ impl Follower<'_> {
                 if change.run.life.state.is_final() {
                     let document = document.get_or_insert_with(|| status_document(host, &change.run, view));
                     change.run.view.clone_from(document);
+                    change.run.caveats = Caveat::of_document(document);
                     if let Some(instance_id) = shared.options.task_instance(&change.run) {
                         let finished = finished.get_or_insert_with(|| {
                             task::finished(host, instance_id, &change.run, view, &verdicts)

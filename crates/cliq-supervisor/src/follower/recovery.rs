@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::CliqDir;
-use cliq_runs::{Death, LifecycleEffect, LifecycleEvent, Recovery, RunState};
+use cliq_runs::{Caveat, Death, LifecycleEffect, LifecycleEvent, Recovery, RunState};
 use serde_json::json;
 
 use super::REFUSED;
@@ -105,12 +105,18 @@ impl Follower<'_> {
         let host = &shared.options.host;
         let committed = self
             .commit(|change, view| {
+                let former = change.run.life.former;
                 effects = change.run.life.step(LifecycleEvent::Lost(death, recovery)).unwrap_or_default();
                 let state = change.run.life.state;
                 if state == RunState::Queued {
                     change.run.replica = None;
                 }
                 let fields = json!({"reason": reason, "state": state.as_str()});
+                if former.is_some() && state.is_final() {
+                    // The attempt to resume it came to nothing: its outcome, its reason and its phases stay as they are.
+                    change.push(event("run_not_resumed", &fields));
+                    return Vec::new();
+                }
                 match death {
                     Death::ProjectBusy if state == RunState::Queued => {
                         change.push(event("run_requeued", &fields))
@@ -123,7 +129,12 @@ impl Follower<'_> {
                     change.run.reason = Some(reason.clone());
                     change.run.totals = totals(view);
                     count_phases(&mut change.run, view);
+                    // The clocks of its phases stop: nobody works any more.
+                    let mut view = view.clone();
+                    view.interrupt(Some(cliq_fs::now_millis()));
+                    let view = &view;
                     change.run.view = status_document(host, &change.run, view);
+                    change.run.caveats = Caveat::of_document(&change.run.view);
                     let status = if state == RunState::Cancelled { "CANCELLED" } else { "FAILED" };
                     change.push(event("run_finished", &json!({"status": status, "reason": reason})));
                     if let Some(instance_id) = shared.options.task_instance(&change.run) {

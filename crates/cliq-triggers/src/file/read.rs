@@ -67,8 +67,14 @@ fn trigger(node: &Node, reader: &mut Reader<'_>) -> Option<Trigger> {
     let preset = preset(&record, reader);
     let project = record.text("project").map(|text| text.value);
     let (source, overlap) = source(&record, preset, project.as_deref(), reader)?;
-    let mut when: Vec<Expression> = preset.iter().filter_map(|p| Expression::parse(p.when()).ok()).collect();
-    when.extend(record.text("when").and_then(|text| condition(&text, &source, reader)));
+    let span = record.text("preset").map_or(record.span, |text| text.span);
+    let of_preset = preset.map(|preset| Located { value: preset.when().to_owned(), span });
+    let own = record.text("when");
+    let mut when = Vec::new();
+    // A condition that cannot be read is an error: without it the trigger would fire always.
+    for text in of_preset.iter().chain(&own) {
+        when.extend(condition(text, &source, reader));
+    }
     let run = run(&record, preset, project, &source, reader);
     let concurrency = concurrency(&record, preset, overlap, name.as_ref(), &source, reader);
     Some(Trigger { name: name?.value, source, preset, when, concurrency, run })
@@ -324,10 +330,10 @@ fn run(
         }
         _ => {}
     }
-    let of_preset = |text: &str| Template::parse(text).ok();
-    let mut text = |name: &str, default: Option<&'static str>| match record.text(name) {
-        Some(text) => template(&text, name, source, reader),
-        None => default.and_then(of_preset),
+    let span = record.text("preset").map_or(record.span, |text| text.span);
+    let mut text = |name: &str, default: Option<&'static str>| {
+        let of_preset = || default.map(|text| Located { value: text.to_owned(), span });
+        record.text(name).or_else(of_preset).and_then(|text| template(&text, name, source, reader))
     };
     let title = text("title", preset.map(Preset::title));
     let requirement = text("requirement", preset.map(Preset::requirement));
@@ -376,7 +382,10 @@ fn concurrency(
 ) -> Option<Concurrency> {
     let own =
         || Template::parse(&format!("trigger {}", name.map_or("", |name| &name.value))).unwrap_or_default();
-    let group = || preset.and_then(|preset| Template::parse(preset.group()).ok()).unwrap_or_else(own);
+    let span = record.text("preset").map_or(record.span, |text| text.span);
+    let of_preset = preset.map(|preset| Located { value: preset.group().to_owned(), span });
+    let of_preset = of_preset.and_then(|text| template(&text, "concurrency.group", source, reader));
+    let group = || of_preset.clone().unwrap_or_else(own);
     let Some(node) = record.node("concurrency") else {
         return match (overlap, preset) {
             (Some(policy), _) => Some(Concurrency { group: own(), policy }),

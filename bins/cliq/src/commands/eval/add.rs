@@ -60,7 +60,8 @@ fn requirement(place: &Utf8Path) -> Result<String, Failure> {
 
 async fn stored(id: &str) -> Result<Option<Run>, Failure> {
     let store = gateway::open().await?;
-    let filter = RunFilter { words: RunFilter::words_of(id), limit: 2, ..RunFilter::default() };
+    let filter =
+        RunFilter { words: RunFilter::words_of(id), limit: 2, with_trials: true, ..RunFilter::default() };
     let mut runs = store.runs(&filter).await?;
     runs.retain(|run| run.id.as_str().ends_with(id) || run.id.as_str().starts_with(id));
     Ok(runs.into_iter().next())

@@ -1,0 +1,112 @@
+//! Team of a run as it was when the run started, kept beside the run's record in `run_team.json`.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::{CliqDir, FsError, read_if_exists, write_atomic};
+use cliq_workflow::{EntryFile, TeamFiles, TeamFolder, ValidatedWorkflow};
+use serde::{Deserialize, Serialize};
+
+use crate::history::recorded_run_id;
+use crate::{Project, agents};
+
+/// Name of the file in `.cliq`, and in the history of an earlier run.
+const FILE: &str = "run_team.json";
+/// Maximum size in bytes.
+const LIMIT: u64 = 64 << 20;
+
+/// Team of a run as it was when the run started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTeam {
+    /// Version of the format, 1.
+    version: u32,
+    /// Id of the run.
+    run_id: String,
+    /// Text of team.yml.
+    team: String,
+    /// Texts of the roles by name.
+    roles: BTreeMap<String, String>,
+    /// Names of the agents that were installed outside the team.
+    installed_agents: Vec<String>,
+}
+
+impl RunTeam {
+    /// Reads the assembled team of a project. Returns `None` if it cannot be read: the run then has no kept team.
+    pub(crate) fn take(project: &Project) -> Option<Self> {
+        let folder = TeamFolder::load(project.dir().root()).ok()?;
+        let role = |name: String| folder.role(&name).map(str::to_owned).map(|text| (name, text));
+        Some(Self {
+            version: 1,
+            run_id: String::new(),
+            team: folder.text().to_owned(),
+            roles: folder.role_names().into_iter().filter_map(role).collect(),
+            installed_agents: agents::installed_names(project.host()).into_iter().collect(),
+        })
+    }
+
+    /// Writes the team of a run that has started.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn write(&mut self, dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
+        run_id.clone_into(&mut self.run_id);
+        write_atomic(&dir.root().join(FILE), &serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    fn read(place: &Utf8Path, run_id: &str) -> Option<Self> {
+        let bytes = read_if_exists(&place.join(FILE), LIMIT).ok().flatten()?;
+        let read = serde_json::from_slice::<Self>(&bytes).ok()?;
+        (read.version == 1 && read.run_id == run_id).then_some(read)
+    }
+
+    /// Text of team.yml.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.team
+    }
+
+    /// Texts of the roles by name.
+    #[must_use]
+    pub fn roles(&self) -> &BTreeMap<String, String> {
+        &self.roles
+    }
+
+    /// Returns the workflow, or `None` if this version of cliq no longer accepts the team.
+    #[must_use]
+    pub fn workflow(&self) -> Option<ValidatedWorkflow> {
+        cliq_workflow::check(&self.team, self).workflow
+    }
+}
+
+impl TeamFiles for RunTeam {
+    fn has_role(&self, name: &str) -> bool {
+        self.roles.contains_key(name)
+    }
+    fn role_names(&self) -> Vec<String> {
+        self.roles.keys().cloned().collect()
+    }
+    fn role_texts(&self) -> Vec<String> {
+        self.roles.values().cloned().collect()
+    }
+    fn entry(&self, _: &Utf8Path) -> EntryFile {
+        EntryFile::Unknown
+    }
+    fn installed_agents(&self) -> Vec<String> {
+        self.installed_agents.clone()
+    }
+}
+
+impl Project {
+    /// Returns the team of a run as it was when the run started. Returns `None` if it was not kept: the run started before cliq kept
+    /// teams, or its record is gone.
+    #[must_use]
+    pub fn team_of_run(&self, run_id: &str) -> Option<RunTeam> {
+        let is_id =
+            !run_id.is_empty() && run_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if recorded_run_id(self.dir().workspace()).as_deref() == Some(run_id) {
+            return RunTeam::read(self.dir().root(), run_id);
+        }
+        let place: Utf8PathBuf = self.dir().history().join(run_id);
+        is_id.then(|| RunTeam::read(&place, run_id)).flatten()
+    }
+}

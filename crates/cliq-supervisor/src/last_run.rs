@@ -1,0 +1,29 @@
+//! Check that a run is the last of its project.
+
+use cliq_runs::{LastRun, RecordedRun, Run, RunOrigin};
+
+use crate::change::ChangeError;
+use crate::shared::Shared;
+
+/// Checks that a run is the last of its project and no task of A2A.
+pub(crate) async fn check(shared: &Shared, run: &Run) -> Result<LastRun, ChangeError> {
+    if run.origin == RunOrigin::A2a {
+        return Err(ChangeError::TaskIsOver);
+    }
+    let later = shared.store.later_run(run).await?;
+    let (workspace, is_shared) = (run.workspace.clone(), shared.store.is_shared());
+    let recorded = tokio::task::spawn_blocking(move || {
+        if is_shared && !workspace.is_dir() {
+            return None;
+        }
+        Some(cliq_project::recorded_run_id(&workspace))
+    });
+    // A panic would be an error of ours: then the rows of the store decide.
+    let recorded = recorded.await.unwrap_or_default();
+    let recorded = match &recorded {
+        None => RecordedRun::Elsewhere,
+        Some(None) => RecordedRun::None,
+        Some(Some(id)) => RecordedRun::Id(id),
+    };
+    Ok(LastRun::check(run, recorded, later.as_ref())?)
+}
