@@ -21,6 +21,7 @@ mod hub;
 mod journal;
 mod options;
 mod orchestrator;
+mod output;
 mod queue;
 mod replicas;
 mod repositories;

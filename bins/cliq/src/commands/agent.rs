@@ -110,10 +110,8 @@ fn list() -> Result<ExitCode, Failure> {
         };
         ui::line(format!("{name:<16} {}", paint(DIM, about)))?;
     }
-    for name in cliq_agents::NAMES {
-        if let Some(why) = agents.why_unusable(name) {
-            ui::line(format!("{name:<16} {}", paint(YELLOW, why)))?;
-        }
+    for (name, why) in agents.unusable() {
+        ui::line(format!("{name:<16} {}", paint(YELLOW, why)))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -218,12 +218,17 @@ impl AgentRun {
             log: self.log.clone(),
         };
         let phase = self.shared.workflow().find(self.phase.as_str());
-        let job = match phase.map(|id| self.shared.phase_of(id)) {
+        let phase = phase.map(|id| self.shared.phase_of(id));
+        let has_pane = phase.as_ref().is_none_or(|phase| phase.kind.has_pane());
+        let job = match phase {
             Some(phase) => self.shared.confine(job, &phase, Some(command)).map_err(failed)?,
             None => job,
         };
         tracing::debug!(phase = %self.phase, agent = self.agent, program = job.program, "agent starts");
-        self.shared.plan.launcher.launch(&job).await.map_err(|error| failed(error.to_string()))
+        let launcher = &self.shared.plan.launcher;
+        let launched =
+            if has_pane { launcher.launch(&job).await } else { launcher.launch_unwatched(&job).await };
+        launched.map_err(|error| failed(error.to_string()))
     }
 
     /// Waits for the terminal message, the end of the process, the end of its time or the end of the run.
