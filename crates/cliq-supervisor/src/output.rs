@@ -175,3 +175,66 @@ fn read_from(path: &Utf8Path, at: u64) -> Option<Vec<u8>> {
     file.take(CHUNK).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::*;
+
+    fn read(outputs: &mut Outputs, dir: &CliqDir) -> Vec<Value> {
+        let events = outputs.read(dir, &"a".parse().unwrap(), 1, false, false);
+        events.iter().map(|event| serde_json::from_str(&event.data).unwrap()).collect()
+    }
+
+    #[test]
+    fn transcript_is_read_by_whole_lines_and_goes_on_where_it_was() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = CliqDir::create(Utf8Path::from_path(temp.path()).unwrap()).unwrap();
+        let phase: PhaseName = "a".parse().unwrap();
+        let mut outputs = Outputs::default();
+        assert!(read(&mut outputs, &dir).is_empty(), "nothing is there");
+        let path = dir.transcript(&phase, 1);
+        fs::create_dir_all(dir.transcripts()).unwrap();
+        let call = r#"{"ts":"2026-01-01T00:00:00.000Z","type":"tool_call","id":"1","name":"Read","arguments":{"path":"a.md"}}"#;
+        let result = r#"{"ts":"2026-01-01T00:00:01.000Z","type":"tool_result","id":"1","text":"x\ny\n"}"#;
+        // A line that is not whole yet waits; one that is not an entry is left out.
+        fs::write(&path, format!("{call}\nnot JSON\n{}", &result[..20])).unwrap();
+        let events = read(&mut outputs, &dir);
+        assert_eq!(events.len(), 1);
+        assert_eq!(
+            (&events[0]["lines"], &events[0]["source"]),
+            (&json!(["→ Read a.md"]), &json!("transcript"))
+        );
+        assert_eq!(events[0]["events"][0]["type"], "tool_call");
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        writeln!(file, "{}", &result[20..]).unwrap();
+        let events = read(&mut outputs, &dir);
+        assert_eq!(events[0]["lines"], json!(["✓ 2 lines"]));
+        assert_eq!(events[0]["offset"], call.len() + "\nnot JSON\n".len());
+        assert!(read(&mut outputs, &dir).is_empty(), "all of it was read");
+    }
+
+    #[test]
+    fn transcript_beyond_its_bounds_is_cut_and_ends() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = CliqDir::create(Utf8Path::from_path(temp.path()).unwrap()).unwrap();
+        let phase: PhaseName = "a".parse().unwrap();
+        fs::create_dir_all(dir.transcripts()).unwrap();
+        // A line that is longer than any entry may be, without an end.
+        fs::write(dir.transcript(&phase, 1), vec![b'x'; 2 * MAX_LINE as usize + 5]).unwrap();
+        let mut outputs = Outputs::default();
+        assert!(read(&mut outputs, &dir).is_empty());
+        let at = outputs.offsets[&(phase.clone(), 1, Source::Transcript)];
+        assert_eq!(at, 2 * MAX_LINE);
+        // Without a transcript the log is the output.
+        let other: PhaseName = "b".parse().unwrap();
+        fs::create_dir_all(dir.logs()).unwrap();
+        fs::write(dir.phase_log(&other, 1), "one\ntwo").unwrap();
+        let events = outputs.read(&dir, &other, 1, false, true);
+        let event: Value = serde_json::from_str(&events[0].data).unwrap();
+        assert_eq!((&event["lines"], &event["source"]), (&json!(["one"]), &json!("log")));
+        assert_eq!(event["input_required"], true);
+    }
+}

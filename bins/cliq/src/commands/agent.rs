@@ -87,7 +87,7 @@ fn check(command: &[String], options: Options, json: bool) -> Result<ExitCode, F
         }
         let rules = if broken == 1 { "1 rule" } else { &format!("{broken} rules") };
         ui::line(format!(
-            "{} docs/protocol.md explains each",
+            "{} docs/protocol.md in the repository of cliq explains each",
             paint(RED, format!("the agent breaks {rules};"))
         ))?;
     }
