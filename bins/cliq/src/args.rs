@@ -8,6 +8,7 @@ mod outside;
 mod review;
 mod run;
 mod server;
+mod suggest;
 mod trigger;
 
 use camino::Utf8PathBuf;
@@ -21,6 +22,7 @@ pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolComman
 pub(crate) use review::{AnswerArgs, ReviewCommand, ReviewIdArg};
 pub(crate) use run::{LauncherName, RunArgs};
 pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, TokenCommand};
+pub(crate) use suggest::suggest;
 pub(crate) use trigger::{AuditArgs, TriggerCommand};
 
 /// Runs teams of agents.

@@ -59,7 +59,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let can_export = is_server
         || matches!(
             cli.command,
-            Command::Run(_) | Command::Daemon(Lazy(crate::args::DaemonCommand::Run { .. }))
+            Command::Run(_)
+                | Command::Demo(_)
+                | Command::Daemon(Lazy(crate::args::DaemonCommand::Run { .. }))
         );
     // The log of a server is its standard error.
     let verbosity = if is_server { cli.verbose.max(1) } else { cli.verbose };

@@ -167,6 +167,10 @@ impl From<ProjectError> for Failure {
             P::UnknownTeam { nearest: Some(near), .. } => Self::usage(message).hint(format!("did you mean {near}?")),
             P::UnknownTeam { .. } => Self::usage(message)
                 .hint("`cliq team list` shows the teams there are; a folder is named by its path"),
+            P::UnknownAgent { nearest, known, .. } => {
+                let meant = nearest.map_or(String::new(), |name| format!("did you mean `{name}`? "));
+                Self::usage(message).hint(format!("{meant}the agents are: {}", known.join(", ")))
+            }
             P::HubAddress(_) => Self::usage(message).hint("`cliq team install` the team, and name it `@scope/name`"),
             P::TeamPhase { source, .. } => Self { message, ..Self::from(*source) },
             P::TeamCycle { .. } => Self::usage(message).hint("take one of them out of the circle"),

@@ -53,7 +53,8 @@ fn main() -> ExitCode {
     }
     let args = match args::Cli::try_parse() {
         Ok(args) => args,
-        Err(error) => {
+        Err(mut error) => {
+            args::suggest(&mut error, &own);
             // Usage errors go to standard error with code 2, help and version to standard output with 0.
             let code = if error.use_stderr() { 2 } else { 0 };
             let _ = error.print();

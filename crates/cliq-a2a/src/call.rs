@@ -66,6 +66,8 @@ pub enum Call {
     Cancel {
         /// The task.
         id: String,
+        /// Reason of the caller (`metadata.reason`), for people.
+        reason: Option<String>,
     },
     /// A stream of a task's events from now on, or from where the caller was.
     Subscribe {
@@ -122,7 +124,7 @@ impl Call {
                 Some(Self::List(listing(&fields)))
             }
             (Version::V0_3, "tasks/cancel") | (Version::V1_0, "CancelTask") => {
-                fields.required_id("id").map(|id| Self::Cancel { id })
+                fields.required_id("id").map(|id| Self::Cancel { id, reason: cancel_reason(&fields) })
             }
             (Version::V0_3, "tasks/resubscribe") | (Version::V1_0, "SubscribeToTask") => {
                 fields.required_id("id").map(|id| Self::Subscribe { id })
@@ -214,6 +216,18 @@ fn send(fields: &Fields<'_>) -> Option<SendRequest> {
         push: push.as_ref().and_then(push_config),
         accepted_output_modes: config.map(|config| config.texts("acceptedOutputModes")).unwrap_or_default(),
     })
+}
+
+/// Maximum number of characters of the reason of a cancellation.
+const MAX_REASON: usize = 500;
+
+/// Reads the reason of a cancellation from the metadata. Control characters become spaces.
+fn cancel_reason(fields: &Fields<'_>) -> Option<String> {
+    let metadata = fields.metadata("metadata")?;
+    let reason = metadata.get("reason")?.as_str()?.trim();
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let reason: String = reason.chars().map(plain).take(MAX_REASON).collect();
+    (!reason.is_empty()).then_some(reason)
 }
 
 fn listing(fields: &Fields<'_>) -> Listing {

@@ -140,9 +140,16 @@ fn working_drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
         "phase_output" => {
             let lines: Vec<&str> =
                 event["lines"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            let data = json!({"event": "phase_output", "phase": phase, "offset": event["offset"], "lines": event["lines"]});
+            let mut data = json!({"event": "phase_output", "phase": phase, "offset": event["offset"], "lines": event["lines"]});
+            for name in ["source", "events"] {
+                if let Some(value) = event.get(name) {
+                    data[name] = value.clone();
+                }
+            }
             vec![working(lines.join("\n"), data)]
         }
+        "command_started" => vec![command_started(text("command"), phase)],
+        "command_finished" => vec![command_completed(&event["result"], phase)],
         "commands_finished" => commands(event, phase),
         "verdict" => {
             let gate = text("gate");
@@ -268,30 +275,55 @@ fn preflight(tools: &Value) -> Vec<Draft> {
     drafts
 }
 
-/// The commands of a phase, reported when all of them are done.
+fn command_started(name: &str, phase: &str) -> Draft {
+    let data = json!({"type": "cliq:command_started", "command": name, "phase": phase});
+    working(format!("Command started: {name}"), data)
+}
+
+/// The end of a command. One whose condition is false was skipped: it neither passed nor failed.
+fn command_completed(result: &Value, phase: &str) -> Draft {
+    let name = result["name"].as_str().unwrap_or_default();
+    let (pass, skipped) = (result["pass"] == true, result["skipped"] == true);
+    let mut data = json!({"type": "cliq:command_completed", "command": name, "pass": pass, "phase": phase,
+        "duration_ms": result["duration_ms"], "exit_code": result["exit_code"]});
+    if skipped {
+        data["skipped"] = true.into();
+    }
+    let word = match (skipped, pass) {
+        (true, _) => "skipped",
+        (false, true) => "passed",
+        (false, false) => "failed",
+    };
+    working(format!("Command {word}: {name}"), data)
+}
+
+/// Translates the results of the commands of a phase. Journals that do not record each command get their events here.
 fn commands(event: &Value, phase: &str) -> Vec<Draft> {
     let results = event["results"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut drafts = Vec::new();
-    for result in results {
-        let name = result["name"].as_str().unwrap_or_default();
-        let pass = result["pass"] == true;
-        let started = json!({"type": "cliq:command_started", "command": name, "phase": phase});
-        drafts.push(working(format!("Command started: {name}"), started));
-        let word = if pass { "passed" } else { "failed" };
-        let completed = json!({"type": "cliq:command_completed", "command": name, "pass": pass, "phase": phase,
-            "duration_ms": result["duration_ms"], "exit_code": result["exit_code"]});
-        drafts.push(working(format!("Command {word}: {name}"), completed));
+    for result in results.iter().filter(|_| event["reported"] != true) {
+        if result["skipped"] != true {
+            drafts.push(command_started(result["name"].as_str().unwrap_or_default(), phase));
+        }
+        drafts.push(command_completed(result, phase));
     }
-    let passed = results.iter().filter(|result| result["pass"] == true).count();
+    let is = |result: &&Value, name: &str| result[name] == true;
+    let skipped = results.iter().filter(|result| is(result, "skipped")).count();
+    let passed = results.iter().filter(|result| is(result, "pass") && !is(result, "skipped")).count();
     let (iteration, limit) = (event["iteration"].as_u64().unwrap_or(1), event["max_iterations"].as_u64());
     let verdict = match limit {
-        _ if passed == results.len() => "PASS",
+        _ if passed + skipped == results.len() => "PASS",
         Some(limit) if iteration < limit => "CONTINUE",
         _ => "ESCALATE",
     };
     let total = results.len();
-    let data = json!({"type": "cliq:commands_summary", "phase": phase, "passed": passed, "total": total, "verdict": verdict});
-    drafts.push(working(format!("Commands of {phase}: {passed} of {total} passed"), data));
+    let mut data = json!({"type": "cliq:commands_summary", "phase": phase, "passed": passed, "total": total, "verdict": verdict});
+    let mut text = format!("Commands of {phase}: {passed} of {total} passed");
+    if skipped > 0 {
+        data["skipped"] = skipped.into();
+        text = format!("{text}, {skipped} skipped");
+    }
+    drafts.push(working(text, data));
     drafts
 }
 

@@ -44,7 +44,17 @@ fn each_method_has_its_call() {
         assert_eq!(all, Call::Get { id: id.clone(), history_length: None });
     }
     for (version, method) in [(NEW, "CancelTask"), (OLD, "tasks/cancel")] {
-        assert_eq!(call(version, method, &json!({"id": "t"})), Call::Cancel { id: id.clone() });
+        let reason_of =
+            |metadata: Value| match call(version, method, &json!({"id": "t", "metadata": metadata})) {
+                Call::Cancel { id: got, reason } if got == id => reason,
+                other => panic!("{other:?}"),
+            };
+        assert_eq!(reason_of(json!({"reason": " no\nlonger needed "})).as_deref(), Some("no longer needed"));
+        assert_eq!(reason_of(json!({"reason": "x".repeat(9000)})).map(|reason| reason.len()), Some(500));
+        for none in [json!({}), json!({"reason": " "}), json!({"reason": 1})] {
+            assert_eq!(reason_of(none), None);
+        }
+        assert_eq!(call(version, method, &json!({"id": "t"})), Call::Cancel { id: id.clone(), reason: None });
     }
     for (version, method) in [(NEW, "SubscribeToTask"), (OLD, "tasks/resubscribe")] {
         assert_eq!(call(version, method, &json!({"id": "t"})), Call::Subscribe { id: id.clone() });

@@ -103,6 +103,36 @@ fn summary_of_commands_says_whether_the_gate_continues() {
 }
 
 #[test]
+fn each_command_is_reported_when_it_begins_and_ends() {
+    let started = data(&json!({"event": "command_started", "ts": "t1", "phase": "g", "command": "tests"}));
+    assert_eq!(started, [json!({"type": "cliq:command_started", "command": "tests", "phase": "g"})]);
+    let result = |skipped: bool| json!({"name": "tests", "pass": true, "skipped": skipped});
+    let ended = data(&json!({"event": "command_finished", "phase": "g", "result": result(false)}));
+    assert_eq!((&ended[0]["type"], &ended[0]["pass"]), (&json!("cliq:command_completed"), &json!(true)));
+    // Commands that were reported are not reported again.
+    let all = data(
+        &json!({"event": "commands_finished", "phase": "g", "iteration": 1, "reported": true, "results": [result(false)]}),
+    );
+    assert_eq!(all.len(), 1);
+    assert_eq!((&all[0]["type"], &all[0]["verdict"]), (&json!("cliq:commands_summary"), &json!("PASS")));
+}
+
+#[test]
+fn skipped_command_is_neither_started_nor_passed() {
+    let results = json!([{"name": "a", "pass": true}, {"name": "b", "pass": true, "skipped": true}]);
+    let all = data(&json!({"event": "commands_finished", "phase": "g", "iteration": 1, "results": results}));
+    let types: Vec<&str> = all.iter().map(|data| data["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        types,
+        ["cliq:command_started", "cliq:command_completed", "cliq:command_completed", "cliq:commands_summary"]
+    );
+    assert_eq!(all[2]["skipped"], true);
+    let last = &all[3];
+    assert_eq!((&last["passed"], &last["total"], &last["skipped"]), (&json!(1), &json!(2), &json!(1)));
+    assert_eq!(last["verdict"], "PASS");
+}
+
+#[test]
 fn items_that_ask_and_items_that_end() {
     for state in TaskState::ALL {
         let status = Status { state, message: None, timestamp: None };

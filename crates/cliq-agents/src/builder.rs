@@ -54,7 +54,7 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     let result = match ctx.phase().name.as_str() {
         "build_team" => build_team(ctx, environment, &read(parameters)?)?,
         "improve_role" => improve_role(ctx, environment, &read(parameters)?)?,
-        "validate_team" => validate_team(&read::<ValidateTeam>(parameters)?.team_json)?,
+        "validate_team" => validate_team(&read::<ValidateTeam>(parameters)?.team_json),
         other => {
             return Err(format!(
                 "there is no capability `{other}`: there are build_team, improve_role, validate_team"
@@ -139,20 +139,26 @@ fn improve_role(
     Ok(json!({"team_name": parameters.team_name, "role_name": parameters.role_name, "role_content": content}))
 }
 
-/// Whether a team definition is right: `{valid, errors, warnings}`.
-fn validate_team(team: &Value) -> Result<Value, AnyError> {
+/// Validates a team definition: `{valid, errors, warnings}`. A text that is no definition at all is not valid.
+fn validate_team(team: &Value) -> Value {
     let team = match team {
         Value::String(text) => {
-            serde_json::from_str(text).map_err(|error| format!("`team_json` is not JSON: {error}"))?
+            serde_json::from_str(text).map_err(|error| format!("`team_json` is not JSON: {error}"))
         }
-        other => other.clone(),
+        other => Ok(other.clone()),
     };
-    let Value::Object(object) = team else { return Err("`team_json` must be an object".into()) };
-    let (errors, warnings) = match Definition::read(&as_definition(object)) {
+    let object = team.and_then(|team| match team {
+        Value::Object(object) => Ok(object),
+        _ => Err("`team_json` is not an object".to_owned()),
+    });
+    let (errors, warnings) = match object
+        .map_err(|problem| vec![problem])
+        .and_then(|object| Definition::read(&as_definition(object)))
+    {
         Ok(definition) => definition.problems(),
         Err(errors) => (errors, Vec::new()),
     };
-    Ok(json!({"valid": errors.is_empty(), "errors": errors, "warnings": warnings}))
+    json!({"valid": errors.is_empty(), "errors": errors, "warnings": warnings})
 }
 
 /// A definition may have its team.yml as a text, or be the team itself with `roles` beside.

@@ -19,7 +19,7 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
         if let Some(condition) = text("if")
             && !shell(ctx, environment, condition)?.success()
         {
-            results.push(json!({"name": name, "pass": true, "skipped": true}));
+            results.push(json!({"name": name, "pass": null, "skipped": true}));
             continue;
         }
         ctx.progress(format!("running `{name}`"))?;
@@ -32,14 +32,20 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
             break;
         }
     }
-    let passed = |result: &&Value| result["pass"] == true;
-    let text = results.iter().map(|r| {
-        format!("- {}: {}", if passed(&r) { "pass" } else { "FAIL" }, r["name"].as_str().unwrap_or_default())
-    });
+    let word = |result: &Value| match result["pass"].as_bool() {
+        Some(true) => "pass",
+        Some(false) => "FAIL",
+        None => "skipped",
+    };
+    let text = results.iter().map(|r| format!("- {}: {}", word(r), r["name"].as_str().unwrap_or_default()));
     let text = text.collect::<Vec<_>>().join("\n");
-    let failed = results.len() - results.iter().filter(passed).count();
-    let data =
+    let failed = results.iter().filter(|result| result["pass"] == false).count();
+    let skipped = results.iter().filter(|result| result["pass"].is_null()).count();
+    let mut data =
         json!({"all_passed": failed == 0, "total": results.len(), "failed": failed, "results": results});
+    if skipped > 0 {
+        data["skipped"] = skipped.into();
+    }
     ctx.send(&Handoff::text(text).with_data(data.clone()))?;
     match fatal {
         Some(reason) => Err(reason.into()),

@@ -64,7 +64,7 @@ impl Kubernetes {
         }
         Err(BackendError::Unprepared {
             message: "runs in a cluster need PostgreSQL: `database.url` names none".to_owned(),
-            hint: "`cliq settings set -g database.url postgresql://USER@HOST/DATABASE`; docs/kubernetes.md has the whole set-up",
+            hint: "`cliq settings set -g database.url postgresql://USER@HOST/DATABASE`; docs/kubernetes.md in the repository of cliq has the whole set-up",
         })
     }
 
@@ -183,7 +183,7 @@ impl Kubernetes {
                 Err(BackendError::NotStarted {
                     message: format!("the run did not start: it waited for {}: {why}", waiting.cause),
                     hint: Some(
-                        "docs/kubernetes.md explains these; `kubernetes.start_timeout` is how long a run waits",
+                        "docs/kubernetes.md in the repository of cliq explains these; `kubernetes.start_timeout` is how long a run waits",
                     ),
                 })
             }
@@ -236,7 +236,7 @@ impl Backend for Kubernetes {
         if !self.has_review_server && job.project.asks_people()? {
             return Err(BackendError::Unprepared {
                 message: "the team asks people, and no server is named that keeps its reviews".to_owned(),
-                hint: "`hug.server_url` and `hug.token` name one that pods can reach: docs/kubernetes.md",
+                hint: "`hug.server_url` and `hug.token` name one that pods can reach: docs/kubernetes.md in the repository of cliq",
             });
         }
         let lock = follower_lock::lock(job.dir())?;

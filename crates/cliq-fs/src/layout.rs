@@ -98,7 +98,7 @@ impl CliqDir {
             self.logs(),
             self.messages(),
             self.roles(),
-            self.root.join("design"),
+            self.design(),
         ] {
             fs::create_dir_all(&dir).at("create", &dir)?;
         }
@@ -107,6 +107,12 @@ impl CliqDir {
             write_atomic(&board, b"# Task board\n")?;
         }
         Ok(())
+    }
+
+    /// Directory of shared design documents.
+    #[must_use]
+    pub fn design(&self) -> Utf8PathBuf {
+        self.root.join("design")
     }
 
     /// The directory itself.

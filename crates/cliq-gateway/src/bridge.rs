@@ -25,6 +25,16 @@ pub struct Inbox {
     root: Utf8PathBuf,
 }
 
+/// A file in an inbox that is not in the queue yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaitingFile {
+    /// Path of the file.
+    pub path: Utf8PathBuf,
+    /// Signal that the file stands for, or the reason why it will be refused.
+    pub signal: Result<NewSignal, String>,
+}
+
 /// Result of a pass of the bridge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -50,6 +60,17 @@ impl Inbox {
     #[must_use]
     pub fn new(root: Utf8PathBuf) -> Self {
         Self { root }
+    }
+
+    /// Returns the inboxes of a project: its own, and those of the worktrees below `.worktrees`.
+    #[must_use]
+    pub fn all_of(project: &Utf8Path) -> Vec<Self> {
+        let worktrees = project.join(".worktrees").read_dir_utf8().into_iter().flatten();
+        let mut paths: Vec<Utf8PathBuf> =
+            worktrees.filter_map(|entry| Some(entry.ok()?.into_path())).collect();
+        paths.sort();
+        paths.insert(0, project.to_owned());
+        paths.iter().map(|path| Self::of(path)).collect()
     }
 
     /// The inbox of a workspace.
@@ -131,6 +152,30 @@ impl Inbox {
         files(&self.root).is_ok_and(|files| !files.is_empty())
     }
 
+    /// Returns the files that the bridge has not brought in yet, with the signal that each stands for.
+    ///
+    /// # Errors
+    /// Returns an error if the directory cannot be read.
+    pub fn waiting(&self) -> Result<Vec<WaitingFile>, GatewayError> {
+        let read = |name: String| {
+            let path = self.root.join(&name);
+            let signal = self.read_signal(&path, &name);
+            WaitingFile { path, signal }
+        };
+        Ok(files(&self.root)?.into_iter().map(read).collect())
+    }
+
+    /// Reads a file as a signal. `name` is its name in the inbox.
+    fn read_signal(&self, file: &Utf8Path, name: &str) -> Result<NewSignal, String> {
+        let size = fs::symlink_metadata(file).map_err(|error| format!("it cannot be read: {error}"))?.len();
+        if size > MAX_PAYLOAD as u64 {
+            return Err(format!("it has {size} bytes, more than {MAX_PAYLOAD}"));
+        }
+        let contents = cliq_fs::read_limited(file, MAX_PAYLOAD as u64)
+            .map_err(|error| format!("it cannot be read: {}", error.source))?;
+        sentinel::read(name, &String::from_utf8_lossy(&contents)).map_err(|why| why.to_string())
+    }
+
     /// Brings all files that are there into the queue, the oldest first.
     ///
     /// # Errors
@@ -157,17 +202,7 @@ impl Inbox {
             }
             // Another one may have been renamed over the one that was listed.
             let meta = fs::symlink_metadata(&file).at("read", &file)?;
-            let signal = if meta.len() > MAX_PAYLOAD as u64 {
-                Err(format!("it has {} bytes, more than {MAX_PAYLOAD}", meta.len()))
-            } else {
-                let contents = cliq_fs::read_limited(&file, MAX_PAYLOAD as u64)
-                    .map_err(|error| format!("it cannot be read: {}", error.source));
-                contents.and_then(|bytes| {
-                    let contents = String::from_utf8_lossy(&bytes);
-                    sentinel::read(&name, &contents).map_err(|why| why.to_string())
-                })
-            };
-            match signal {
+            match self.read_signal(&file, &name) {
                 Ok(signal) => {
                     let identity = self.identity(&name, &meta);
                     let created = store.create_from_file(project, &signal, &identity).await;

@@ -77,6 +77,12 @@ impl SignalType {
         NAMES.iter().map(|(kind, _)| *kind)
     }
 
+    /// Every name and alias with its type.
+    pub(crate) fn spellings() -> impl Iterator<Item = (&'static str, Self)> {
+        let names = NAMES.iter().map(|(kind, name)| (*name, *kind));
+        names.chain(ALIASES.iter().copied())
+    }
+
     /// Name in the queue.
     #[must_use]
     pub fn as_str(self) -> &'static str {

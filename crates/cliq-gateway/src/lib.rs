@@ -19,7 +19,7 @@ mod store;
 
 use std::time::Duration;
 
-pub use bridge::{BridgeReport, Inbox, RecoveryReport};
+pub use bridge::{BridgeReport, Inbox, RecoveryReport, WaitingFile};
 pub use error::GatewayError;
 pub use kind::SignalType;
 pub use signal::{Claim, MAX_PAYLOAD, NewSignal, PlanName, RejectedSignal, Signal, SignalStatus};

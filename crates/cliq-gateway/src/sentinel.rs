@@ -3,17 +3,6 @@
 use crate::kind::SignalType;
 use crate::signal::{NewSignal, PlanName, RejectedSignal, fields};
 
-/// Prefixes of names and the signal types they represent. The longest match counts.
-const PREFIXES: [(&str, SignalType); 7] = [
-    ("planner-finished-", SignalType::PlannerFinished),
-    ("implement-finished-", SignalType::ImplementFinished),
-    ("review-approved-", SignalType::ReviewApproved),
-    ("review-changes-", SignalType::ReviewChangesRequested),
-    ("verify-approved-", SignalType::VerifyApproved),
-    ("verify-failed-", SignalType::VerifyFailed),
-    ("elaborator-finished-", SignalType::ElaboratorFinished),
-];
-
 /// Prefix of the name of a signal of any type: `signal-TYPE-ID-PLAN`, with a unique ID without `-`.
 const ANY: &str = "signal-";
 
@@ -49,14 +38,34 @@ pub(crate) fn read(name: &str, contents: &str) -> Result<NewSignal, RejectedSign
     {
         return NewSignal::parse(kind, plan, contents);
     }
-    for (prefix, kind) in PREFIXES {
-        if let Some(rest) = name.strip_prefix(prefix) {
-            return NewSignal::new(kind, plan(rest)?, contents);
-        }
+    if let Some((kind, rest)) = of_type(name) {
+        return NewSignal::new(kind, plan(rest)?, contents);
     }
+    let types: Vec<String> = SignalType::all()
+        .filter(|kind| !has_numbers(*kind))
+        .map(|kind| format!("{}-PLAN", kind.as_str().replace('_', "-")))
+        .collect();
     Err(refused(format!(
-        "{name:?} is not the name of a signal file. They are: planner-finished-PLAN, implement-finished-PLAN, review-approved-PLAN, review-changes-PLAN, verify-approved-PLAN, verify-failed-PLAN, elaborator-finished-PLAN, implement-wave-N-PLAN, implement-task-finished-wN-tN-PLAN, signal-TYPE-ID-PLAN"
+        "{name:?} is not the name of a signal file; the names are: {}, implement-wave-N-PLAN, implement-task-finished-wN-tN-PLAN, signal-TYPE-ID-PLAN",
+        types.join(", ")
     )))
+}
+
+/// Reads `TYPE-PLAN`. A type is written with `-` or `_`, or by an alias. The longest type counts: the plan of
+/// `review-changes-requested-PLAN` is `PLAN`.
+fn of_type(name: &str) -> Option<(SignalType, &str)> {
+    let matching =
+        SignalType::spellings().filter(|(_, kind)| !has_numbers(*kind)).filter_map(|(spelling, kind)| {
+            let written = name.get(..spelling.len())?;
+            let rest = name[spelling.len()..].strip_prefix('-')?;
+            (written.replace('-', "_") == spelling).then_some((spelling.len(), kind, rest))
+        });
+    matching.max_by_key(|(length, ..)| *length).map(|(_, kind, rest)| (kind, rest))
+}
+
+/// Whether the name of the file contains the numbers that the type needs.
+fn has_numbers(kind: SignalType) -> bool {
+    matches!(kind, SignalType::ImplementWave | SignalType::ImplementTaskFinished)
 }
 
 /// Digits at the beginning, and what follows them.
@@ -86,6 +95,17 @@ mod tests {
         for (name, contents, expected) in [
             ("planner-finished-my-plan", "", "planner_finished my-plan "),
             ("planner-finished-my-plan.md", "", "planner_finished my-plan "),
+            ("review-changes-requested-p", "fix it\n", "review_changes_requested p {\"body\":\"fix it\"}"),
+            ("review-changes-requested", "", "review_changes_requested requested "),
+            ("review_changes_requested-p", "", "review_changes_requested p "),
+            ("readiness-approved-p", "", "verify_approved p "),
+            ("master-approved-p", "", "verify_approved p "),
+            ("readiness-changes-p", "", "verify_failed p "),
+            ("readiness-changes-requested-p", "no", "verify_failed p {\"body\":\"no\"}"),
+            ("architect-finished-p", "", "elaborator_finished p "),
+            ("plan-start-p", "", "plan_start p "),
+            ("planner-draft-finished-p", "{\"planner_id\":2}", "planner_draft_finished p {\"planner_id\":2}"),
+            ("retry-wave-p", "", "retry_wave p "),
             ("review-changes-p", "fix it\n", "review_changes_requested p {\"body\":\"fix it\"}"),
             ("verify-failed-p", "{\"body\":\"no\"}", "verify_failed p {\"body\":\"no\"}"),
             ("implement-wave-2-p", "", "implement_wave p {\"wave_number\":2}"),
@@ -112,6 +132,10 @@ mod tests {
             "signal-",
             "signal-verify_failed-p",
             "signal-cancelled-7-p",
+            "review-changes-requested-",
+            "review-approved",
+            "réview-approved-p",
+            "retry-wave-",
         ] {
             assert!(summary(name, "").is_err(), "{name:?}");
         }

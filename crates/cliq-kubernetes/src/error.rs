@@ -71,7 +71,7 @@ impl KubernetesError {
                 Some("sign in to the cluster anew: `kubectl auth whoami` shows who one is")
             }
             Self::Forbidden { .. } => Some(
-                "docs/kubernetes.md lists the rights that cliq needs; the Role of deploy/helm/cliq grants them",
+                "docs/kubernetes.md in the repository of cliq lists the rights that cliq needs; the Role of its deploy/helm/cliq grants them",
             ),
             Self::NoClaim { .. } => Some(
                 "deploy/helm/cliq makes one; `kubernetes.claim` names another, `kubernetes.namespace` its place",

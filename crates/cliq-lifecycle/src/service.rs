@@ -222,6 +222,7 @@ impl Plans {
                 },
             };
             if self.store.apply(&step).await? == Outcome::Applied {
+                log_unknown_output(name, &effects);
                 return Ok(effects);
             }
             let now = self.store.plan(project, name.as_str()).await?;
@@ -230,6 +231,21 @@ impl Plans {
             }
         }
         Err(StepError::Refused(format!("plan `{name}` is changed by others all the time; try again")))
+    }
+}
+
+/// Logs output without a known marker: the first time as a warning, then as an error.
+fn log_unknown_output(plan: &PlanName, effects: &Effects) {
+    for note in effects.notes.iter().filter(|note| note.kind == "unknown_output") {
+        let text = |key: &str| note.detail[key].as_str().unwrap_or_default();
+        let start: String = text("preview").chars().take(200).collect();
+        let (work, role, strike) = (text("work"), text("role"), &note.detail["strike"]);
+        match text("level") {
+            "warning" => {
+                tracing::warn!(%plan, work, role, %strike, output = start, "output without a known marker");
+            }
+            _ => tracing::error!(%plan, work, role, %strike, output = start, "output without a known marker"),
+        }
     }
 }
 

@@ -98,6 +98,19 @@ impl Agents {
         self
     }
 
+    /// Removes an agent.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.commands.remove(name);
+        self
+    }
+
+    /// Agents that cannot work here, each with the reason.
+    pub fn unusable(&self) -> impl Iterator<Item = (&str, &str)> {
+        let is_unusable = |(name, _): &(&String, &String)| !self.commands.contains_key(*name);
+        self.unusable.iter().filter(is_unusable).map(|(name, why)| (name.as_str(), why.as_str()))
+    }
+
     /// Adds an agent that is known and cannot work here, with the reason, for the error of a phase that names it.
     #[must_use]
     pub fn with_unusable(mut self, name: impl Into<String>, why: impl Into<String>) -> Self {

@@ -287,7 +287,8 @@ impl Driver {
     /// Feeds the start of the run to the machine, which starts the first phases.
     fn open(&mut self) {
         let plan = &self.shared.plan;
-        plan.launcher.expect(plan.workflow.phases().map(|(_, phase)| 1 + phase.commands.len()).sum());
+        let with_pane = plan.workflow.phases().filter(|(_, phase)| phase.kind.has_pane());
+        plan.launcher.expect(with_pane.map(|(_, phase)| 1 + phase.commands.len()).sum());
         if let Some(message) = plan.confinement.as_ref().and_then(|confinement| confinement.warning()) {
             self.shared.send(RunEvent::Warning { phase: None, message });
         }
@@ -476,7 +477,8 @@ impl Driver {
 
     /// Writes an event to the journal, and sees to it that what it relies on is as safe as it is.
     fn record(&mut self, record: &Record) -> Result<(), FsError> {
-        if !record.event.is_journaled() {
+        let records_commands = self.shared.plan.records_commands && record.event.is_command_step();
+        if !record.event.is_journaled() && !records_commands {
             return Ok(());
         }
         let power = self.shared.plan.durability == Durability::Power;

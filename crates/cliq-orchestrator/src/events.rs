@@ -136,6 +136,9 @@ pub enum RunEvent {
         /// For a gate: how many evaluations it has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_iterations: Option<u32>,
+        /// Whether the journal has the start and the end of each command ([`RunPlan::records_commands`](crate::RunPlan)).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reported: bool,
     },
     /// An agent says how far it is.
     Progress {

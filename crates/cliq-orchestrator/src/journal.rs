@@ -322,6 +322,7 @@ workflow:
                 iteration: 1,
                 results: Vec::new(),
                 max_iterations: None,
+                reported: false,
             },
             agent_completed("g", json!({"verdict": "ROUTE:a"})),
             agent_completed("b", json!({})),
@@ -331,6 +332,7 @@ workflow:
                 iteration: 2,
                 results: Vec::new(),
                 max_iterations: None,
+                reported: false,
             },
             agent_completed("g", json!({"verdict": "PASS"})),
         ] {

@@ -79,6 +79,14 @@ pub trait Launcher: Send + Sync {
     /// Returns an error if the process cannot be started.
     async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError>;
 
+    /// Starts a job that nobody watches: one of a pull or push phase. It gets no pane.
+    ///
+    /// # Errors
+    /// Returns an error if the process cannot be started.
+    async fn launch_without_pane(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
+        self.launch(job).await
+    }
+
     /// The status of a phase, which is the title of its jobs, has changed. For launchers that show it; it must not block.
     fn phase_changed(&self, _title: &str, _status: PhaseStatus) {}
 

@@ -106,6 +106,9 @@ pub struct RunPlan {
     /// Whether the run parks: its process ends once the run only waits for people or for a point in time, and a resumed run goes on
     /// from there (SPEC section 21).
     pub parks: bool,
+    /// Whether the journal records the start and the end of each command, for readers that follow the run from outside. By default
+    /// it records the commands of a phase once, when they are done.
+    pub records_commands: bool,
     /// Times.
     pub timing: Timing,
     /// Failures that the records survive.
@@ -176,6 +179,7 @@ impl RunPlan {
             inputs: BTreeMap::new(),
             max_parallel: None,
             parks: false,
+            records_commands: false,
             timing: Timing::default(),
             durability: Durability::default(),
             notifications: BTreeMap::new(),

@@ -25,6 +25,7 @@ use cliq_fs::CliqDir;
 
 use crate::launcher::{Job, LaunchError, Launcher, Running};
 use crate::phase_status::PhaseStatus;
+use crate::process::ProcessLauncher;
 use pane::Pane;
 use pane_pool::PanePool;
 pub use server::{TmuxError, TmuxServer};
@@ -94,6 +95,10 @@ impl Launcher for TmuxLauncher {
                 Err(failed(error))
             }
         }
+    }
+
+    async fn launch_without_pane(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
+        ProcessLauncher.launch(job).await
     }
 
     fn phase_changed(&self, title: &str, status: PhaseStatus) {

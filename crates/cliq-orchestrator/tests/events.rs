@@ -72,6 +72,7 @@ fn events_are_pinned() {
             iteration: 1,
             results: vec![failed],
             max_iterations: Some(3),
+            reported: false,
         },
         RunEvent::Progress { phase: name("dev"), message: "half".into() },
         RunEvent::UsageReported {

@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use cliq_agents::{ModelAgent, Usable};
 use cliq_fs::read_limited;
 use cliq_orchestrator::{AgentCommand, Agents};
@@ -93,8 +93,12 @@ fn agents(host: &Host, workflow: Option<&ValidatedWorkflow>, settings: &Settings
     }
     agents = agents.with("team", host.cliq(&["agent", "team"]));
     agents = agents.with("hug", host.cliq(&["agent", "review"]));
-    for (name, command) in installed(host) {
-        agents = agents.with(name, command);
+    for (name, installed) in installed(host) {
+        agents = match installed {
+            Ok(command) => agents.with(name, command),
+            // It shadows a built-in agent of its name all the same: that one is not what was installed.
+            Err(why) => agents.without(&name).with_unusable(name, why),
+        };
     }
     agents
 }
@@ -140,31 +144,98 @@ struct Manifest {
     env: Vec<String>,
 }
 
-/// Agents of `CLIQ_HOME/agents/<name>/manifest.json`. One whose manifest or program is unusable is left out.
-fn installed(host: &Host) -> Vec<(String, AgentCommand)> {
+/// Agents of `CLIQ_HOME/agents/<name>/manifest.json`, sorted by name, each with the reason if it cannot work.
+fn installed(host: &Host) -> Vec<(String, Result<AgentCommand, String>)> {
     let Some(agents) = host.home.as_ref().map(|home| home.join("agents")) else { return Vec::new() };
     let Ok(entries) = agents.read_dir_utf8() else { return Vec::new() };
-    entries
+    let mut found: Vec<_> = entries
         .filter_map(Result::ok)
-        .filter_map(|entry| {
-            let dir = entry.into_path();
-            let bytes = read_limited(&dir.join("manifest.json"), MANIFEST_LIMIT).ok()?;
-            let manifest: Manifest = serde_json::from_slice(&bytes).ok()?;
-            let program = dir.join(&manifest.entry);
-            let executable = is_executable(program.as_std_path());
-            let command = AgentCommand::new(program).with_needed_env(manifest.env);
-            executable.then(|| (dir.file_name().unwrap_or_default().to_owned(), command))
-        })
-        .collect()
+        .map(camino::Utf8DirEntry::into_path)
+        .filter(|dir| dir.is_dir() && !dir.file_name().is_some_and(|name| name.starts_with('.')))
+        .map(|dir| (dir.file_name().unwrap_or_default().to_owned(), installed_in(&dir)))
+        .collect();
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    found
+}
+
+/// Reads an installed agent. The error names the file and the remedy.
+fn installed_in(dir: &Utf8Path) -> Result<AgentCommand, String> {
+    let path = dir.join("manifest.json");
+    let bytes = read_limited(&path, MANIFEST_LIMIT).map_err(|error| match error.source.kind() {
+        std::io::ErrorKind::NotFound => {
+            format!(
+                "cannot use the installed agent: {path} does not exist; it contains {{\"entry\": PROGRAM}}"
+            )
+        }
+        _ => format!("cannot use the installed agent: cannot read {path}: {}", error.source),
+    })?;
+    let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|error| {
+        format!("cannot use the installed agent: {path} is not a valid manifest: {error}")
+    })?;
+    let program = dir.join(&manifest.entry);
+    if !program.is_file() {
+        return Err(format!("cannot use the installed agent: its `entry` {program} is not a file"));
+    }
+    if !is_executable(program.as_std_path()) {
+        return Err(format!(
+            "cannot use the installed agent: {program} is not executable; `chmod +x {program}`"
+        ));
+    }
+    Ok(AgentCommand::new(program).with_needed_env(manifest.env))
 }
 
 impl Host {
     /// The variables that installed agents say they need.
     pub(crate) fn variables_of_installed_agents(&self) -> Vec<String> {
-        installed(self).into_iter().flat_map(|(_, command)| command.needs_env).collect()
+        let usable = installed(self).into_iter().filter_map(|(_, command)| command.ok());
+        usable.flat_map(|command| command.needs_env).collect()
+    }
+
+    /// Installed agents that cannot work, each with the reason.
+    #[must_use]
+    pub fn broken_agents(&self) -> Vec<(String, String)> {
+        installed(self).into_iter().filter_map(|(name, command)| Some((name, command.err()?))).collect()
     }
 }
 
+/// Names of the installed agents that can work.
 pub(crate) fn installed_names(host: &Host) -> Vec<String> {
-    installed(host).into_iter().map(|(name, _)| name).collect()
+    installed(host).into_iter().filter(|(_, command)| command.is_ok()).map(|(name, _)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn broken_installed_agents_are_named_with_the_reason() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(temp.path()).unwrap();
+        let make = |name: &str, manifest: Option<&str>| {
+            let dir = root.join(name);
+            fs::create_dir_all(&dir).unwrap();
+            if let Some(manifest) = manifest {
+                fs::write(dir.join("manifest.json"), manifest).unwrap();
+            }
+            dir
+        };
+        for (name, manifest, reason) in [
+            ("none", None, "manifest.json does not exist"),
+            ("broken", Some("{"), "is not a valid manifest"),
+            ("empty", Some("{}"), "missing field `entry`"),
+            ("gone", Some("{\"entry\": \"run\"}"), "gone/run is not a file"),
+        ] {
+            let error = installed_in(&make(name, manifest)).expect_err(name);
+            assert!(error.contains(reason), "{name}: {error}");
+        }
+        let dir = make("plain", Some("{\"entry\": \"run\", \"env\": [\"KEY\"]}"));
+        fs::write(dir.join("run"), "#!/bin/sh\n").unwrap();
+        let error = installed_in(&dir).expect_err("not executable");
+        assert!(error.contains("chmod +x"), "{error}");
+        fs::set_permissions(dir.join("run"), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(installed_in(&dir).unwrap().needs_env, ["KEY"]);
+    }
 }

@@ -126,6 +126,9 @@ impl Host {
                 (Usable::No(why), _) => add(agent.name, Note, why),
             }
         }
+        for (name, why) in self.broken_agents() {
+            add("installed", Missing, format!("{name}: {why}"));
+        }
         match self.default_agent(&settings) {
             Some(name) => add("default", Good, format!("phases that name no agent get {name}")),
             None => {

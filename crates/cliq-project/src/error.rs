@@ -50,6 +50,16 @@ pub enum ProjectError {
         /// The most similar name, if any.
         nearest: Option<String>,
     },
+    /// There is no agent of this name.
+    #[error("cannot run with the agent `{name}`: there is no such agent")]
+    UnknownAgent {
+        /// Requested name.
+        name: String,
+        /// The most similar name, if any.
+        nearest: Option<String>,
+        /// All names, the most similar one first.
+        known: Vec<String>,
+    },
     /// A team is named by the address of a hub.
     #[error("{0} is the address of a hub, which this version of cliq does not know")]
     HubAddress(String),

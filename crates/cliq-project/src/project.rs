@@ -127,6 +127,7 @@ impl Project {
         }
         let known = agents::installed_names(&self.host).into_iter().chain(agents).collect();
         let folder = TeamFolder::load(self.dir.root())?.with_installed_agents(known);
+        let folder = folder.with_broken_agents(self.host.broken_agents());
         // The entries of its agents lie in .cliq/team, as `agents.json` says; they were checked when it was assembled.
         let checked = cliq_workflow::check(folder.text(), &AssembledFiles(&folder));
         checked.workflow.ok_or_else(|| {
@@ -171,5 +172,8 @@ impl TeamFiles for AssembledFiles<'_> {
     }
     fn installed_agents(&self) -> Vec<String> {
         self.0.installed_agents()
+    }
+    fn broken_agent(&self, name: &str) -> Option<String> {
+        self.0.broken_agent(name)
     }
 }

@@ -1,10 +1,10 @@
 //! The plan of a run: from the assembled team, the settings and what the caller chooses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cliq_fs::DEFAULT_FILE_LIMIT;
-use cliq_orchestrator::{Durability, Launcher, Recipient, RunPlan, StartError, Timing};
+use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing};
 use cliq_protocol::{Budget, PhaseKind, Sandbox};
 use cliq_settings::Settings;
 use cliq_workflow::ValidatedWorkflow;
@@ -65,6 +65,7 @@ impl Project {
         }
         let mut plan = self.base_plan(workflow, settings);
         if let Some(agent) = &options.agent {
+            check_agent(&plan.agents, agent)?;
             self.set_default_agent(&mut plan, agent);
         }
         plan.inputs.clone_from(&options.inputs);
@@ -143,6 +144,24 @@ impl Project {
         }
         Ok(())
     }
+}
+
+/// Checks that an agent that a person names exists. One that exists and cannot work here is reported with the phases that need it.
+fn check_agent(agents: &Agents, name: &str) -> Result<(), ProjectError> {
+    let unusable = agents.unusable().map(|(name, _)| name);
+    // Model agents that no phase needs are not among the agents of the plan.
+    let known: BTreeSet<&str> =
+        agents.names().chain(unusable).chain(cliq_agents::NAMES.iter().copied()).collect();
+    if known.contains(name) {
+        return Ok(());
+    }
+    let nearest = cliq_workflow::nearest(name, known.iter().copied()).map(str::to_owned);
+    let others = known.into_iter().filter(|other| Some(*other) != nearest.as_deref()).map(str::to_owned);
+    Err(ProjectError::UnknownAgent {
+        name: name.to_owned(),
+        known: nearest.iter().cloned().chain(others).collect(),
+        nearest,
+    })
 }
 
 /// The times that runs go by, from the settings.

@@ -120,7 +120,8 @@ impl Host {
 
     /// The team at a path: a folder, or its team.yml.
     pub(crate) fn load_team(&self, path: &Utf8Path) -> Result<FoundTeam, ProjectError> {
-        Ok(FoundTeam::of(TeamFolder::load(path)?.with_installed_agents(installed_names(self))))
+        let folder = TeamFolder::load(path)?.with_installed_agents(installed_names(self));
+        Ok(FoundTeam::of(folder.with_broken_agents(self.broken_agents())))
     }
 
     /// All teams: in `here` and directly below it, installed, bundled.

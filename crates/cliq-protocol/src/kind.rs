@@ -53,6 +53,12 @@ impl PhaseKind {
         }
     }
 
+    /// Whether such a phase works in a pane of its own if there are panes.
+    #[must_use]
+    pub fn has_pane(self) -> bool {
+        !matches!(self, Self::Pull | Self::Push)
+    }
+
     /// Whether such a phase renders verdicts.
     #[must_use]
     pub fn is_gate(self) -> bool {

@@ -47,6 +47,9 @@ pub struct PhaseDispatch {
     /// The shared task board, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_board_file: Option<Utf8PathBuf>,
+    /// The directory of shared design documents, if it contains any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub design_dir: Option<Utf8PathBuf>,
     /// The team's inputs, by name.
     #[serde(default)]
     pub inputs: BTreeMap<String, String>,

@@ -1,6 +1,6 @@
 //! From standard input to exit status: the whole `main` of an agent.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -90,9 +90,12 @@ impl Agent {
             Ok(message) => message,
             Err(error) => return refuse(&SdkError::Message(error)),
         };
-        match self.answer(message) {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
+        match self.outcome(message) {
+            Ok(None) => ExitCode::SUCCESS,
+            Ok(Some(reason)) => {
+                say(&reason);
+                ExitCode::FAILURE
+            }
             Err(error) => refuse(&error),
         }
     }
@@ -102,17 +105,22 @@ impl Agent {
     /// # Errors
     /// The signal channel cannot be written.
     pub fn answer(&self, message: AgentMessage) -> Result<bool, SdkError> {
+        self.outcome(message).map(|error| error.is_none())
+    }
+
+    /// Answers a message. Returns the reason of a failure, or `None` if the agent completed.
+    fn outcome(&self, message: AgentMessage) -> Result<Option<String>, SdkError> {
         let session = Session::open(message)?;
         // The handlers are not used again after a panic, so nothing broken can be seen.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.handle(&session)));
-        match outcome {
-            Ok(Ok(completion)) => session.complete(completion.result).map(|()| true),
+        let reason = match outcome {
+            Ok(Ok(completion)) => return session.complete(completion.result).map(|()| None),
             Ok(Err(error)) => {
-                let text = describe(error.as_ref());
-                match LimitReached::of(error.as_ref()) {
-                    Some(reached) => session.limited(text, reached.limited.clone()).map(|()| false),
-                    None => session.error(text).map(|()| false),
+                let reason = describe(error.as_ref());
+                if let Some(reached) = LimitReached::of(error.as_ref()) {
+                    return session.limited(reason.clone(), reached.limited.clone()).map(|()| Some(reason));
                 }
+                reason
             }
             Err(panic) => {
                 let text = panic
@@ -120,9 +128,10 @@ impl Agent {
                     .map(|text| (*text).to_owned())
                     .or_else(|| panic.downcast_ref::<String>().cloned())
                     .unwrap_or_else(|| "no message".to_owned());
-                session.error(format!("the agent panicked: {text}")).map(|()| false)
+                format!("the agent panicked: {text}")
             }
-        }
+        };
+        session.error(reason.clone()).map(|()| Some(reason))
     }
 
     fn handle(&self, session: &Session) -> Result<Completion, AnyError> {
@@ -178,6 +187,15 @@ fn describe(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// Prints the reason of a failure for a person who repeats a dispatch by hand. The orchestrator reads it in the channel, and starts
+/// agents without a terminal.
+#[expect(clippy::print_stderr, reason = "a person is watching")]
+fn say(reason: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("error: {reason}");
+    }
 }
 
 /// There is no message to answer: says so on standard error and, where the environment names one, in the channel.

@@ -3,9 +3,11 @@
 use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, HandoffError, SignalWriteError, SignalWriter};
 use cliq_protocol::{
-    AgentMessage, ChannelBody, DecodeError, Limited, NotifyRequest, OrderState, Usage, WaitingReview,
+    AgentMessage, ChannelBody, ChannelMessage, DecodeError, Limited, NotifyRequest, OrderState, Usage,
+    WaitingReview,
 };
 use serde_json::Value;
 
@@ -19,6 +21,12 @@ pub enum SdkError {
     /// Standard input holds no dispatch message.
     #[error("standard input holds no dispatch message: {0}")]
     Message(#[from] DecodeError),
+    /// The dispatch has its terminal message. The orchestrator empties the channel before each activation, so this dispatch is an old
+    /// one that was repeated by hand.
+    #[error(
+        "cannot answer the dispatch: {0} already has its last message; to repeat a dispatch by hand, move this file away first"
+    )]
+    AlreadyAnswered(Utf8PathBuf),
     /// A signal cannot be written.
     #[error(transparent)]
     Signal(#[from] SignalWriteError),
@@ -120,6 +128,16 @@ impl Reporter {
     }
 }
 
+/// Maximum size of a signal channel that is searched for a terminal message, in bytes.
+const MAX_CHANNEL: u64 = 64 << 20;
+
+/// Whether a signal channel has a terminal message.
+fn is_answered(path: &Utf8Path) -> bool {
+    let Ok(bytes) = cliq_fs::read_limited(path, MAX_CHANNEL) else { return false };
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.filter_map(|line| ChannelMessage::decode(line).ok()).any(|message| message.body.is_terminal())
+}
+
 /// A dispatch that was accepted: `ok` is written. Dropping it before it is finished reports an error, so that neither an
 /// early return nor a panic goes unsaid.
 #[derive(Debug)]
@@ -142,8 +160,11 @@ impl Session {
     /// Acknowledges a message that was had otherwise.
     ///
     /// # Errors
-    /// The signal channel cannot be written.
+    /// The dispatch was answered before, or the signal channel cannot be written.
     pub fn open(message: AgentMessage) -> Result<Self, SdkError> {
+        if is_answered(message.dispatch.signal_file()) {
+            return Err(SdkError::AlreadyAnswered(message.dispatch.signal_file().to_owned()));
+        }
         let writer = SignalWriter::open(message.dispatch.signal_file(), message.dispatch.dispatch_type())?;
         let reporter = Reporter { writer: Arc::new(Mutex::new(writer)) };
         reporter.write(ChannelBody::Ok)?;

@@ -13,8 +13,9 @@ use cliq_orchestrator::{JournalFollower, RunView};
 use cliq_runs::{Death, Recovery, Run, RunState};
 use tokio::process::Child;
 
+use crate::output::Outputs;
 use crate::shared::{FollowerHandle, Shared};
-use crate::task::{self, Outputs};
+use crate::task;
 use crate::{orchestrator, steering, workspace};
 use recovery::Next;
 use state::Follower;

@@ -49,13 +49,20 @@ pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifecycleE
             (run.wake_at, run.woken_at) = (None, None);
             run.ended_at = None;
             run.caveats.clear();
-            run.reason = None;
+            if !run.life.cancel_requested {
+                run.reason = None;
+            }
             run.phase = None;
             if run.life.state.is_active() { LifecycleEvent::Began } else { LifecycleEvent::TakenUp }
         }
         RunEvent::RunFinished { status, reason, phase } => {
             run.ended_at = Some(ts.to_owned());
-            run.reason.clone_from(reason);
+            // The server knows who asked for a cancellation, and why.
+            let is_known =
+                *status == PipelineStatus::Cancelled && reason.is_none() && run.life.cancel_requested;
+            if !is_known {
+                run.reason.clone_from(reason);
+            }
             run.phase = phase.as_ref().map(ToString::to_string);
             LifecycleEvent::Ended(match status {
                 PipelineStatus::Completed => RunOutcome::Completed,

@@ -22,6 +22,7 @@ mod journal;
 mod last_run;
 mod options;
 mod orchestrator;
+mod output;
 mod queue;
 mod replicas;
 mod repositories;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cliq_gateway::GatewayError;
 use cliq_runs::RunId;
@@ -17,13 +17,15 @@ const EVERY: Duration = Duration::from_secs(600);
 const FIRST: Duration = Duration::from_secs(5);
 /// Number of runs removed per query.
 const BATCH: u32 = 200;
+/// Time limit of the last removal, while the supervisor stops.
+const LAST: Duration = Duration::from_secs(2);
 
 /// Removes old runs until the supervisor stops.
 pub(super) async fn run(shared: Arc<Shared>) {
     let (mut wait, mut duty) = (FIRST, Duty::new("retention"));
     loop {
         tokio::select! {
-            () = shared.stopping.cancelled() => return,
+            () = shared.stopping.cancelled() => return remove_at_end(&shared, &mut duty).await,
             () = tokio::time::sleep(wait) => {}
         }
         wait = EVERY.min(shared.options.retention);
@@ -36,7 +38,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 continue;
             }
         }
-        match remove_old(&shared).await {
+        match remove_old(&shared, || shared.stopping.is_cancelled()).await {
             Ok(0) => {}
             Ok(runs) => tracing::info!(runs, "removed old runs"),
             Err(error) => tracing::error!(%error, "cannot remove old runs; retrying"),
@@ -44,16 +46,32 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn remove_old(shared: &Shared) -> Result<usize, GatewayError> {
+/// Removes old runs once more while the supervisor stops, so that short-lived servers remove them too.
+async fn remove_at_end(shared: &Shared, duty: &mut Duty) {
+    if !duty.is_own(shared.store.as_ref(), &shared.options).await.unwrap_or(false) {
+        return;
+    }
+    let start = Instant::now();
+    match remove_old(shared, || start.elapsed() > LAST).await {
+        Ok(runs) => tracing::debug!(runs, "removed old runs before the end"),
+        Err(error) => tracing::warn!(%error, "cannot remove old runs; the next server does"),
+    }
+}
+
+/// Removes runs that ended before the retention time, until `has_to_stop`.
+async fn remove_old(shared: &Shared, has_to_stop: impl Fn() -> bool) -> Result<usize, GatewayError> {
     shared.store.remove_expired_tokens(&clock::now()).await?;
     let before = clock::ago(shared.options.retention);
     let mut removed = 0;
     loop {
         let old = shared.store.ended_before(&before, BATCH).await?;
-        if old.is_empty() || shared.stopping.is_cancelled() {
+        if old.is_empty() || has_to_stop() {
             break;
         }
         for run in &old {
+            if has_to_stop() {
+                return Ok(removed);
+            }
             // The row last: after a crash it still names the files.
             if run.has_own_workspace() {
                 let path = run.workspace.clone();

@@ -159,11 +159,31 @@ impl Supervisor {
     /// # Errors
     /// Returns an error if there is no such run, its state does not allow it, or the store fails.
     pub async fn cancel(&self, id: &RunId, caller: &str) -> Result<Run, ChangeError> {
+        self.cancel_with_reason(id, caller, None).await
+    }
+
+    /// Cancels a run as [`Self::cancel`], with the reason that the caller gives.
+    ///
+    /// # Errors
+    /// Returns an error if the run is not active, or the store failed.
+    pub async fn cancel_with_reason(
+        &self,
+        id: &RunId,
+        caller: &str,
+        reason: Option<&str>,
+    ) -> Result<Run, ChangeError> {
+        let detail = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         let (run, effects) = update(&self.shared, id, |change| {
             let (was_requested, former) = (change.run.life.cancel_requested, change.run.life.former);
             let effects = change.run.life.step(LifecycleEvent::CancelRequested)?;
             if !was_requested {
-                change.push(event("cancel_requested_by_caller", &json!({"caller": caller})));
+                let mut fields = json!({"caller": caller});
+                if let Some(reason) = reason {
+                    fields["reason"] = reason.into();
+                }
+                change.push(event("cancel_requested_by_caller", &fields));
+                // The journal of a cancelled run has no reason of its own.
+                change.run.reason = Some(format!("cancelled by {caller}{detail}"));
             }
             if change.run.life.parked && change.run.life.state == RunState::Queued {
                 change.run.wake_at = None;
@@ -174,7 +194,7 @@ impl Supervisor {
                 change.push(event("run_not_resumed", &json!({"reason": reason, "state": outcome.as_str()})));
             } else if change.run.life.state == RunState::Cancelled {
                 change.run.ended_at = Some(clock::now());
-                change.run.reason = Some(format!("cancelled by {caller} before it began"));
+                change.run.reason = Some(format!("cancelled by {caller} before it began{detail}"));
                 change.push(event("run_finished", &json!({"status": "CANCELLED"})));
                 if let Some(instance_id) = self.shared.options.task_instance(&change.run) {
                     let (host, view) = (&self.shared.options.host, RunView::empty());

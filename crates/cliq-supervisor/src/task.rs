@@ -1,6 +1,5 @@
-//! Runs that are tasks of A2A: what their callers get beside the journal. Workspace, output of agents, result.
+//! Runs that are tasks of A2A: what their callers get beside the journal. Workspace and result; the output of agents is in `output.rs`.
 
-use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 
 use base64::Engine;
@@ -8,21 +7,15 @@ use base64::engine::general_purpose::STANDARD;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_a2a::{Artifact, Content, Part, Version, wire};
 use cliq_fs::CliqDir;
-use cliq_gateway::GatewayError;
-use cliq_orchestrator::RunView;
+use cliq_orchestrator::{PhaseStatus, RunView};
 use cliq_project::{Host, Project};
-use cliq_protocol::{PhaseName, lenient_json};
-use cliq_runs::{NewRunEvent, Run, RunId, RunState, RunStore};
-use ring::digest::{SHA256, digest};
+use cliq_protocol::lenient_json;
+use cliq_runs::{NewRunEvent, Run, RunState};
 use serde_json::{Value, json};
 
 use crate::change::event;
 use crate::workspace_files;
 
-/// The most bytes of what an agent printed that callers get, for each activation.
-const MAX_OUTPUT: u64 = 1 << 20;
-/// The most bytes of one event with output.
-const CHUNK: u64 = 32 << 10;
 /// The last bytes of the orchestrator's log that are in the result.
 const LOG_TAIL: u64 = 10 << 10;
 /// The most bytes of an output file, and of all of them: more is named and left out.
@@ -35,94 +28,9 @@ const MAX_HANDOFF: u64 = 4 << 20;
 
 /// The workspace is there. Says which of the team's programs are on the PATH.
 pub(crate) fn prepared(host: &Host, run: &Run) -> NewRunEvent {
-    let project = Project::open(&run.workspace, host.clone()).and_then(|project| project.workflow());
-    let tools: Vec<Value> = project
-        .map(|workflow| workflow.tools)
-        .unwrap_or_default()
-        .iter()
-        .map(|tool| json!({"tool": tool, "available": host.environment.find_program(tool).is_some()}))
-        .collect();
+    let project = Project::open(&run.workspace, host.clone()).ok();
     let requirement = run.request.requirement.as_deref().unwrap_or_default();
-    let hash = digest(&SHA256, requirement.as_bytes());
-    let key = hex::encode(&hash.as_ref()[..6]);
-    event("workspace_prepared", &json!({"req_key": key, "tools": tools}))
-}
-
-/// Position up to which the output of agents is in the event log.
-#[derive(Debug, Default)]
-pub(crate) struct Outputs {
-    offsets: HashMap<(PhaseName, u32), u64>,
-}
-
-impl Outputs {
-    /// As the event log has it: a server that begins again goes on where the one before was.
-    pub(crate) async fn restore(store: &dyn RunStore, run: &RunId) -> Result<Self, GatewayError> {
-        let (mut outputs, mut after) = (Self::default(), 0);
-        loop {
-            let rows = store.run_events(run, after, 1000).await?;
-            let Some(last) = rows.last() else { return Ok(outputs) };
-            after = last.id;
-            for row in rows.iter().filter(|row| row.kind == "phase_output") {
-                let value: Value = serde_json::from_str(&row.data).unwrap_or_default();
-                let phase = value["phase"].as_str().and_then(|name| name.parse().ok());
-                let activation = value["activation"].as_u64().and_then(|n| u32::try_from(n).ok());
-                if let Some(key) = phase.zip(activation) {
-                    let end = value["offset"].as_u64().unwrap_or(0) + value["bytes"].as_u64().unwrap_or(0);
-                    outputs.offsets.insert(key, end);
-                }
-            }
-        }
-    }
-
-    /// Returns new output of a phase's agent: whole lines, and the rest once the activation `is_over`.
-    pub(crate) fn read(
-        &mut self,
-        dir: &CliqDir,
-        phase: &PhaseName,
-        activation: u32,
-        is_over: bool,
-        input_required: bool,
-    ) -> Vec<NewRunEvent> {
-        let at = self.offsets.entry((phase.clone(), activation)).or_default();
-        let mut events = Vec::new();
-        while *at < MAX_OUTPUT {
-            let Some(text) = read_from(&dir.phase_log(phase, activation), *at) else { break };
-            let end = match text.iter().rposition(|byte| *byte == b'\n') {
-                Some(end) => end + 1,
-                None if is_over || text.len() as u64 == CHUNK => text.len(),
-                None => 0,
-            };
-            let end = if is_over && (text.len() as u64) < CHUNK { text.len() } else { end };
-            if end == 0 {
-                break;
-            }
-            let lines: Vec<String> = String::from_utf8_lossy(&text[..end]).lines().map(plain).collect();
-            let mut fields = json!({"phase": phase, "activation": activation, "offset": *at, "bytes": end, "lines": lines});
-            if input_required {
-                fields["input_required"] = true.into();
-            }
-            events.push(event("phase_output", &fields));
-            *at += end as u64;
-        }
-        events
-    }
-}
-
-/// A line without what would steer a terminal.
-fn plain(line: &str) -> String {
-    let text = anstream::adapter::strip_str(line).to_string();
-    text.chars().filter(|c| !c.is_control() || *c == '\t').collect()
-}
-
-fn read_from(path: &Utf8Path, at: u64) -> Option<Vec<u8>> {
-    let (mut file, size) = cliq_fs::open_regular(path).ok()?;
-    if size <= at {
-        return None;
-    }
-    file.seek(SeekFrom::Start(at)).ok()?;
-    let mut bytes = Vec::new();
-    file.take(CHUNK).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    event("workspace_prepared", &cliq_project::workspace_prepared(project.as_ref(), requirement))
 }
 
 /// The end of a task with its artifacts (seed 004, "Final artifact"). Made once, before the workspace goes.
@@ -144,7 +52,17 @@ pub(crate) fn finished(
             .phases
             .iter()
             .map(|phase| {
-                json!({"name": phase.name, "type": phase.kind, "status": phase.status, "iterations": phase.iterations,
+                // The run is over: nothing works any more, whatever its journal says last.
+                let status = match phase.status {
+                    PhaseStatus::Running | PhaseStatus::Waiting => PhaseStatus::Stopped,
+                    ended @ (PhaseStatus::Pending
+                    | PhaseStatus::Completed
+                    | PhaseStatus::Skipped
+                    | PhaseStatus::Failed
+                    | PhaseStatus::Escalated
+                    | PhaseStatus::Stopped) => ended,
+                };
+                json!({"name": phase.name, "type": phase.kind, "status": status, "iterations": phase.iterations,
                     "duration_ms": phase.duration_ms, "message": phase.message})
             })
             .collect();

@@ -61,7 +61,7 @@ fn expression(
                 "invalid-expression",
                 span,
                 message,
-                "docs/expressions.md describes expressions",
+                "docs/expressions.md in the repository of cliq describes expressions",
             ));
             return None;
         }

@@ -1,5 +1,6 @@
 //! The files of a team beside team.yml. The only module that touches the disk.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -21,6 +22,10 @@ pub trait TeamFiles {
     fn entry(&self, path: &Utf8Path) -> EntryFile;
     /// Agents that are installed outside the team.
     fn installed_agents(&self) -> Vec<String>;
+    /// Returns the reason why an installed agent of this name cannot be used, or `None` if it can or there is none.
+    fn broken_agent(&self, _name: &str) -> Option<String> {
+        None
+    }
 }
 
 /// Kind of the file at the path of an agent's executable.
@@ -74,6 +79,7 @@ pub struct TeamFolder {
     text: String,
     roles: Vec<(String, String)>,
     installed: Vec<String>,
+    broken: BTreeMap<String, String>,
 }
 
 /// A team that cannot be read.
@@ -127,13 +133,20 @@ impl TeamFolder {
         })?;
         let roles = read_roles(&dir.join("roles"), &root)?;
         check_instructions(&dir.join("channels"), &root)?;
-        Ok(Self { dir, root, file, text, roles, installed: Vec::new() })
+        Ok(Self { dir, root, file, text, roles, installed: Vec::new(), broken: BTreeMap::new() })
     }
 
     /// The same, with agents that are installed outside the team.
     #[must_use]
     pub fn with_installed_agents(mut self, names: Vec<String>) -> Self {
         self.installed = names;
+        self
+    }
+
+    /// The same, with installed agents that cannot be used, each with the reason.
+    #[must_use]
+    pub fn with_broken_agents(mut self, agents: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.broken = agents.into_iter().collect();
         self
     }
 
@@ -260,5 +273,8 @@ impl TeamFiles for TeamFolder {
     }
     fn installed_agents(&self) -> Vec<String> {
         self.installed.clone()
+    }
+    fn broken_agent(&self, name: &str) -> Option<String> {
+        self.broken.get(name).cloned()
     }
 }

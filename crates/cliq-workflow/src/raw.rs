@@ -150,7 +150,7 @@ fn read_sandbox(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Sandbox 
             "invalid-sandbox",
             span,
             message,
-            "docs/sandbox.md describes sandboxes",
+            "docs/sandbox.md in the repository of cliq describes sandboxes",
         ));
         Sandbox::default()
     })
@@ -300,7 +300,7 @@ fn check_review(node: &Node, problems: &mut Vec<Diagnostic>) {
     let name = error.field.split(['.', '[']).nth(1).unwrap_or_default();
     let span = record.node(name).map_or(record.span, |node| node.span);
     let message = format!("`{}` is wrong: expected {}, found {}", error.field, error.expected, error.found);
-    let help = "docs/reviews.md describes the review block";
+    let help = "docs/reviews.md in the repository of cliq describes the review block";
     problems.push(Diagnostic::error("invalid-review", span, message, help));
 }
 

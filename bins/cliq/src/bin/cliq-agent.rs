@@ -34,7 +34,7 @@ fn usage() -> String {
         "Reads one dispatch message on standard input and handles it with the built-in agent that it names.\n\n\
          Usage: cliq-agent < MESSAGE\n\n\
          Agents: {}\n\
-         The orchestrator starts it; .cliq/messages/ keeps what it sent. docs/protocol.md describes the message.",
+         The orchestrator starts it; .cliq/messages/ keeps what it sent. docs/protocol.md in the repository of cliq describes the message.",
         cliq_agents::NAMES.join(", ")
     )
 }

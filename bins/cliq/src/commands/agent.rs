@@ -87,7 +87,7 @@ fn check(command: &[String], options: Options, json: bool) -> Result<ExitCode, F
         }
         let rules = if broken == 1 { "1 rule" } else { &format!("{broken} rules") };
         ui::line(format!(
-            "{} docs/protocol.md explains each",
+            "{} docs/protocol.md in the repository of cliq explains each",
             paint(RED, format!("the agent breaks {rules};"))
         ))?;
     }
@@ -110,10 +110,8 @@ fn list() -> Result<ExitCode, Failure> {
         };
         ui::line(format!("{name:<16} {}", paint(DIM, about)))?;
     }
-    for name in cliq_agents::NAMES {
-        if let Some(why) = agents.why_unusable(name) {
-            ui::line(format!("{name:<16} {}", paint(YELLOW, why)))?;
-        }
+    for (name, why) in agents.unusable() {
+        ui::line(format!("{name:<16} {}", paint(YELLOW, why)))?;
     }
     Ok(ExitCode::SUCCESS)
 }

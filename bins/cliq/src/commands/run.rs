@@ -125,13 +125,15 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let launcher = LauncherKind::choose(requested, ui::is_watched(), &settings)?;
     plan.launcher = project.launcher(launcher, &settings);
     plan.parks = args.park;
+    plan.records_commands = args.a2a_events.is_some();
     plan.adopts_orphans = launcher == LauncherKind::Process && cliq_orchestrator::adopt_orphans();
     if launcher == LauncherKind::Tmux && project.host().own_pane(dir).is_none() && !args.json {
         ui::hint("`cliq attach` in another terminal shows the panes");
     }
     cancel_reviews(&project, &start)?;
     let mut progress = Progress::new(args.json, args.headless);
-    let mut events_file = args.a2a_events.as_ref().map(|id| TaskEventsFile::open(dir, id)).transpose()?;
+    let mut events_file =
+        args.a2a_events.as_ref().map(|id| TaskEventsFile::open(&project, id)).transpose()?;
     let view = execute_here(project.host(), plan, &start, |record, view| {
         // The file is a copy for others: a run does not end because it cannot be written.
         if events_file.as_mut().is_some_and(|file| file.write(record, view).is_err()) {

@@ -44,7 +44,7 @@ pub(super) fn run(request: Request, command: &[String]) -> Result<ExitCode, Fail
     let access = Access { temporary: temporary.clone().try_into().ok(), ..Access::default() };
     let policy = host.sandbox_policy(&sandbox, &here, &access, preference).map_err(|missing| {
         Failure::failed(format!("this system cannot enforce a sandbox: {missing}"))
-            .hint("`cliq doctor` shows what is there; docs/sandbox.md says what is needed")
+            .hint("`cliq doctor` shows what is there; docs/sandbox.md in the repository of cliq says what is needed")
     })?;
     // The proxy and the private directory for temporary files go with the command.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use camino::Utf8Path;
-use cliq_gateway::{Filter, Inbox, NewSignal, Signal, SignalStatus, Store};
+use cliq_gateway::{Filter, Inbox, NewSignal, Signal, SignalStatus, Store, WaitingFile};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 
@@ -24,14 +24,15 @@ pub(super) fn run(command: &SignalCommand) -> Result<ExitCode, Failure> {
                     if *all { None } else { Some(gateway::project_name(project.project.as_deref())?) };
                 let filter =
                     Filter { project, plan: plan.clone(), status: status.map(status_of), limit: None };
-                list(&filter, *json).await
+                let files = waiting_files(&filter)?;
+                list(&filter, &files, *json).await
             }
             SignalCommand::Show { id, json } => show(*id, *json).await,
             SignalCommand::Retry { id } => retry(*id).await,
             SignalCommand::History { plan, limit, json, project } => {
                 let project = Some(gateway::project_name(project.project.as_deref())?);
                 let filter = Filter { project, plan: plan.clone(), status: None, limit: Some(*limit) };
-                list(&filter, *json).await
+                list(&filter, &[], *json).await
             }
         }
     })
@@ -76,10 +77,62 @@ async fn emit(kind: &str, plan: &str, payload: &str, project: Option<&str>) -> R
     Ok(ExitCode::SUCCESS)
 }
 
-async fn list(filter: &Filter, as_json: bool) -> Result<ExitCode, Failure> {
+/// Returns the signal files in the inboxes of a project that a filter includes. Nothing is brought in.
+fn waiting_files(filter: &Filter) -> Result<Vec<WaitingFile>, Failure> {
+    let Some(project) = filter
+        .project
+        .as_deref()
+        .filter(|_| filter.status.is_none_or(|status| status == SignalStatus::Pending))
+    else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for inbox in Inbox::all_of(Utf8Path::new(project)) {
+        found.extend(inbox.waiting()?);
+    }
+    if let Some(plan) = &filter.plan {
+        found.retain(|file| file.signal.as_ref().is_ok_and(|signal| signal.plan().as_str() == plan));
+    }
+    Ok(found)
+}
+
+/// A signal file for `--json`.
+fn file_document(file: &WaitingFile) -> serde_json::Value {
+    match &file.signal {
+        Ok(signal) => json!({"path": file.path, "type": signal.kind(), "plan": signal.plan().as_str(),
+            "payload": signal.payload_text()}),
+        Err(problem) => json!({"path": file.path, "problem": problem}),
+    }
+}
+
+fn list_files(files: &[WaitingFile]) -> Result<(), Failure> {
+    for file in files {
+        let path = ui::plain(file.path.as_str());
+        match &file.signal {
+            Ok(signal) => ui::line(format!("file pending  {} for {}  {path}", signal.kind(), signal.plan()))?,
+            Err(problem) => {
+                ui::line(paint(ui::RED, format!("file refused  {path}: {}", first_line(problem))))?;
+            }
+        }
+    }
+    if !files.is_empty() {
+        ui::hint("the daemon brings files into the queue: `cliq daemon start`");
+    }
+    Ok(())
+}
+
+async fn list(filter: &Filter, files: &[WaitingFile], as_json: bool) -> Result<ExitCode, Failure> {
     let signals = gateway::open().await?.signals(filter).await?;
     if as_json {
-        ui::json(&json!({"signals": signals}))?;
+        let mut document = json!({"signals": signals});
+        if !files.is_empty() {
+            document["files"] = files.iter().map(file_document).collect();
+        }
+        ui::json(&document)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if signals.is_empty() && !files.is_empty() {
+        list_files(files)?;
         return Ok(ExitCode::SUCCESS);
     }
     if signals.is_empty() {
@@ -110,6 +163,7 @@ async fn list(filter: &Filter, as_json: bool) -> Result<ExitCode, Failure> {
         };
         ui::line(paint(style, line))?;
     }
+    list_files(files)?;
     Ok(ExitCode::SUCCESS)
 }
 

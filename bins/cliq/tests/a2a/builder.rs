@@ -195,6 +195,12 @@ fn a_team_is_validated_without_a_model() {
     let found = result(&task);
     assert_eq!(found["valid"], false);
     assert!(found["errors"].to_string().contains("nosuch"), "{found}");
+    for (n, team) in [json!("not JSON {"), json!("[1]"), json!(""), json!(7)].into_iter().enumerate() {
+        let task = call(&caller, &format!("x{n}"), &json!({"skill": "validate_team", "team_json": team}));
+        let found = result(&task);
+        assert_eq!(found["valid"], false, "{team}: {found}");
+        assert!(found["errors"][0].as_str().unwrap().contains("team_json"), "{team}: {found}");
+    }
     let message =
         json!({"messageId": "m3", "role": "ROLE_USER", "parts": [{"data": {"skill": "validate_team"}}]});
     let error = caller.error("SendMessage", &json!({"message": message}));

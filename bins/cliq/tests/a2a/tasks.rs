@@ -208,7 +208,96 @@ workflow:
         events.iter().any(|event| event["event"] == "on_phase_complete" && event["phase"] == "a"),
         "{events:?}"
     );
-    assert!(events.iter().any(|event| event["type"] == "cliq:commands_summary"));
+    let kinds: Vec<&str> = events
+        .iter()
+        .map(|event| event["event"].as_str().or_else(|| event["type"].as_str()).unwrap_or_default())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "workspace_initialized",
+            "cliq:preflight_started",
+            "cliq:preflight_completed",
+            "on_phase_start",
+            "cliq:command_started",
+            "cliq:command_completed",
+            "cliq:commands_summary",
+            "on_phase_complete",
+            "on_complete",
+        ]
+    );
+    assert_eq!(events[0]["team"], "@local/echo");
+}
+
+#[test]
+fn command_started_is_sent_when_the_command_begins() {
+    let machine = machine();
+    machine.team(
+        "waits",
+        r#"workflow:
+  phases:
+    - name: a
+      type: exec
+      commands:
+        - {name: waits, run: "until test -e go; do sleep 0.05; done"}
+        - {name: never, run: "true", if: "false"}
+"#,
+    );
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let id = caller.start("m1", "@local/waits");
+    // It is there before the command ends.
+    wait_for("the command has started", || {
+        let row = server.get(&format!("/api/v1/runs/{id}/events?limit=100")).expect(200).body;
+        row.contains("command_started").then_some(())
+    });
+    let task = caller.task(&id);
+    assert_eq!(task["metadata"]["phases"][0]["name"], "a", "{task}");
+    assert_eq!(task["metadata"]["phases"][0]["status"], "running", "{task}");
+    fs::write(machine.home.join("workspaces").join(&id).join("go"), "").unwrap();
+    let task = caller.ended(&id);
+    assert!(task["metadata"].get("phases").is_none(), "the result has them: {task}");
+    let data = data(&updates(&caller, &id));
+    let of = |kind: &str| data.iter().filter(|data| data["type"] == kind).collect::<Vec<_>>();
+    assert_eq!(of("cliq:command_started").len(), 1, "{data:?}");
+    let completed = of("cliq:command_completed");
+    assert_eq!((completed.len(), &completed[1]["skipped"]), (2, &json!(true)), "{data:?}");
+    assert_eq!(of("cliq:commands_summary")[0]["passed"], 1);
+}
+
+#[test]
+fn cancelled_task_has_the_reason_of_its_caller() {
+    let machine = machine();
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    for (message, params) in [("m1", json!({"reason": "the order was withdrawn"})), ("m2", json!({}))] {
+        let id = caller.start(message, "@local/slow");
+        caller.works(&id);
+        let task = caller.ok("CancelTask", &json!({"id": id, "metadata": params}));
+        assert_eq!(task["status"]["state"], "TASK_STATE_CANCELED", "{task}");
+        let all = data(&updates(&caller, &id));
+        let end = all.iter().find(|data| data["event"] == "on_cancel").unwrap();
+        let reason = end["reason"].as_str().unwrap_or_default();
+        assert!(reason.starts_with("cancelled by caller"), "{end}");
+        assert_eq!(reason.ends_with(": the order was withdrawn"), message == "m1", "{end}");
+    }
+}
+
+#[test]
+fn workspace_of_a_task_that_never_began_is_removed() {
+    let machine = machine();
+    machine.team(
+        "needs",
+        "tools: [no-such-program-here]\nworkflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: c, run: \"true\"}]}\n",
+    );
+    let server = machine.serve();
+    let caller = Caller::new(&machine, &server);
+    let id = caller.start("m1", "@local/needs");
+    let task = caller.ended(&id);
+    assert_eq!(task["status"]["state"], "TASK_STATE_FAILED", "{task}");
+    assert!(task.to_string().contains("no-such-program-here"), "{task}");
+    let workspace = machine.home.join("workspaces").join(&id);
+    wait_for("the workspace goes", || (!workspace.exists()).then_some(()));
 }
 
 #[test]

@@ -132,6 +132,74 @@ fn installed_teams_and_agents_are_found() {
 }
 
 #[test]
+fn mistyped_commands_and_agents_are_suggested() {
+    let env = Env::new(
+        "workflow:\n  phases:\n    - name: a\n      type: exec\n      commands: [{name: one, run: 'true'}]\n",
+        &[],
+    );
+    env.cliq(["rnu"]).expect(2).says("'run'");
+    env.cliq(["team", "validte"]).expect(2).says("'validate'");
+    // Also in a team without a phase that takes the default agent.
+    env.cliq(["run", "--agent", "claude-cod"])
+        .expect(2)
+        .says("cannot run with the agent `claude-cod`: there is no such agent")
+        .says("did you mean `claude-code`? the agents are: claude-code, ");
+    env.cliq(["run", "--agent", "nope"]).expect(2).says("the agents are: ");
+    env.cliq(["run", "--agent", "claude-code"]).expect(0);
+}
+
+#[test]
+fn dispatch_that_was_answered_is_not_answered_again() {
+    let env = Env::new(
+        "workflow:\n  phases:\n    - {name: g, type: gate, agent: rules, commands: [{name: c, run: 'true'}]}\n",
+        &[("g", "G.")],
+    );
+    env.cliq(["run"]).expect(0);
+    let message = std::fs::read(env.work().join(".cliq/messages/g.1.json")).unwrap();
+    let channel = env.work().join(".cliq/signals/g.jsonl");
+    let before = std::fs::read_to_string(&channel).unwrap();
+    let repeat = || {
+        use std::io::Write;
+        let mut child = env
+            .command(["agent", "handle"])
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(&message).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let output = repeat();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("already has its last message") && said.contains("move this file away"), "{said}");
+    assert_eq!(std::fs::read_to_string(&channel).unwrap(), before);
+    std::fs::remove_file(&channel).unwrap();
+    assert_eq!(repeat().status.code(), Some(0));
+}
+
+#[test]
+fn broken_installed_agent_is_named_with_the_reason() {
+    let env = Env::bare();
+    env.write("../home/agents/helper/run", "#!/bin/sh\n");
+    env.write("../home/agents/helper/manifest.json", "{\"entry\": \"run\"}");
+    env.write("../home/agents/rules/manifest.json", "{");
+    env.write(
+        "team.yml",
+        "name: \"@me/tool\"\nworkflow:\n  phases:\n    - {name: a, type: standard, agent: helper}\n    - {name: b, type: standard, agent: rules}\n",
+    );
+    env.write("roles/a.md", "A.");
+    env.write("roles/b.md", "B.");
+    env.cliq(["init"]).expect(0);
+    let hint = "run is not executable; `chmod +x";
+    env.cliq(["agent", "list"]).expect(0).says("helper").says(hint).says("is not a valid manifest");
+    env.cliq(["doctor"]).expect(1).says("helper: cannot use the installed agent").says(hint);
+    // An installed agent hides the built-in one of its name, also if it is broken.
+    env.cliq(["team", "validate"]).expect(2).says("agent `helper`").says(hint).says("agent `rules`");
+    env.cliq(["assemble", "."]).expect(2).says(hint);
+}
+
+#[test]
 fn logs_show_what_was_printed() {
     let env = Env::new(
         "workflow:\n  phases:\n    - name: a\n      type: exec\n      commands: [{name: one, run: echo hello}, {name: two, run: 'true'}]\n",

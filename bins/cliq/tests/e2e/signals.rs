@@ -13,6 +13,34 @@ fn list(env: &Env, args: &[&str]) -> Vec<Value> {
 }
 
 #[test]
+fn list_shows_files_that_wait_for_the_daemon() {
+    let env = project();
+    let inbox = env.work().join(".cliq/signals/inbox");
+    fs::create_dir_all(&inbox).unwrap();
+    fs::write(inbox.join("review-changes-requested-my-plan"), "fix it").unwrap();
+    fs::write(inbox.join("notes.txt"), "").unwrap();
+    let worktree = env.work().join(".worktrees/w/.cliq/signals/inbox");
+    fs::create_dir_all(&worktree).unwrap();
+    fs::write(worktree.join("readiness-approved-other"), "").unwrap();
+    env.cliq(["signal", "list"])
+        .expect(0)
+        .says("review_changes_requested for my-plan")
+        .says("verify_approved for other")
+        .says("notes.txt")
+        .says("is not the name of a signal file")
+        .says("cliq daemon start");
+    let document = env.cliq(["signal", "list", "--plan", "my-plan", "--json"]).expect(0).json();
+    let files = document["files"].as_array().unwrap();
+    assert_eq!(files.len(), 1, "{files:?}");
+    assert_eq!(
+        (&files[0]["type"], &files[0]["plan"]),
+        (&json!("review_changes_requested"), &json!("my-plan"))
+    );
+    assert!(inbox.join("notes.txt").exists(), "nothing is moved");
+    env.cliq(["signal", "list", "--status", "done"]).expect(0).says("no signals");
+}
+
+#[test]
 fn emitted_signals_are_validated_and_normalized() {
     let env = project();
     for (kind, payload, stored, expected) in [

@@ -114,7 +114,7 @@ fn expression(source: &Located<String>, reader: &mut Reader<'_>) -> Option<Strin
                 "invalid-expression",
                 source.span,
                 message,
-                "expressions are in CEL: docs/expressions.md",
+                "expressions are in CEL: docs/expressions.md in the repository of cliq",
             );
             return None;
         }

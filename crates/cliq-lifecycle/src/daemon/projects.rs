@@ -1,6 +1,6 @@
 //! Inputs of the daemon: files, signals, and ends of agents.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use cliq_fs::CliqDir;
 use cliq_gateway::{Finish, GatewayError, Inbox, PlanName, SignalType};
 use tracing::Instrument;
@@ -11,22 +11,10 @@ use crate::machine::{Context, Event};
 use crate::model::Config;
 use crate::service::StepError;
 
-/// The inboxes of a project: its own, and those of its worktrees.
-pub(super) fn inboxes(project: &Utf8Path) -> Vec<Inbox> {
-    let mut all = vec![Inbox::of(project)];
-    let worktrees = project.join(".worktrees");
-    if let Ok(entries) = worktrees.read_dir_utf8() {
-        let mut paths: Vec<Utf8PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.into_path())).collect();
-        paths.sort();
-        all.extend(paths.iter().map(|path| Inbox::of(path)));
-    }
-    all
-}
-
 impl Daemon {
     pub(super) async fn recover(&mut self, project: &Utf8Path) -> Result<(), GatewayError> {
         self.end_orphans(project).await?;
-        for inbox in inboxes(project) {
+        for inbox in Inbox::all_of(project) {
             match inbox.recover() {
                 Ok(_) => {}
                 Err(error) => self.report_error(error.to_string()),
@@ -40,7 +28,7 @@ impl Daemon {
         let mut projects = self.plans.store().projects().await?;
         // A project without plans has an inbox too.
         for project in self.agents.projects() {
-            let inboxes = inboxes(&project);
+            let inboxes = Inbox::all_of(&project);
             inboxes.iter().for_each(|inbox| self.watch(inbox.root()));
             if !projects.iter().any(|known| *known == project) && inboxes.iter().any(Inbox::has_files) {
                 projects.push(project.into_string());
@@ -78,7 +66,7 @@ impl Daemon {
     }
 
     async fn bridge(&mut self, project: &Utf8Path) -> Result<(), StepError> {
-        for inbox in inboxes(project) {
+        for inbox in Inbox::all_of(project) {
             self.watch(inbox.root());
             let bridged = inbox.bridge(self.plans.store(), project.as_str()).await?;
             if !bridged.signals.is_empty() || !bridged.refused.is_empty() {

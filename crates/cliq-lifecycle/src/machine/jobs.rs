@@ -136,7 +136,12 @@ impl Plan {
         context: &Context<'_>,
         effects: &mut Effects,
     ) {
-        let Some(marker) = found.decisive_from(role.speaks_as()) else {
+        let decisive = found.decisive_from(role.speaks_as());
+        // The registration of an expert is no report of the outcome of planners and architects, who create experts beside their work.
+        let is_registration = |marker: &&Marker<'_>| {
+            marker.kind == MarkerKind::ExpertCreated && matches!(role, Role::Planner | Role::Architect)
+        };
+        let Some(marker) = decisive.filter(|marker| !is_registration(marker)) else {
             return self.without_marker(id, role, text, success, context, effects);
         };
         effects.note(
@@ -278,7 +283,8 @@ impl Plan {
         let (strikes, restarts) = (work.strikes, work.restarts);
         effects.note(
             "unknown_output",
-            json!({"work": id, "role": role, "strike": strikes, "preview": preview(text)}),
+            json!({"work": id, "role": role, "strike": strikes, "level": if strikes == 1 { "warning" } else { "error" },
+                "preview": preview(text)}),
         );
         if strikes < STRIKES {
             return self.queue(id, role, Some(Brief { why: StartReason::Checkpoint, text: preview(text) }));

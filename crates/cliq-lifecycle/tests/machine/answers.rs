@@ -28,14 +28,16 @@ fn usage_counts_for_task_and_role() {
 #[test]
 fn unknown_output() {
     let mut world = World::markers(Config::default());
-    for why in [
-        StartReason::Checkpoint,
-        StartReason::Checkpoint,
-        StartReason::Anew,
-        StartReason::Checkpoint,
-        StartReason::Checkpoint,
+    for (why, level) in [
+        (StartReason::Checkpoint, "warning"),
+        (StartReason::Checkpoint, "error"),
+        (StartReason::Anew, "error"),
+        (StartReason::Checkpoint, "warning"),
+        (StartReason::Checkpoint, "error"),
     ] {
-        world.says(Role::Developer, "w1-t1", "I am done!");
+        let effects = world.says(Role::Developer, "w1-t1", "I am done!");
+        let note = effects.notes.iter().find(|note| note.kind == "unknown_output").unwrap();
+        assert_eq!(note.detail["level"], level);
         let job = world.job(Role::Developer, "w1-t1");
         assert_eq!(
             world.plan.jobs.iter().find(|other| other.id == job).unwrap().brief.as_ref().unwrap().why,
@@ -44,6 +46,30 @@ fn unknown_output() {
     }
     world.says(Role::Developer, "w1-t1", "I am done!");
     assert!(world.plan.questions[0].text.contains("I am done!"));
+}
+
+#[test]
+fn planner_and_architect_register_experts_beside_their_work() {
+    let created = "The plan is written.\n\nEXPERT_CREATED: sql-expert\n\nGap Filled: queries\n";
+    let mut world = World::new(Config { architect: true, auto_implement: true, ..Config::default() });
+    world.signal("implement_wave", r#"{"wave_number":1}"#);
+    let effects = world.says(Role::Architect, "plan", created);
+    assert!(effects.notes.iter().all(|note| note.kind != "unknown_output"), "{effects:?}");
+    assert_eq!(world.plan.experts, ["sql-expert"]);
+    assert_eq!(world.plan.wave, 1, "the first wave began");
+    // Another role ends its answer with its own marker.
+    let effects = world.says(Role::Coder, "w1-t1", created);
+    assert!(effects.notes.iter().any(|note| note.kind == "unknown_output"), "{effects:?}");
+    // A marker of another meaning is still an answer that nobody expects.
+    let mut world = World::new(Config { architect: true, ..Config::default() });
+    world.signal("implement_wave", r#"{"wave_number":1}"#);
+    let effects = world.says(
+        Role::Architect,
+        "plan",
+        "EXPERT_CREATED: a\n\nSEEKING_DIVINE_CLARIFICATION\n\nQuestion: which?\n",
+    );
+    assert!(effects.notes.iter().any(|note| note.kind == "question"), "{effects:?}");
+    assert_eq!(world.plan.experts, ["a"]);
 }
 
 #[test]

@@ -238,12 +238,18 @@ impl AgentRun {
             log: self.log.clone(),
         };
         let phase = self.shared.workflow().find(self.phase.as_str());
-        let job = match phase.map(|id| self.shared.phase_of(id)) {
+        let phase = phase.map(|id| self.shared.phase_of(id));
+        let has_pane = phase.as_ref().is_none_or(|phase| phase.kind.has_pane());
+        let job = match phase {
             Some(phase) => self.shared.confine(job, &phase, Some(command)).map_err(failed)?,
             None => job,
         };
         tracing::debug!(phase = %self.phase, agent = self.agent, program = job.program, "agent starts");
-        self.shared.launch(&job).await.map_err(|error| self.not_started(&error.to_string()))
+        let launched = match has_pane {
+            true => self.shared.launch(&job).await,
+            false => self.shared.launch_without_pane(&job).await,
+        };
+        launched.map_err(|error| self.not_started(&error.to_string()))
     }
 
     /// Returns the event of an agent that could not be started. It is a failure like that of one that ended at once.

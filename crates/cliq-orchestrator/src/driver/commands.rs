@@ -37,6 +37,7 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
             iteration,
             results,
             max_iterations: runner.phase.kind.is_gate().then_some(runner.phase.max_iterations),
+            reported: shared.plan.records_commands,
         },
         Err(failure @ (CommandFailure::Phase(_) | CommandFailure::TimedOut(_))) => RunEvent::WorkFailed {
             phase: runner.phase.name.clone(),
@@ -134,7 +135,8 @@ impl Runner<'_> {
             let command_results = self.run_command(n, command, deadline, limit).await?;
             let failed = command_results.iter().any(|r| !r.pass);
             for result in command_results {
-                if self.phase.commands.len() > 1 || command.scope == Scope::Repo {
+                let is_one_of_many = self.phase.commands.len() > 1 || command.scope == Scope::Repo;
+                if is_one_of_many || self.shared.plan.records_commands {
                     let phase = self.phase.name.clone();
                     self.shared.send(RunEvent::CommandFinished { phase, result: result.clone() });
                 }
@@ -181,8 +183,12 @@ impl Runner<'_> {
     ) -> Result<(), CommandFailure> {
         let workflow = self.shared.workflow();
         let data = exec_data(results);
-        let text =
-            results.iter().map(|r| format!("- {}: {}", if r.pass { "pass" } else { "FAIL" }, r.label()));
+        let word = |r: &CommandResult| match (r.skipped, r.pass) {
+            (Some(true), _) => "skipped",
+            (_, true) => "pass",
+            (_, false) => "FAIL",
+        };
+        let text = results.iter().map(|r| format!("- {}: {}", word(r), r.label()));
         let text = text.collect::<Vec<_>>().join("\n");
         let envelope = Envelope::standard(self.phase.name.clone(), "exec", Some(data.clone()), Some(text));
         let to = self.phase.dependents.iter().chain(&routed_by).map(|&to| &workflow.phase(to).name);
@@ -403,13 +409,19 @@ pub(super) fn show(duration: Duration) -> String {
 }
 
 /// The `data` of an exec phase's envelope.
+/// Data of the handoff of an exec phase. A command that was skipped counts neither as passed nor as failed.
 fn exec_data(results: &[CommandResult]) -> Object {
     let failed = results.iter().filter(|r| !r.pass).count();
+    let skipped = results.iter().filter(|r| r.skipped == Some(true)).count();
     let row = |r: &CommandResult| {
         let mut row =
             json!({"name": r.name, "pass": r.pass, "exit_code": r.exit_code, "duration_ms": r.duration_ms});
         if let Some(repo) = r.extra.get("repo") {
             row["repo"] = repo.clone();
+        }
+        if r.skipped == Some(true) {
+            row["pass"] = serde_json::Value::Null;
+            row["skipped"] = true.into();
         }
         row
     };
@@ -419,6 +431,9 @@ fn exec_data(results: &[CommandResult]) -> Object {
     data.insert("all_passed".to_owned(), (failed == 0).into());
     data.insert("total".to_owned(), results.len().into());
     data.insert("failed".to_owned(), failed.into());
+    if skipped > 0 {
+        data.insert("skipped".to_owned(), skipped.into());
+    }
     data
 }
 

@@ -111,6 +111,13 @@ async fn try_deliver(
         }),
     };
     write_atomic(&message_file, &message.encode()).map_err(|error| error.to_string())?;
+    // A resumed run counts from the beginning: what an earlier delivery reported is not about this one.
+    match std::fs::remove_file(&signal_file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(format!("cannot remove {signal_file}: {error}"));
+        }
+        _ => {}
+    }
     // It does not belong to the phase: the phase's end must not end it.
     let mut env = shared.environment(&format!("_notify-{number}"));
     env.insert("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, FsError, IoContext, read_if_exists, write_atomic};
 use cliq_gate::Gate;
 use cliq_protocol::{
@@ -90,6 +90,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
     let uses_model = shared.plan.agents.get(&activation.agent).is_some_and(|agent| agent.uses_model);
     let requirement = dir.requirement();
     let board = dir.task_board();
+    let design = dir.design();
     let dispatch = PhaseDispatch {
         phase: PhaseInfo {
             name: phase.name.clone(),
@@ -113,6 +114,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
         },
         requirement_file: requirement.exists().then_some(requirement),
         task_board_file: board.exists().then_some(board),
+        design_dir: has_entries(&design).then_some(design),
         inputs: shared.inputs.clone(),
         incoming: unique(from)
             .into_iter()
@@ -317,4 +319,9 @@ fn config<'a>(
         config.insert("rules".to_owned(), Value::Object(rules.collect()));
     }
     config
+}
+
+/// Whether a directory contains anything.
+fn has_entries(dir: &Utf8Path) -> bool {
+    dir.read_dir_utf8().is_ok_and(|mut entries| entries.next().is_some())
 }

@@ -60,6 +60,7 @@ fn unprocessed_of(shared: &Shared, pipeline: &Pipeline, id: PhaseId) -> Result<V
         iteration,
         results,
         max_iterations: None,
+        reported: shared.plan.records_commands,
     }));
     Ok(events)
 }

@@ -189,6 +189,13 @@ impl Shared {
         Ok(WatchedProcess::watch(process, &self.watchdog))
     }
 
+    /// Starts a job as [`Shared::launch`] does, in no pane.
+    pub(super) async fn launch_without_pane(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
+        self.start_watchdog();
+        let process = self.plan.launcher.launch_without_pane(job).await?;
+        Ok(WatchedProcess::watch(process, &self.watchdog))
+    }
+
     fn start_watchdog(&self) {
         let mut state = self.watchdog.lock().unwrap_or_else(PoisonError::into_inner);
         if !matches!(*state, WatchdogState::Idle) {

@@ -17,6 +17,12 @@ impl RunEvent {
         )
     }
 
+    /// Whether it is the start or the end of one command. Only some journals have these.
+    #[must_use]
+    pub fn is_command_step(&self) -> bool {
+        matches!(self, Self::CommandStarted { .. } | Self::CommandFinished { .. })
+    }
+
     /// Whether work of a phase, or the run, ended with it. A reader relies on the files that the work left.
     pub(crate) fn ends_work(&self) -> bool {
         matches!(

@@ -44,9 +44,13 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 usage: Usage { tokens_in: usage.tokens, cost_usd: Some(usage.usd), ..Usage::default() },
                 is_final,
             },
-            Input::CommandsFinished { phase, results } => {
-                RunEvent::CommandsFinished { phase: name(phase), iteration: 1, results, max_iterations: None }
-            }
+            Input::CommandsFinished { phase, results } => RunEvent::CommandsFinished {
+                phase: name(phase),
+                iteration: 1,
+                results,
+                max_iterations: None,
+                reported: false,
+            },
             Input::AgentCompleted { phase, result } => {
                 RunEvent::AgentCompleted { phase: name(phase), result }
             }

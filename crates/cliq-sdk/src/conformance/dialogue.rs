@@ -164,6 +164,7 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
             },
             requirement_file: Some(requirement),
             task_board_file: Some(dir.task_board()),
+            design_dir: None,
             inputs: [("branch".to_owned(), "main".to_owned())].into(),
             incoming: vec![Incoming {
                 from: before,

@@ -56,7 +56,7 @@ fn action_of(call: &Call) -> (&'static str, Option<String>) {
     match call {
         Call::Send(send) => ("message/send", send.message.task_id.clone()),
         Call::Stream(send) => ("message/stream", send.message.task_id.clone()),
-        Call::Cancel { id } => ("tasks/cancel", Some(id.clone())),
+        Call::Cancel { id, .. } => ("tasks/cancel", Some(id.clone())),
         Call::SetPush { task_id, .. } => ("tasks/pushNotificationConfig/set", Some(task_id.clone())),
         Call::DeletePush { task_id, .. } => ("tasks/pushNotificationConfig/delete", Some(task_id.clone())),
         _ => ("other call", None),
@@ -88,7 +88,9 @@ async fn perform(app: &Arc<App>, caller: &A2aCaller, request: Request) -> Result
             wire::write_task(version, &seen(app, &stored, history_length).await?.task)
         }
         Call::List(listing) => list(app, owner, version, &listing).await?,
-        Call::Cancel { id } => wire::write_task(version, &cancel(app, caller, &id).await?.task),
+        Call::Cancel { id, reason } => {
+            wire::write_task(version, &cancel(app, caller, &id, reason.as_deref()).await?.task)
+        }
         Call::SetPush { task_id, config } => {
             let stored = find(app, &owner, &task_id).await?;
             push::set(app, options, version, &stored, &config).await?
@@ -200,10 +202,15 @@ async fn subscribe(
 }
 
 /// Cancels a task, and waits a little for its end.
-async fn cancel(app: &Arc<App>, caller: &A2aCaller, id: &str) -> Result<TaskView, A2aError> {
+async fn cancel(
+    app: &Arc<App>,
+    caller: &A2aCaller,
+    id: &str,
+    reason: Option<&str>,
+) -> Result<TaskView, A2aError> {
     let owner = caller.owner();
     let stored = find(app, &owner, id).await?;
-    match app.core.supervisor.cancel(&stored.run.id, &caller.0.label).await {
+    match app.core.supervisor.cancel_with_reason(&stored.run.id, &caller.0.label, reason).await {
         Ok(_) => {}
         Err(ChangeError::NotAllowed(_) | ChangeError::NotLast(_) | ChangeError::TaskIsOver) => {
             let message = format!("the task is {} and cannot be cancelled", stored.run.life.state.as_str());

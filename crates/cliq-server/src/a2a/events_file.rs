@@ -5,9 +5,13 @@ use std::fs::File;
 use std::io::Write;
 
 use cliq_a2a::{Content, StreamItem, TaskContext, updates_of};
-use cliq_fs::{CliqDir, IoContext};
-use cliq_orchestrator::{Record, RunView};
-use cliq_project::task_event;
+use cliq_fs::IoContext;
+use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView};
+use cliq_project::{Project, task_event};
+use serde_json::{Value, json};
+
+/// Maximum size of a requirement in bytes.
+const MAX_REQUIREMENT: u64 = 16 << 20;
 
 /// The file while its run lives.
 #[derive(Debug)]
@@ -19,22 +23,33 @@ pub struct TaskEventsFile {
 }
 
 impl TaskEventsFile {
-    /// Opens the file of a project. What an earlier orchestrator of the run wrote stays.
+    /// Opens the file of a project. A new one begins with the workspace and the program check; what an earlier orchestrator of the
+    /// run wrote stays.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened.
-    pub fn open(dir: &CliqDir, instance_id: &str) -> Result<Self, cliq_fs::FsError> {
+    /// Returns an error if the file cannot be opened or written.
+    pub fn open(project: &Project, instance_id: &str) -> Result<Self, cliq_fs::FsError> {
+        let dir = project.dir();
         let (signals, path) = (dir.signals(), dir.signals().join("_a2a_events"));
         std::fs::create_dir_all(&signals).at("create", &signals)?;
         let file = File::options().create(true).append(true).open(&path).at("open", &path)?;
-        let text = String::new;
+        let is_new = file.metadata().at("read", &path)?.len() == 0;
+        let team = project.workflow().map(|workflow| workflow.name).unwrap_or_default();
         let context = TaskContext {
-            task_id: text(),
-            context_id: text(),
-            team: text(),
+            task_id: String::new(),
+            context_id: String::new(),
+            team,
             instance_id: instance_id.to_owned(),
         };
-        Ok(Self { file, context, seen: 0 })
+        let mut this = Self { file, context, seen: 0 };
+        if is_new {
+            let requirement = cliq_fs::read_text(&dir.requirement(), MAX_REQUIREMENT).unwrap_or_default();
+            let mut event = cliq_project::workspace_prepared(Some(project), requirement.trim_end());
+            event["event"] = "workspace_prepared".into();
+            let lines = this.lines(cliq_fs::now().as_str(), &event);
+            this.file.write_all(&lines).at("write", &path)?;
+        }
+        Ok(this)
     }
 
     /// Writes what an event means to callers. `view` is the run after the event.
@@ -43,24 +58,39 @@ impl TaskEventsFile {
     /// The file cannot be written.
     pub fn write(&mut self, record: &Record, view: &RunView) -> std::io::Result<()> {
         self.seen += 1;
-        if !record.event.is_journaled() {
-            return Ok(());
-        }
         let mut lines = Vec::new();
-        for update in updates_of(&self.context, self.seen, &task_event(record, view)) {
-            let StreamItem::Status { status, .. } = update.item else { continue };
-            let parts = status.message.into_iter().flat_map(|message| message.parts);
-            let data = parts.filter_map(|part| match part.content {
-                Content::Data(serde_json::Value::Object(data)) => Some(data),
-                _ => None,
-            });
-            for mut data in data {
-                data.insert("ts".to_owned(), record.ts.as_str().into());
-                serde_json::to_writer(&mut lines, &data)?;
-                lines.push(b'\n');
-            }
+        if record.event.is_journaled() || record.event.is_command_step() {
+            lines = self.lines(record.ts.as_str(), &task_event(record, view));
+        }
+        if let RunEvent::RunFinished { status, reason, phase } = &record.event {
+            let event = match status {
+                PipelineStatus::Completed => "on_complete",
+                PipelineStatus::Cancelled => "on_cancel",
+                PipelineStatus::Escalated | PipelineStatus::Failed => "on_fail",
+            };
+            let end = json!({"event": event, "reason": reason, "phase": phase,
+                "instance_id": self.context.instance_id, "ts": record.ts.as_str()});
+            lines.extend(format!("{end}\n").bytes());
         }
         // One write: a reader sees whole lines.
         if lines.is_empty() { Ok(()) } else { self.file.write_all(&lines) }
+    }
+
+    /// Returns the data parts of the updates of an event, one per line.
+    fn lines(&self, ts: &str, event: &Value) -> Vec<u8> {
+        let mut lines = Vec::new();
+        for update in updates_of(&self.context, self.seen, event) {
+            let StreamItem::Status { status, .. } = update.item else { continue };
+            let parts = status.message.into_iter().flat_map(|message| message.parts);
+            let data = parts.filter_map(|part| match part.content {
+                Content::Data(Value::Object(data)) => Some(data),
+                _ => None,
+            });
+            for mut data in data {
+                data.insert("ts".to_owned(), ts.into());
+                lines.extend(format!("{}\n", Value::Object(data)).bytes());
+            }
+        }
+        lines
     }
 }

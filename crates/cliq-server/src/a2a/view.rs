@@ -8,14 +8,18 @@ use cliq_a2a::{
     updates_of, wire,
 };
 use cliq_gateway::GatewayError;
+use cliq_orchestrator::{PhaseView, RunView};
 use cliq_review::{ReviewFilter, Reviews};
 use cliq_runs::{RunEventRow, RunState, StoredTask};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::app::App;
 
 /// Number of trailing events searched for the last message of the agent.
 const LAST_EVENTS: i64 = 20;
+
+/// Number of trailing events searched first for the question of a review.
+const QUESTION_EVENTS: i64 = 100;
 
 /// Returns the state of a task for a run. A run that escalated needs a person: for the caller it failed.
 pub(super) fn state_of(state: RunState) -> TaskState {
@@ -92,10 +96,77 @@ pub(super) async fn view(
     }
     let last = EventNumber { event: stored.run.last_event, index: u32::MAX };
     let mut task = task(stored, said, history_length, with_artifacts.then_some(artifacts));
-    if task.status.state == TaskState::Working && PendingReviews::of(app, stored).await?.includes(stored) {
+    let asks = match task.status.state {
+        TaskState::Working => PendingReviews::of(app, stored).await?.includes(stored),
+        TaskState::InputRequired => true,
+        _ => false,
+    };
+    if asks {
         task.status.state = TaskState::InputRequired;
+        // Other phases may have said something since.
+        if let Some(question) = question(app, stored, &context).await? {
+            task.status.message = Some(question);
+        }
+    }
+    if !stored.run.life.state.is_final()
+        && let Some(view) = app.core.supervisor.hub().view(&stored.run.id)
+        && let Some(metadata) = &mut task.metadata
+    {
+        metadata.insert("phases".to_owned(), phases(&view));
     }
     Ok(TaskView { task, last })
+}
+
+/// Progress of the phases of an active task.
+fn phases(view: &RunView) -> Value {
+    let phase = |phase: &PhaseView| {
+        json!({"name": phase.name, "type": phase.kind, "status": phase.status, "iterations": phase.iterations,
+            "message": phase.message})
+    };
+    view.phases.iter().map(phase).collect()
+}
+
+/// Returns the question of the newest review that waits, or `None` if none does. Reads the events backwards, in growing parts.
+async fn question(
+    app: &App,
+    stored: &StoredTask,
+    context: &TaskContext,
+) -> Result<Option<Message>, GatewayError> {
+    let project = Some(stored.run.workspace.to_string());
+    let filter = ReviewFilter { project, pending: true, ..ReviewFilter::default() };
+    let waiting = match app.core.reviews.list(&filter).await {
+        Ok(reviews) => reviews,
+        Err(error) => {
+            tracing::error!(%error, "the reviews cannot be read");
+            return Ok(None);
+        }
+    };
+    if waiting.is_empty() {
+        return Ok(None);
+    }
+    let asks = |event: &Value| {
+        event["event"] == "review_waits"
+            && waiting.iter().any(|review| event["review"]["id"] == review.id.to_string())
+    };
+    let (mut end, mut size) = (stored.run.last_event, QUESTION_EVENTS);
+    while end > 0 {
+        let start = (end - size).max(0);
+        let rows =
+            app.core.runs.run_events(&stored.run.id, start, u32::try_from(end - start).unwrap_or(u32::MAX));
+        let rows = rows.await?;
+        for row in rows.iter().rev().filter(|row| row.kind == "review_waits" && row.id <= end) {
+            let event: Value = serde_json::from_str(&row.data).unwrap_or_default();
+            if asks(&event) {
+                let update = updates_of(context, row.id, &event).into_iter().next();
+                return Ok(update.and_then(|update| match update.item {
+                    StreamItem::Status { status, .. } => status.message,
+                    StreamItem::Artifact { .. } | StreamItem::Task(_) | StreamItem::Message(_) => None,
+                }));
+            }
+        }
+        (end, size) = (start, size * 4);
+    }
+    Ok(None)
 }
 
 /// The workspaces of runs that wait for a review.

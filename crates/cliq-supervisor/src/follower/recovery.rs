@@ -152,6 +152,10 @@ impl Follower<'_> {
             let path = self.run.workspace.clone();
             let _ = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
         }
+        // The workspace of a task whose run never began has nothing to keep either.
+        if self.run.life.state.is_final() {
+            self.leave_workspace().await;
+        }
         if effects.contains(&LifecycleEffect::Start) { Next::Restart } else { Next::End }
     }
 

@@ -11,8 +11,8 @@ use serde_json::Value;
 use tokio::process::Child;
 
 use crate::orchestrator;
+use crate::output::Outputs;
 use crate::shared::{FollowerHandle, Shared};
-use crate::task::Outputs;
 
 /// Maximum delay between two attempts to store a change.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);

@@ -151,8 +151,15 @@ fn check_agents(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     let mut known: Vec<&str> = cx.team.agents.iter().map(|agent| agent.name.value.as_str()).collect();
     known.extend(installed.iter().map(String::as_str));
     known.extend(agents::BUILT_IN);
+    let own: Vec<&str> = cx.team.agents.iter().map(|agent| agent.name.value.as_str()).collect();
     let mut check = |at: &cliq_document::Located<String>| {
-        if !known.contains(&at.value.as_str()) {
+        // A broken agent hides a built-in one of its name: what was installed is not what would work.
+        let broken = cx.files.broken_agent(&at.value).filter(|_| !own.contains(&at.value.as_str()));
+        if let Some(why) = broken {
+            let message = format!("agent `{}`: {why}", at.value);
+            let help = "mend or remove the installed agent; `cliq agent list` shows all".to_owned();
+            problems.push(Diagnostic::error("unknown-agent", at.span, message, help));
+        } else if !known.contains(&at.value.as_str()) {
             let help = did_you_mean(&at.value, &known);
             let help = format!("{help} — or declare it under `agents:`");
             let message = format!("there is no agent `{}`", at.value);

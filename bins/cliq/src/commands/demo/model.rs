@@ -55,7 +55,9 @@ pub(super) fn run(dir: &Utf8Path, api: ModelApi) -> Result<ExitCode, Failure> {
     options.inputs.insert("check".to_owned(), "sh test.sh".to_owned());
     let code = stage.run(dir, &options, !ui::is_watched(), &RESULTS)?;
     if code == ExitCode::SUCCESS {
-        ui::line("\n`docs/models.md` describes how to use models of vendors, or one on this machine.")?;
+        ui::line(
+            "\n`docs/models.md` in the repository of cliq describes how to use models of vendors, or one on this machine.",
+        )?;
     }
     Ok(code)
 }

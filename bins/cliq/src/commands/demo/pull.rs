@@ -30,7 +30,9 @@ pub(super) fn run(dir: &Utf8Path) -> Result<ExitCode, Failure> {
     options.inputs.insert("site".to_owned(), url.to_owned());
     let code = stage.run(dir, &options, !ui::is_watched(), &RESULTS)?;
     if code == ExitCode::SUCCESS {
-        ui::line("\n`docs/pull-push.md` describes sources and targets, `docs/connectors.md` the services.")?;
+        ui::line(
+            "\n`docs/pull-push.md` describes sources and targets, `docs/connectors.md` the services; both are in the repository of cliq.",
+        )?;
     }
     Ok(code)
 }

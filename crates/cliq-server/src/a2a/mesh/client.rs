@@ -54,11 +54,12 @@ impl MeshClient {
         let body =
             json!({"client_id": self.mesh.client_id, "client_secret": self.mesh.client_secret.reveal()});
         let answer = self.post("/auth/token", None, &body)?;
-        let answer: Value =
-            serde_json::from_str(&answer).map_err(|_| "/auth/token answered no JSON".to_owned())?;
+        let answer: Value = serde_json::from_str(&answer)
+            .map_err(|_| format!("{} answered no JSON", self.endpoint("/auth/token")))?;
         let token = ["access_token", "token", "jwt"].iter().find_map(|key| answer[*key].as_str());
         let token = token.filter(|token| !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic()));
-        let token = token.ok_or("/auth/token answered without a token")?;
+        let token =
+            token.ok_or_else(|| format!("{} answered without a token", self.endpoint("/auth/token")))?;
         let seconds = answer["expires_in"].as_f64().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
         let left =
             seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).or_else(|| claim(token));
@@ -76,9 +77,14 @@ impl MeshClient {
         self.post("/agents/deregister", Some(token), body).map(drop)
     }
 
+    /// Returns the address of a path for messages, without credentials.
+    fn endpoint(&self, path: &str) -> String {
+        format!("{}{path}", cliq_protocol::without_credentials(&self.mesh.url))
+    }
+
     fn post(&self, path: &str, token: Option<&Token>, body: &Value) -> Result<String, String> {
         let mut request = Request::post(format!("{}{path}", self.mesh.url))
-            .called(path)
+            .called(self.endpoint(path))
             .secret(self.mesh.client_secret.reveal())
             .json(body);
         if let Some(token) = token {
