@@ -1,14 +1,18 @@
 //! Evaluation of an expression over JSON values.
 
 use std::collections::HashMap;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use cel::objects::{Key, Map};
 use cel::{Context, ExecutionError, Value as CelValue};
 use serde_json::{Number, Value};
 
-use crate::expression::{CHARGE, Expression, GROWN, MAX_STEPS, with_stack};
+use crate::expression::{Expression, MAX_BYTES, MAX_STEPS, with_stack};
+use crate::meter::Meter;
+
+/// Maximum size of a message of the interpreter, in bytes.
+const MAX_QUOTED: usize = 200;
 
 /// Reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +24,9 @@ pub enum EvaluationError {
     /// The evaluation took too many steps.
     #[error("it takes more than {MAX_STEPS} steps")]
     TooManySteps,
+    /// The evaluation made, copied or read too much.
+    #[error("it makes or reads more than {} MB of values", MAX_BYTES / 1_000_000)]
+    TooLarge,
     /// The value has no form in JSON.
     #[error("its value is {0}, which is not JSON")]
     NotJson(String),
@@ -27,6 +34,8 @@ pub enum EvaluationError {
 
 impl Expression {
     /// Computes the value of the expression. `values` are its variables by name.
+    ///
+    /// Takes at most [`MAX_STEPS`] steps, and makes or reads values of at most [`MAX_BYTES`] in all.
     ///
     /// # Errors
     /// Returns an error if a name or key does not exist, an operator does not fit its operands, or the limit of steps is exceeded.
@@ -36,75 +45,71 @@ impl Expression {
     }
 
     fn evaluate_bounded(&self, values: &serde_json::Map<String, Value>) -> Result<Value, EvaluationError> {
-        let steps = Arc::new(AtomicU64::new(0));
+        let meter = Arc::new(Meter::default());
         let mut context = Context::default();
         for (name, value) in values.iter().filter(|(name, _)| self.reads(name)) {
             context.add_variable_from_value(name.as_str(), to_cel(value));
         }
-        let charge = {
-            let steps = Arc::clone(&steps);
-            move |range: CelValue, weight: i64| {
-                let weight = u64::try_from(weight).unwrap_or(1).max(1);
-                count(&steps, size(&range).saturating_mul(weight)).map(|()| range)
-            }
-        };
-        let grown = {
-            let steps = Arc::clone(&steps);
-            move |value: CelValue| count(&steps, size(&value)).map(|()| value)
-        };
-        let declared = context.add_function(CHARGE, charge).and_then(|()| context.add_function(GROWN, grown));
-        declared.map_err(|error| EvaluationError::Failed(error.to_string()))?;
+        meter.declare(&mut context).map_err(|error| EvaluationError::Failed(describe(&error)))?;
         let value = context.resolve(&self.tree);
-        if steps.load(Ordering::Relaxed) > MAX_STEPS {
+        // An operator may have swallowed the error.
+        if meter.has_too_many_steps() {
             return Err(EvaluationError::TooManySteps);
+        }
+        if meter.is_too_large() {
+            return Err(EvaluationError::TooLarge);
         }
         from_cel(&value.map_err(|error| EvaluationError::Failed(describe(&error)))?)
     }
 }
 
-/// Adds to the counter of steps.
-fn count(steps: &AtomicU64, more: u64) -> Result<(), ExecutionError> {
-    let before = steps.fetch_add(more, Ordering::Relaxed);
-    if before.saturating_add(more) > MAX_STEPS {
-        return Err(ExecutionError::InternalError("too many steps".to_owned()));
-    }
-    Ok(())
-}
-
-fn size(value: &CelValue) -> u64 {
-    let size = match value {
-        CelValue::List(list) => list.len(),
-        CelValue::Map(map) => map.map.len(),
-        CelValue::String(text) => text.len(),
-        CelValue::Bytes(bytes) => bytes.len(),
-        _ => 1,
-    };
-    size as u64
-}
-
-/// Describes an error in the terms of the expression.
+/// Describes an error in the terms of the expression, in at most [`MAX_QUOTED`] bytes: some errors quote values.
 fn describe(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::NoSuchKey(key) => format!("there is no `{key}`: test for it with `has(…)`"),
-        ExecutionError::UndeclaredReference(name) => format!("there is no name `{name}`"),
-        ExecutionError::UnexpectedType { got, want } => format!("expected {want}, found {got}"),
-        ExecutionError::NoSuchOverload(overload) => {
-            let types = overload.argument_types().join(", ");
-            format!("`{}` cannot be applied to ({types})", overload.function().trim_matches('_'))
+    let mut head = Head(String::new());
+    // The only error is that the text is long enough.
+    let _ = match error {
+        ExecutionError::NoSuchKey(key) => {
+            write!(head, "there is no `{}`: test for it with `has(…)`", key.get(..key.floor_char_boundary(100)).unwrap_or(key))
         }
-        ExecutionError::UnsupportedBinaryOperator(operator, left, right) => {
-            format!("`{operator}` cannot be applied to ({}, {})", left.type_of(), right.type_of())
+        other => write!(head, "{}", Described(other)),
+    };
+    head.0
+}
+
+/// An error in the terms of the expression.
+struct Described<'a>(&'a ExecutionError);
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ExecutionError::UndeclaredReference(name) => write!(f, "there is no name `{name}`"),
+            ExecutionError::UnexpectedType { got, want } => write!(f, "expected {want}, found {got}"),
+            ExecutionError::NoSuchOverload(overload) => {
+                let types = overload.argument_types().join(", ");
+                write!(f, "`{}` cannot be applied to ({types})", overload.function().trim_matches('_'))
+            }
+            ExecutionError::UnsupportedBinaryOperator(operator, left, right) => {
+                write!(f, "`{operator}` cannot be applied to ({}, {})", left.type_of(), right.type_of())
+            }
+            ExecutionError::IndexOutOfBounds(_) => f.write_str("the index is out of bounds"),
+            ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
+                f.write_str("division by zero")
+            }
+            ExecutionError::Overflow(..) => f.write_str("the number is too large"),
+            other => write!(f, "{other}"),
         }
-        ExecutionError::IndexOutOfBounds(_) => "the index is out of bounds".to_owned(),
-        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
-            "division by zero".to_owned()
-        }
-        ExecutionError::Overflow(..) => "the number is too large".to_owned(),
-        // The others quote values, which can be long.
-        other => {
-            let text = other.to_string();
-            text.chars().take(200).collect()
-        }
+    }
+}
+
+/// The first characters of a text. Formatting ends when there are enough of them.
+struct Head(String);
+
+impl fmt::Write for Head {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let left = MAX_QUOTED.saturating_sub(self.0.len());
+        let end = text.floor_char_boundary(left.min(text.len()));
+        self.0.push_str(&text[..end]);
+        if end < text.len() { Err(fmt::Error) } else { Ok(()) }
     }
 }
 

@@ -8,6 +8,7 @@ use cel::common::types::CelInt;
 use cel::parser::Parser;
 
 use crate::infer::{self, Kind};
+use crate::meter::{CHARGE, COPIED, GROWN, LENGTH, MATCHES, READ};
 use crate::references::{self, Reference};
 
 /// Maximum length of an expression, in bytes.
@@ -17,15 +18,15 @@ pub const MAX_DEPTH: u16 = 48;
 /// Maximum number of evaluation steps.
 pub const MAX_STEPS: u64 = 1_000_000;
 
+/// Maximum size of all values that one evaluation makes or copies, in bytes. A value that is only read counts an eighth.
+pub const MAX_BYTES: u64 = 50_000_000;
+
 /// Maximum number of operators and blanks: a bound for chains, which the parser nests.
 const MAX_OPERATORS: u16 = 768;
+/// Maximum number of characters that a message quotes.
+const MAX_MESSAGE: usize = 200;
 /// Stack for parsing and evaluation, in bytes. Memory is used as far as an expression needs it.
 const STACK: usize = 64 << 20;
-
-/// Function that counts the steps of a loop. Its name cannot be written in an expression.
-pub(crate) const CHARGE: &str = "@charge";
-/// Function that counts the size of a concatenation.
-pub(crate) const GROWN: &str = "@grown";
 
 /// Functions of an expression, beside operators.
 const FUNCTIONS: &[&str] = &[
@@ -85,7 +86,9 @@ impl PartialEq for Expression {
 impl Eq for Expression {}
 
 impl Expression {
-    /// Parses an expression.
+    /// Parses an expression of at most [`MAX_LENGTH`] bytes.
+    ///
+    /// Time and memory are bounded by the length, the nesting ([`MAX_DEPTH`]) and the number of operators. An error has at most 2,000 bytes.
     ///
     /// # Errors
     /// Returns the first mistake: syntax, an unknown function, or a limit that is exceeded.
@@ -105,13 +108,16 @@ impl Expression {
                 return error_at(&too_deep(), 1, 1);
             }
             let message = if message == "UNKNOWN" { "it cannot be parsed" } else { message };
-            error_at(message.strip_prefix("Syntax error: ").unwrap_or(message), line, column)
+            let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
+            let message: String = message.chars().take(MAX_MESSAGE).collect();
+            error_at(&message, line, column)
         })?;
         let place = |id: u64| {
             let (start, _) = places.offset_for(id).unwrap_or((1, 1));
             usize::try_from(start).unwrap_or(1)
         };
         if let Some((name, id)) = unknown_function(&tree) {
+            let name: String = name.chars().take(MAX_MESSAGE).collect();
             let known = FUNCTIONS.join(", ");
             return Err(SyntaxError {
                 message: format!(
@@ -256,19 +262,12 @@ fn unknown_function(tree: &IdedExpr) -> Option<(&str, u64)> {
     unknown
 }
 
-/// Puts counters around the ranges of loops and around concatenations, so that the work of an evaluation is bounded.
+/// Puts counters around the ranges of loops, around concatenations, and around values that are copied, compared or read, so that the work
+/// and the memory of an evaluation are bounded.
 fn charged(tree: IdedExpr) -> IdedExpr {
     let IdedExpr { id, expr } = tree;
-    let each = |parts: Vec<IdedExpr>| parts.into_iter().map(charged).collect::<Vec<_>>();
     let expr = match expr {
-        Expr::Call(call) => {
-            let is_sum = call.func_name == operators::ADD;
-            // Loops build their results by appending; these sums are part of the loop's steps.
-            let appends = matches!(call.args.first().map(|arg| &arg.expr), Some(Expr::Ident(name)) if name.starts_with('@'));
-            let target = call.target.map(|target| Box::new(charged(*target)));
-            let call = Expr::Call(CallExpr { func_name: call.func_name, target, args: each(call.args) });
-            if is_sum && !appends { counted(GROWN, vec![IdedExpr { id, expr: call }]) } else { call }
-        }
+        Expr::Call(call) => charged_call(id, call),
         Expr::Comprehension(loop_) => {
             let parts = [&loop_.loop_cond, &loop_.loop_step, &loop_.result];
             let weight: i64 = parts.into_iter().map(weight).sum();
@@ -285,14 +284,14 @@ fn charged(tree: IdedExpr) -> IdedExpr {
             }))
         }
         Expr::List(mut list) => {
-            list.elements = each(list.elements);
+            list.elements = list.elements.into_iter().map(|part| copied(charged(part))).collect();
             Expr::List(list)
         }
         Expr::Map(mut map) => {
             for entry in &mut map.entries {
                 if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    entry.key = charged(std::mem::take(&mut entry.key));
-                    entry.value = charged(std::mem::take(&mut entry.value));
+                    entry.key = copied(charged(std::mem::take(&mut entry.key)));
+                    entry.value = copied(charged(std::mem::take(&mut entry.value)));
                 }
             }
             Expr::Map(map)
@@ -304,6 +303,65 @@ fn charged(tree: IdedExpr) -> IdedExpr {
         other => other,
     };
     IdedExpr { id, expr }
+}
+
+fn charged_call(id: u64, call: CallExpr) -> Expr {
+    // Loops build their results by appending; these sums are part of the loop's steps, and the elements are charged.
+    let appends =
+        matches!(call.args.first().map(|arg| &arg.expr), Some(Expr::Ident(name)) if name.starts_with('@'));
+    let mut target = call.target.map(|target| charged(*target));
+    let mut args: Vec<IdedExpr> = call.args.into_iter().map(charged).collect();
+    let mut func_name = call.func_name;
+    match func_name.as_str() {
+        operators::ADD if appends => {}
+        operators::ADD => {
+            let sum = Expr::Call(CallExpr { func_name, target: None, args });
+            return counted(GROWN, vec![IdedExpr { id, expr: sum }]);
+        }
+        // These return one of their operands, or look at one bit of it.
+        operators::CONDITIONAL
+        | operators::LOGICAL_AND
+        | operators::LOGICAL_OR
+        | operators::LOGICAL_NOT
+        | operators::NOT_STRICTLY_FALSE
+        | operators::INDEX
+        | operators::OPT_INDEX
+        | operators::OPT_SELECT
+        | "type" => {}
+        "size" => {
+            target = target.map(|part| measured(LENGTH, part));
+            args = args.into_iter().map(|part| measured(LENGTH, part)).collect();
+        }
+        "matches" if args.len() + usize::from(target.is_some()) == 2 => {
+            args.splice(0..0, target.take());
+            args = args.into_iter().map(read).collect();
+            func_name = MATCHES.to_owned();
+        }
+        // These take copies of their arguments.
+        "min" | "max" | "dyn" | "string" | "bytes" => {
+            target = target.map(copied);
+            args = args.into_iter().map(copied).collect();
+        }
+        _ => {
+            target = target.map(read);
+            args = args.into_iter().map(read).collect();
+        }
+    }
+    Expr::Call(CallExpr { func_name, target: target.map(Box::new), args })
+}
+
+/// Counts the size of a value before it is copied. Literals are part of the expression, whose length has a limit.
+fn copied(tree: IdedExpr) -> IdedExpr {
+    if matches!(tree.expr, Expr::Literal(_)) { tree } else { measured(COPIED, tree) }
+}
+
+/// Counts the size of a value before it is compared or read. Literals are part of the expression, whose length has a limit.
+fn read(tree: IdedExpr) -> IdedExpr {
+    if matches!(tree.expr, Expr::Literal(_)) { tree } else { measured(READ, tree) }
+}
+
+fn measured(function: &str, tree: IdedExpr) -> IdedExpr {
+    IdedExpr { id: tree.id, expr: counted(function, vec![tree]) }
 }
 
 fn counted(function: &str, args: Vec<IdedExpr>) -> Expr {

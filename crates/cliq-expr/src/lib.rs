@@ -8,10 +8,11 @@
 mod evaluate;
 mod expression;
 mod infer;
+mod meter;
 mod references;
 
 pub use evaluate::EvaluationError;
-pub use expression::{Expression, MAX_DEPTH, MAX_LENGTH, MAX_STEPS, SyntaxError};
+pub use expression::{Expression, MAX_BYTES, MAX_DEPTH, MAX_LENGTH, MAX_STEPS, SyntaxError};
 pub use infer::Kind;
 pub use references::Reference;
 

@@ -202,3 +202,74 @@ proptest! {
         prop_assert_eq!(evaluate("item", &json!({"item": value})), Ok(value));
     }
 }
+
+fn dag(steps: usize) -> String {
+    format!("[1]{}.size() > 0", ".map(a,[a,a])".repeat(steps))
+}
+
+#[test]
+fn memory_of_an_evaluation_is_bounded() {
+    let list: Vec<u32> = (0..2000).collect();
+    let body = json!({"l": list, "t": "x".repeat(60_000), "m": {"k": "v".repeat(20_000)}});
+    let values = json!({"body": body});
+    for source in [
+        // Each step doubles a value whose parts are equal.
+        &dag(21),
+        &dag(40),
+        concat!(include_str!("../../../fixtures/fuzz/expr-dag-263-bytes.txt"), ".map(a,[a,a]).map(a,[a,a])"),
+        "body.l.map(x, body).size() > 0",
+        "body.l.map(x, [body.t]).size() > 0",
+        "body.l.map(x, {'k': body.m}).size() > 0",
+        "body.l.filter(x, body == body).size() > 0",
+        "body.l.all(x, body.t in [body.t])",
+        "body.l.map(x, [body, body, body, body]).size() > 0 || true",
+        "[body.l].map(a, [a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a]).size() > 0",
+    ] {
+        let found = evaluate(source, &values);
+        assert!(matches!(found, Err(EvaluationError::TooLarge | EvaluationError::TooManySteps)), "{source}: {found:?}");
+    }
+    // What people write stays far below.
+    for (source, expected) in [
+        ("body.l.filter(x, x % 2 == 0).map(x, [x, x]).size()", json!(1000)),
+        ("body.l.all(x, size(body.t) > 3)", json!(true)),
+        ("body.l.exists(x, x in body.l && x == 1999)", json!(true)),
+        ("body.t.contains('y') || body.m.k.startsWith('v')", json!(true)),
+        (&dag(8), json!(true)),
+    ] {
+        assert_eq!(evaluate(source, &values), Ok(expected), "{source}");
+    }
+}
+
+#[test]
+fn regular_expressions_have_a_limit_and_are_compiled_once() {
+    let list: Vec<u32> = (0..3000).collect();
+    let values = json!({"l": list, "t": "ab ".repeat(10_000)});
+    let large = include_str!("../../../fixtures/fuzz/expr-regex-in-loop.txt").trim_end();
+    // Errors are swallowed by `|| true`: the size is refused each time without a compilation, or the work exceeds the limit.
+    let found = evaluate(large, &values);
+    assert!(matches!(found, Ok(Value::Bool(true)) | Err(EvaluationError::TooLarge)), "{found:?}");
+    let refused = evaluate("'a'.matches('[\\\\pL]{2000}')", &values).expect_err("too large").to_string();
+    assert!(refused.contains("too large"), "{refused}");
+    let wrong = evaluate("'a'.matches('(')", &values).expect_err("wrong").to_string();
+    assert!(wrong.contains("not a valid regular expression") && wrong.len() < 500, "{wrong}");
+    assert_eq!(evaluate("l.all(x, string(x).matches('^[0-9]+$'))", &values), Ok(json!(true)));
+    assert_eq!(evaluate("matches('feature/x', '^feature/') && !'x'.matches('y')", &values), Ok(json!(true)));
+    for source in ["l.all(x, t.matches('[ab]*a[ab]{200}z') || true)", "l.all(x, string(x).matches(string(x)))"] {
+        assert_eq!(evaluate(source, &values), Err(EvaluationError::TooLarge), "{source}");
+    }
+}
+
+#[test]
+fn messages_are_short_whatever_the_input() {
+    let long = "x".repeat(4000);
+    for source in [format!("{long}(1)"), format!("'{long}"), format!("\"{long}\" +"), format!("{long} {long}").split_off(4000)] {
+        if let Err(error) = Expression::parse(&source) {
+            assert!(error.message.len() < 2000, "{}", error.message.len());
+        }
+    }
+    let values = json!({"body": {"t": "y".repeat(1_000_000), "l": vec![1; 100_000]}});
+    for source in ["int(body.t) > 0", "max(body.l, body.t) == 1", "{'a': 1}[body.t]", "body.l[body.t]"] {
+        let error = evaluate(source, &values).expect_err(source).to_string();
+        assert!(error.len() < 1000, "{source}: {}", error.len());
+    }
+}

@@ -25,7 +25,7 @@ pub use model::{Concurrency, FileSource, Policy, RunTemplate, Source, Trigger, W
 pub use plan::{Plan, PlannedRun, plan};
 pub use presets::Preset;
 pub use schedule::{CatchUp, Due, Schedule};
-pub use signature::{Delivery, Scheme, SignatureError, verify};
+pub use signature::{Construction, Delivery, Scheme, SignatureError, verify};
 pub use template::{Template, TemplateError};
 
 /// Runs the example of the README as a documentation test.

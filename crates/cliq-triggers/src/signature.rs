@@ -1,4 +1,6 @@
 //! Signatures of webhooks. Pure: the present time is an argument. Digests and tokens are compared in constant time.
+//!
+//! One secret signs one construction, by the definition of the trigger: nothing in a request chooses what the signature covers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,13 +22,15 @@ pub enum Scheme {
     Gitlab,
     /// Slack: `X-Slack-Signature`, HMAC-SHA256 of timestamp and body.
     Slack,
-    /// Any sender: `X-Signature-256`, HMAC-SHA256 of the body, or of timestamp and body if there is `X-Timestamp`.
+    /// Any sender: `X-Signature-256`, HMAC-SHA256 of the body.
     Hmac,
+    /// Any sender: `X-Signature-256`, HMAC-SHA256 of `TIME.BODY`, with the time in `X-Timestamp`.
+    HmacTimestamp,
 }
 
 impl Scheme {
     /// Words of a file.
-    pub const WORDS: [&'static str; 4] = ["github", "gitlab", "slack", "hmac"];
+    pub const WORDS: [&'static str; 5] = ["github", "gitlab", "slack", "hmac", "hmac-timestamp"];
 
     /// Returns the scheme of a word.
     #[must_use]
@@ -36,6 +40,7 @@ impl Scheme {
             "gitlab" => Some(Self::Gitlab),
             "slack" => Some(Self::Slack),
             "hmac" => Some(Self::Hmac),
+            "hmac-timestamp" => Some(Self::HmacTimestamp),
             _ => None,
         }
     }
@@ -48,6 +53,19 @@ impl Scheme {
             Self::Gitlab => "gitlab",
             Self::Slack => "slack",
             Self::Hmac => "hmac",
+            Self::HmacTimestamp => "hmac-timestamp",
+        }
+    }
+
+    /// Text that the secret signs. A secret of two triggers must sign the same one in both: else a signature of one is a signature of
+    /// another text in the other.
+    #[must_use]
+    pub fn construction(self) -> Construction {
+        match self {
+            Self::Github | Self::Hmac => Construction::Body,
+            Self::HmacTimestamp => Construction::TimeAndBody,
+            Self::Slack => Construction::VersionTimeAndBody,
+            Self::Gitlab => Construction::IdTimeAndBody,
         }
     }
 
@@ -66,6 +84,19 @@ impl Scheme {
     ];
 }
 
+/// Text that a signature covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Construction {
+    /// `BODY`.
+    Body,
+    /// `TIME.BODY`.
+    TimeAndBody,
+    /// `v0:TIME:BODY`.
+    VersionTimeAndBody,
+    /// `ID.TIME.BODY`.
+    IdTimeAndBody,
+}
+
 /// Reason why a request is refused. Says nothing about the secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
@@ -78,6 +109,19 @@ pub enum SignatureError {
     /// The timestamp is missing, malformed, or too far from the present.
     #[error("the timestamp of the request is more than 5 minutes off, or missing")]
     Stale,
+    /// The sender signs `TIME.BODY`, and the trigger is of `hmac`.
+    #[error(
+        "the signature covers X-Timestamp and the body, but `signature: hmac` accepts the body alone: write `signature: hmac-timestamp` in triggers.yml"
+    )]
+    Timestamped,
+    /// The trigger is of `hmac-timestamp`, and the request has no `X-Timestamp`.
+    #[error(
+        "the request has no X-Timestamp, which `signature: hmac-timestamp` needs: if the sender signs the body alone, write `signature: hmac` in triggers.yml"
+    )]
+    NoTimestamp,
+    /// The body begins as `TIME.BODY` does: such a text could be a captured request of a sender that signs timestamps.
+    #[error("the body begins with a number and a dot, as a signed timestamp does: `signature: hmac` does not accept such a body")]
+    LooksTimestamped,
 }
 
 /// Identity of a delivery.
@@ -113,6 +157,8 @@ fn check_time(text: Option<&str>, now: i64) -> Result<&str, SignatureError> {
 }
 
 /// Checks the signature of a request at `now`, in seconds since 1970. `header` returns the value of a header by its lower-case name.
+///
+/// Time is linear in the size of body and headers. An error has at most 300 bytes, and nothing of the request.
 ///
 /// # Errors
 /// Returns an error if the signature is missing or wrong, or the request is too old.
@@ -171,19 +217,37 @@ pub fn verify<'a>(
             Ok(Delivery { key, description, content_key: None })
         }
         Scheme::Hmac => {
-            let given = header("x-signature-256").or_else(|| header("x-signature"));
-            let given = given.ok_or(SignatureError::Missing)?;
-            let given = given.strip_prefix("sha256=").unwrap_or(given);
-            match header("x-timestamp") {
-                Some(time) => {
-                    let time = check_time(Some(time), now)?;
-                    is_right(is_hex_of(given, &mac(key, &[time.as_bytes(), b".", body])))?;
-                }
-                None => is_right(is_hex_of(given, &mac(key, &[body])))?,
+            let given = given_hmac(&header)?;
+            if !is_hex_of(given, &mac(key, &[body])) {
+                let time = header("x-timestamp").unwrap_or_default();
+                let is_timestamped = is_hex_of(given, &mac(key, &[time.as_bytes(), b".", body]));
+                return Err(if is_timestamped { SignatureError::Timestamped } else { SignatureError::Wrong });
+            }
+            if begins_with_time(body) {
+                return Err(SignatureError::LooksTimestamped);
             }
             Ok(unsigned(header("x-delivery-id").or_else(|| header("idempotency-key"))))
         }
+        Scheme::HmacTimestamp => {
+            let given = given_hmac(&header)?;
+            let time = check_time(Some(header("x-timestamp").ok_or(SignatureError::NoTimestamp)?), now)?;
+            is_right(is_hex_of(given, &mac(key, &[time.as_bytes(), b".", body])))?;
+            Ok(unsigned(header("x-delivery-id").or_else(|| header("idempotency-key"))))
+        }
     }
+}
+
+/// Returns the signature of a sender of `hmac` or `hmac-timestamp`.
+fn given_hmac<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Result<&'a str, SignatureError> {
+    let given = header("x-signature-256").or_else(|| header("x-signature"));
+    let given = given.ok_or(SignatureError::Missing)?;
+    Ok(given.strip_prefix("sha256=").unwrap_or(given))
+}
+
+/// Returns whether a body begins with digits and a dot. A signature of `TIME.BODY` is one of such a body.
+fn begins_with_time(body: &[u8]) -> bool {
+    let digits = body.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && body.get(digits) == Some(&b'.')
 }
 
 /// Checks a signature of Standard Webhooks. Returns the id of the delivery.
@@ -277,6 +341,56 @@ mod tests {
         assert_eq!(delivery.key, "delivery:msg_p5jXN8AQM9LWM0D4loKWxJek");
         assert_eq!(verify(Scheme::Gitlab, secret, find, b"{}", 1_614_265_330), Err(SignatureError::Wrong));
         assert_eq!(verify(Scheme::Gitlab, secret, find, body, NOW), Err(SignatureError::Stale));
+    }
+
+    const TIME: &str = "1700000000";
+
+    fn signed(parts: &[&str]) -> String {
+        let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
+        hex::encode(mac(b"It's a Secret to Everybody", &parts))
+    }
+
+    #[test]
+    fn captured_delivery_with_its_time_does_not_pass_without_the_header() {
+        for body in [r#"{"action": "deploy"}"#, "x=1&payload=%7B%7D", "payload=%7B%7D", "", "7.5", "[1]"] {
+            let signature = signed(&[TIME, ".", body]);
+            let captured = [("x-signature-256", signature.as_str()), ("x-timestamp", TIME)];
+            assert!(check(Scheme::HmacTimestamp, &captured, body).is_ok(), "{body}");
+            assert_eq!(check(Scheme::Hmac, &captured, body), Err(SignatureError::Timestamped), "{body}");
+            let replayed = format!("{TIME}.{body}");
+            let without = [("x-signature-256", signature.as_str()), ("x-delivery-id", "new")];
+            assert_eq!(check(Scheme::Hmac, &without, &replayed), Err(SignatureError::LooksTimestamped));
+            assert_eq!(check(Scheme::HmacTimestamp, &without, &replayed), Err(SignatureError::NoTimestamp));
+        }
+    }
+
+    #[test]
+    fn signature_of_the_body_alone_is_none_with_a_timestamp() {
+        for body in [r#"{"n": 1}"#, "a=b", "1700000000.{}"] {
+            let signature = signed(&[body]);
+            let headers = [("x-signature", signature.as_str()), ("x-timestamp", TIME)];
+            assert_eq!(check(Scheme::HmacTimestamp, &headers, body), Err(SignatureError::Wrong), "{body}");
+            let of_another = check(Scheme::HmacTimestamp, &headers, body.split_once('.').map_or(body, |t| t.1));
+            // A body that begins with its own time is one construction of two texts: `hmac` refuses to sign it.
+            assert_eq!(of_another.is_ok(), begins_with_time(body.as_bytes()), "{body}");
+            // A header that the signature does not cover changes nothing.
+            assert_eq!(check(Scheme::Hmac, &headers, body).is_ok(), !begins_with_time(body.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn timestamps_have_a_tolerance_of_five_minutes() {
+        for (time, expected) in [(NOW - 300, true), (NOW + 300, true), (NOW - 301, false), (NOW + 301, false)] {
+            let time = time.to_string();
+            let signature = signed(&[&time, ".", "{}"]);
+            let headers = [("x-signature-256", signature.as_str()), ("x-timestamp", time.as_str())];
+            assert_eq!(check(Scheme::HmacTimestamp, &headers, "{}").is_ok(), expected, "{time}");
+        }
+        for time in ["", "-1", "1e9", " 1700000000", "99999999999999999999"] {
+            let signature = signed(&[time, ".", "{}"]);
+            let headers = [("x-signature-256", signature.as_str()), ("x-timestamp", time)];
+            assert_eq!(check(Scheme::HmacTimestamp, &headers, "{}"), Err(SignatureError::Stale), "{time}");
+        }
     }
 
     #[test]

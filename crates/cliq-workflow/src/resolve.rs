@@ -134,8 +134,11 @@ pub struct Script {
 /// Prepares a script: each template becomes a reference to an environment variable, quoted as its place demands, so
 /// that no value can become shell code. `$(date)` is the shell's own.
 ///
+/// Time is linear in the size of the script and its values.
+///
 /// # Errors
-/// A template has no value, or one with a NUL character, which no shell variable can hold.
+/// Returns an error if a template has no value, if the value has a NUL character, which no shell variable can hold, or if the template is
+/// in a place from which a shell would not pass its value on to the letter.
 pub fn resolve_script(script: &str, values: &dyn Values) -> Result<Script, ResolveError> {
     let mut resolved = Script {
         text: String::with_capacity(script.len()),
@@ -146,6 +149,10 @@ pub fn resolve_script(script: &str, values: &dyn Values) -> Result<Script, Resol
     let mut at = 0;
     for place in shell::templates(script) {
         let Ok(template) = place.found.template else { continue };
+        if !place.context.is_safe() {
+            let why = "a shell would not pass its value on to the letter there: `cliq validate` shows the remedy";
+            return Err(ResolveError { template: template.to_string(), why: why.to_owned() });
+        }
         let name = match names.get(&template) {
             Some(name) => name.clone(),
             None => {
@@ -165,7 +172,9 @@ pub fn resolve_script(script: &str, values: &dyn Values) -> Result<Script, Resol
         };
         resolved.text.push_str(&script[at..place.found.range.start]);
         let quote = if place.context == shell::Context::Plain { "\"" } else { "" };
-        resolved.text.extend([quote, "${", &name, "}", quote]);
+        // A dollar sign before the template would begin an expansion with the reference.
+        let dollar = if place.has_dollar { "\\$" } else { "" };
+        resolved.text.extend([dollar, quote, "${", &name, "}", quote]);
         at = place.found.range.end;
     }
     resolved.text.push_str(&script[at..]);

@@ -111,15 +111,21 @@ fn steps(mut path: &str) -> Option<Vec<Step>> {
     (!steps.is_empty()).then_some(steps)
 }
 
-/// Whether a template begins at the start of `text`.
+/// Maximum number of bytes in which the end of a template with a blank is looked for.
+const MAX_SLIP: usize = 500;
+/// Maximum number of bytes of a template.
+const MAX_TEMPLATE: usize = 4096;
+
+/// Whether a template begins at the start of `text`. Time is bounded: a template has at most [`MAX_TEMPLATE`] bytes.
 pub(crate) fn at_start(text: &str) -> Option<TemplateMatch> {
     let inner = text.strip_prefix("$(")?;
-    let end = inner.find(|c: char| c == ')' || c == '(' || c.is_whitespace())?;
+    let head = &inner[..inner.floor_char_boundary(MAX_TEMPLATE)];
+    let end = head.find(|c: char| c == ')' || c == '(' || c.is_whitespace())?;
     if !inner[end..].starts_with(')') {
         // `$(inputs.a b)` and `$(handoff.x (…` are slips of the hand, `$(date +%s)` is the shell's.
-        let close = inner.find(')')?;
-        let slip = ["inputs.", "handoff.", "item."].iter().any(|prefix| inner.starts_with(prefix));
-        return slip.then(|| TemplateMatch {
+        let is_slip = ["inputs.", "handoff.", "item."].iter().any(|prefix| inner.starts_with(prefix));
+        let close = is_slip.then(|| inner.bytes().take(MAX_SLIP).position(|b| b == b')')).flatten()?;
+        return Some(TemplateMatch {
             range: 0..close + 3,
             template: Err("there is a blank or a bracket within the template".to_owned()),
         });

@@ -103,7 +103,7 @@ fn scripts_refer_to_variables_quoted_as_their_place_demands() {
         script("echo \"${x:-$(inputs.v)}\" 'it'\"'\"'s' $(inputs.v)"),
         "echo \"${x:-${CLIQ_VALUE_1}}\" 'it'\"'\"'s' \"${CLIQ_VALUE_1}\""
     );
-    assert_eq!(script("x=`echo $(inputs.v)`"), "x=`echo ${CLIQ_VALUE_1}`");
+    assert_eq!(script("x=`echo $(inputs.v)`"), "x=`echo \"${CLIQ_VALUE_1}\"`");
     assert_eq!(
         script("git ls-remote origin $(git branch --show-current) | grep -q ."),
         "git ls-remote origin $(git branch --show-current) | grep -q ."

@@ -16,11 +16,15 @@ const TRIGGERS: &str = r#"
     title: "Delivery $(body.n)"
     inputs: { text: "$(body.text)" }
   - name: gitlab
-    webhook: { signature: gitlab, secret: s }
+    webhook: { signature: gitlab, secret: s-gitlab }
     team: "@local/quick"
     inputs: { text: "$(body.text)" }
   - name: slack
-    webhook: { signature: slack, secret: s }
+    webhook: { signature: slack, secret: s-slack }
+    team: "@local/quick"
+    inputs: { text: "$(body.text)" }
+  - name: timed
+    webhook: { signature: hmac-timestamp, secret: s-timed }
     team: "@local/quick"
     inputs: { text: "$(body.text)" }
   - name: plain
@@ -112,9 +116,16 @@ fn each_scheme_starts_a_run_and_the_same_delivery_starts_no_other() {
         ("x-timestamp", &time),
         ("x-signature", &hex_mac(SECRET, &[&time, ".", form])),
     ]);
-    deliver(&server, "plain", &timed, form).expect(202);
-    let found = decided(&server, "plain", 2);
-    assert_eq!(server.ended(run_of(&found[1]))["inputs"]["text"], "text 5");
+    deliver(&server, "timed", &timed, form).expect(202);
+    let found = decided(&server, "timed", 1);
+    assert_eq!(server.ended(run_of(&found[0]))["inputs"]["text"], "text 5");
+    // A secret signs what the trigger says: the same delivery elsewhere, and its text as a body, start nothing.
+    let refused = deliver(&server, "plain", &timed, form).expect(401).body;
+    assert!(refused.contains("write `signature: hmac-timestamp`"), "{refused}");
+    let replayed = format!("{time}.{form}");
+    let untimed: Headers = timed.iter().filter(|(name, _)| name != "x-timestamp").cloned().collect();
+    deliver(&server, "plain", &untimed, &replayed).expect(401);
+    deliver(&server, "timed", &untimed, &replayed).expect(401);
     assert_eq!(count_runs(&server), 5);
     // A condition that does not hold is a row with its reason.
     deliver(&server, "github", &github("push", "d3", &body(-1)), &body(-1)).expect(202);
@@ -217,7 +228,7 @@ fn stale() -> Vec<Wrong> {
             ("x-timestamp", time.as_str()),
             ("x-signature-256", &hex_mac(SECRET, &[&time, ".", &good])),
         ];
-        all.push(("plain", headers(&pairs), good.clone(), 401));
+        all.push(("timed", headers(&pairs), good.clone(), 401));
     }
     all
 }

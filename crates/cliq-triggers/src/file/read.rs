@@ -1,6 +1,6 @@
 //! Reader of triggers: every problem at once, with its place and remedy.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cliq_document::{Diagnostic, Located, Node, Record, Severity, Span, did_you_mean, parse};
@@ -27,6 +27,8 @@ const SOURCES: [&str; 4] = ["schedule", "webhook", "after", "files"];
 struct Reader<'a> {
     problems: Vec<Diagnostic>,
     names: BTreeSet<String>,
+    /// Scheme of the first trigger of each secret.
+    schemes: BTreeMap<String, Scheme>,
     secret: &'a dyn Fn(&str) -> Option<Secret>,
 }
 
@@ -39,7 +41,7 @@ impl Reader<'_> {
 /// Reads triggers. `secret` returns the secret with a name.
 #[must_use]
 pub fn read_triggers(text: &str, secret: &dyn Fn(&str) -> Option<Secret>) -> TriggersCheck {
-    let mut reader = Reader { problems: Vec::new(), names: BTreeSet::new(), secret };
+    let mut reader = Reader { problems: Vec::new(), names: BTreeSet::new(), schemes: BTreeMap::new(), secret };
     let node = parse(text, EMPTY, &mut reader.problems);
     let record = node.as_ref().and_then(|node| Record::read(node, FILE, "the file", &mut reader.problems));
     let triggers: Vec<Trigger> = record
@@ -167,13 +169,14 @@ fn webhook(node: &Node, preset: Option<Preset>, reader: &mut Reader<'_>) -> Opti
         (None, Some(preset)) => preset.scheme(),
         (None, None) => {
             if !record.has("signature") {
-                let help = "add `signature: github`, `gitlab`, `slack` or `hmac`";
+                let help = "add `signature: github`, `gitlab`, `slack`, `hmac` or `hmac-timestamp`";
                 reader.error("missing-field", record.span, "a webhook needs `signature`".to_owned(), help);
             }
             return None;
         }
     };
     let secret_name = record.text("secret")?;
+    check_secret(&secret_name, scheme, reader);
     let secret = (reader.secret)(&secret_name.value);
     if secret.is_none() {
         let name = &secret_name.value;
@@ -182,6 +185,22 @@ fn webhook(node: &Node, preset: Option<Preset>, reader: &mut Reader<'_>) -> Opti
         reader.problems.push(Diagnostic::warning("missing-secret", secret_name.span, message, help));
     }
     Some(Source::Webhook(Webhook { scheme, secret_name: secret_name.value, secret }))
+}
+
+/// Checks that a secret signs one construction in all triggers.
+fn check_secret(secret: &Located<String>, scheme: Scheme, reader: &mut Reader<'_>) {
+    let first = *reader.schemes.entry(secret.value.clone()).or_insert(scheme);
+    if first.construction() == scheme.construction() {
+        return;
+    }
+    let message = format!(
+        "secret `{}` signs different texts in two triggers: one is of `{}`, this one of `{}`",
+        secret.value,
+        first.as_str(),
+        scheme.as_str()
+    );
+    let help = "give each sender a secret of its own: a captured request of one could pass as another text in the other";
+    reader.error("shared-secret", secret.span, message, help);
 }
 
 fn after(node: &Node, reader: &mut Reader<'_>) -> Option<Source> {

@@ -171,6 +171,7 @@ pub(super) fn upstream(cx: &Context<'_>, targets: &[Vec<usize>], i: usize) -> Ha
 }
 
 fn check_context(written: &str, context: ShellContext, span: Span, problems: &mut Vec<Diagnostic>) {
+    let mend = "put it in a variable first";
     let (code, message, help) = match context {
         ShellContext::Plain | ShellContext::Quoted => return,
         ShellContext::Literal => (
@@ -185,9 +186,24 @@ fn check_context(written: &str, context: ShellContext, span: Span, problems: &mu
             format!(
                 "`{written}` stands in `$(( ))`, where a shell could take the value for an expression and run it"
             ),
+            format!("{mend} and check it: `n={written}; case $n in *[!0-9]*) exit 1;; esac`"),
+        ),
+        ShellContext::Parameter => (
+            "template-in-parameter",
             format!(
-                "put it in a variable first and check it: `n={written}; case $n in *[!0-9]*) exit 1;; esac`"
+                "`{written}` stands in `${{ }}`, where a shell takes the value for a pattern or an expression, or splits it into words"
             ),
+            format!("{mend}: `v={written}`; only `${{x:-{written}}}`, `${{x:+…}}` and `${{x:?…}}` take a value to the letter"),
+        ),
+        ShellContext::Backticks => (
+            "template-in-backticks",
+            format!("`{written}` stands in backticks within quotes or with escapes, where a shell splits the value into words"),
+            "write `$( … )` in place of the backticks".to_owned(),
+        ),
+        ShellContext::Unclear(reason) => (
+            "template-in-unclear-script",
+            format!("`{written}` stands in a script whose quotes depend on the shell: it has {reason}"),
+            format!("{mend} in a command of its own, or write the script as a file and pass the value as an argument"),
         ),
     };
     problems.push(Diagnostic::error(code, span, message, help));
