@@ -259,6 +259,7 @@ impl AgentRun {
             reason: format!("agent {} could not be started: {reason}", self.agent),
             output_tail: None,
             log_file: None,
+            limited: None,
             cause: Some(FailureCause::Exit),
         }
     }
