@@ -119,14 +119,15 @@ pub(crate) async fn check_command(
 ) -> Result<CheckResult, EvalError> {
     let file = File::create(log).at("create", log)?;
     let other = file.try_clone().at("open", log)?;
-    let started = Command::new("sh")
+    let mut shell = Command::new("sh");
+    cliq_orchestrator::leave_terminal(shell.as_std_mut()).at("start sh for", workspace)?;
+    let started = shell
         .args(["-c", command])
         .current_dir(workspace)
         .env_remove("CLIQ_ADMIN_TOKEN")
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(other)
-        .process_group(0)
         .kill_on_drop(true)
         .spawn();
     let mut child = started.at("start sh for", workspace)?;

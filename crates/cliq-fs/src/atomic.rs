@@ -60,8 +60,9 @@ impl PrivateFile {
     /// # Errors
     /// Returns an error if the path is not UTF-8.
     pub fn path(&self) -> io::Result<&Utf8Path> {
-        Utf8Path::from_path(self.0.path())
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the path of a temporary file is not UTF-8"))
+        Utf8Path::from_path(self.0.path()).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, "the path of a temporary file is not UTF-8")
+        })
     }
 }
 

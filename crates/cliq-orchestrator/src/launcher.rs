@@ -100,7 +100,7 @@ pub trait Running: Send {
     /// Process id, if there is a process.
     fn pid(&self) -> Option<u32>;
 
-    /// Process group that it leads, for launchers that end it by its group.
+    /// Returns the process group that the job leads, for launchers that end jobs by their group.
     fn group(&self) -> Option<u32> {
         None
     }
@@ -111,7 +111,7 @@ pub trait Running: Send {
     /// The exit status is lost.
     async fn wait(&mut self) -> io::Result<Exit>;
 
-    /// Once it has exited, the reason if the program itself was never started. Its exit says nothing then.
+    /// Returns the reason why the program was never started, once the job has exited. The exit status has no meaning then.
     fn start_error(&self) -> Option<&str> {
         None
     }

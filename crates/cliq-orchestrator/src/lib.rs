@@ -49,7 +49,7 @@ pub use launcher::{Exit, Job, LaunchError, Launcher, Running};
 pub use orphans::adopt_orphans;
 pub use phase_status::PhaseStatus;
 pub use plan::{Durability, KeptWork, Parent, PlanError, Recipient, RunPlan, Timing};
-pub use process::{ProcessLauncher, raise_descriptor_limit};
+pub use process::{ProcessLauncher, leave_terminal, raise_descriptor_limit};
 pub use run::{ResumeError, Run, StartError};
 pub use steering::{
     SteerError, SteeringDelivery, SteeringLedger, SteeringReceipt, SteeringView, accepts_steering, steer,

@@ -179,7 +179,9 @@ mod tests {
     fn mark_of_an_orchestrator_is_of_no_other_one() {
         let mark = Mark { orchestrator: Some("o1".to_owned()), ..Mark::default() };
         assert!(mark.is_in(b"CLIQ_ORCHESTRATOR=o1"));
-        for other in ["CLIQ_ORCHESTRATOR=o2", "CLIQ_ORCHESTRATOR=o11", "CLIQ_RUN_PATH=o1/a", "X=CLIQ_ORCHESTRATOR=o1"] {
+        for other in
+            ["CLIQ_ORCHESTRATOR=o2", "CLIQ_ORCHESTRATOR=o11", "CLIQ_RUN_PATH=o1/a", "X=CLIQ_ORCHESTRATOR=o1"]
+        {
             assert!(!mark.is_in(other.as_bytes()), "{other}");
         }
         let mark = Mark { run_id: "r1".to_owned(), ..Mark::default() };

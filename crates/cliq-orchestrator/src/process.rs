@@ -29,6 +29,7 @@ pub(crate) use capture::{Capture, TAIL_BYTES, last_lines};
 pub use descriptors::raise_descriptor_limit;
 pub(crate) use group::{ExitWatch, is_alive as group_is_alive};
 pub(crate) use start_error::explain;
+pub use terminal::leave_terminal;
 pub(crate) use terminal::{NO_TERMINAL, Terminal, lacks_terminal};
 
 /// Time in which output is still read after the process has exited while others hold its output open.

@@ -101,9 +101,9 @@ pub(crate) enum WatchdogState {
     /// No process was started so far.
     #[default]
     Idle,
-    /// It watches.
+    /// A watchdog is active.
     Active(Watchdog),
-    /// The run has none, or none any more.
+    /// The run has no watchdog, or none any more.
     Absent,
 }
 

@@ -119,7 +119,10 @@ fn ignored_hangup_stays_ignored() {
             None => nohup.env_remove(key),
         };
     }
-    nohup.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    nohup
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
     let run = nohup.spawn().expect("nohup");
     env.wait_for("the command", || env.exists("begun"));
     kill_process(Pid::from_raw(run.id() as i32).unwrap(), Signal::HUP).unwrap();

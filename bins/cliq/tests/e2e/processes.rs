@@ -102,7 +102,8 @@ fn command_that_ended_while_cliq_was_suspended_did_not_time_out() {
     - {name: c, type: exec, timeout: 5s, commands: [{name: t, run: 'touch command; until [ -f go ]; do sleep 0.02; done'}]}
     - {name: a, type: standard, agent: x, timeout: 5s}
 ";
-    let env = Env::new(workflow, &[("x", "ok\ntouch agent\nuntil [ -f go ]; do sleep 0.02; done\ncomplete\n")]);
+    let env =
+        Env::new(workflow, &[("x", "ok\ntouch agent\nuntil [ -f go ]; do sleep 0.02; done\ncomplete\n")]);
     let run = env.spawn(["run", "--headless"]);
     env.wait_for("both", || env.exists("command") && env.exists("agent"));
     let orchestrator = Pid::from_raw(run.id() as i32).unwrap();

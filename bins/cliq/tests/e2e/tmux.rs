@@ -360,7 +360,10 @@ fn commands_of_child_processes_have_no_terminal() {
     terminal.keys(&["\"$CLIQ\" run --headless > said 2>&1; echo over: $?", "Enter"]);
     terminal.shows("over: 3");
     let said = env.read("said");
-    assert!(said.contains("command `ask` asked for something on a terminal, and there is no terminal"), "{said}");
+    assert!(
+        said.contains("command `ask` asked for something on a terminal, and there is no terminal"),
+        "{said}"
+    );
     assert!(said.contains("agent x asked for something on a terminal, and there is no terminal"), "{said}");
 }
 

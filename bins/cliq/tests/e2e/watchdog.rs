@@ -13,7 +13,8 @@ fn with_arguments(arguments: &str) -> Vec<i32> {
     end.push(0);
     let pids = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(&end))).collect()
+    pids.filter(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(&end)))
+        .collect()
 }
 
 fn is_alive(pid: Pid) -> bool {
@@ -90,7 +91,10 @@ fn agents_and_commands_do_not_outlive_a_killed_orchestrator() {
 #[test]
 fn teams_of_team_phases_do_not_outlive_a_killed_orchestrator() {
     let env = Env::bare();
-    env.write("../team/team.yml", "name: \"@local/outer\"\nworkflow:\n  phases:\n    - {name: build, type: team, team: ./inner}\n");
+    env.write(
+        "../team/team.yml",
+        "name: \"@local/outer\"\nworkflow:\n  phases:\n    - {name: build, type: team, team: ./inner}\n",
+    );
     let inner = "name: \"@local/inner\"\nworkflow:\n  phases:\n    - {name: say, type: exec, commands: [{name: t, run: 'setsid sleep 1000 & touch blocked; sleep 1000'}]}\n";
     env.write("../team/inner/team.yml", inner);
     env.cliq(["init"]).expect(0);

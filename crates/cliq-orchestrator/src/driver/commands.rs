@@ -69,9 +69,9 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
 
 /// End of a script.
 enum ShellEnd {
-    /// It ran: its exit, and the last of what it printed, if anything.
+    /// Exit of the script, and the end of its output, if there is any.
     Exited(Exit, Option<String>),
-    /// It could not be started, with the reason.
+    /// Reason why the script could not be started.
     NotStarted(String),
 }
 
@@ -313,9 +313,8 @@ impl Runner<'_> {
         deadline: Instant,
         limit: Duration,
     ) -> Result<ShellEnd, CommandFailure> {
-        let script = resolve_script(script, &self.shared.values(self.phase)).map_err(|e| {
-            CommandFailure::Phase(format!("command `{name}` cannot start: {e}"))
-        })?;
+        let script = resolve_script(script, &self.shared.values(self.phase))
+            .map_err(|e| CommandFailure::Phase(format!("command `{name}` cannot start: {e}")))?;
         // The files of large values are there until the script has ended.
         let script = match values::prepare(script, &self.shared.dir().messages()) {
             Ok(script) => script,

@@ -26,11 +26,11 @@ pub(super) struct Deadline {
 /// Decision about a process whose timer has expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TimeoutDecision {
-    /// It has ended: its exit counts, not the time.
+    /// The process has ended: its exit counts, not the time.
     Ended,
-    /// It goes on until the new deadline, because the orchestrator was suspended.
+    /// The process goes on until the new deadline, because the orchestrator was suspended.
     Wait,
-    /// It did not end in time.
+    /// The process did not end in time.
     TimedOut,
 }
 

@@ -62,7 +62,8 @@ fn large_values<'a>(sizes: &BTreeMap<&'a str, usize>) -> BTreeSet<&'a str> {
 /// Returns the command that reads a variable from a file to the letter, trailing newlines included. It stands on the script's
 /// own first line, so that the shell's messages name the right lines.
 fn reading(name: &str, file: &Utf8Path, template: &str) -> String {
-    let (file, message) = (quoted(file.as_str()), quoted(&format!("cliq: cannot read the value of {template}")));
+    let (file, message) =
+        (quoted(file.as_str()), quoted(&format!("cliq: cannot read the value of {template}")));
     let mut text = String::new();
     let _ = write!(
         text,
@@ -178,7 +179,11 @@ mod tests {
                 let output = command.args(["-euc", &prepared.text]).envs(&prepared.env).output().unwrap();
                 let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
                 assert!(output.status.success(), "{shell}: {script}: {stderr}");
-                assert!(output.stdout == value.as_bytes(), "{shell}: {script}: {} bytes", output.stdout.len());
+                assert!(
+                    output.stdout == value.as_bytes(),
+                    "{shell}: {script}: {} bytes",
+                    output.stdout.len()
+                );
             }
         }
         assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0, "the files are removed");

@@ -24,7 +24,8 @@ pub(crate) fn explain(job: &Job, error: io::Error) -> io::Error {
 
 /// Names the largest value that a process would have received.
 fn too_big(job: &Job) -> String {
-    let variables = job.env.iter().map(|(name, value)| (name.len() + value.len(), format!("the variable {name}")));
+    let variables =
+        job.env.iter().map(|(name, value)| (name.len() + value.len(), format!("the variable {name}")));
     let arguments = job.args.iter().map(|argument| (argument.len(), "an argument".to_owned()));
     let largest = variables.chain(arguments).max();
     let (size, what) = largest.unwrap_or((0, "the environment of cliq itself".to_owned()));
@@ -94,13 +95,23 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let dir = Utf8PathBuf::from_path_buf(place.path().to_owned()).unwrap();
         let mut large = job(&dir, "/bin/sh");
-        large.env = BTreeMap::from([("SMALL".to_owned(), "x".to_owned()), ("LARGE".to_owned(), "x".repeat(200_000))]);
-        assert!(reason(&large).contains("the largest is the variable LARGE with 200005 bytes"), "{}", reason(&large));
+        large.env =
+            BTreeMap::from([("SMALL".to_owned(), "x".to_owned()), ("LARGE".to_owned(), "x".repeat(200_000))]);
+        assert!(
+            reason(&large).contains("the largest is the variable LARGE with 200005 bytes"),
+            "{}",
+            reason(&large)
+        );
         let mut nul = job(&dir, "/bin/sh");
         nul.env.insert("ODD".to_owned(), "a\0b".to_owned());
         assert_eq!(reason(&nul), "the variable ODD contains a NUL character");
-        assert!(reason(&job(&dir.join("gone"), "/bin/sh")).contains("gone does not exist or is not a directory"));
-        assert!(reason(&job(&dir, "no-such-program-here")).contains("no program `no-such-program-here` on the PATH"));
+        assert!(
+            reason(&job(&dir.join("gone"), "/bin/sh")).contains("gone does not exist or is not a directory")
+        );
+        assert!(
+            reason(&job(&dir, "no-such-program-here"))
+                .contains("no program `no-such-program-here` on the PATH")
+        );
         assert!(reason(&job(&dir, "./gone")).contains("there is no file"));
         std::fs::write(dir.join("plain"), "#!/bin/sh\n").unwrap();
         assert!(reason(&job(&dir, "./plain")).contains("is not executable"));

@@ -32,6 +32,15 @@ impl Terminal {
     }
 }
 
+/// Puts a command that is about to start into a process group of its own and takes its controlling terminal away, as for
+/// commands of a run: what asks there fails at once.
+///
+/// # Errors
+/// Returns an error if the command cannot be prepared.
+pub fn leave_terminal(command: &mut Command) -> io::Result<()> {
+    Terminal::None.apply(command)
+}
+
 /// Whether this process has a controlling terminal.
 fn has_terminal() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
