@@ -24,7 +24,8 @@ mod thoughts;
 use std::time::{Duration, Instant};
 
 use cliq_sdk::{
-    Completion, GateContext, Handoff, PhaseContext, StandardContext, Steering, SteeringMessage, Usage,
+    Completion, GateContext, Handoff, LimitReached, PhaseContext, StandardContext, Steering, SteeringMessage,
+    Usage,
 };
 use cliq_settings::Environment;
 use serde_json::{Value, json};
@@ -79,6 +80,18 @@ impl Conversation {
     }
 }
 
+/// End of the work on an answer.
+enum Ended {
+    /// The answer.
+    Answer(String),
+    /// A limit came first.
+    Limited {
+        /// Last text of the model: a partial answer, or empty.
+        partial: String,
+        reached: LimitReached,
+    },
+}
+
 /// A model that works on one activation, with the steering messages that arrive meanwhile.
 enum Worker<'a> {
     #[cfg(feature = "http")]
@@ -97,12 +110,12 @@ struct Program<'a> {
 }
 
 impl Worker<'_> {
-    /// Returns the answer.
-    fn answer(&mut self) -> Result<String, AnyError> {
+    /// Works until there is an answer, or a limit is reached.
+    fn answer(&mut self) -> Result<Ended, AnyError> {
         match self {
             #[cfg(feature = "http")]
             Self::Api(model) => model.answer(),
-            Self::Program(program) => program.answer(),
+            Self::Program(program) => program.answer().map(Ended::Answer),
         }
     }
 
@@ -192,17 +205,19 @@ fn open<'a>(
 
 pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
     let mut worker = open(ctx, environment, &|form| prompt::standard(ctx, form), None)?;
-    let answer = worker.answer()?;
+    let answer = match worker.answer()? {
+        Ended::Answer(answer) => answer,
+        Ended::Limited { partial, reached } => {
+            ctx.send(&handoff(Reply::parse(&partial)).with_limited(reached.limited.clone()))?;
+            return Err(reached.into());
+        }
+    };
     let markers = markers(&thoughts::split(&answer).text);
     let reply = Reply::parse(&answer);
     if reply.is_empty() {
         return Err("the model answered with nothing".into());
     }
-    let mut handoff = Handoff::text(reply.text);
-    if let Some(data) = reply.data {
-        handoff = handoff.with_data(Value::Object(data));
-    }
-    ctx.send(&handoff)?;
+    ctx.send(&handoff(reply))?;
     let total = worker.total();
     let mut result = if total.tokens() > 0 { json!({ "usage": total }) } else { json!({}) };
     if !markers.is_empty() {
@@ -211,12 +226,24 @@ pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Resu
     Ok(ctx.complete(result))
 }
 
+fn handoff(reply: Reply) -> Handoff {
+    let handoff = Handoff::text(reply.text);
+    match reply.data {
+        Some(data) => handoff.with_data(Value::Object(data)),
+        None => handoff,
+    }
+}
+
 pub(crate) fn gate(ctx: &GateContext, environment: &Environment) -> Result<Completion, AnyError> {
     let rejected = ctx.rejected().map(|why| prompt::again(why, ctx.route_targets()));
     let mut worker = open(ctx, environment, &|form| prompt::gate(ctx, form), rejected)?;
     let mut again = false;
     loop {
-        let answer = worker.answer()?;
+        let answer = match worker.answer()? {
+            Ended::Answer(answer) => answer,
+            // What a limit cut short is no verdict.
+            Ended::Limited { reached, .. } => return Err(reached.into()),
+        };
         match Reply::parse(&answer).verdict(ctx.route_targets()) {
             Ok(verdict) => return Ok(ctx.decide(&verdict)?),
             Err(why) if !std::mem::replace(&mut again, true) => {

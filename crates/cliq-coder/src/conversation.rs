@@ -54,10 +54,6 @@ impl Turn {
 }
 
 impl Reply {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.text.trim().is_empty() && self.calls.is_empty()
-    }
-
     pub(crate) fn size(&self) -> usize {
         let of_value = |value: &Option<Value>| value.as_ref().map_or(0, |value| value.to_string().len());
         let calls = self.calls.iter().map(|call| {

@@ -7,12 +7,14 @@ mod conversation;
 mod host;
 mod limits;
 mod machine;
+mod outcome;
 pub mod tools;
 
 pub use conversation::{Reply, Thinking, Turn};
 pub use host::{HostCommand, ToolHost, serve};
 pub use limits::Limits;
-pub use machine::{Loop, Step};
+pub use machine::{Loop, REPETITIONS, Step};
+pub use outcome::{Failure, Limit, Repeated};
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

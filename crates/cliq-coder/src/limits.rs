@@ -2,6 +2,8 @@
 
 use cliq_protocol::{Budget, Price, Usage};
 
+use crate::outcome::Limit;
+
 /// Limits of an activation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
@@ -41,18 +43,22 @@ impl Limits {
         usage.cost_usd.or_else(|| self.price.map(|price| price.cost(usage)))
     }
 
-    /// Whether usage has reached the budget.
-    pub(crate) fn is_spent(&self, spent: &Usage) -> bool {
-        self.budget.tokens.is_some_and(|limit| spent.tokens() >= limit)
-            || self.budget.usd.zip(self.cost(spent)).is_some_and(|(limit, cost)| cost >= limit)
+    /// Returns the budget that usage has reached.
+    pub(crate) fn spent(&self, spent: &Usage) -> Option<Limit> {
+        let tokens = self.budget.tokens.filter(|limit| spent.tokens() >= *limit);
+        let usd = self.budget.usd.filter(|limit| self.cost(spent).is_some_and(|cost| cost >= *limit));
+        tokens.map(Limit::Tokens).or(usd.map(Limit::Usd))
     }
 
-    /// Whether two more replies like the last one reach the budget.
-    pub(crate) fn is_near(&self, spent: &Usage, last: &Usage) -> bool {
-        let tokens = |limit: u64| spent.tokens().saturating_add(last.tokens().saturating_mul(2)) >= limit;
-        let usd = |limit: f64| {
-            self.cost(spent).zip(self.cost(last)).is_some_and(|(spent, last)| spent + 2.0 * last >= limit)
-        };
-        last.tokens() > 0 && (self.budget.tokens.is_some_and(tokens) || self.budget.usd.is_some_and(usd))
+    /// Returns the budget that two more replies like the last one reach.
+    pub(crate) fn near(&self, spent: &Usage, last: &Usage) -> Option<Limit> {
+        if last.tokens() == 0 {
+            return None;
+        }
+        let expected = spent.tokens().saturating_add(last.tokens().saturating_mul(2));
+        let tokens = self.budget.tokens.filter(|limit| expected >= *limit);
+        let expected = self.cost(spent).zip(self.cost(last)).map(|(spent, last)| spent + 2.0 * last);
+        let usd = self.budget.usd.filter(|limit| expected.is_some_and(|expected| expected >= *limit));
+        tokens.map(Limit::Tokens).or(usd.map(Limit::Usd))
     }
 }

@@ -1,18 +1,45 @@
 //! Loop of model turns and tool calls: a fold of transcript lines.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 mod context;
+mod repetition;
+mod replies;
 
-use cliq_protocol::{Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody, Usage};
+use std::collections::HashMap;
+
+use cliq_protocol::{Origin, Role, ToolCall, ToolResult, TranscriptBody, Usage};
 
 use crate::conversation::{Reply, Thinking, Turn};
 use crate::limits::Limits;
+use crate::outcome::{Failure, Limit};
+pub use repetition::REPETITIONS;
+use repetition::Repetition;
+use replies::Complaint;
 
-/// Maximum number of replies in a row that cannot be used.
+/// Number of replies in a row that cannot be used after which the loop ends.
 const MAX_USELESS: u32 = 2;
-/// Maximum number of refusals because the conversation is too long.
+/// Number of replies in a row that may be cut off.
+const MAX_CUT_OFF: u32 = 1;
+/// Maximum number of refusals in a row because the conversation is too long.
 const MAX_TOO_LONG: u32 = 3;
 /// Number of replies beyond the limit after which the loop ends without an answer.
 const GRACE: u32 = 3;
+
+/// Request to go on with a reply that was cut off.
+const CONTINUATION: &str =
+    "Your reply was cut off. Go on exactly where it ended: repeat nothing, and add no introduction.";
+/// Request for a whole answer in place of one whose continuation is not known to fit.
+const WHOLE_ANSWER: &str =
+    "Your last answer was cut off before its end. Give your answer complete, from its beginning, as text.";
+/// Result of a call of a reply that was cut off.
+const CUT_CALL: &str = "not run: your reply was cut off, so that this call may be incomplete. Call the tool again. Write large files in \
+    several smaller steps.";
+/// Message to a model whose limit was raised.
+const RAISED: &str = "The limit that you had reached was raised: go on with your task, you can call tools again. If you have given an \
+    answer, give it again at the end, complete.";
+/// Message to a model after a failure.
+const RESUMED: &str = "Your work was interrupted, since your last replies could not be used. Go on with your task. If you had begun an \
+    answer, give it again, complete and from its beginning.";
 
 /// State of a model agent in one activation. Pure: the same lines lead to the same state, and the state to the next step.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,32 +51,70 @@ pub struct Loop {
     stage: Stage,
     /// Calls without a result, in their order.
     open: Vec<ToolCall>,
+    /// Whether the open calls are those of a reply that was cut off.
+    are_calls_cut: bool,
     answer: Option<String>,
-    failure: Option<String>,
+    failure: Option<Failure>,
+    /// Whether the last line is the end of an activation that failed. A resumed one goes on after it.
+    is_ended: bool,
     replies: u32,
+    /// Number of replies in a row that cannot be used.
     useless: u32,
+    /// Number of replies in a row that were cut off.
+    cuts: u32,
+    /// Text of the replies that were cut off, up to now.
+    parts: String,
+    /// Message for the model before the next request.
+    owed: Owed,
+    repetition: Repetition,
+    /// Last text of the model: what a limit leaves.
+    last_text: String,
     too_long: u32,
     stale_thinking: u32,
-    /// Whether the last reply has to be asked for again.
-    was_useless: bool,
     spent: Usage,
     last: Usage,
     /// Bytes of all turns.
     bytes: usize,
+    /// Size of the shortest conversation that was refused as too long, in bytes. Requests are shorter from then on.
+    refused_bytes: Option<usize>,
+    /// Whether the conversation cannot be made short enough.
+    is_out_of_context: bool,
+    /// Context in tokens, as far as refusals have shown it.
+    context_tokens: u64,
+    reply_tokens: u64,
     tokens_per_byte: f64,
+    /// Whether a provider has counted tokens.
+    has_learned: bool,
     /// Steering messages that a summary must not lose.
     guidance: Vec<String>,
 }
 
 /// Purpose of the next reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
     /// Work on the task.
     Work,
-    /// The answer, without tools.
-    Final,
+    /// Summary of what is done, without tools, since a limit is reached.
+    Final {
+        /// The limit. `None` if the limits of this activation are larger.
+        limit: Option<Limit>,
+        /// Whether the model has given its last reply.
+        is_over: bool,
+    },
     /// Summary of the conversation.
     Summary,
+}
+
+/// Message for the model before the next request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Owed {
+    Nothing,
+    /// The request to go on with a reply that was cut off.
+    Continuation,
+    /// The request for a whole answer.
+    Whole,
+    /// The reason why the last reply cannot be used.
+    Retry(Complaint),
 }
 
 /// Next step of a loop.
@@ -62,12 +127,19 @@ pub enum Step {
     },
     /// Run these calls and apply their results.
     Run(Vec<ToolCall>),
-    /// Record and apply this message.
+    /// Record and apply this line.
     Add(TranscriptBody),
     /// The agent has its answer.
     Answer(String),
-    /// The agent cannot continue, with the reason.
-    Fail(String),
+    /// A limit ended the work before there was an answer.
+    Limited {
+        /// The limit.
+        limit: Limit,
+        /// Last text of the model. Empty if there is none.
+        partial: String,
+    },
+    /// The agent cannot continue.
+    Fail(Failure),
 }
 
 impl Loop {
@@ -75,22 +147,33 @@ impl Loop {
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
+            context_tokens: limits.context_tokens,
+            reply_tokens: limits.reply_tokens,
             limits,
             turns: Vec::new(),
             partial: Reply::default(),
             stage: Stage::Work,
             open: Vec::new(),
+            are_calls_cut: false,
             answer: None,
             failure: None,
+            is_ended: false,
             replies: 0,
             useless: 0,
+            cuts: 0,
+            parts: String::new(),
+            owed: Owed::Nothing,
+            repetition: Repetition::default(),
+            last_text: String::new(),
             too_long: 0,
             stale_thinking: 0,
-            was_useless: false,
             spent: Usage::default(),
             last: Usage::default(),
             bytes: 0,
+            refused_bytes: None,
+            is_out_of_context: false,
             tokens_per_byte: context::FIRST_RATIO,
+            has_learned: false,
             guidance: Vec::new(),
         }
     }
@@ -113,16 +196,22 @@ impl Loop {
         self.replies
     }
 
-    /// Calls without a result.
+    /// Calls without a result that were or are to be run.
     #[must_use]
     pub fn open_calls(&self) -> &[ToolCall] {
-        &self.open
+        if self.are_calls_cut { &[] } else { &self.open }
     }
 
     /// Whether lines of a reply were applied whose end is missing.
     #[must_use]
     pub fn is_within_reply(&self) -> bool {
         self.partial != Reply::default()
+    }
+
+    /// Whether the next reply continues one that was cut off. A message before it would separate the two.
+    #[must_use]
+    pub fn is_within_answer(&self) -> bool {
+        !self.parts.is_empty()
     }
 
     /// Applies a line of the transcript.
@@ -145,61 +234,116 @@ impl Loop {
             TranscriptBody::Usage(usage) => self.finish_reply(usage),
             TranscriptBody::Error { is_too_long: true, .. } => self.shorten(),
             TranscriptBody::Error { has_stale_thinking: true, .. } => self.refused_thinking(),
-            TranscriptBody::Error { .. } => {}
+            TranscriptBody::Error { is_retried, .. } => self.is_ended = !is_retried,
         }
     }
 
     /// Returns the next step.
     #[must_use]
     pub fn next(&self) -> Step {
-        if let Some(reason) = &self.failure {
-            return Step::Fail(reason.clone());
+        if let Some(failure) = &self.failure {
+            // The reason is recorded: this activation follows the one that failed.
+            return if self.is_ended {
+                Step::Add(user(Origin::Resume, RESUMED.to_owned()))
+            } else {
+                Step::Fail(failure.clone())
+            };
         }
-        if !self.open.is_empty() {
-            return Step::Run(self.open.clone());
+        match self.open.first() {
+            Some(call) if self.are_calls_cut => {
+                let (id, text) = (call.id.clone(), CUT_CALL.to_owned());
+                let result = ToolResult { id, is_error: true, text, duration_ms: None };
+                return Step::Add(TranscriptBody::ToolResult(result));
+            }
+            Some(_) => return Step::Run(self.open.clone()),
+            None => {}
         }
         if let Some(answer) = &self.answer {
             return Step::Answer(answer.clone());
         }
-        if self.limits.is_spent(&self.spent) {
-            return Step::Fail("its budget for language models is spent".to_owned());
+        if let Some(limit) = self.reached_limit() {
+            return self.limited(limit);
         }
-        if self.replies >= self.limits.max_turns.saturating_add(GRACE) {
-            let why = format!("the model gave no answer within {} replies", self.limits.max_turns);
-            return Step::Fail(why);
+        if self.is_out_of_context() {
+            // The server may have another context by now.
+            return if self.is_ended {
+                Step::Add(user(Origin::Resume, RAISED.to_owned()))
+            } else {
+                self.limited(Limit::Context(self.limits.context_tokens))
+            };
         }
+        match (&self.stage, &self.owed) {
+            (Stage::Final { limit: None, .. }, _) => Step::Add(user(Origin::Resume, RAISED.to_owned())),
+            (_, Owed::Continuation) => Step::Add(user(Origin::Continue, CONTINUATION.to_owned())),
+            (_, Owed::Whole) => Step::Add(user(Origin::Continue, WHOLE_ANSWER.to_owned())),
+            (stage, Owed::Retry(complaint)) => Step::Add(user(Origin::Retry, complaint.message(stage))),
+            (Stage::Summary | Stage::Final { .. }, Owed::Nothing) => Step::Ask { may_call: false },
+            // A continuation belongs to the reply before it.
+            (Stage::Work, Owed::Nothing) if self.is_within_answer() => {
+                Step::Ask { may_call: self.limits.has_tools }
+            }
+            (Stage::Work, Owed::Nothing) => match self.near_limit() {
+                Some(limit) => Step::Add(user(Origin::Limit, limit_notice(limit))),
+                None if self.is_too_large() => {
+                    Step::Add(user(Origin::Summary, context::SUMMARY_REQUEST.to_owned()))
+                }
+                None => Step::Ask { may_call: self.limits.has_tools },
+            },
+        }
+    }
+
+    fn limited(&self, limit: Limit) -> Step {
+        Step::Limited { limit, partial: self.last_text.clone() }
+    }
+
+    /// Returns the limit after which no request follows.
+    fn reached_limit(&self) -> Option<Limit> {
         match self.stage {
-            Stage::Summary | Stage::Final if !self.was_useless => return Step::Ask { may_call: false },
-            Stage::Work if !self.was_useless && self.is_limit_near() => {
-                return Step::Add(user(Origin::Limit, self.limit_notice()));
+            Stage::Final { limit: Some(limit), is_over: true } => Some(limit),
+            Stage::Work | Stage::Summary | Stage::Final { .. } => {
+                let max = self.limits.max_turns;
+                let turns = (self.replies >= max.saturating_add(GRACE)).then_some(Limit::Turns(max));
+                self.limits.spent(&self.spent).or(turns)
             }
-            Stage::Work if !self.was_useless && self.is_too_large() => {
-                return Step::Add(user(Origin::Summary, context::SUMMARY_REQUEST.to_owned()));
-            }
-            _ => {}
         }
-        if self.was_useless {
-            return Step::Add(user(
-                Origin::Retry,
-                "Your reply was empty. Continue with your task.".to_owned(),
-            ));
-        }
-        Step::Ask { may_call: self.limits.has_tools }
     }
 
     fn add_message(&mut self, text: &str, origin: Option<Origin>, images: &[String]) {
         self.answer = None;
-        self.was_useless = false;
+        if let Stage::Final { limit, .. } = self.stage {
+            self.stage = Stage::Final { limit, is_over: false };
+        }
+        // What follows another message is not known to continue the text before it.
+        let is_separated = origin != Some(Origin::Continue) && !std::mem::take(&mut self.parts).is_empty();
+        self.owed = if is_separated { Owed::Whole } else { Owed::Nothing };
         match origin {
-            Some(Origin::Limit) => self.stage = Stage::Final,
+            Some(Origin::Limit) => {
+                self.stage = Stage::Final { limit: self.near_limit(), is_over: false };
+            }
             Some(Origin::Summary) => {
                 self.stage = Stage::Summary;
                 self.forget_results(0, 0);
             }
             Some(Origin::Steering) => self.guidance.push(text.to_owned()),
-            _ => {}
+            Some(Origin::Resume) => self.resume(),
+            Some(Origin::Task | Origin::Retry | Origin::Continue) | None => {}
         }
         self.push(Turn::User { text: text.to_owned(), images: images.to_vec() });
+    }
+
+    /// Begins anew after a limit or a failure, in the same conversation.
+    fn resume(&mut self) {
+        self.stage = Stage::Work;
+        self.failure = None;
+        self.is_ended = false;
+        (self.useless, self.cuts) = (0, 0);
+        self.owed = Owed::Nothing;
+        self.repetition = Repetition::default();
+        (self.too_long, self.stale_thinking) = (0, 0);
+        self.refused_bytes = None;
+        self.is_out_of_context = false;
+        self.context_tokens = self.limits.context_tokens;
+        self.reply_tokens = self.limits.reply_tokens;
     }
 
     fn add_result(&mut self, result: &ToolResult) {
@@ -208,53 +352,24 @@ impl Loop {
         if !matches!(self.turns.last(), Some(Turn::Results(_))) {
             self.turns.push(Turn::Results(Vec::new()));
         }
-        let order = match self.turns.iter().rev().nth(1) {
-            Some(Turn::Assistant(reply)) => reply.calls.clone(),
-            _ => Vec::new(),
-        };
-        let place = |id: &str| order.iter().position(|call| call.id == id);
-        if let Some(Turn::Results(results)) = self.turns.last_mut() {
+        if let [.., before, Turn::Results(results)] = &mut self.turns[..] {
             results.push(result.clone());
             // Results come as tools end; the model sees them in the order of its calls.
-            results.sort_by_key(|result| place(&result.id));
+            if self.open.is_empty()
+                && let Turn::Assistant(reply) = before
+            {
+                let ids = reply.calls.iter().enumerate().map(|(place, call)| (call.id.as_str(), place));
+                let places: HashMap<&str, usize> = ids.collect();
+                results.sort_by_key(|result| places.get(result.id.as_str()).copied());
+            }
         }
         self.bytes += result.text.len() + 32;
+        if let Some(repeated) = self.repetition.result(result) {
+            self.failure = Some(Failure::Repetition(repeated));
+        }
         if self.open.is_empty() {
+            self.are_calls_cut = false;
             self.make_room();
-        }
-    }
-
-    fn finish_reply(&mut self, end: &ReplyUsage) {
-        let reply = std::mem::take(&mut self.partial);
-        self.replies = self.replies.saturating_add(1);
-        if let Some(usage) = &end.usage {
-            self.learn_ratio(usage);
-            self.spent.add(usage);
-            self.last = usage.clone();
-        }
-        if reply.is_empty() || (self.stage != Stage::Work && reply.text.trim().is_empty()) {
-            self.useless += 1;
-            self.was_useless = true;
-            if self.useless >= MAX_USELESS {
-                self.failure = Some("the model answered with nothing".to_owned());
-            }
-            return;
-        }
-        self.useless = 0;
-        match self.stage {
-            Stage::Summary => self.condense(&reply.text),
-            Stage::Final => {
-                self.answer = Some(reply.text.clone());
-                self.push(Turn::Assistant(Reply { calls: Vec::new(), ..reply }));
-            }
-            Stage::Work if reply.calls.is_empty() => {
-                self.answer = Some(reply.text.clone());
-                self.push(Turn::Assistant(reply));
-            }
-            Stage::Work => {
-                self.open.clone_from(&reply.calls);
-                self.push(Turn::Assistant(reply));
-            }
         }
     }
 
@@ -263,23 +378,27 @@ impl Loop {
         self.turns.push(turn);
     }
 
-    fn is_limit_near(&self) -> bool {
-        // Without tools, every reply is an answer.
-        self.limits.has_tools
-            && (self.replies + 1 >= self.limits.max_turns || self.limits.is_near(&self.spent, &self.last))
+    /// Returns the limit that leaves room for one more reply. Without tools, every reply is an answer.
+    fn near_limit(&self) -> Option<Limit> {
+        if !self.limits.has_tools {
+            return None;
+        }
+        let max = self.limits.max_turns;
+        let turns = (self.replies.saturating_add(1) >= max).then_some(Limit::Turns(max));
+        turns.or_else(|| self.limits.near(&self.spent, &self.last))
     }
+}
 
-    fn limit_notice(&self) -> String {
-        let what = if self.replies + 1 >= self.limits.max_turns {
-            format!("the limit of {} replies", self.limits.max_turns)
-        } else {
-            "the end of your budget".to_owned()
-        };
-        format!(
-            "You have reached {what}. You cannot call tools any more. Give your complete answer now, in the form that the task asks \
-             for: what is done, and what is left open."
-        )
-    }
+fn limit_notice(limit: Limit) -> String {
+    let what = match limit {
+        Limit::Turns(max) => format!("the limit of {max} replies"),
+        Limit::Tokens(_) | Limit::Usd(_) => "the end of your budget".to_owned(),
+        Limit::Context(_) => "the end of your context".to_owned(),
+    };
+    format!(
+        "You have reached {what}. You cannot call tools any more. Give your complete answer now, in the form that the task asks \
+         for: what is done, and what is left open."
+    )
 }
 
 fn user(origin: Origin, text: String) -> TranscriptBody {

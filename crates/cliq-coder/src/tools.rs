@@ -6,7 +6,7 @@ mod files;
 mod paths;
 mod search;
 
-use cliq_protocol::AgentTools;
+use cliq_protocol::{AgentTools, shorten};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -74,18 +74,19 @@ pub fn specs(selection: &AgentTools) -> Vec<ToolSpec> {
 
 /// Arguments of `report_progress`, which does nothing in the workspace.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 struct Progress {
     /// The sentence.
     message: String,
 }
 
-/// Returns the sentence of a `report_progress` call.
+/// Returns the sentence of a `report_progress` call, and a note for the model about arguments that are ignored. The note is empty if
+/// there are none.
 ///
 /// # Errors
 /// Returns what is wrong with the arguments.
-pub fn progress_message(arguments: &Value) -> Outcome {
-    parse::<Progress>("report_progress", arguments).map(|progress| progress.message)
+pub fn progress_message(arguments: &Value) -> Result<(String, String), String> {
+    parse::<Progress>("report_progress", arguments).map(|(progress, note)| (progress.message, note))
 }
 
 /// Whether a tool changes nothing, so that it may run beside others.
@@ -99,17 +100,36 @@ pub fn is_reading(name: &str) -> bool {
 /// # Errors
 /// Returns the reason why the tool failed, for the model.
 pub fn run(name: &str, arguments: &Value, workspace: &Workspace, limit: usize, cancel: &Cancel) -> Outcome {
-    let text = match name {
-        "read_file" => files::read(workspace, &parse(name, arguments)?, limit),
-        "list_files" => files::list(workspace, &parse(name, arguments)?, limit),
-        "search" => search::search(workspace, &parse(name, arguments)?, limit),
-        "edit_file" => edit::edit(workspace, &parse(name, arguments)?),
-        "write_file" => edit::write(workspace, &parse(name, arguments)?),
-        "run_command" => command::run(workspace, &parse(name, arguments)?, limit, cancel),
-        "report_progress" => progress_message(arguments).map(|_| "reported".to_owned()),
-        _ => Err(format!("there is no tool `{name}`")),
+    let (text, ignored) = match name {
+        "read_file" => {
+            let (arguments, ignored) = parse(name, arguments)?;
+            (files::read(workspace, &arguments, limit), ignored)
+        }
+        "list_files" => {
+            let (arguments, ignored) = parse(name, arguments)?;
+            (files::list(workspace, &arguments, limit), ignored)
+        }
+        "search" => {
+            let (arguments, ignored) = parse(name, arguments)?;
+            (search::search(workspace, &arguments, limit), ignored)
+        }
+        "edit_file" => {
+            let (arguments, ignored) = parse(name, arguments)?;
+            (edit::edit(workspace, &arguments), ignored)
+        }
+        "write_file" => {
+            let (arguments, ignored) = parse(name, arguments)?;
+            (edit::write(workspace, &arguments), ignored)
+        }
+        "run_command" => {
+            let (arguments, ignored) = parse(name, arguments)?;
+            (command::run(workspace, &arguments, limit, cancel), ignored)
+        }
+        "report_progress" => return progress_message(arguments).map(|(_, note)| format!("reported{note}")),
+        _ => return Err(cap(format!("there is no tool `{name}`"), limit)),
     };
-    text.map(|text| cap(text, limit)).map_err(|text| cap(text, limit))
+    let with_note = |text: String| format!("{}{ignored}", cap(text, limit));
+    text.map(with_note).map_err(with_note)
 }
 
 fn spec<T: JsonSchema>(name: &str, description: &str) -> ToolSpec {
@@ -138,9 +158,42 @@ fn simplify(properties: &mut Value) {
     }
 }
 
-fn parse<T: DeserializeOwned>(name: &str, arguments: &Value) -> Result<T, String> {
-    serde_json::from_value(arguments.clone())
-        .map_err(|error| format!("the arguments of `{name}` are not valid: {error}"))
+/// Reads the arguments of a call. Returns a note for the model about arguments that are unknown: they are ignored.
+fn parse<T: DeserializeOwned + JsonSchema>(name: &str, arguments: &Value) -> Result<(T, String), String> {
+    let schema = || spec::<T>(name, "").schema;
+    let names = |schema: &Value| -> Vec<String> {
+        schema["properties"].as_object().into_iter().flat_map(|known| known.keys().cloned()).collect()
+    };
+    match serde_json::from_value(arguments.clone()) {
+        Ok(read) => {
+            let known = names(&schema());
+            let given = arguments.as_object().into_iter().flat_map(|given| given.keys());
+            let unknown: Vec<&String> = given.filter(|name| !known.contains(name)).collect();
+            Ok((read, ignored(name, &unknown, &known)))
+        }
+        Err(error) => Err(format!(
+            "the arguments of `{name}` are not valid: {error}; it has the arguments: {}",
+            names(&schema()).join(", ")
+        )),
+    }
+}
+
+/// Maximum number of ignored arguments that a note names.
+const NAMED_ARGUMENTS: usize = 5;
+
+fn ignored(tool: &str, unknown: &[&String], known: &[String]) -> String {
+    if unknown.is_empty() {
+        return String::new();
+    }
+    let named: Vec<String> =
+        unknown.iter().take(NAMED_ARGUMENTS).map(|name| format!("`{}`", shorten(name, 60))).collect();
+    let more = unknown.len().saturating_sub(NAMED_ARGUMENTS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!(
+        "\n[ignored arguments that `{tool}` does not have: {}{more}; it has: {}]",
+        named.join(", "),
+        known.join(", ")
+    )
 }
 
 /// Cuts a text in its middle: the end often has the reason of a failure.

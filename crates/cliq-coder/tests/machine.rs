@@ -1,6 +1,6 @@
 //! The loop as a machine: every sequence of replies, results, refusals and messages.
 
-use cliq_coder::{Limits, Loop, Step, Turn};
+use cliq_coder::{Limit, Limits, Loop, Step, Turn};
 use cliq_protocol::{Budget, Object, Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody, Usage};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -103,7 +103,9 @@ proptest! {
                             for size in results {
                                 number += 1;
                                 sizes.push(size);
-                                let call = ToolCall { id: number.to_string(), name: "read_file".into(), arguments: Object::new(), invalid: None, provider_data: None };
+                                // Equal calls with equal results would be a repetition.
+                                let arguments = Object::from_iter([("n".to_owned(), number.into())]);
+                                let call = ToolCall { id: number.to_string(), name: "read_file".into(), arguments, invalid: None, provider_data: None };
                                 record(&mut agent, TranscriptBody::ToolCall(call));
                             }
                             let end = usage(&agent, counted);
@@ -129,7 +131,7 @@ proptest! {
                     prop_assert!(!text.is_empty());
                     break;
                 }
-                Step::Fail(_) => break,
+                Step::Limited { .. } | Step::Fail(_) => break,
             }
             prop_assert!(asked < 400, "the loop does not end");
         }
@@ -148,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn a_limit_leads_to_an_answer_without_tools() {
+fn limit_leads_to_a_partial_handoff_without_tools() {
     let mut agent = Loop::new(Limits { max_turns: 2, has_tools: true, ..Limits::default() });
     agent.apply(&message(Role::User, "The task.", Some(Origin::Task)));
     assert_eq!(agent.next(), Step::Ask { may_call: true });
@@ -176,7 +178,8 @@ fn a_limit_leads_to_an_answer_without_tools() {
     assert_eq!(agent.next(), Step::Ask { may_call: false });
     agent.apply(&message(Role::Assistant, "So far.", None));
     agent.apply(&TranscriptBody::Usage(ReplyUsage::default()));
-    assert_eq!(agent.next(), Step::Answer("So far.".into()));
+    let limit = Limit::Turns(2);
+    assert_eq!(agent.next(), Step::Limited { limit, partial: "So far.".into() });
 }
 
 #[test]
@@ -211,5 +214,6 @@ fn a_budget_ends_the_loop_before_the_next_reply() {
     reply(&mut agent, 300);
     assert!(matches!(agent.next(), Step::Add(_)), "two more replies would exceed the budget");
     reply(&mut agent, 500);
-    assert!(matches!(agent.next(), Step::Fail(reason) if reason.contains("budget")));
+    let limit = Limit::Tokens(1_000);
+    assert!(matches!(agent.next(), Step::Limited { limit: reached, .. } if reached == limit));
 }

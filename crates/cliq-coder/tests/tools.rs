@@ -68,10 +68,20 @@ fn files_are_read_in_parts() {
         (json!({"path": "gone"}), "no such file"),
         (json!({}), "missing field `path`"),
         (json!({"path": 5}), "invalid type: integer `5`, expected a string"),
-        (json!({"path": "a.txt", "lines": 3}), "unknown field `lines`"),
     ] {
         let said = read(arguments).unwrap_err();
         assert!(said.contains(why), "{said}");
+    }
+    // Unknown arguments do not matter if the needed ones are there. The model is told.
+    for (arguments, note) in [
+        (
+            json!({"path": "bä.txt", "lines": 3}),
+            "`read_file` does not have: `lines`; it has: end_line, path, start_line",
+        ),
+        (json!({"path": "bä.txt", "a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1}), "`e` and 1 more"),
+    ] {
+        let said = read(arguments).unwrap();
+        assert!(said.starts_with("    1\tü\n") && said.contains(note), "{said}");
     }
     fs::write(world.place.path().join("binary"), [0_u8, 159, 146, 150]).unwrap();
     assert!(read(json!({"path": "binary"})).unwrap_err().contains("a binary file of 4 bytes"));

@@ -278,7 +278,7 @@ proptest! {
                     id: None,
                     agent: "slack".into(), channel: None, event: "e".into(), payload: None, extra: Object::new() }),
                 3 => ChannelBody::Complete { result: None },
-                _ => ChannelBody::Error { error: "e".into(), usage: None },
+                _ => ChannelBody::Error { error: "e".into(), usage: None, limited: None },
             };
             let _ = writer.write(body);
         }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    CommandResult, Object, PhaseKind, PhaseName, Sandbox, Timestamp, Usage, Verdict, WaitingReview,
+    CommandResult, Limited, Object, PhaseKind, PhaseName, Sandbox, Timestamp, Usage, Verdict, WaitingReview,
 };
 use cliq_workflow::FailureCause;
 use serde::{Deserialize, Serialize};
@@ -261,6 +261,9 @@ pub enum RunEvent {
         /// Cause, if retries distinguish it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<FailureCause>,
+        /// Limit that ended the work, if one did. It is not retried (docs/outcomes.md).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limited: Option<Limited>,
     },
     /// The expressions of a phase were evaluated (SPEC section 24).
     PhaseDecided {

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use cliq_fs::PipelineStatus;
-use cliq_protocol::{CommandResult, PhaseKind, PhaseName, Sandbox, Timestamp, Verdict, WaitingReview};
+use cliq_protocol::{
+    CommandResult, Limited, PhaseKind, PhaseName, Sandbox, Timestamp, Verdict, WaitingReview,
+};
 use cliq_workflow::ValidatedWorkflow;
 use serde::Serialize;
 
@@ -45,6 +47,9 @@ pub struct PhaseView {
     pub output_tail: Option<String>,
     /// The log of the agent that failed, relative to `.cliq/`.
     pub log_file: Option<String>,
+    /// Limit that ended its last activation before the work was done. Its handoff is partial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited: Option<Limited>,
     /// The usage of its agents; `None` where none was reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSummary>,
@@ -287,6 +292,7 @@ impl RunView {
                         continue;
                     }
                     phase.review = None;
+                    phase.limited = None;
                     match phase.status {
                         PhaseStatus::Running | PhaseStatus::Escalated | PhaseStatus::Stopped => {
                             phase.status = PhaseStatus::Pending;
@@ -357,6 +363,7 @@ impl PhaseView {
             commands: Vec::new(),
             output_tail: None,
             log_file: None,
+            limited: None,
             usage: None,
             review: None,
             sandbox: None,
@@ -392,6 +399,7 @@ impl PhaseView {
                 self.status = PhaseStatus::Running;
                 self.running_since_ms = now();
                 self.message = None;
+                self.limited = None;
             }
             RunEvent::CommandStarted { command, .. } => self.message = Some(format!("`{command}`")),
             RunEvent::AgentStarted { agent, .. } => {
@@ -416,8 +424,9 @@ impl PhaseView {
             RunEvent::PhaseSandboxed { sandbox, .. } => self.sandbox = Some(sandbox.clone()),
             RunEvent::AgentCompleted { .. } => self.review = None,
             RunEvent::CommandsFinished { results, .. } => self.commands.clone_from(results),
-            RunEvent::WorkFailed { output_tail, log_file, .. } => {
+            RunEvent::WorkFailed { output_tail, log_file, limited, .. } => {
                 self.review = None;
+                self.limited.clone_from(limited);
                 self.output_tail.clone_from(output_tail);
                 self.log_file.clone_from(log_file);
             }

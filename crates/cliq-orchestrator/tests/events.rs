@@ -7,7 +7,7 @@ use cliq_orchestrator::{
     DecisionKind, Input, PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, SkipReason,
     ValidatedWorkflow,
 };
-use cliq_protocol::{Budget, CommandResult, Form, PhaseName, Timestamp, Usage, WaitingReview};
+use cliq_protocol::{Budget, CommandResult, Form, Limited, PhaseName, Timestamp, Usage, WaitingReview};
 use cliq_workflow::{FailureCause, NoFiles, check};
 use serde_json::json;
 
@@ -121,6 +121,15 @@ fn events_are_pinned() {
             output_tail: Some("ouch\n".into()),
             log_file: Some("logs/dev.1.log".into()),
             cause: Some(FailureCause::Exit),
+            limited: None,
+        },
+        RunEvent::WorkFailed {
+            phase: name("dev"),
+            reason: "stopped at max_turns (3)".into(),
+            output_tail: None,
+            log_file: None,
+            cause: None,
+            limited: Some(Limited::new("max_turns", 3)),
         },
         RunEvent::Verdict {
             gate: name("gate"),

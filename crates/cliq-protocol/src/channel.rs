@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::review::WaitingReview;
-use crate::{DecodeError, FieldError, Object, Timestamp, Usage, VERSION};
+use crate::{DecodeError, FieldError, Limited, Object, Timestamp, Usage, VERSION};
 
 /// Type of a dispatch. Channel messages repeat it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -75,6 +75,8 @@ pub enum ChannelBody {
         error: String,
         /// The usage of the activation (`result.usage` on the wire).
         usage: Option<Box<Usage>>,
+        /// Limit that ended the work, if one did (docs/outcomes.md).
+        limited: Option<Limited>,
     },
 }
 
@@ -181,7 +183,7 @@ impl ChannelMessage {
         let dispatch =
             kind.as_str().and_then(DispatchType::parse).ok_or_else(|| fields.wrong("type", TYPES, &kind))?;
         let status = fields.required("status", STATUSES)?;
-        let mut rest_of_result = None;
+        let (mut rest_of_result, mut wrong_limited) = (None, None);
         let body = match status.as_str() {
             Some("ok") => ChannelBody::Ok,
             Some("progress") => {
@@ -200,12 +202,17 @@ impl ChannelMessage {
             Some("error") => {
                 let usage;
                 (usage, rest_of_result) = split_usage(fields.take_raw("result"));
-                ChannelBody::Error { error: fields.text("error")?, usage: usage.map(Box::new) }
+                let limited = fields.take_raw("limited");
+                let read = limited.as_ref().and_then(|value| Limited::read(value.clone(), "limited").ok());
+                // One that is wrong must not hide the error. It stays among the unknown fields.
+                wrong_limited = limited.filter(|_| read.is_none());
+                ChannelBody::Error { error: fields.text("error")?, usage: usage.map(Box::new), limited: read }
             }
             _ => return Err(fields.wrong("status", STATUSES, &status)),
         };
         let mut extra = fields.rest();
         extra.extend(rest_of_result.map(|rest| ("result".to_owned(), rest)));
+        extra.extend(wrong_limited.map(|wrong| ("limited".to_owned(), wrong)));
         Ok(Self { ts, dispatch, body, extra })
     }
 
@@ -238,8 +245,11 @@ impl ChannelMessage {
                     map.insert("result".into(), result.clone());
                 }
             }
-            ChannelBody::Error { error, usage } => {
+            ChannelBody::Error { error, usage, limited } => {
                 map.insert("error".into(), error.as_str().into());
+                if let Some(limited) = limited {
+                    map.insert("limited".into(), limited.to_value());
+                }
                 if let Some(usage) = usage {
                     let result = map.entry("result").or_insert_with(|| Value::Object(Object::new()));
                     if let Value::Object(result) = result {

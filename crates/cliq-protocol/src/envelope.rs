@@ -7,7 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::fields::Fields;
-use crate::{CommandResult, DecodeError, EnvelopeType, FieldError, Object, PhaseName, VERSION, Verdict};
+use crate::{
+    CommandResult, DecodeError, EnvelopeType, FieldError, Limited, Object, PhaseName, VERSION, Verdict,
+};
 
 /// Handoff of one phase to another: `.cliq/channels/<from>--<to>/handoff.json`.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +22,8 @@ pub struct Envelope {
     pub body: Body,
     /// A summary in natural language.
     pub text: Option<String>,
+    /// Limit that ended the phase before it was done, if the handoff is partial (docs/outcomes.md).
+    pub limited: Option<Limited>,
     /// Fields that this version does not know.
     pub extra: Object,
 }
@@ -59,14 +63,16 @@ impl Envelope {
         data: Option<Object>,
         text: Option<String>,
     ) -> Self {
-        Self { phase, agent: agent.into(), body: Body::Standard(data), text, extra: Object::new() }
+        let (agent, body) = (agent.into(), Body::Standard(data));
+        Self { phase, agent, body, text, limited: None, extra: Object::new() }
     }
 
     /// An envelope from a gate, its text the verdict's sentence.
     #[must_use]
     pub fn gate(phase: PhaseName, agent: impl Into<String>, data: GateData) -> Self {
         let text = Some(data.verdict.sentence());
-        Self { phase, agent: agent.into(), body: Body::Gate(Box::new(data)), text, extra: Object::new() }
+        let (agent, body) = (agent.into(), Body::Gate(Box::new(data)));
+        Self { phase, agent, body, text, limited: None, extra: Object::new() }
     }
 
     /// The discriminator.
@@ -119,7 +125,8 @@ impl Envelope {
             }
         };
         let text = fields.optional_text("text")?;
-        Ok(Self { phase, agent, body, text, extra: fields.rest() })
+        let limited = fields.take("limited").map(|value| Limited::read(value, "limited")).transpose()?;
+        Ok(Self { phase, agent, body, text, limited, extra: fields.rest() })
     }
 
     /// The envelope as a JSON value.
@@ -135,6 +142,9 @@ impl Envelope {
         }
         if let Some(text) = &self.text {
             map.insert("text".into(), text.as_str().into());
+        }
+        if let Some(limited) = &self.limited {
+            map.insert("limited".into(), limited.to_value());
         }
         Value::Object(map)
     }
@@ -153,7 +163,7 @@ impl Envelope {
     /// # Errors
     /// The writer fails.
     pub fn write_to(&self, mut writer: impl io::Write) -> io::Result<()> {
-        let gate;
+        let (gate, limited);
         let mut fields: BTreeMap<&str, Field<'_>> =
             self.extra.iter().map(|(name, value)| (name.as_str(), Field::Value(value))).collect();
         fields.insert("version", Field::Number(VERSION));
@@ -170,6 +180,8 @@ impl Envelope {
             }
         }
         fields.extend(self.text.as_ref().map(|text| ("text", Field::Text(text))));
+        limited = self.limited.as_ref().map(Limited::to_value);
+        fields.extend(limited.as_ref().map(|limited| ("limited", Field::Value(limited))));
         serde_json::to_writer_pretty(&mut writer, &fields)?;
         writer.write_all(b"\n")
     }

@@ -3,8 +3,8 @@
 
 use cliq_protocol::{
     AgentMessage, Body, ChannelBody, ChannelMessage, ChannelOrder, CommandResult, DispatchType, Envelope,
-    Form, GateData, Line, NotifyRequest, Object, OrderState, Outcome, PhaseName, StreamDecoder, Timestamp,
-    Usage, Verdict, WaitingReview,
+    Form, GateData, Limited, Line, NotifyRequest, Object, OrderState, Outcome, PhaseName, StreamDecoder,
+    Timestamp, Usage, Verdict, WaitingReview,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -59,6 +59,11 @@ prop_compose! {
     }
 }
 
+fn limited() -> impl Strategy<Value = Limited> {
+    let value = option::of(value().prop_filter("absent", |value| !value.is_null()));
+    (".*", value, extra()).prop_map(|(limit, value, extra)| Limited { limit, value, extra })
+}
+
 fn envelope() -> impl Strategy<Value = Envelope> {
     let gate = (verdict(), vec(check(), 0..3), any::<u32>(), any::<u32>(), extra()).prop_map(
         |(verdict, checks, iteration, max_iterations, extra)| {
@@ -70,8 +75,9 @@ fn envelope() -> impl Strategy<Value = Envelope> {
         option::of(object()).prop_map(Body::Team),
         gate
     ];
-    (phase_name(), ".*", body, option::of(".*"), extra())
-        .prop_map(|(phase, agent, body, text, extra)| Envelope { phase, agent, body, text, extra })
+    (phase_name(), ".*", body, option::of(".*"), option::of(limited()), extra()).prop_map(
+        |(phase, agent, body, text, limited, extra)| Envelope { phase, agent, body, text, limited, extra },
+    )
 }
 
 fn usage() -> impl Strategy<Value = Usage> {
@@ -130,8 +136,9 @@ fn body() -> impl Strategy<Value = ChannelBody> {
             }
         ),
         option::of(value()).prop_map(|result| ChannelBody::Complete { result }),
-        (".*", option::of(usage()))
-            .prop_map(|(error, usage)| ChannelBody::Error { error, usage: usage.map(Box::new) }),
+        (".*", option::of(usage()), option::of(limited())).prop_map(|(error, usage, limited)| {
+            ChannelBody::Error { error, usage: usage.map(Box::new), limited }
+        }),
     ]
 }
 

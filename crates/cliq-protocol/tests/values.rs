@@ -137,6 +137,29 @@ fn progress_lines_keep_their_message_and_version() {
     }
 }
 
+/// A limit that cannot be read must not hide the error that it belongs to; in a handoff it is an error itself.
+#[test]
+fn limit_is_read_from_errors_and_handoffs() {
+    for (limited, is_read) in [
+        (json!({"limit": "max_turns", "value": 3}), true),
+        (json!({"limit": "error_max_turns"}), true),
+        (json!({"value": 3}), false),
+        (json!(true), false),
+    ] {
+        let line = json!({"ts": "t", "version": 1, "type": "phase", "status": "error", "error": "no", "limited": limited});
+        let decoded = ChannelMessage::from_value(line.clone()).unwrap();
+        assert_eq!(decoded.to_value(), line);
+        let ChannelBody::Error { error, limited: read, .. } = &decoded.body else { panic!("{decoded:?}") };
+        assert_eq!((error.as_str(), read.is_some()), ("no", is_read));
+        let handoff =
+            json!({"version": 1, "phase_type": "standard", "phase": "a", "agent": "x", "limited": limited});
+        match Envelope::from_value(handoff.clone()) {
+            Ok(envelope) => assert_eq!((envelope.to_value(), is_read), (handoff, true)),
+            Err(error) => assert!(!is_read && error.to_string().contains("limited"), "{error}"),
+        }
+    }
+}
+
 /// A result without a usage stays as it is, also if it is empty.
 #[test]
 fn result_of_an_error_is_kept() {

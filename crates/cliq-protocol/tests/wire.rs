@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use cliq_protocol::{
     AgentMessage, ChannelBody, ChannelMessage, CommandResult, DispatchType, Envelope, Form, GateData,
-    NotifyRequest, PhaseName, ReviewSpec, StreamDecoder, Timestamp, Usage, Verdict, WaitingReview,
+    Limited, NotifyRequest, PhaseName, ReviewSpec, StreamDecoder, Timestamp, Usage, Verdict, WaitingReview,
 };
 use serde_json::{Value, json};
 
@@ -100,6 +100,10 @@ fn written_formats_are_pinned() {
     let data = json!({"version": "2.1.0"}).as_object().cloned();
     let standard = Envelope::standard(name("analyzer"), "cursor", data, Some("Deploy.".into()));
     insta::assert_snapshot!("standard_envelope", String::from_utf8(standard.encode()).unwrap());
+    let partial = Envelope { limited: Some(Limited::new("max_turns", 3)), ..standard };
+    let written = json(&partial.encode());
+    assert_eq!(written["limited"], json!({"limit": "max_turns", "value": 3}));
+    assert_eq!(Envelope::from_value(written).unwrap(), partial);
 
     let usage = Usage {
         provider: Some("anthropic".into()),
@@ -134,7 +138,7 @@ fn written_formats_are_pinned() {
         }),
         ChannelBody::Complete { result: Some(json!({"verdict": Verdict::pass("green").to_value()})) },
         ChannelBody::Progress { message: None, usage: Some(Box::new(usage.clone())), review: None },
-        ChannelBody::Error { error: "no model".into(), usage: None },
+        ChannelBody::Error { error: "no model".into(), usage: None, limited: None },
         ChannelBody::Progress {
             message: Some("waits for ann".into()),
             usage: None,
@@ -148,7 +152,12 @@ fn written_formats_are_pinned() {
             payload: None,
             extra: Default::default(),
         }),
-        ChannelBody::Error { error: "no verdict".into(), usage: Some(Box::new(usage)) },
+        ChannelBody::Error { error: "no verdict".into(), usage: Some(Box::new(usage)), limited: None },
+        ChannelBody::Error {
+            error: "stopped at max_turns (3)".into(),
+            usage: None,
+            limited: Some(Limited::new("max_turns", 3)),
+        },
     ];
     let ts = Timestamp::from_unix_millis(1_780_034_654_222);
     let lines: Vec<u8> = bodies

@@ -246,6 +246,7 @@ impl PhaseContext {
             agent: phase.agent.clone(),
             body,
             text: handoff.text.clone(),
+            limited: handoff.limited.clone(),
             extra: Object::new(),
         }
     }

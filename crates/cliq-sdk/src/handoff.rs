@@ -1,6 +1,6 @@
 //! Handoffs between agents.
 
-use cliq_protocol::{Envelope, Object, PhaseName};
+use cliq_protocol::{Envelope, Limited, Object, PhaseName};
 use serde_json::Value;
 
 /// Something to hand over: a text for people and models, data for programs, or both.
@@ -8,12 +8,13 @@ use serde_json::Value;
 pub struct Handoff {
     pub(crate) text: Option<String>,
     pub(crate) data: Option<Object>,
+    pub(crate) limited: Option<Limited>,
 }
 
 impl Handoff {
     /// A text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: Some(text.into()), data: None }
+        Self { text: Some(text.into()), ..Self::default() }
     }
 
     /// Data. A value that is not an object is wrapped as `{"value": …}`, because `data` is an object on the wire.
@@ -36,6 +37,13 @@ impl Handoff {
     #[must_use]
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
+        self
+    }
+
+    /// Returns the handoff, marked as partial: a limit ended the work. Send it before the handler returns [`crate::LimitReached`].
+    #[must_use]
+    pub fn with_limited(mut self, limited: Limited) -> Self {
+        self.limited = Some(limited);
         self
     }
 }

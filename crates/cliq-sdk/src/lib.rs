@@ -20,7 +20,8 @@
 //!
 //! The handler cannot get the order of messages wrong: `ok` is written before it starts, the terminal message after it
 //! returns, and a [`Completion`] can only be had from the context, so forgetting to complete does not compile. An error
-//! that is returned, and a panic, are reported as `error`.
+//! that is returned, and a panic, are reported as `error`. A handler that a limit ended before its work was done returns
+//! [`LimitReached`], after it has sent what it has with [`Handoff::with_limited`].
 //!
 //! Programs that do not fit into handlers use [`Session`]. Agents in other languages need no SDK: `docs/protocol.md` has
 //! all they need, and [`conformance`] checks them.
@@ -33,13 +34,13 @@ mod session;
 mod steering;
 
 pub use cliq_protocol::{
-    CommandResult, Envelope, HistoryEntry, NotifyRequest, Object, Outcome, PhaseKind, PhaseName,
+    CommandResult, Envelope, HistoryEntry, Limited, NotifyRequest, Object, Outcome, PhaseKind, PhaseName,
     SteeringMessage, Timestamp, Usage, Verdict,
 };
 pub use context::{GateContext, NotifyContext, PhaseContext, StandardContext, TeamContext};
 pub use handoff::{Handoff, ReceivedHandoff};
 pub use run::{Agent, Completion};
-pub use session::{Reporter, SdkError, Session};
+pub use session::{LimitReached, Reporter, SdkError, Session};
 pub use steering::{Steering, SteeringStop};
 
 /// Runs the example of the README as a documentation test.

@@ -10,7 +10,7 @@ use cliq_protocol::{AgentMessage, ChannelBody, Dispatch, DispatchType, PhaseDisp
 use serde_json::Value;
 
 use crate::context::{GateContext, NotifyContext, PhaseContext, StandardContext, TeamContext};
-use crate::{SdkError, Session};
+use crate::{LimitReached, SdkError, Session};
 
 /// Error of a handler: any error.
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -107,7 +107,13 @@ impl Agent {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.handle(&session)));
         match outcome {
             Ok(Ok(completion)) => session.complete(completion.result).map(|()| true),
-            Ok(Err(error)) => session.error(describe(error.as_ref())).map(|()| false),
+            Ok(Err(error)) => {
+                let text = describe(error.as_ref());
+                match LimitReached::of(error.as_ref()) {
+                    Some(reached) => session.limited(text, reached.limited.clone()).map(|()| false),
+                    None => session.error(text).map(|()| false),
+                }
+            }
             Err(panic) => {
                 let text = panic
                     .downcast_ref::<&str>()
@@ -182,7 +188,7 @@ fn refuse(error: &SdkError) -> ExitCode {
         && let Ok(mut writer) = SignalWriter::open(Utf8Path::new(&file), DispatchType::Phase)
     {
         let _ = writer.write(ChannelBody::Ok);
-        let _ = writer.write(ChannelBody::Error { error: error.to_string(), usage: None });
+        let _ = writer.write(ChannelBody::Error { error: error.to_string(), usage: None, limited: None });
     }
     ExitCode::from(2)
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cliq_fs::{FsError, HandoffError, SignalWriteError, SignalWriter};
 use cliq_protocol::{
-    AgentMessage, ChannelBody, DecodeError, NotifyRequest, OrderState, Usage, WaitingReview,
+    AgentMessage, ChannelBody, DecodeError, Limited, NotifyRequest, OrderState, Usage, WaitingReview,
 };
 use serde_json::Value;
 
@@ -44,6 +44,26 @@ pub enum SdkError {
         /// Possible targets.
         known: String,
     },
+}
+
+/// Error of a handler that a limit ended before its work was done. The phase escalates with the name and the value of the limit, and is
+/// not tried again by itself.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct LimitReached {
+    /// Description for people, with the setting that raises the limit.
+    pub message: String,
+    /// Limit that ended the work.
+    pub limited: Limited,
+}
+
+impl LimitReached {
+    /// Finds a reached limit in an error and its sources.
+    #[must_use]
+    pub fn of<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
+        std::iter::successors(Some(error), |error| error.source())
+            .find_map(|error| error.downcast_ref::<Self>())
+    }
 }
 
 /// Writes progress and notifications. Clones write to the same channel, from any thread.
@@ -155,7 +175,15 @@ impl Session {
     /// # Errors
     /// The channel cannot be written.
     pub fn error(self, error: impl Into<String>) -> Result<(), SdkError> {
-        self.reporter.write(ChannelBody::Error { error: error.into(), usage: None })
+        self.reporter.write(ChannelBody::Error { error: error.into(), usage: None, limited: None })
+    }
+
+    /// Reports that a limit ended the work. Nothing can be said after it.
+    ///
+    /// # Errors
+    /// Returns an error if the channel cannot be written.
+    pub fn limited(self, error: impl Into<String>, limited: Limited) -> Result<(), SdkError> {
+        self.reporter.write(ChannelBody::Error { error: error.into(), usage: None, limited: Some(limited) })
     }
 }
 
@@ -169,6 +197,7 @@ impl Drop for Session {
         } else {
             "the agent returned without completing"
         };
-        let _ = self.reporter.write(ChannelBody::Error { error: error.to_owned(), usage: None });
+        let _ =
+            self.reporter.write(ChannelBody::Error { error: error.to_owned(), usage: None, limited: None });
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, SignalTail, read_handoff, write_handoff};
 use cliq_protocol::{AgentMessage, Body, ChannelBody, ChannelMessage, ChannelOrder, Dispatch, PhaseKind};
-use cliq_sdk::{Agent, Envelope, Handoff, NotifyRequest, Object, PhaseName, Session};
+use cliq_sdk::{Agent, Envelope, Handoff, LimitReached, Limited, NotifyRequest, Object, PhaseName, Session};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -105,8 +105,25 @@ fn errors_panics_and_missing_handlers_are_reported() {
     for (agent, want) in cases {
         let stage = Stage::new();
         assert!(!agent.answer(stage.message(PhaseKind::Standard)).unwrap());
-        assert_eq!(stage.end(), ChannelBody::Error { error: want.to_owned(), usage: None });
+        assert_eq!(stage.end(), ChannelBody::Error { error: want.to_owned(), usage: None, limited: None });
     }
+}
+
+#[test]
+fn reached_limit_is_reported_and_marks_the_handoff() {
+    let stage = Stage::new();
+    let agent = Agent::new().standard(|ctx| {
+        let limited = Limited::new("max_turns", 3);
+        ctx.send(&Handoff::text("Half of it.").with_limited(limited.clone()))?;
+        Err(LimitReached { message: "stopped at max_turns (3)".into(), limited }.into())
+    });
+    assert!(!agent.answer(stage.message(PhaseKind::Standard)).unwrap());
+    let ChannelBody::Error { error, limited, .. } = stage.end() else { panic!("an error") };
+    assert_eq!(error, "stopped at max_turns (3)");
+    assert_eq!(limited, Some(Limited::new("max_turns", 3)));
+    let dir = stage.dir.channel(&name("dev"), &name("qa"));
+    let handoff = read_handoff(&dir, &name("dev"), u64::MAX).unwrap().unwrap();
+    assert_eq!((handoff.text.as_deref(), handoff.limited), (Some("Half of it."), limited));
 }
 
 #[test]
@@ -172,7 +189,11 @@ fn a_session_that_is_dropped_says_so() {
     drop(Session::open(stage.message(PhaseKind::Standard)).unwrap());
     assert_eq!(
         stage.end(),
-        ChannelBody::Error { error: "the agent returned without completing".to_owned(), usage: None }
+        ChannelBody::Error {
+            error: "the agent returned without completing".to_owned(),
+            usage: None,
+            limited: None
+        }
     );
     let stage = Stage::new();
     let message = stage.message(PhaseKind::Standard);
@@ -182,7 +203,10 @@ fn a_session_that_is_dropped_says_so() {
     })
     .join()
     .unwrap_err();
-    assert_eq!(stage.end(), ChannelBody::Error { error: "the agent panicked".to_owned(), usage: None });
+    assert_eq!(
+        stage.end(),
+        ChannelBody::Error { error: "the agent panicked".to_owned(), usage: None, limited: None }
+    );
 }
 
 #[test]

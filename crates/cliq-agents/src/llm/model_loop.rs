@@ -1,5 +1,6 @@
 //! Activation of a model behind an API: the loop of turns and tool calls, recorded in a transcript.
 
+mod limits;
 mod resume;
 mod servers;
 mod setup;
@@ -9,15 +10,15 @@ use cliq_coder::tools::{self, ToolSpec};
 use cliq_coder::{Loop, Step, ToolHost};
 use cliq_fs::TranscriptFile;
 use cliq_protocol::{
-    MCP_SEPARATOR, Origin, ReplyKind, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody,
+    MCP_SEPARATOR, Origin, ReplyKind, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody, shorten,
 };
-use cliq_sdk::{Steering, Usage};
+use cliq_sdk::{LimitReached, Steering, Usage};
 
 use super::api::{Api, ModelReply, ModelRequest};
 use super::display::Display;
 use super::images::{self, Image};
 use super::meter::Meter;
-use super::prompt;
+use super::{Ended, prompt};
 use crate::AnyError;
 use servers::McpTools;
 pub(crate) use setup::{Prompt, tools_of};
@@ -25,6 +26,9 @@ pub(crate) use setup::{Prompt, tools_of};
 /// Model behind an API that works on one activation.
 pub(crate) struct ModelLoop<'a> {
     api: Api,
+    /// Name of the agent, for the names of settings.
+    agent: &'static str,
+    is_gate: bool,
     state: Loop,
     transcript: Option<TranscriptFile>,
     tools: Vec<ToolSpec>,
@@ -42,13 +46,13 @@ pub(crate) struct ModelLoop<'a> {
 }
 
 impl ModelLoop<'_> {
-    /// Works until there is an answer. Returns it.
-    pub(crate) fn answer(&mut self) -> Result<String, AnyError> {
+    /// Works until there is an answer, or a limit is reached.
+    pub(crate) fn answer(&mut self) -> Result<Ended, AnyError> {
         loop {
             match self.state.next() {
                 Step::Ask { may_call } => {
-                    // Guidance counts from the next turn on.
-                    if !self.take_guidance()? {
+                    // Guidance counts from the next turn on. It does not separate the parts of an answer.
+                    if self.state.is_within_answer() || !self.take_guidance()? {
                         self.ask(may_call)?;
                     }
                 }
@@ -57,10 +61,16 @@ impl ModelLoop<'_> {
                 Step::Answer(text) => {
                     if !self.take_guidance()? {
                         self.record(&[TranscriptBody::End { text: text.clone() }])?;
-                        return Ok(text);
+                        return Ok(Ended::Answer(text));
                     }
                 }
-                Step::Fail(reason) => return Err(self.fail(&reason, None)?),
+                Step::Limited { limit, partial } => {
+                    let message = limits::message(limit, self.agent, self.is_gate);
+                    self.fail(&message, None)?;
+                    let reached = LimitReached { message, limited: limit.limited() };
+                    return Ok(Ended::Limited { partial, reached });
+                }
+                Step::Fail(failure) => return Err(self.fail(&failure.to_string(), None)?),
             }
         }
     }
@@ -126,15 +136,22 @@ impl ModelLoop<'_> {
         // Their usage counts.
         failed_attempts.iter().for_each(|body| self.state.apply(body));
         match outcome {
-            Ok(reply) if matches!(reply.kind, ReplyKind::CutOff | ReplyKind::Refused) => {
-                let why = reply
-                    .detail
-                    .clone()
-                    .unwrap_or_else(|| format!("the reply of the model is {}", reply.kind));
-                self.record(&lines_of(reply))?;
-                Err(self.fail(&why, None)?)
+            Ok(reply) => {
+                if let Some(problem) = problem(&reply) {
+                    self.display.act(&problem);
+                }
+                if let Some(usage) = reply.usage.as_ref().filter(|usage| self.state.is_input_cut(usage)) {
+                    let warning = format!(
+                        "warning: the server counted {} tokens of a request of about {}: it has left out a part of the input; set \
+                         `agents.{}.context_tokens` to the context that the server was started with",
+                        usage.tokens_in,
+                        self.state.estimate(),
+                        self.agent
+                    );
+                    self.display.act(&warning);
+                }
+                self.record(&lines_of(reply))
             }
-            Ok(reply) => self.record(&lines_of(reply)),
             Err(failed) if failed.is_too_long || failed.has_stale_thinking => {
                 self.record(&[TranscriptBody::Error {
                     message: failed.message,
@@ -206,8 +223,14 @@ impl ModelLoop<'_> {
     /// Result of a call that no other process is needed for; `None` if the host runs it.
     fn own_result(&mut self, call: &ToolCall) -> Option<ToolResult> {
         if let Some(text) = &call.invalid {
-            let shown: String = text.chars().take(200).collect();
-            return Some(result(call, Err(format!("the arguments are not a JSON object: {shown}"))));
+            let known: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+            let why = format!(
+                "this call of `{}` cannot be read, and was not run: {}. Call a tool with a JSON object of arguments. The tools are: {}",
+                shorten(&call.name, 60),
+                shorten(text, 200),
+                known.join(", ")
+            );
+            return Some(result(call, Err(why)));
         }
         if !self.tools.iter().any(|tool| tool.name == call.name) {
             let known: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -220,10 +243,10 @@ impl ModelLoop<'_> {
         if call.name == "report_progress" {
             let arguments = serde_json::Value::Object(call.arguments.clone());
             let message = tools::progress_message(&arguments);
-            if let Ok(message) = &message {
+            if let Ok((message, _)) = &message {
                 self.display.act(message);
             }
-            return Some(result(call, message.map(|_| "reported".to_owned())));
+            return Some(result(call, message.map(|(_, note)| format!("reported{note}"))));
         }
         None
     }
@@ -232,6 +255,17 @@ impl ModelLoop<'_> {
 fn result(call: &ToolCall, outcome: Result<String, String>) -> ToolResult {
     let is_error = outcome.is_err();
     ToolResult { id: call.id.clone(), is_error, text: outcome.unwrap_or_else(|text| text), duration_ms: None }
+}
+
+/// Describes a reply that cannot be used as it is, for people.
+fn problem(reply: &ModelReply) -> Option<String> {
+    let what = match reply.kind {
+        ReplyKind::Answer | ReplyKind::Calls => return None,
+        ReplyKind::CutOff => "the reply was cut off",
+        ReplyKind::Refused => "the model refused",
+        ReplyKind::Empty => "the reply is empty",
+    };
+    Some(reply.detail.as_ref().map_or_else(|| what.to_owned(), |detail| format!("{what}: {detail}")))
 }
 
 /// Lines of a reply. The usage ends it.

@@ -4,6 +4,7 @@ use cliq_protocol::Usage;
 
 use super::{Loop, MAX_TOO_LONG, Stage};
 use crate::conversation::Turn;
+use crate::outcome::Failure;
 
 /// Tokens per byte before a provider has counted any.
 pub(super) const FIRST_RATIO: f64 = 0.3;
@@ -43,19 +44,31 @@ impl Loop {
 
     /// Number of tokens that a request may have.
     fn capacity(&self) -> u64 {
-        self.limits
-            .context_tokens
-            .saturating_sub(self.limits.reply_tokens)
-            .max(self.limits.context_tokens / 2)
+        self.context_tokens.saturating_sub(self.reply_tokens).max(self.context_tokens / 2)
+    }
+
+    /// Whether the provider has counted so few tokens in a request that it must have cut the request.
+    #[must_use]
+    pub fn is_input_cut(&self, usage: &Usage) -> bool {
+        // The first estimate may be wrong by a factor; later ones are made from the provider's own counts.
+        let factor = if self.has_learned { 2 } else { 3 };
+        usage.tokens_in > 0 && usage.tokens_in.saturating_mul(factor) < self.estimate()
     }
 
     /// Learns from the provider's count of the last request.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn learn_ratio(&mut self, usage: &Usage) {
         let bytes = self.bytes + self.limits.fixed_bytes;
-        if usage.tokens_in > 0 && bytes > 0 {
+        if usage.tokens_in > 0 && bytes > 0 && !usage.estimated && !self.is_input_cut(usage) {
             self.tokens_per_byte = (usage.tokens_in as f64 / bytes as f64).clamp(RATIOS.0, RATIOS.1);
+            self.has_learned = true;
         }
+    }
+
+    /// Whether the conversation cannot be made short enough for the server. A request after a refusal is shorter than the refused
+    /// one.
+    pub(super) fn is_out_of_context(&self) -> bool {
+        self.is_out_of_context || self.refused_bytes.is_some_and(|refused| self.bytes >= refused)
     }
 
     /// Whether only a summary makes the conversation fit.
@@ -71,6 +84,9 @@ impl Loop {
         if self.estimate() > self.capacity() * HIGH / 100 {
             // The latest results alone are too much.
             self.forget_results(1, self.capacity() * HIGH / 100);
+        }
+        if self.is_out_of_context() {
+            self.forget_results(0, 0);
         }
     }
 
@@ -100,8 +116,7 @@ impl Loop {
     pub(super) fn refused_thinking(&mut self) {
         self.stale_thinking += 1;
         if self.stale_thinking > MAX_STALE_THINKING {
-            self.failure =
-                Some("the provider refuses the conversation, even without earlier thoughts".to_owned());
+            self.failure = Some(Failure::StaleThinking);
             return;
         }
         self.forget_thinking();
@@ -142,15 +157,18 @@ impl Loop {
     /// The API refused the conversation as too long: it is taken for larger than it was thought to be.
     pub(super) fn shorten(&mut self) {
         self.too_long += 1;
+        let refused = self.refused_bytes.map_or(self.bytes, |before| before.min(self.bytes));
+        self.refused_bytes = Some(refused);
         if self.too_long > MAX_TOO_LONG {
-            self.failure =
-                Some("the conversation is too long for the model, even after it was shortened".to_owned());
+            self.is_out_of_context = true;
             return;
         }
-        let estimate = self.estimate();
-        self.limits.context_tokens = (estimate * 3 / 4).max(1).min(self.limits.context_tokens);
-        self.limits.reply_tokens = self.limits.reply_tokens.min(self.limits.context_tokens / 4);
+        self.context_tokens = (self.estimate() * 3 / 4).max(1).min(self.context_tokens);
+        self.reply_tokens = self.reply_tokens.min(self.context_tokens / 4);
         self.forget_results(0, self.capacity() * LOW / 100);
+        if self.bytes >= refused {
+            self.forget_thinking();
+        }
     }
 
     /// Replaces the conversation by the task and a summary.
@@ -166,8 +184,10 @@ impl Loop {
         self.bytes = self.turns.iter().map(Turn::size).sum();
         self.push(Turn::User { text, images: Vec::new() });
         self.stage = Stage::Work;
+        (self.useless, self.cuts) = (0, 0);
         if self.is_too_large() {
-            self.failure = Some("the task alone is too long for the model".to_owned());
+            // The task and the summary of the work leave no room.
+            self.is_out_of_context = true;
         }
     }
 }

@@ -24,7 +24,7 @@ const DRAIN: Duration = Duration::from_millis(200);
 
 /// Arguments of `run_command`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub(super) struct RunCommand {
     /// Command for `sh -c`.
     command: String,

@@ -15,7 +15,7 @@ const DIFF_LIMIT: usize = 8_000;
 
 /// Arguments of `edit_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub(super) struct EditFile {
     /// Path of the file, relative to the workspace.
     path: String,
@@ -27,7 +27,7 @@ pub(super) struct EditFile {
 
 /// Arguments of `write_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub(super) struct WriteFile {
     /// Path of the file, relative to the workspace.
     path: String,

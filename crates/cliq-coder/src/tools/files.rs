@@ -18,7 +18,7 @@ const LIST_LIMIT: usize = 1_000;
 
 /// Arguments of `read_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub(super) struct ReadFile {
     /// Path of the file, relative to the workspace.
     path: String,
@@ -30,7 +30,7 @@ pub(super) struct ReadFile {
 
 /// Arguments of `list_files`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub(super) struct ListFiles {
     /// Path of the directory, relative to the workspace. Default: the workspace.
     path: Option<String>,

@@ -24,7 +24,7 @@ const LINE_LIMIT: usize = 300;
 
 /// Arguments of `search`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub(super) struct Search {
     /// Regular expression.
     pattern: String,

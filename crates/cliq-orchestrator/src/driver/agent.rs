@@ -6,8 +6,8 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use cliq_fs::{FsError, SignalTail, write_atomic};
 use cliq_protocol::{
-    AgentMessage, ChannelBody, ChannelOrder, Dispatch, FieldError, Line, PhaseName, Timestamp, Usage,
-    WaitingReview,
+    AgentMessage, ChannelBody, ChannelOrder, Dispatch, FieldError, Limited, Line, PhaseName, Timestamp,
+    Usage, WaitingReview,
 };
 use cliq_workflow::FailureCause;
 use tokio::sync::watch;
@@ -21,7 +21,7 @@ use crate::launcher::{Job, Running};
 /// End of a signal channel.
 pub(super) enum Terminal {
     Complete(Option<serde_json::Value>),
-    Error(String, Option<Box<Usage>>),
+    Error(String, Option<Box<Usage>>, Option<Limited>),
 }
 
 impl Terminal {
@@ -29,26 +29,37 @@ impl Terminal {
     pub(super) fn usage(&self) -> Result<Option<Usage>, FieldError> {
         match self {
             Self::Complete(result) => result.as_ref().map_or(Ok(None), Usage::of_result),
-            Self::Error(_, usage) => Ok(usage.as_deref().cloned()),
+            Self::Error(_, usage, _) => Ok(usage.as_deref().cloned()),
         }
     }
+}
+
+/// Request to end an agent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct EndRequest {
+    /// Reason of the failure of its phase.
+    pub(super) reason: String,
+    /// Limit that is exceeded, if that is the reason.
+    pub(super) limited: Option<Limited>,
 }
 
 /// Failure of an activation.
 pub(super) struct Failure {
     reason: String,
     cause: Option<FailureCause>,
+    /// Limit that ended the work, if one did.
+    limited: Option<Limited>,
 }
 
 impl Failure {
     fn of(cause: FailureCause, reason: String) -> Self {
-        Self { reason, cause: Some(cause) }
+        Self { reason, cause: Some(cause), limited: None }
     }
 }
 
 impl From<String> for Failure {
     fn from(reason: String) -> Self {
-        Self { reason, cause: None }
+        Self { reason, cause: None, limited: None }
     }
 }
 
@@ -64,8 +75,8 @@ pub(super) struct AgentRun {
     /// First of the interrupted activations that this one continues.
     pub(super) continues: Option<u32>,
     pub(super) limit: Duration,
-    /// Ends it, with the reason.
-    pub(super) end: watch::Receiver<Option<String>>,
+    /// Ends it.
+    pub(super) end: watch::Receiver<Option<EndRequest>>,
     /// Grace period after a request to end.
     pub(super) kill_grace: Duration,
     pub(super) message: AgentMessage,
@@ -112,7 +123,9 @@ impl Follower {
             }
             match message.body {
                 ChannelBody::Complete { result } => terminal = Some(Terminal::Complete(result)),
-                ChannelBody::Error { error, usage } => terminal = Some(Terminal::Error(error, usage)),
+                ChannelBody::Error { error, usage, limited } => {
+                    terminal = Some(Terminal::Error(error, usage, limited));
+                }
                 other => each(other),
             }
         });
@@ -136,6 +149,7 @@ impl AgentRun {
                 output_tail: None,
                 log_file: None,
                 cause: None,
+                limited: None,
             }),
         };
         let mut process = match started {
@@ -202,6 +216,7 @@ impl AgentRun {
             output_tail: None,
             log_file: None,
             cause: None,
+            limited: None,
         };
         let Some(command) = self.shared.plan.agents.get(&self.agent) else {
             return Err(failed(format!("there is no agent `{}`", self.agent)));
@@ -249,8 +264,9 @@ impl AgentRun {
                     return self.read(follower)?.unwrap_or_else(|| Err(Failure::of(FailureCause::Timeout, late())));
                 }
                 () = self.shared.stop.cancelled() => return Err("stopped".to_owned().into()),
-                Ok(reason) = end.wait_for(Option::is_some) => {
-                    return Err(reason.clone().unwrap_or_default().into());
+                Ok(request) = end.wait_for(Option::is_some) => {
+                    let EndRequest { reason, limited } = request.clone().unwrap_or_default();
+                    return Err(Failure { limited, ..Failure::from(reason) });
                 }
             };
             if let Some(outcome) = self.read(follower)? {
@@ -308,8 +324,9 @@ impl AgentRun {
         }
         Ok(Some(match terminal {
             Terminal::Complete(result) => Ok(result),
-            Terminal::Error(error, _) => {
-                Err(Failure::of(FailureCause::Error, format!("agent {} reports: {error}", self.agent)))
+            Terminal::Error(error, _, limited) => {
+                let reason = format!("agent {} reports: {error}", self.agent);
+                Err(Failure { limited, ..Failure::of(FailureCause::Error, reason) })
             }
         }))
     }
@@ -351,10 +368,12 @@ impl AgentRun {
         let phase = self.phase.clone();
         self.shared.send(match outcome {
             Ok(result) => RunEvent::AgentCompleted { phase, result },
-            Err((Failure { reason, cause }, output_tail)) => {
+            Err((Failure { reason, cause, limited }, output_tail)) => {
                 let log_file =
                     output_tail.as_ref().map(|_| self.shared.dir().relative(&self.log).to_string());
-                RunEvent::WorkFailed { phase, reason, output_tail, log_file, cause }
+                // A limit is not retried: the next attempt would meet it too.
+                let cause = cause.filter(|_| limited.is_none());
+                RunEvent::WorkFailed { phase, reason, output_tail, log_file, cause, limited }
             }
         });
     }

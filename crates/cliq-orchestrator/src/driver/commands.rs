@@ -41,6 +41,7 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
             reason: failure.into_reason(),
             output_tail: None,
             log_file: None,
+            limited: None,
         },
         Err(CommandFailure::Run(reason)) => {
             // The run ends first, so that the phase counts as stopped by it.
@@ -185,7 +186,8 @@ impl Runner<'_> {
             .find(|r| !r.pass && self.phase.commands.iter().any(|c| c.name == r.name && c.escalate_on_fail));
         let body = match fatal {
             Some(result) => {
-                ChannelBody::Error { error: format!("command `{}` failed", result.label()), usage: None }
+                let error = format!("command `{}` failed", result.label());
+                ChannelBody::Error { error, usage: None, limited: None }
             }
             None => ChannelBody::Complete { result: Some(data.into()) },
         };

@@ -132,7 +132,7 @@ async fn try_deliver(
     let terminal = Follower::new(&signal_file).read(|_| (), |_| ())?;
     match (terminal, ended) {
         (Some(Terminal::Complete(_)), _) => Ok(()),
-        (Some(Terminal::Error(error, _)), _) => Err(error),
+        (Some(Terminal::Error(error, _, _)), _) => Err(error),
         (None, Ok(Ok(exit))) => Err(format!("it ended without a terminal message ({exit})")),
         (None, Ok(Err(error))) => Err(error.to_string()),
         (None, Err(_)) => Err(format!("it did not finish within {} s", LIMIT.as_secs())),

@@ -8,7 +8,7 @@ use cliq_protocol::PhaseKind;
 use cliq_workflow::{Phase, PhaseId};
 use tokio::sync::watch;
 
-use super::agent::AgentRun;
+use super::agent::{AgentRun, EndRequest};
 use super::message::Activation;
 use super::shared::Wakers;
 use super::{Driver, commands, gate_files, message};
@@ -23,7 +23,8 @@ const REVIEW_LIMIT: Duration = Duration::from_secs(3651 * 24 * 3600);
 
 /// The failure of a phase that did not start.
 fn work_failed(phase: &Phase, reason: String) -> RunEvent {
-    RunEvent::WorkFailed { phase: phase.name.clone(), reason, output_tail: None, log_file: None, cause: None }
+    let (output_tail, log_file, cause, limited) = (None, None, None, None);
+    RunEvent::WorkFailed { phase: phase.name.clone(), reason, output_tail, log_file, cause, limited }
 }
 
 /// Starts the watch of signal files; gives the reason where that is not possible.
@@ -63,10 +64,10 @@ impl Driver {
                 }
             }
             Effect::Report(report) => self.report(report)?,
-            Effect::EndAgent { phase, reason } => {
+            Effect::EndAgent { phase, reason, limited } => {
                 if let Some(end) = self.ends.get(&phase) {
                     // An agent that has ended by itself in the meantime has no receiver any more.
-                    let _ = end.send(Some(reason));
+                    let _ = end.send(Some(EndRequest { reason, limited }));
                 }
             }
             Effect::StopAll => self.shared.stop.cancel(),
@@ -246,8 +247,9 @@ impl Driver {
         let guard = self.tasks.spawn(async move {
             if inner.await.is_err() {
                 let reason = "an internal error ended the phase; please report it".to_owned();
-                let (output_tail, log_file, cause) = (None, None, None);
-                shared.send(RunEvent::WorkFailed { phase: name, reason, output_tail, log_file, cause });
+                let (output_tail, log_file, cause, limited) = (None, None, None, None);
+                let phase = name;
+                shared.send(RunEvent::WorkFailed { phase, reason, output_tail, log_file, cause, limited });
             }
         });
         self.activations.insert(phase, guard);

@@ -103,7 +103,8 @@ impl Shared {
     /// The work of a phase came to nothing because the run stops.
     pub(super) fn stopped(&self, phase: &PhaseName) -> RunEvent {
         let (phase, reason) = (phase.clone(), "stopped".to_owned());
-        RunEvent::WorkFailed { phase, reason, output_tail: None, log_file: None, cause: None }
+        let (output_tail, log_file, cause, limited) = (None, None, None, None);
+        RunEvent::WorkFailed { phase, reason, output_tail, log_file, cause, limited }
     }
 
     /// Returns the environment of agents and commands (SPEC section 5).

@@ -51,7 +51,8 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 RunEvent::AgentCompleted { phase: name(phase), result }
             }
             Input::WorkFailed { phase, reason, cause } => {
-                RunEvent::WorkFailed { phase: name(phase), reason, output_tail: None, log_file: None, cause }
+                let (output_tail, log_file, limited) = (None, None, None);
+                RunEvent::WorkFailed { phase: name(phase), reason, output_tail, log_file, cause, limited }
             }
             Input::Decided { phase, decision } => {
                 let (decision, items, reason) = match decision {

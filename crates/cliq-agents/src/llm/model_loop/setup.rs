@@ -68,6 +68,8 @@ impl<'a> ModelLoop<'a> {
         let meter = Meter::new(ctx.reporter());
         let mut this = Self {
             api: Api::new(access),
+            agent: agent.name,
+            is_gate: ctx.phase().kind.is_gate(),
             state: cliq_coder::Loop::new(limits.clone()),
             transcript: None,
             tools: specs,
