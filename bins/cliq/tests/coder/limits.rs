@@ -112,9 +112,9 @@ fn cut_reply_is_continued_and_completes_only_with_its_end() {
     }
     // Cut off again, it is a failure, and no result after `--resume` either.
     let world = World::new("openai-api", TEAM, &script(&[cut("The answer is fo")]), Behavior::default());
-    world.env.cliq(["run", "--headless"]).expect(3).says("was cut off, and its continuation too");
+    world.env.cliq(["run", "--headless"]).expect(3).says("still cut off after its continuation");
     assert_eq!(world.model.requests().len(), 2);
-    world.env.cliq(["run", "--headless", "--resume"]).expect(3).says("was cut off, and its continuation too");
+    world.env.cliq(["run", "--headless", "--resume"]).expect(3).says("still cut off after its continuation");
     assert_eq!(world.model.requests().len(), 4);
     assert!(!world.env.exists(".cliq/channels/work--after/handoff.json"));
 }
