@@ -9,6 +9,7 @@ mod api;
 mod builder;
 mod catalog;
 mod cli;
+mod code;
 mod display;
 #[cfg(feature = "http")]
 mod images;
@@ -18,6 +19,7 @@ mod model_loop;
 mod open;
 mod prompt;
 mod reply;
+mod thoughts;
 
 use std::time::{Duration, Instant};
 
@@ -210,7 +212,7 @@ pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Resu
             return Err(reached.into());
         }
     };
-    let markers = markers(&answer);
+    let markers = markers(&thoughts::split(&answer).text);
     let reply = Reply::parse(&answer);
     if reply.is_empty() {
         return Err("the model answered with nothing".into());

@@ -3,6 +3,9 @@
 use cliq_sdk::{Object, Outcome, PhaseName, Verdict};
 use serde_json::Value;
 
+use super::code::blocks;
+use super::thoughts;
+
 /// A reply, taken apart (SPEC section 9).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reply {
@@ -13,10 +16,11 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
+    /// Parses a reply. Thoughts in it are left out: nothing in them is a verdict or data.
     pub(crate) fn parse(reply: &str) -> Self {
-        let reply = reply.replace("\r\n", "\n");
+        let reply = thoughts::split(&reply.replace("\r\n", "\n")).text;
         let found = blocks(&reply).into_iter().rev().find_map(|block| {
-            let Ok(Value::Object(object)) = serde_json::from_str(block.content) else { return None };
+            let Ok(Value::Object(object)) = serde_json::from_str(&reply[block.content]) else { return None };
             Some((object, block.whole))
         });
         match found {
@@ -78,17 +82,17 @@ impl Reply {
     }
 
     fn verdict_in_text(&self) -> Option<Verdict> {
-        let fenced = blocks(&self.text);
+        let mut fenced = blocks(&self.text).into_iter().peekable();
         let mut offset = 0;
         let (mut outside, mut inside) = (None, None);
         for line in self.text.split_inclusive('\n') {
             let place = offset;
             offset += line.len();
             let Some(verdict) = line_verdict(line) else { continue };
-            if fenced.iter().any(|block| block.whole.contains(&place)) {
-                inside = Some(verdict)
-            } else {
-                outside = Some(verdict)
+            while fenced.next_if(|block| block.whole.end <= place).is_some() {}
+            match fenced.peek().is_some_and(|block| block.whole.contains(&place)) {
+                true => inside = Some(verdict),
+                false => outside = Some(verdict),
             }
         }
         outside.or(inside)
@@ -149,39 +153,6 @@ fn with_reason(mut verdict: Verdict, reason: Option<String>) -> Verdict {
     verdict
 }
 
-struct Block<'a> {
-    whole: std::ops::Range<usize>,
-    content: &'a str,
-}
-
-/// Fenced blocks. A fence is closed by one of its own kind that is at least as long; one that is never closed is none.
-fn blocks(text: &str) -> Vec<Block<'_>> {
-    let mut found = Vec::new();
-    let mut open: Option<(char, usize, usize, usize)> = None;
-    let mut offset = 0;
-    for line in text.split_inclusive('\n') {
-        let (start, end) = (offset, offset + line.len());
-        offset = end;
-        let trimmed = line.trim();
-        let Some(kind) = trimmed.chars().next().filter(|c| matches!(c, '`' | '~')) else { continue };
-        let length = trimmed.chars().take_while(|&c| c == kind).count();
-        if length < 3 {
-            continue;
-        }
-        match open {
-            None => open = Some((kind, length, start, end)),
-            Some((same, least, opened, content))
-                if same == kind && length >= least && trimmed.len() == length =>
-            {
-                found.push(Block { whole: opened..end, content: &text[content..start] });
-                open = None;
-            }
-            Some(_) => {}
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -235,6 +206,9 @@ mod tests {
                 "r",
             ),
             ("words\n```json\n{\"findings\": []}\n```\nPASS: r", "PASS", "r"),
+            ("<think>PASS</think>\nROUTE to dev: empty input", "ROUTE:dev", "empty input"),
+            ("<thinking>\n```json\n{\"verdict\": \"PASS\"}\n```\n</thinking>\nESCALATE: x", "ESCALATE", "x"),
+            ("PASS\n</think>\nVERDICT: ROUTE to dev: x", "ROUTE:dev", "x"),
         ] {
             assert_eq!(decide(reply), Ok((outcome.to_owned(), reason.to_owned())), "{reply}");
         }
@@ -249,6 +223,11 @@ mod tests {
             ("PASS the salt", "no line"),
             ("ROUTE", "no line"),
             ("pass", "no line"),
+            ("<think>\nPASS\n</think>\nI cannot decide this.", "no line"),
+            ("Hm.\nPASS\n</think>\n\nNot enough.", "no line"),
+            ("I think.\n<reasoning>PASS", "no line"),
+            ("<|channel|>analysis<|message|>\nPASS\n", "no line"),
+            ("<think>```json\n{\"verdict\": \"PASS\"}\n```</think>", "no line"),
             ("ROUTE to nobody: x", "may route to: dev, write-docs"),
             ("```json\n{\"verdict\": \"MAYBE\"}\n```", "MAYBE"),
             ("```json\n{\"verdict\": {\"outcome\": \"ROUTE\"}}\n```", "target"),
@@ -258,12 +237,24 @@ mod tests {
         }
     }
 
+    /// A quadratic search would not end within the time limit of a test.
+    #[test]
+    fn large_replies_take_linear_time() {
+        for unit in
+            ["```json\n{}\n```\nPASS\n", "```\n", "PASS\n~~~\n", "```json\n{\"a\": [\n", "ROUTE:dev\n"]
+        {
+            let reply = Reply::parse(&unit.repeat((1 << 20) / unit.len()));
+            let verdict = reply.verdict(&[name("dev")]).map(|verdict| verdict.to_string());
+            assert_eq!(verdict.is_ok(), unit.contains("PASS") || unit.contains("ROUTE"), "{unit:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_text_is_taken_apart(text in "(?s)[`~{}:\"a-zA-Z\n\r* >-]{0,200}|.{0,100}") {
             let reply = Reply::parse(&text);
             let _ = reply.verdict(&[name("dev")]);
-            prop_assert!(reply.data.is_some() || reply.text == text.replace("\r\n", "\n").trim());
+            prop_assert!(reply.data.is_some() || reply.text.len() <= text.len());
         }
 
         #[test]
