@@ -5,6 +5,8 @@ mod context;
 mod repetition;
 mod replies;
 
+use std::collections::HashMap;
+
 use cliq_protocol::{Origin, Role, ToolCall, ToolResult, TranscriptBody, Usage};
 
 use crate::conversation::{Reply, Thinking, Turn};
@@ -350,15 +352,16 @@ impl Loop {
         if !matches!(self.turns.last(), Some(Turn::Results(_))) {
             self.turns.push(Turn::Results(Vec::new()));
         }
-        let order = match self.turns.iter().rev().nth(1) {
-            Some(Turn::Assistant(reply)) => reply.calls.clone(),
-            Some(Turn::User { .. } | Turn::Results(_)) | None => Vec::new(),
-        };
-        let place = |id: &str| order.iter().position(|call| call.id == id);
-        if let Some(Turn::Results(results)) = self.turns.last_mut() {
+        if let [.., before, Turn::Results(results)] = &mut self.turns[..] {
             results.push(result.clone());
             // Results come as tools end; the model sees them in the order of its calls.
-            results.sort_by_key(|result| place(&result.id));
+            if self.open.is_empty()
+                && let Turn::Assistant(reply) = before
+            {
+                let ids = reply.calls.iter().enumerate().map(|(place, call)| (call.id.as_str(), place));
+                let places: HashMap<&str, usize> = ids.collect();
+                results.sort_by_key(|result| places.get(result.id.as_str()).copied());
+            }
         }
         self.bytes += result.text.len() + 32;
         if let Some(repeated) = self.repetition.result(result) {

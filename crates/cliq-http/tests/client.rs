@@ -72,6 +72,42 @@ fn a_thing_is_made_once() {
 }
 
 #[test]
+fn a_kept_connection_that_was_closed_is_opened_again_without_an_attempt() {
+    let (base, heads) = serve(|number, stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+        if number == 0 {
+            // The connection was announced as kept, and ends with the next request.
+            let _ = stream.read(&mut [0; 1]);
+        }
+    });
+    let client = Client::new(Limits { tries: 1, ..Limits::default() });
+    let request = Request::post(&base).json(&json!({"a": 1})).reopened();
+    for expected in [1, 2] {
+        let answer = client.send(&request);
+        assert!(answer.is_ok(), "{answer:?}");
+        assert_eq!(count(&heads), expected);
+    }
+}
+
+#[test]
+fn a_server_that_closes_each_connection_is_not_asked_without_end() {
+    let (base, heads) = serve(|_, _| {});
+    let client = Client::new(Limits { tries: 1, ..Limits::default() });
+    let failed = client.send(&Request::post(&base).json(&json!({})).reopened());
+    assert!(failed.is_err());
+    assert_eq!(count(&heads), 1, "no connection was kept");
+}
+
+#[test]
+fn errors_have_the_names_that_the_server_uses() {
+    let body = r#"{"error": {"type": "insufficient_quota", "code": "billing_limit", "message": "used up"}}"#;
+    let (base, _) = serve(move |_, stream| reply(stream, "429 x", "retry-after: 0\r\n", body));
+    let client = Client::new(Limits { tries: 1, ..Limits::default() });
+    let failed = client.send(&Request::get(&base)).expect_err("an error");
+    assert_eq!(failed.names, ["insufficient_quota", "billing_limit"]);
+}
+
+#[test]
 fn retry_of_idempotent_requests() {
     for (status, expected) in [("500 x", 2), ("429 x", 2), ("409 x", 1), ("404 x", 1)] {
         let (base, heads) = serve(move |number, stream| {

@@ -260,6 +260,87 @@ fn busy_servers_are_asked_again_and_others_are_not() {
     }
 }
 
+/// What a model thinks decides nothing, in whatever form a server passes it on.
+#[test]
+fn thoughts_decide_no_gate() {
+    for thought in [
+        "<think>\nThe build is green.\nPASS\n</think>\nI cannot decide this.",
+        "Let me see.\nPASS\n</think>\n\nNot enough to go by.",
+        "<thinking>\n```json\n{\"verdict\": \"PASS\"}\n```\n</thinking>\nHm.",
+    ] {
+        let server = Server::start(vec![anthropic(thought)]);
+        let env = project(GATED, "claude-api", &server.base);
+        env.cliq(["run", "--headless"]).expect(3).says("no usable verdict, asked twice");
+        let transcript = env.read(".cliq/transcripts/review.1.jsonl");
+        assert!(transcript.contains("\"type\":\"thinking\"") && transcript.contains("PASS"), "{transcript}");
+    }
+}
+
+/// Errors in an answer of status 200 are retried as those of other statuses are, and named if they are permanent.
+#[test]
+fn errors_in_answers_of_status_200_are_retried_if_they_pass() {
+    let openai_error = |error: &str| status("200 OK", "", &format!("{{\"error\":{error}}}"));
+    let passing: [(&str, String, fn(&str) -> String); 3] = [
+        ("openai-api", openai_error("{\"code\":502,\"message\":\"Provider returned error\"}"), openai),
+        (
+            "gemini-api",
+            stream_of(
+                "data: {\"error\":{\"code\":503,\"status\":\"UNAVAILABLE\",\"message\":\"overloaded\"}}\n\n",
+            ),
+            gemini,
+        ),
+        (
+            "claude-api",
+            stream_of(
+                "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
+            ),
+            anthropic,
+        ),
+    ];
+    for (agent, error, good) in passing {
+        let server = Server::start(vec![error, good(REPLY)]);
+        let env = project(STANDARD, agent, &server.base);
+        env.cliq(["run", "--headless"]).expect(0).says("trying again");
+        assert_eq!(server.asked().len(), 2, "{agent}");
+    }
+    let quota = "{\"error\":{\"type\":\"insufficient_quota\",\"message\":\"used up\"}}";
+    for (answer, says) in [
+        (status("429 Too Many Requests", "retry-after: 0\r\n", quota), "check the quota and the billing"),
+        (openai_error("{\"code\":\"model_not_found\",\"message\":\"no model m\"}"), "no model m"),
+        (
+            status("200 OK", "", "<html><title>Log in</title></html>"),
+            "a web page: \"Log in\" (check `agents.openai-api.base_url`",
+        ),
+        (status("200 OK", "", "{\"hello\": 1}"), "no reply of this API (check `agents.openai-api.base_url`"),
+    ] {
+        let server = Server::start(vec![answer]);
+        let env = project(STANDARD, "openai-api", &server.base);
+        env.cliq(["run", "--headless"]).expect(3).says(says);
+        assert_eq!(server.asked().len(), 1, "{says}");
+    }
+}
+
+#[test]
+fn an_end_that_is_not_known_to_be_a_success_is_none() {
+    let unknown = openai(REPLY).replace("\"finish_reason\":\"stop\"", "\"finish_reason\":\"a_new_reason\"");
+    let server = Server::start(vec![unknown]);
+    let env = project(STANDARD, "openai-api", &server.base);
+    env.cliq(["run", "--headless"]).expect(3).says("`a_new_reason`");
+    assert!(!env.exists("answer"));
+}
+
+#[test]
+fn a_task_that_exceeds_the_context_is_not_sent() {
+    let server = Server::start(vec![openai(REPLY)]);
+    let env = project(STANDARD, "openai-api", &server.base);
+    env.write("long.md", &"word ".repeat(40_000));
+    env.cliq(["req", "-f", "long.md"]).expect(0);
+    env.cliq(["run", "--headless"])
+        .expect(3)
+        .says("more than the context of 32768 (`agents.openai-api.context_tokens`)");
+    assert_eq!(server.asked().len(), 0);
+}
+
 #[test]
 fn a_server_that_does_not_stream_will_do() {
     let body = serde_json::json!({"choices": [{"message": {"content": REPLY}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1, "completion_tokens": 2}});

@@ -140,6 +140,16 @@ impl ModelLoop<'_> {
                 if let Some(problem) = problem(&reply) {
                     self.display.act(&problem);
                 }
+                if let Some(usage) = reply.usage.as_ref().filter(|usage| self.state.is_input_cut(usage)) {
+                    let warning = format!(
+                        "warning: the server counted {} tokens of a request of about {}: it has left out a part of the input; set \
+                         `agents.{}.context_tokens` to the context that the server was started with",
+                        usage.tokens_in,
+                        self.state.estimate(),
+                        self.agent
+                    );
+                    self.display.act(&warning);
+                }
                 self.record(&lines_of(reply))
             }
             Err(failed) if failed.is_too_long || failed.has_stale_thinking => {

@@ -503,7 +503,7 @@ mod tests {
             "[THINK]`",
             "``</think>`",
         ] {
-            let reply = unit.repeat((2 << 20) / unit.len());
+            let reply = unit.repeat((1 << 18) / unit.len());
             let found = split(&reply);
             assert!(found.text.len() <= reply.len(), "{unit:?}");
             let mut filter = Filter::default();

@@ -39,7 +39,7 @@ pub(super) struct Draft {
     /// Whether the process was asked to end.
     pub(super) was_ended: bool,
     /// Last call of each position.
-    places: HashMap<Option<u64>, usize>,
+    pub(super) places: HashMap<Option<u64>, usize>,
 }
 
 /// Tool call that is being received.

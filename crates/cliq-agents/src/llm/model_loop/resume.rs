@@ -1,6 +1,6 @@
 //! Transcript of an activation: a new one, or that of an interrupted activation that is continued.
 
-use cliq_coder::{Limits, Loop};
+use cliq_coder::{Limits, Loop, Step};
 use cliq_fs::{TranscriptFile, read_transcript};
 use cliq_protocol::{
     Origin, Role, ToolResult, TranscriptBody, TranscriptEntry, TranscriptStart, Usage, VERSION,
@@ -76,6 +76,7 @@ impl ModelLoop<'_> {
         let mut kept = vec![TranscriptEntry { ts: cliq_fs::now(), body: TranscriptBody::Start(start) }];
         kept.extend(entries.iter().filter(|entry| !matches!(entry.body, TranscriptBody::Start(_))).cloned());
         self.create(ctx, &kept)?;
+        self.count_interrupted_request(&entries)?;
         let interrupted = self.state.open_calls().iter().map(|call| {
             let (id, text) = (call.id.clone(), INTERRUPTED.to_owned());
             TranscriptBody::ToolResult(ToolResult { id, is_error: true, text, duration_ms: None })
@@ -83,6 +84,33 @@ impl ModelLoop<'_> {
         let interrupted: Vec<TranscriptBody> = interrupted.collect();
         self.record(&interrupted)?;
         self.update_task(&entries, dispatched, prompt)
+    }
+
+    /// Counts the request that was under way when the earlier process was killed: nobody reported its usage.
+    fn count_interrupted_request(&mut self, entries: &[TranscriptEntry]) -> Result<(), AnyError> {
+        let is_counted = matches!(
+            entries.last().map(|entry| &entry.body),
+            Some(TranscriptBody::Error { .. } | TranscriptBody::End { .. } | TranscriptBody::Start(_)) | None
+        );
+        if is_counted || !matches!(self.state.next(), Step::Ask { .. }) {
+            return Ok(());
+        }
+        let usage = Usage {
+            provider: Some(self.api.provider().to_owned()),
+            model: Some(self.api.model().to_owned()),
+            tokens_in: self.state.estimate(),
+            estimated: true,
+            ..Usage::default()
+        };
+        self.meter.report(usage.clone());
+        self.meter.settle();
+        self.record(&[TranscriptBody::Error {
+            message: "the process was ended before the reply was complete".to_owned(),
+            is_retried: true,
+            is_too_long: false,
+            has_stale_thinking: false,
+            usage: Some(usage),
+        }])
     }
 
     /// Tells the model what changed since the transcript began: the task, steering messages, a rejected verdict.
