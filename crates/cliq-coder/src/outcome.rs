@@ -79,7 +79,7 @@ impl fmt::Display for Failure {
             |detail: &Option<String>| detail.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
         match self {
             Self::CutOff { detail: limit } => {
-                write!(f, "the reply of the model was cut off, and its continuation too{}", detail(limit))
+                write!(f, "the answer is still cut off after its continuation{}", detail(limit))
             }
             Self::Refused { detail: reason } => write!(f, "the model refused twice{}", detail(reason)),
             Self::Empty => f.write_str("the model answered with nothing, asked twice"),

@@ -74,7 +74,10 @@ fn files_are_read_in_parts() {
     }
     // Unknown arguments do not matter if the needed ones are there. The model is told.
     for (arguments, note) in [
-        (json!({"path": "bä.txt", "lines": 3}), "`read_file` does not have: `lines`; it has: end_line, path, start_line"),
+        (
+            json!({"path": "bä.txt", "lines": 3}),
+            "`read_file` does not have: `lines`; it has: end_line, path, start_line",
+        ),
         (json!({"path": "bä.txt", "a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1}), "`e` and 1 more"),
     ] {
         let said = read(arguments).unwrap();

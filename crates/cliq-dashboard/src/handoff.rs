@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use cliq_protocol::Limited;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -32,6 +33,9 @@ pub(super) async fn page(
     let content = html! {
         h1 { (from) " → " (to) }
         p { a href=(format!("/runs/{id}")) { (run.team) " " (short(&id)) } " · " a href=(url) { "as JSON" } }
+        @if let Ok(limited) = Limited::read(value["limited"].clone(), "limited") {
+            p.warning { strong { "Partial: stopped at " (shown(limited.to_string().as_bytes())) } }
+        }
         (verdict(&value))
         @if let Some(text) = value["text"].as_str() {
             div.prose.card { (markdown::render(&shown(cut(text).as_bytes()))) }

@@ -17,6 +17,9 @@ pub fn render_handoff(envelope: &Envelope) -> String {
 /// Writes the text of [`render_handoff`], without a copy of the envelope in memory.
 pub(crate) fn write_markdown(envelope: &Envelope, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "# Handoff from {} ({})", envelope.phase, envelope.agent)?;
+    if let Some(limited) = &envelope.limited {
+        write!(out, "\n**Partial: stopped at {limited}.**\n")?;
+    }
     if let Some(text) = &envelope.text {
         write!(out, "\n{}\n", text.trim_end())?;
     }

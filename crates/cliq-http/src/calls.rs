@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -16,6 +16,9 @@ use crate::retry::{CallError, refusal, retry_until};
 
 /// User agent of the client.
 const USER_AGENT: &str = concat!("cliq/", env!("CARGO_PKG_VERSION"));
+
+/// Maximum number of connections that are kept open to a host.
+const MAX_KEPT: usize = 16;
 
 /// Limits of calls (SPEC section 20).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +83,8 @@ pub struct Client {
     pub(crate) limits: Limits,
     cancelled: Arc<AtomicBool>,
     notice: Arc<Notice>,
+    /// Number of responses since a connection was last found to be closed: the most connections that may be kept.
+    kept: Arc<AtomicUsize>,
 }
 
 impl std::fmt::Debug for Client {
@@ -115,9 +120,15 @@ impl Client {
             .timeout_per_read(Some(limits.idle))
             .timeout_per_write(Some(limits.idle))
             .timeout_per_call(Some(limits.whole))
-            .max_idle_connections_per_host(16)
+            .max_idle_connections_per_host(MAX_KEPT)
             .user_agent(USER_AGENT);
-        Self { agent: make(config), limits, cancelled: Arc::default(), notice: Arc::new(|_| {}) }
+        Self {
+            agent: make(config),
+            limits,
+            cancelled: Arc::default(),
+            notice: Arc::new(|_| {}),
+            kept: Arc::default(),
+        }
     }
 
     /// Gives sentences such as "… answered 503; trying again in 2 s" to `notice`.
@@ -190,6 +201,32 @@ impl Client {
     /// # Errors
     /// No answer, or another status. Errors of this one call are not redacted: [`Request::redact`] does it.
     pub fn open(&self, request: &Request) -> Result<Response<Body>, CallError> {
+        let who = request.who();
+        let mut result = self.exchange(request)?;
+        // Each of the kept connections may be closed; a new one is opened after them.
+        while result.as_ref().is_err_and(was_closed) && self.may_reopen(request) {
+            result = self.exchange(request)?;
+        }
+        let response = result.map_err(|error| CallError::transport(&who, &error))?;
+        self.kept.fetch_add(1, Ordering::Relaxed);
+        let status = response.status();
+        if status.is_success() || status.is_redirection() || request.answers.contains(&status.as_u16()) {
+            Ok(response)
+        } else {
+            Err(refusal(&who, response))
+        }
+    }
+
+    /// Whether a request may be sent again after a connection was found to be closed: there may be kept connections, and one less now.
+    fn may_reopen(&self, request: &Request) -> bool {
+        let kept = |kept: usize| kept.min(MAX_KEPT).checked_sub(1);
+        request.reopens
+            && !self.is_cancelled()
+            && self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, kept).is_ok()
+    }
+
+    /// Sends a request once. The outer error is that of a request that cannot be made.
+    fn exchange(&self, request: &Request) -> Result<Result<Response<Body>, ureq::Error>, CallError> {
         let mut http = ureq::http::Request::builder().method(request.method.clone()).uri(&request.url);
         for (name, value) in &request.headers {
             http = http.header(name.as_str(), value.as_str());
@@ -220,13 +257,7 @@ impl Client {
                 self.agent.run(http.body(SendBody::from_owned_reader(file)).map_err(invalid)?)
             }
         };
-        let response = result.map_err(|error| CallError::transport(&who, &error))?;
-        let status = response.status();
-        if status.is_success() || status.is_redirection() || request.answers.contains(&status.as_u16()) {
-            Ok(response)
-        } else {
-            Err(refusal(&who, response))
-        }
+        Ok(result)
     }
 
     fn read(&self, request: &Request, response: Response<Body>) -> Result<Answer, CallError> {
@@ -242,6 +273,12 @@ impl Client {
         }
         Ok(Answer { status, headers, body, url: shown(&url, request) })
     }
+}
+
+/// Whether the server closed a connection before the first byte of its response.
+fn was_closed(error: &ureq::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error, ureq::Error::Io(error) if matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe))
 }
 
 /// The address that answered; that of the request where it was not redirected, as the caller wrote it.

@@ -38,6 +38,7 @@ pub struct Request {
     pub(crate) secrets: Vec<String>,
     pub(crate) who: Option<String>,
     pub(crate) answers: Vec<u16>,
+    pub(crate) reopens: bool,
 }
 
 impl std::fmt::Debug for Request {
@@ -64,7 +65,16 @@ impl Request {
             secrets: Vec::new(),
             who: None,
             answers: Vec::new(),
+            reopens: false,
         }
+    }
+
+    /// Sends the request again at once if the server closed a kept connection before it answered. The server may then have received the
+    /// request twice.
+    #[must_use]
+    pub fn reopened(mut self) -> Self {
+        self.reopens = true;
+        self
     }
 
     /// A GET request.

@@ -34,12 +34,24 @@ pub struct CallError {
     pub status: Option<u16>,
     /// Whether it is certain that the server did nothing: there was no connection, or it answered 429 or 503.
     pub was_refused: bool,
+    /// Whether the server did not answer in time.
+    pub is_timeout: bool,
+    /// Types and codes of the error in the body, as the server names them.
+    pub names: Vec<String>,
 }
 
 impl CallError {
     /// An error that another try will not mend.
     pub fn permanent(message: impl Into<String>) -> Self {
-        Self { message: message.into(), is_transient: false, pause: None, status: None, was_refused: false }
+        Self {
+            message: message.into(),
+            is_transient: false,
+            pause: None,
+            status: None,
+            was_refused: false,
+            is_timeout: false,
+            names: Vec::new(),
+        }
     }
 
     /// An error that another try may mend, or not.
@@ -59,13 +71,23 @@ impl CallError {
             error => format!("{who} cannot be reached: {error}"),
         };
         let is_transient = is_transient(error);
-        Self { is_transient, was_refused, ..Self::permanent(message) }
+        let is_timeout = matches!(error, ureq::Error::Timeout(_)) && !was_refused;
+        Self { is_transient, was_refused, is_timeout, ..Self::permanent(message) }
     }
 
     /// The error for an answer that broke off.
     #[must_use]
     pub fn broken(who: &str, error: &io::Error) -> Self {
-        Self { is_transient: true, ..Self::permanent(format!("the answer of {who} broke off: {error}")) }
+        let is_timeout = error.kind() == io::ErrorKind::TimedOut
+            || error
+                .get_ref()
+                .and_then(|inner| inner.downcast_ref())
+                .is_some_and(|inner| matches!(inner, ureq::Error::Timeout(_)));
+        let message = match is_timeout {
+            true => format!("{who} did not go on with its answer in time"),
+            false => format!("the answer of {who} broke off: {error}"),
+        };
+        Self { is_transient: true, is_timeout, ..Self::permanent(message) }
     }
 
     /// Whether the server says that there is no such thing.
@@ -152,6 +174,7 @@ pub(crate) fn refusal(who: &str, response: Response<Body>) -> CallError {
         response.headers().get("retry-after").and_then(|value| retry_after(value.to_str().ok()?.trim()));
     let mut body = String::new();
     let _ = response.into_body().into_reader().take(READ).read_to_string(&mut body);
+    let names = names_in(&body);
     let mut said = said_in(&body);
     if let Some((end, _)) = said.char_indices().nth(QUOTED) {
         said.truncate(end);
@@ -167,7 +190,18 @@ pub(crate) fn refusal(who: &str, response: Response<Body>) -> CallError {
         pause,
         status: status_code,
         was_refused,
+        is_timeout: false,
+        names,
     }
+}
+
+/// Returns the types and codes of the error in a JSON body.
+fn names_in(body: &str) -> Vec<String> {
+    let Ok(value) = serde_json::from_str::<Value>(body) else { return Vec::new() };
+    let value = value.get(0).unwrap_or(&value);
+    let places = ["/error/type", "/error/code", "/error/status", "/type", "/code"];
+    let names = places.iter().filter_map(|place| value.pointer(place)?.as_str());
+    names.filter(|name| *name != "error").map(|name| name.chars().take(80).collect()).collect()
 }
 
 /// A number of seconds, or a time (RFC 9110, section 10.2.3).

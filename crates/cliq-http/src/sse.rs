@@ -14,10 +14,10 @@ pub struct SseEvent {
     pub data: String,
 }
 
-/// Gives each event to `each` until that returns `false` or the stream ends.
+/// Gives each event to `each` until that returns `false` or the stream ends. Invalid UTF-8 is read with U+FFFD.
 ///
 /// # Errors
-/// The stream cannot be read, is not UTF-8, or has an event of more than 16 MiB.
+/// The stream cannot be read, or has an event of more than 16 MiB.
 pub fn read_events(mut stream: impl BufRead, mut each: impl FnMut(&SseEvent) -> bool) -> io::Result<()> {
     let (mut event, mut line) = (SseEvent::default(), Vec::new());
     loop {
@@ -26,7 +26,8 @@ pub fn read_events(mut stream: impl BufRead, mut each: impl FnMut(&SseEvent) -> 
         if event.data.len() + line.len() > LIMIT {
             return Err(io::Error::other("an event of the stream is too long"));
         }
-        let text = std::str::from_utf8(&line).map_err(io::Error::other)?.trim_end_matches(['\r', '\n']);
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end_matches(['\r', '\n']);
         if text.is_empty() {
             if !event.data.is_empty() && !each(&event) {
                 return Ok(());
@@ -74,6 +75,17 @@ mod tests {
         })
         .expect("readable");
         assert_eq!(count, 1);
+    }
+
+    #[test]
+    fn invalid_text_is_read_with_replacement_characters() {
+        let mut seen = Vec::new();
+        read_events(&b"data: a\xff\xf0\x9f b\n\ndata: c\n\n"[..], |event| {
+            seen.push(event.data.clone());
+            true
+        })
+        .expect("readable");
+        assert_eq!(seen, ["a\u{fffd}\u{fffd} b", "c"]);
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub(crate) struct Driver {
     /// The last activation of each phase: it is over before the next begins.
     activations: HashMap<PhaseId, JoinHandle<()>>,
     /// Ends the agent of a phase, with a reason.
-    ends: HashMap<PhaseId, watch::Sender<Option<String>>>,
+    ends: HashMap<PhaseId, watch::Sender<Option<agent::EndRequest>>>,
     opening: StartMode,
     /// Effects of the last input that a resumed run has not performed yet.
     unfinished: Vec<Effect>,

@@ -16,7 +16,7 @@ mod routing;
 mod waiting;
 
 use cliq_fs::PipelineStatus;
-use cliq_protocol::{CommandResult, GateData, Verdict};
+use cliq_protocol::{CommandResult, GateData, Limited, Verdict};
 use cliq_workflow::{FailureCause, PhaseId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -200,6 +200,8 @@ pub enum Effect {
         phase: PhaseId,
         /// Why, for people.
         reason: String,
+        /// Limit that is exceeded, if that is the reason.
+        limited: Option<Limited>,
     },
     /// Notify recipients.
     Report(Report),

@@ -292,6 +292,7 @@ impl RunView {
                         continue;
                     }
                     phase.review = None;
+                    phase.limited = None;
                     match phase.status {
                         PhaseStatus::Running | PhaseStatus::Escalated | PhaseStatus::Stopped => {
                             phase.status = PhaseStatus::Pending;

@@ -35,6 +35,9 @@ pub struct ScriptedReply {
     /// Time before the reply in milliseconds.
     #[serde(default)]
     pub delay_ms: u64,
+    /// Whether the reply ends at the limit of its length.
+    #[serde(default)]
+    pub is_cut_off: bool,
 }
 
 /// Tool call of a reply.

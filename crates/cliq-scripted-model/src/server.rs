@@ -152,6 +152,7 @@ async fn reply(State(shared): State<Arc<Shared>>, uri: Uri, body: Bytes, receive
         text: &scripted.text,
         thinking: scripted.thinking.as_deref(),
         calls: &scripted.calls,
+        is_cut_off: scripted.is_cut_off,
         number: request.replies,
         tokens_in,
         tokens_out: wire::tokens_of(&scripted),

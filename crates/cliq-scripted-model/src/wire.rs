@@ -16,6 +16,8 @@ pub(crate) struct Reply<'a> {
     pub(crate) text: &'a str,
     pub(crate) thinking: Option<&'a str>,
     pub(crate) calls: &'a [ScriptedCall],
+    /// Whether it ends at the limit of its length.
+    pub(crate) is_cut_off: bool,
     /// Number of the reply in its conversation, 0-based.
     pub(crate) number: usize,
     pub(crate) tokens_in: u64,

@@ -76,11 +76,14 @@ fn word(phase: &PhaseView) -> String {
     if let Some(run_id) = &phase.kept_from {
         return format!("{}, kept from run {run_id}", phase.status.as_str());
     }
-    match phase.status {
+    let status = match phase.status {
         PhaseStatus::Pending if phase.support => "idle",
         status => status.as_str(),
+    };
+    match &phase.limited {
+        Some(limited) => format!("{status} at {limited}"),
+        None => status.to_owned(),
     }
-    .to_owned()
 }
 
 /// The whole summary, on standard output.

@@ -132,8 +132,9 @@ fn check(world: &World, killed: usize) {
     assert_eq!(asked.len(), TURNS + 1);
     // Every call has one result, and those that were interrupted say so.
     let names: Vec<String> = world.env.files(".cliq/transcripts");
-    let last =
-        names.iter().max_by_key(|name| name.split('.').nth(1).unwrap().parse::<u32>().unwrap()).unwrap();
+    // A process that was killed while it made a transcript leaves a temporary file beside it.
+    let activation = |name: &&String| name.strip_prefix("work.")?.strip_suffix(".jsonl")?.parse::<u32>().ok();
+    let last = names.iter().max_by_key(activation).unwrap();
     let entries = world.transcript(last.trim_end_matches(".jsonl"));
     let of = |kind: &str| entries.iter().filter(|entry| entry["type"] == kind).cloned().collect::<Vec<_>>();
     let ids = |entries: &[Value]| {

@@ -232,28 +232,31 @@ fn busy_servers_are_asked_again_and_others_are_not() {
 
     let key =
         "{\"error\":{\"type\":\"authentication_error\",\"message\":\"invalid x-api-key sk-test-secret\"}}";
-    for (answer, says) in [
-        (status("401 Unauthorized", "", key), "invalid x-api-key ********"),
-        (status("404 Not Found", "", "{\"error\":{\"message\":\"model: m\"}}"), "agents.claude-api.model"),
-        (status("400 Bad Request", "", "nonsense"), "nonsense"),
+    for (answer, says, requests) in [
+        (status("401 Unauthorized", "", key), "invalid x-api-key ********", 1),
+        (status("404 Not Found", "", "{\"error\":{\"message\":\"model: m\"}}"), "agents.claude-api.model", 1),
+        (status("400 Bad Request", "", "nonsense"), "nonsense", 1),
         (
             stream_of(
                 "data: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"too long\"}}\n\n",
             ),
             "too long",
+            1,
         ),
         (
             stream_of(
                 "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"max_tokens\"},\"usage\":{\"output_tokens\":5}}\n\n",
             ),
+            // Its continuation is requested once.
             "was cut off",
+            2,
         ),
     ] {
         let server = Server::start(vec![answer]);
         let env = project(STANDARD, "claude-api", &server.base);
         let done = env.cliq(["run", "--headless"]).expect(3).says(says);
         assert!(!format!("{done:?}").contains("sk-test-secret"));
-        assert_eq!(server.asked().len(), 1, "{says}");
+        assert_eq!(server.asked().len(), requests, "{says}");
     }
 }
 

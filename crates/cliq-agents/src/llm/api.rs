@@ -1,19 +1,23 @@
 //! Models over HTTP: streaming, with retries. Each of the three APIs has a file for its requests and replies.
 
 mod anthropic;
+mod classify;
 mod draft;
+mod errors;
+mod exchange;
 mod gemini;
 mod openai;
+mod termination;
 mod text_calls;
 
-use std::cell::RefCell;
-use std::io::{BufReader, Read};
+use std::cell::{Cell, RefCell};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use cliq_coder::tools::ToolSpec;
 use cliq_coder::{Reply, Turn};
-use cliq_http::{CallError, Client, Limits, Request, read_events};
-use cliq_protocol::ReplyKind;
+use cliq_http::{CallError, Client, Limits, Request};
+use cliq_protocol::{ReplyKind, lenient_json};
 use cliq_sdk::Usage;
 use cliq_settings::Secret;
 use serde_json::Value;
@@ -22,14 +26,27 @@ use super::catalog::ApiKind;
 use super::display::Display;
 use super::images::Image;
 use super::meter::{Meter, line};
+use super::thoughts::Filter;
+use classify::{End, Sizes};
 use draft::Draft;
+use errors::{Class, class, error_in};
+use exchange::Part;
+use termination::Deferred;
 
 /// Maximum number of attempts of a call.
 const TRIES: usize = 6;
-/// Deadline for the first byte of a response.
-const FIRST_BYTE: Duration = Duration::from_secs(300);
+/// Default of the maximum time without data, before the first byte and after it.
+pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(300);
 /// The longest that an answer may take, to its end.
 const ANSWER: Duration = Duration::from_secs(2 * 60 * 60);
+/// Time between two messages about a server that is silent.
+const WAIT_SHOWN: Duration = Duration::from_secs(10);
+/// Polling interval for the signal to end.
+const TICK: Duration = Duration::from_millis(100);
+/// Bytes of a token, on average, for estimates.
+const TOKEN_BYTES: u64 = 4;
+/// Size of an image in bytes of text, for estimates.
+const IMAGE_BYTES: usize = 5_000;
 
 /// Credentials and endpoint of a model API.
 pub(crate) struct Access {
@@ -39,6 +56,12 @@ pub(crate) struct Access {
     pub(crate) key: Option<Secret>,
     pub(crate) model: String,
     pub(crate) max_tokens: Option<usize>,
+    /// Maximum number of tokens of a request and its reply.
+    pub(crate) context_tokens: u64,
+    /// Maximum time without data of a reply.
+    pub(crate) reply_timeout: Duration,
+    /// Whether requests go to the vendor's own address.
+    pub(crate) is_at_vendor: bool,
 }
 
 /// A model behind an API.
@@ -89,7 +112,8 @@ struct Call {
 
 impl Api {
     pub(crate) fn new(access: Access) -> Self {
-        let limits = Limits { first_byte: FIRST_BYTE, idle: FIRST_BYTE, whole: ANSWER, ..Limits::default() };
+        let timeout = access.reply_timeout;
+        let limits = Limits { first_byte: timeout, idle: timeout, whole: ANSWER, ..Limits::default() };
         Self { access, client: Client::new(limits) }
     }
 
@@ -107,69 +131,173 @@ impl Api {
     }
 
     /// Applies a piece of a reply. Returns the text in it.
-    fn apply(&self, data: &str, draft: &mut Draft) -> Option<String> {
-        if data.trim() == "[DONE]" {
-            draft.is_done = true;
+    fn apply(&self, value: &Value, draft: &mut Draft) -> Option<String> {
+        if let Some(error) = error_in(value) {
+            draft.error = Some(error);
             return None;
         }
-        let Ok(value) = serde_json::from_str::<Value>(data) else {
-            let shown: String = data.chars().take(200).collect();
-            draft.error = Some((format!("a piece of the answer is not JSON: {shown}"), true));
-            return None;
-        };
         match self.access.kind {
-            ApiKind::Anthropic => anthropic::apply(&value, draft),
-            ApiKind::OpenAi => openai::apply(&value, draft),
-            ApiKind::Gemini => gemini::apply(&value, draft),
+            ApiKind::Anthropic => anthropic::apply(value, draft),
+            ApiKind::OpenAi => openai::apply(value, draft),
+            ApiKind::Gemini => gemini::apply(value, draft),
+        }
+    }
+
+    /// Applies a piece of a reply as text.
+    fn apply_text(&self, data: &[u8], draft: &mut Draft) -> Result<Option<String>, CallError> {
+        if data.trim_ascii() == b"[DONE]" {
+            draft.is_done = true;
+            return Ok(None);
+        }
+        let name = self.access.name;
+        let value = lenient_json(data).map_err(|_| {
+            let shown: String = String::from_utf8_lossy(data).chars().take(200).collect();
+            CallError::new(format!("{name}: a piece of the answer is not JSON: {shown}"), true)
+        })?;
+        let text = self.apply(&value, draft);
+        match draft.error.take() {
+            Some(error) => {
+                draft.class = Some(error.class);
+                Err(CallError::new(format!("{name}: {}", error.message), error.class == Class::Passing))
+            }
+            None => Ok(text),
         }
     }
 
     /// Calls once. `draft` gets what came, in vain or not.
-    fn try_once(&self, call: &Call, display: &mut Display<'_>, draft: &mut Draft) -> Result<(), CallError> {
+    fn try_once(
+        &self,
+        call: &Call,
+        deferred: &Deferred,
+        display: &mut Display<'_>,
+        draft: &mut Draft,
+    ) -> Result<(), CallError> {
         let name = self.access.name;
-        let mut request = Request::post(&call.url).json(&call.body).called(name);
+        let mut request = Request::post(&call.url).json(&call.body).called(name).reopened();
         for (name, value) in &call.headers {
             request = request.secret_header(*name, value);
         }
-        let response = self.client.open(&request).map_err(|mut failed| {
-            failed.message = request.redact(&failed.message);
-            self.with_hint(failed)
-        })?;
-        let whole = response
-            .headers()
-            .get("content-type")
-            .and_then(|v| v.to_str().ok())
-            .is_some_and(|v| v.starts_with("application/json"));
-        let mut outcome = Ok(());
-        let mut take = |data: &str| {
-            if let Some(text) = self.apply(data, draft) {
-                display.print(&text);
+        let parts = exchange::start(&self.client, request);
+        let (mut filter, mut media_type) = (Filter::default(), String::new());
+        let (mut last, mut shown) = (Instant::now(), Instant::now());
+        loop {
+            let part = match parts.recv_timeout(TICK) {
+                Ok(part) => part,
+                Err(RecvTimeoutError::Disconnected) => Part::End,
+                Err(RecvTimeoutError::Timeout) => {
+                    if deferred.has_come() {
+                        draft.was_ended = true;
+                        return Err(CallError::permanent(format!("the request to {name} was cancelled")));
+                    }
+                    if shown.elapsed() >= WAIT_SHOWN {
+                        shown = Instant::now();
+                        display.act(&self.waiting(draft, last.elapsed()));
+                    }
+                    continue;
+                }
+            };
+            (last, shown) = (Instant::now(), Instant::now());
+            match part {
+                Part::Head(kind) => {
+                    draft.is_begun = true;
+                    media_type = kind;
+                }
+                Part::Event(data) => {
+                    if let Some(text) = self.apply_text(data.as_bytes(), draft)? {
+                        display.print(&filter.push(&text));
+                    }
+                }
+                Part::Whole(bytes) => {
+                    // Servers that do not stream answer all at once, or a JSON text in each line.
+                    let lines: Vec<&[u8]> = match lenient_json(&bytes) {
+                        Ok(_) => vec![&bytes],
+                        Err(_) => bytes
+                            .split(|&byte| byte == b'\n')
+                            .filter(|line| !line.trim_ascii().is_empty())
+                            .collect(),
+                    };
+                    for line in lines {
+                        if let Some(text) = self.apply_text(line, draft)? {
+                            display.print(&filter.push(&text));
+                        }
+                    }
+                    draft.is_done = true;
+                }
+                Part::Page(page) => {
+                    return Err(self.not_its_api(&format!("with a web page: {}", first_words(&page))));
+                }
+                Part::End => {
+                    display.print(&filter.finish());
+                    return self.check_end(&media_type, draft);
+                }
+                Part::Broken(error) => {
+                    display.print(&filter.finish());
+                    return Err(CallError::broken(name, &error));
+                }
+                Part::Failed(failed) => return Err(self.classified(failed, draft)),
             }
-            if let Some((message, again)) = draft.error.take() {
-                outcome = Err(CallError::new(format!("{name}: {message}"), again));
-            } else if let Some(why) = draft.refusal.take() {
-                outcome = Err(CallError::permanent(format!("{name} ended its answer: {why}")));
-            }
-            outcome.is_ok()
-        };
-        let body = response.into_body().into_reader();
-        let read = if whole {
-            // Servers that do not stream answer all at once.
-            let mut text = String::new();
-            BufReader::new(body).read_to_string(&mut text).map(|_| {
-                take(&text);
-                take("[DONE]");
-            })
-        } else {
-            read_events(BufReader::new(body), |event| take(&event.data))
-        };
-        outcome?;
-        let broken = |what: String| CallError::new(format!("the answer of {name} broke off: {what}"), true);
-        read.map_err(|error| broken(error.to_string()))?;
-        if !draft.is_done && !draft.is_cut_off {
-            return Err(broken("its end is missing".to_owned()));
         }
-        Ok(())
+    }
+
+    /// Checks that a response without errors is a reply, and whole.
+    fn check_end(&self, media_type: &str, draft: &Draft) -> Result<(), CallError> {
+        let name = self.access.name;
+        let broken = |what: &str| CallError::new(format!("the answer of {name} broke off: {what}"), true);
+        match &draft.end {
+            Some(End::Failed(reason)) => return Err(broken(&format!("the server failed ({reason})"))),
+            Some(End::Malformed(reason)) => {
+                let why = format!("{name}: the model made a call that cannot be read ({reason})");
+                return Err(CallError::new(why, true));
+            }
+            Some(
+                End::Stop
+                | End::Length
+                | End::Context
+                | End::Filtered(_)
+                | End::Paused
+                | End::Refused(_)
+                | End::Unknown(_),
+            )
+            | None => {}
+        }
+        match (draft.is_reply, draft.end.is_some() || draft.is_done) {
+            (true, true) => Ok(()),
+            (true, false) => Err(broken("its end is missing")),
+            (false, _)
+                if media_type.is_empty()
+                    || media_type.contains("json")
+                    || media_type.contains("event-stream") =>
+            {
+                match draft.is_done {
+                    true => Err(self.not_its_api("with JSON that is no reply of this API")),
+                    false => Err(broken("it is empty")),
+                }
+            }
+            (false, _) => {
+                Err(self.not_its_api(&format!("with `{media_type}`, which is no reply of this API")))
+            }
+        }
+    }
+
+    /// Error for a server that does not speak the API.
+    fn not_its_api(&self, answered: &str) -> CallError {
+        let Access { name, base, .. } = &self.access;
+        let base = cliq_protocol::without_credentials(base);
+        CallError::permanent(format!(
+            "{name} answered {answered} (check `agents.{name}.base_url`, here {base})"
+        ))
+    }
+
+    /// Returns a message about a server that is silent.
+    fn waiting(&self, draft: &Draft, silence: Duration) -> String {
+        let (name, limit) = (self.access.name, self.access.reply_timeout);
+        let what = if draft.is_begun { "goes on with its reply" } else { "begins its reply" };
+        format!(
+            "waiting until {} {what}: {} s of at most {} s (`agents.{name}.reply_timeout`)",
+            self.access.model,
+            silence.as_secs(),
+            limit.as_secs()
+        )
     }
 
     /// Requests a reply. Shows what comes while it comes, and meters its usage.
@@ -183,66 +311,118 @@ impl Api {
         if let Some(key) = &self.access.key {
             display.hide(key.reveal());
         }
+        if let Some(message) = self.too_large(request) {
+            return Err(Box::new(ModelError {
+                message,
+                is_too_long: false,
+                has_stale_thinking: false,
+                usage: None,
+            }));
+        }
         display.act(&format!("asking {}", self.access.model));
         let started = Instant::now();
         let call = self.call(request);
-        let (display, mut is_too_long, mut has_stale_thinking) = (RefCell::new(display), false, false);
+        let size = call.body.to_string().len();
+        let images = request.images.iter().map(|image| image.base64.len()).sum::<usize>();
+        let size = size.saturating_sub(images) + request.images.len() * IMAGE_BYTES;
+        let (display, last_class, ended) = (RefCell::new(display), Cell::new(None), RefCell::new(None));
+        let wasted = RefCell::new(None);
         let result = cliq_http::retry(
             self.access.name,
             TRIES,
             || {
                 let mut draft = Draft::default();
-                let result = self.try_once(&call, &mut display.borrow_mut(), &mut draft);
-                let usage = draft.usage(self.provider(), &self.access.model);
+                let deferred = Deferred::begin();
+                let result = self.try_once(&call, &deferred, &mut display.borrow_mut(), &mut draft);
+                let usage = match &result {
+                    Ok(()) => draft.usage(self.provider(), &self.access.model),
+                    Err(_) => {
+                        draft.partial_usage(self.provider(), &self.access.model, size as u64 / TOKEN_BYTES)
+                    }
+                };
                 if let Some(usage) = &usage {
                     display.borrow_mut().note(&line(usage));
                     meter.report(usage.clone());
                 }
                 meter.settle();
-                is_too_long = result.as_ref().is_err_and(says_too_long);
-                has_stale_thinking = result.as_ref().is_err_and(says_stale_thinking);
+                last_class.set(draft.class);
+                if draft.was_ended {
+                    ended.replace(Some(deferred));
+                }
+                if result.is_err() {
+                    wasted.replace(usage.clone());
+                }
                 result.map(|()| (draft, usage))
             },
             |said| {
                 display.borrow_mut().act(said);
-                on_retry(said, None);
+                on_retry(said, wasted.take());
             },
         );
         let display = display.into_inner();
         display.finish();
         match result {
             Ok((draft, usage)) => {
-                let names: Vec<&str> = match request.may_call {
-                    true => request.tools.iter().map(|tool| tool.name.as_str()).collect(),
-                    false => Vec::new(),
-                };
-                let is_cut_off = draft.is_cut_off;
-                let reply = draft.into_reply(&names, known_ids(request.turns));
-                let (kind, detail) = match (is_cut_off, reply.calls.is_empty()) {
-                    (true, _) => (ReplyKind::CutOff, Some(self.cut_off())),
-                    (false, false) => (ReplyKind::Calls, None),
-                    (false, true) if reply.text.trim().is_empty() => (ReplyKind::Empty, None),
-                    (false, true) => (ReplyKind::Answer, None),
-                };
+                let sizes = self.sizes(&draft);
+                let end = draft.end.clone().unwrap_or(End::Stop);
+                let reply =
+                    draft.into_reply(request.tools, known_ids(request.turns), was_told(request.turns));
+                let (kind, detail) = classify::kind(&end, &reply, self.access.name, &sizes);
                 Ok(ModelReply {
                     reply,
                     usage,
                     kind,
-                    detail,
+                    detail: detail.map(|detail| display.masked(&detail)),
                     duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
                 })
             }
             Err(failed) => {
                 let message = display.masked(&failed.message);
-                Err(Box::new(ModelError { message, is_too_long, has_stale_thinking, usage: None }))
+                let usage = wasted.take();
+                if let Some(deferred) = ended.take() {
+                    // A resumed run counts what this request has used.
+                    on_retry(&message, usage);
+                    deferred.end_process();
+                    return Err(Box::new(ModelError {
+                        message,
+                        is_too_long: false,
+                        has_stale_thinking: false,
+                        usage: None,
+                    }));
+                }
+                Err(Box::new(ModelError {
+                    message,
+                    is_too_long: last_class.get() == Some(Class::TooLong),
+                    has_stale_thinking: last_class.get() == Some(Class::StaleThinking),
+                    usage,
+                }))
             }
         }
     }
 
-    /// Error for a reply that was cut off.
-    fn cut_off(&self) -> String {
+    /// Returns the reason why a task cannot be sent: it alone exceeds the context.
+    fn too_large(&self, request: &ModelRequest<'_>) -> Option<String> {
+        let [Turn::User { text, .. }] = request.turns else { return None };
+        let (tokens, limit) = (text.len() as u64 / TOKEN_BYTES, self.access.context_tokens);
         let name = self.access.name;
-        format!("the answer of {name} was cut off at its longest: raise `agents.{name}.max_tokens`")
+        (tokens > limit).then(|| {
+            format!(
+                "cannot send the task to {}: it has about {tokens} tokens ({}), more than the context of {limit} \
+                 (`agents.{name}.context_tokens`); shorten what is handed to the phase, or use a model with a larger context",
+                self.access.model,
+                cliq_http::size(text.len() as u64)
+            )
+        })
+    }
+
+    fn sizes(&self, draft: &Draft) -> Sizes {
+        Sizes {
+            tokens_in: draft.tokens_in,
+            tokens_out: draft.tokens_out,
+            max_tokens: self.access.max_tokens.map(|max| max as u64),
+            default_max: (self.access.kind == ApiKind::Anthropic).then_some(anthropic::MAX_TOKENS as u64),
+            context_tokens: self.access.context_tokens,
+        }
     }
 
     pub(crate) fn provider(&self) -> &'static str {
@@ -253,21 +433,68 @@ impl Api {
         }
     }
 
-    /// An error with what may mend it.
-    fn with_hint(&self, mut failed: CallError) -> CallError {
-        let name = self.access.name;
+    /// Completes an error of a request without a response of status 2xx: its class, and a hint.
+    fn classified(&self, mut failed: CallError, draft: &mut Draft) -> CallError {
+        let Access { name, base, model, .. } = &self.access;
         let hint = match failed.status {
-            Some(401 | 403) => format!(" (check its key: the environment, or `agents.{name}.api_key`)"),
-            Some(404) => format!(
-                " (check `agents.{name}.model`, here {}, and `agents.{name}.base_url`)",
-                self.access.model
-            ),
-            None => format!(" (at {})", self.access.base),
-            Some(_) => String::new(),
+            Some(status) => {
+                let found = class(Some(status.into()), &failed.names, &failed.message);
+                draft.class = Some(found);
+                failed.is_transient = found == Class::Passing;
+                match status {
+                    401 | 403 => format!(" (check its key: the environment, or `agents.{name}.api_key`)"),
+                    404 => {
+                        format!(" (check `agents.{name}.model`, here {model}, and `agents.{name}.base_url`)")
+                    }
+                    429 if found == Class::Permanent => {
+                        " (check the quota and the billing of the account)".to_owned()
+                    }
+                    _ => String::new(),
+                }
+            }
+            None => {
+                // The server may have worked on a request that it was too slow for.
+                draft.has_timed_out = failed.is_timeout;
+                let base = cliq_protocol::without_credentials(base);
+                match failed.is_timeout {
+                    true => format!(
+                        " (at {base}; `agents.{name}.reply_timeout` is {} s)",
+                        self.access.reply_timeout.as_secs()
+                    ),
+                    false => format!(" (at {base})"),
+                }
+            }
         };
         failed.message.push_str(&hint);
         failed
     }
+}
+
+/// Returns the first words of a page, without its markup.
+fn first_words(page: &str) -> String {
+    let mut words = String::new();
+    let mut is_tag = false;
+    for c in page.chars() {
+        match c {
+            '<' => is_tag = true,
+            '>' => {
+                is_tag = false;
+                words.push(' ');
+            }
+            c if !is_tag => words.push(c),
+            _ => {}
+        }
+    }
+    let words: Vec<&str> = words.split_whitespace().take(12).collect();
+    format!("\"{}\"", words.join(" "))
+}
+
+/// Whether the model was told that an example is not run.
+fn was_told(turns: &[Turn]) -> bool {
+    turns.iter().any(|turn| match turn {
+        Turn::Results(results) => results.iter().any(|result| result.text.contains(text_calls::EXAMPLE)),
+        Turn::User { .. } | Turn::Assistant(_) => false,
+    })
 }
 
 /// Ids of all tool calls of a conversation.
@@ -279,40 +506,25 @@ fn known_ids(turns: &[Turn]) -> impl Iterator<Item = &str> {
     calls.flatten().map(|call| call.id.as_str())
 }
 
-/// Whether an error says that the conversation is too long for the model. Each server has words of its own.
-fn says_too_long(error: &CallError) -> bool {
-    if !matches!(error.status, Some(400 | 413 | 422)) {
-        return false;
-    }
-    let said = error.message.to_lowercase();
-    [
-        "prompt is too long",
-        "context length",
-        "context window",
-        "context size",
-        "context_length",
-        "too many tokens",
-        "maximum number of tokens",
-        "input token count",
-        "input is too long",
-    ]
-    .iter()
-    .any(|words| said.contains(words))
-}
-
-/// Whether an error says that a thought does not belong to the conversation: its beginning has changed.
-fn says_stale_thinking(error: &CallError) -> bool {
-    error.status == Some(400)
-        && error.message.contains("thinking")
-        && (error.message.contains("bound to") || error.message.contains("signature"))
-}
-
 fn join(base: &str, path: &str) -> String {
     format!("{}/{path}", base.trim_end_matches('/'))
 }
 
+/// Returns a count of tokens. Values outside of its range are cut to the range.
 fn count(value: &Value, path: &str) -> Option<u64> {
-    value.pointer(path)?.as_u64()
+    let value = value.pointer(path)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+    value.as_u64().or_else(|| value.as_f64().map(|count| count as u64))
+}
+
+/// Returns a text, or the texts of a list of parts.
+fn texts(value: &Value) -> Option<String> {
+    let of = |part: &Value| part.as_str().or_else(|| part.get("text")?.as_str()).map(str::to_owned);
+    let text = match value {
+        Value::Array(parts) => parts.iter().filter_map(of).collect(),
+        value => of(value)?,
+    };
+    Some(text).filter(|text: &String| !text.is_empty())
 }
 
 fn text(value: &Value, path: &str) -> Option<String> {
@@ -373,6 +585,9 @@ mod tests {
                 key: None,
                 model: "m".into(),
                 max_tokens: Some(9),
+                context_tokens: 32_768,
+                reply_timeout: REPLY_TIMEOUT,
+                is_at_vendor: false,
             };
             let api = Api::new(access);
             let bodies = [true, false].map(|may_call| {
@@ -387,23 +602,5 @@ mod tests {
             json!({"body": body, "without calls": choice})
         };
         insta::assert_json_snapshot!([ApiKind::Anthropic, ApiKind::OpenAi, ApiKind::Gemini].map(of));
-    }
-
-    #[test]
-    fn errors_that_another_request_mends_are_told_apart() {
-        let error =
-            |status, message: &str| CallError { status: Some(status), ..CallError::permanent(message) };
-        for said in [
-            "prompt is too long: 210000 tokens > 200000 maximum",
-            "This model's maximum context length is 8192 tokens",
-            "the request exceeds the available context size",
-            "The input token count (1200000) exceeds the maximum number of tokens allowed",
-        ] {
-            assert!(says_too_long(&error(400, said)) && !says_stale_thinking(&error(400, said)), "{said}");
-        }
-        assert!(!says_too_long(&error(500, "context length")) && !says_too_long(&error(400, "bad key")));
-        let stale =
-            "Invalid `signature` in `thinking` block. The block is bound to a different conversation.";
-        assert!(says_stale_thinking(&error(400, stale)) && !says_too_long(&error(400, stale)));
     }
 }

@@ -67,12 +67,6 @@ fn access(settings: &Settings, environment: &Environment) -> Result<Access, AnyE
     let Transport::Api(kind) = agent.transport else { return Err("the provider has no API".into()) };
     let base = settings.text("builder.base_url").or_else(|| agent.base(settings, environment));
     let model = settings.text("builder.model").or_else(|| agent.model(settings, None));
-    Ok(Access {
-        kind,
-        name: agent.name,
-        base: base.unwrap_or_else(|| agent.default_base.to_owned()),
-        key: agent.key(settings, environment).or_else(own_key),
-        model: model.unwrap_or_default(),
-        max_tokens: settings.count(&agent.setting("max_tokens")),
-    })
+    let key = agent.key(settings, environment).or_else(own_key);
+    Ok(agent.access(settings, kind, key, base, model.unwrap_or_default()))
 }

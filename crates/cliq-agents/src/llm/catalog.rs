@@ -238,10 +238,37 @@ impl ModelAgent {
         self.model(settings, None)
     }
 
+    /// Returns how to reach the model.
+    #[cfg(feature = "http")]
+    pub(super) fn access(
+        &self,
+        settings: &Settings,
+        kind: ApiKind,
+        key: Option<Secret>,
+        base: Option<String>,
+        model: String,
+    ) -> super::api::Access {
+        let base = base.unwrap_or_else(|| self.default_base.to_owned());
+        let timeout = settings.duration(&self.setting("reply_timeout")).filter(|timeout| !timeout.is_zero());
+        let mut access = super::api::Access {
+            kind,
+            name: self.name,
+            is_at_vendor: base.trim_end_matches('/') == self.default_base,
+            base,
+            key,
+            model,
+            max_tokens: settings.count(&self.setting("max_tokens")),
+            context_tokens: 0,
+            reply_timeout: timeout.unwrap_or(super::api::REPLY_TIMEOUT),
+        };
+        access.context_tokens = self.context_tokens(settings, &access);
+        access
+    }
+
     /// Whether requests go to the vendor's own address.
     #[cfg(feature = "http")]
     pub(super) fn is_at_its_vendor(&self, access: &super::api::Access) -> bool {
-        access.base == self.default_base
+        access.is_at_vendor
     }
 
     /// Maximum number of tokens of a request and its reply.

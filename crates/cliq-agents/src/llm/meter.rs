@@ -49,5 +49,6 @@ pub(crate) fn line(usage: &Usage) -> String {
         _ => String::new(),
     };
     let cost = usage.cost_usd.map(|cost| format!(", {cost:.4} USD")).unwrap_or_default();
-    format!("[{} tokens in{cached}, {} out{cost}]", usage.tokens_in, usage.tokens_out)
+    let estimated = if usage.estimated { ", estimated" } else { "" };
+    format!("[{} tokens in{cached}, {} out{cost}{estimated}]", usage.tokens_in, usage.tokens_out)
 }

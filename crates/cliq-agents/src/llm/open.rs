@@ -52,14 +52,9 @@ pub(super) fn open(
             }),
         }))),
         #[cfg(feature = "http")]
-        Transport::Api(kind) => Ok(Opened::Api(Box::new(super::api::Access {
-            kind,
-            name: agent.name,
-            base: base.unwrap_or_else(|| agent.default_base.to_owned()),
-            key,
-            model: model.unwrap_or_default(),
-            max_tokens: settings.count(&agent.setting("max_tokens")),
-        }))),
+        Transport::Api(kind) => {
+            Ok(Opened::Api(Box::new(agent.access(settings, kind, key, base, model.unwrap_or_default()))))
+        }
         #[cfg(not(feature = "http"))]
         Transport::Api(_) => Err("this cliq was built without HTTP".into()),
     }

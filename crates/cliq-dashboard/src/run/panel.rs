@@ -1,6 +1,6 @@
 //! A phase beside the graph: its rounds, what it handed over, its commands, and the way to its transcript and changes.
 
-use cliq_protocol::Sandbox;
+use cliq_protocol::{Limited, Sandbox};
 use cliq_runs::Run;
 use cliq_web::{list_handoffs, list_logs, list_transcripts};
 use maud::{Markup, html};
@@ -48,6 +48,9 @@ pub(super) fn panel(
             span { "took " (cliq_project::duration(millis + since)) }
         }
         @if let Some(kept) = phase["kept_from"].as_str() { p.note { "Kept from run " a href=(format!("/runs/{kept}")) { (kept) } "." } }
+        @if let Ok(limited) = Limited::read(phase["limited"].clone(), "limited") {
+            p.warning { strong { "Stopped at " (shown(limited.to_string().as_bytes())) } ": the work is not complete." }
+        }
         @if !text("message").is_empty() { p { (folded(text("message"))) } }
         @if let Some(review) = review { (review) }
         @if !items.is_empty() {

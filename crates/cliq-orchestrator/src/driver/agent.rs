@@ -34,6 +34,15 @@ impl Terminal {
     }
 }
 
+/// Request to end an agent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct EndRequest {
+    /// Reason of the failure of its phase.
+    pub(super) reason: String,
+    /// Limit that is exceeded, if that is the reason.
+    pub(super) limited: Option<Limited>,
+}
+
 /// Failure of an activation.
 pub(super) struct Failure {
     reason: String,
@@ -66,8 +75,8 @@ pub(super) struct AgentRun {
     /// First of the interrupted activations that this one continues.
     pub(super) continues: Option<u32>,
     pub(super) limit: Duration,
-    /// Ends it, with the reason.
-    pub(super) end: watch::Receiver<Option<String>>,
+    /// Ends it.
+    pub(super) end: watch::Receiver<Option<EndRequest>>,
     /// Grace period after a request to end.
     pub(super) kill_grace: Duration,
     pub(super) message: AgentMessage,
@@ -255,8 +264,9 @@ impl AgentRun {
                     return self.read(follower)?.unwrap_or_else(|| Err(Failure::of(FailureCause::Timeout, late())));
                 }
                 () = self.shared.stop.cancelled() => return Err("stopped".to_owned().into()),
-                Ok(reason) = end.wait_for(Option::is_some) => {
-                    return Err(reason.clone().unwrap_or_default().into());
+                Ok(request) = end.wait_for(Option::is_some) => {
+                    let EndRequest { reason, limited } = request.clone().unwrap_or_default();
+                    return Err(Failure { limited, ..Failure::from(reason) });
                 }
             };
             if let Some(outcome) = self.read(follower)? {

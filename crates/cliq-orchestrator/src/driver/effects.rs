@@ -8,7 +8,7 @@ use cliq_protocol::PhaseKind;
 use cliq_workflow::{Phase, PhaseId};
 use tokio::sync::watch;
 
-use super::agent::AgentRun;
+use super::agent::{AgentRun, EndRequest};
 use super::message::Activation;
 use super::shared::Wakers;
 use super::{Driver, commands, gate_files, message};
@@ -64,10 +64,10 @@ impl Driver {
                 }
             }
             Effect::Report(report) => self.report(report)?,
-            Effect::EndAgent { phase, reason } => {
+            Effect::EndAgent { phase, reason, limited } => {
                 if let Some(end) = self.ends.get(&phase) {
                     // An agent that has ended by itself in the meantime has no receiver any more.
-                    let _ = end.send(Some(reason));
+                    let _ = end.send(Some(EndRequest { reason, limited }));
                 }
             }
             Effect::StopAll => self.shared.stop.cancel(),

@@ -100,6 +100,8 @@ pub(super) fn deliver(
         return write_handoff(&channel, &envelope);
     }
     let written_by_agent = match read_handoff(&channel, gate, limit) {
+        // What a limit cut short is no verdict.
+        Ok(Some(Envelope { limited: Some(_), .. })) => false,
         Ok(Some(Envelope { body: Body::Gate(found), .. })) => {
             found.iteration == data.iteration && found.verdict.outcome == data.verdict.outcome
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use cliq_protocol::{Budget, PhaseKind, Usage};
+use cliq_protocol::{Budget, Limited, Object, PhaseKind, Usage};
 use cliq_workflow::{PhaseId, ValidatedWorkflow};
 
 /// The limits of a run.
@@ -49,11 +49,11 @@ impl Amount {
 
 /// A budget that is used up.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum ExceededBudget {
-    /// The budget of the run: no agent that uses a model may continue.
-    Run(String),
-    /// The budget of the phase.
-    Phase(String),
+pub(super) struct ExceededBudget {
+    pub(super) scope: Scope,
+    /// Reason for people, with the remedy.
+    pub(super) reason: String,
+    pub(super) limited: Limited,
 }
 
 /// Usage of each phase against the limits.
@@ -188,10 +188,10 @@ impl Ledger {
         };
         let (run, used) = (self.limits.run, self.total());
         if over(run, used) {
-            return Some(ExceededBudget::Run(reason(run, used, Scope::Run)));
+            return Some(ExceededBudget::new(run, used, Scope::Run));
         }
         let (budget, used) = (*self.limits.phases.get(&phase.whole())?, self.of_phase(phase));
-        over(budget, used).then(|| ExceededBudget::Phase(reason(budget, used, Scope::Phase)))
+        over(budget, used).then(|| ExceededBudget::new(budget, used, Scope::Phase))
     }
 
     /// Returns the remaining budget of a phase.
@@ -213,10 +213,24 @@ impl Ledger {
 }
 
 /// Whose budget it is.
-#[derive(Debug, Clone, Copy)]
-enum Scope {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// The run: no agent that uses a model may continue.
     Run,
+    /// The phase.
     Phase,
+}
+
+impl ExceededBudget {
+    fn new(budget: Budget, used: Amount, scope: Scope) -> Self {
+        let limited = match (budget.tokens, budget.usd) {
+            (Some(limit), _) if used.tokens >= limit => Limited::new("budget.tokens", limit),
+            (_, Some(limit)) => Limited::new("budget.usd", limit),
+            (Some(limit), None) => Limited::new("budget.tokens", limit),
+            (None, None) => Limited { limit: "budget".to_owned(), value: None, extra: Object::new() },
+        };
+        Self { scope, reason: reason(budget, used, scope), limited }
+    }
 }
 
 /// Why a budget ends an agent, and the remedy.
@@ -353,8 +367,8 @@ mod tests {
                 assert!(refusal.is_none_or(|why| why.starts_with(&text)));
                 let kind = match ledger.exceeded(a) {
                     None => None,
-                    Some(ExceededBudget::Run(_)) => Some("the run's"),
-                    Some(ExceededBudget::Phase(_)) => Some("its"),
+                    Some(ExceededBudget { scope: Scope::Run, .. }) => Some("the run's"),
+                    Some(ExceededBudget { scope: Scope::Phase, .. }) => Some("its"),
                 };
                 assert_eq!(kind, is_exceeded.then_some(whose), "{used}");
             }

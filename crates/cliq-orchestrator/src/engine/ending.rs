@@ -41,7 +41,7 @@ impl Pipeline {
                     let reason =
                         "the run ends; its review stays open, and `cliq run --resume` goes on with it"
                             .to_owned();
-                    out.push(Effect::EndAgent { phase: id, reason });
+                    out.push(Effect::EndAgent { phase: id, reason, limited: None });
                 }
             }
         }

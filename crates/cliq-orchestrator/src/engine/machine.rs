@@ -9,7 +9,7 @@ use cliq_protocol::{Budget, CommandResult, PhaseKind};
 use cliq_workflow::{FailureCause, Phase, PhaseId, ValidatedWorkflow};
 use serde_json::Value;
 
-use super::budget::{ExceededBudget, Ledger};
+use super::budget::{ExceededBudget, Ledger, Scope};
 use super::record::{End, PhaseRecord, PhaseState, Task};
 use super::{Amount, Effect, Input, Report, SkipReason};
 
@@ -240,20 +240,21 @@ impl Pipeline {
     /// Ends agents whose budget is exceeded. An agent that reports with its terminal message has ended by itself.
     fn usage_reported(&mut self, phase: PhaseId, usage: Amount, is_final: bool, out: &mut Vec<Effect>) {
         self.ledger.report(phase, usage);
-        let (ending, reason) = match self.ledger.exceeded(phase) {
-            None => return,
-            Some(ExceededBudget::Phase(reason)) => {
+        let Some(ExceededBudget { scope, reason, limited }) = self.ledger.exceeded(phase) else { return };
+        let ending: Vec<PhaseId> = match scope {
+            Scope::Phase => {
                 let of_phase = |id: &PhaseId| id.whole() == phase.whole();
-                (self.running().into_iter().filter(of_phase).collect(), reason)
+                self.running().into_iter().filter(of_phase).collect()
             }
             // Agents beside it would use more: they end too, so that no more than this one report is over.
-            Some(ExceededBudget::Run(reason)) => (self.running(), reason),
+            Scope::Run => self.running(),
         };
         for id in ending {
             let judges = self.gate(id).is_none_or(|gate| *gate.state() == GateState::Judging);
             let ends = judges && self.ledger.uses_model(id) && !(is_final && id == phase);
             if ends && self.ledger.end(id) {
-                out.push(Effect::EndAgent { phase: id, reason: reason.clone() });
+                let (reason, limited) = (reason.clone(), Some(limited.clone()));
+                out.push(Effect::EndAgent { phase: id, reason, limited });
             }
         }
     }

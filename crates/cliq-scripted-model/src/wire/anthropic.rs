@@ -87,5 +87,9 @@ fn message(reply: &Reply<'_>, tokens_out: u64) -> Value {
 }
 
 fn stop_reason(reply: &Reply<'_>) -> &'static str {
-    if reply.calls.is_empty() { "end_turn" } else { "tool_use" }
+    match (reply.is_cut_off, reply.calls.is_empty()) {
+        (true, _) => "max_tokens",
+        (false, true) => "end_turn",
+        (false, false) => "tool_use",
+    }
 }

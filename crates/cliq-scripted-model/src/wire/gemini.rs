@@ -52,7 +52,7 @@ fn calls(reply: &Reply<'_>) -> Vec<Value> {
 fn response(reply: &Reply<'_>, parts: &[Value], is_last: bool) -> Value {
     let mut candidate = json!({"content": {"parts": parts, "role": "model"}, "index": 0});
     if is_last {
-        candidate["finishReason"] = "STOP".into();
+        candidate["finishReason"] = if reply.is_cut_off { "MAX_TOKENS" } else { "STOP" }.into();
     }
     let mut response = json!({"candidates": [candidate], "modelVersion": "scripted", "responseId": format!("r{}", reply.number)});
     if reply.has_usage() {

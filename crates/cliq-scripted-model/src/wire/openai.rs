@@ -86,5 +86,9 @@ fn usage(reply: &Reply<'_>) -> Value {
 }
 
 fn finish_reason(reply: &Reply<'_>) -> &'static str {
-    if reply.calls.is_empty() { "stop" } else { "tool_calls" }
+    match (reply.is_cut_off, reply.calls.is_empty()) {
+        (true, _) => "length",
+        (false, true) => "stop",
+        (false, false) => "tool_calls",
+    }
 }

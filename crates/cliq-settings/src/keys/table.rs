@@ -145,6 +145,12 @@ pub static KEYS: &[Key] = &[
         "the most tokens that a request to a model behind an API and its reply may have together; without it, by the model",
     ),
     key(
+        "agents.*.reply_timeout",
+        Kind::Duration,
+        None,
+        "the longest time without data while a model behind an API replies; without it, 5m",
+    ),
+    key(
         "agents.*.images",
         Kind::Flag,
         None,

@@ -3,13 +3,15 @@
 use cliq_coder::{Reply, Turn};
 use serde_json::{Value, json};
 
+use super::classify;
 use super::draft::Draft;
 use super::{Access, Call, ModelRequest, count, join, text};
+use crate::llm::catalog::ApiKind;
 use crate::llm::images::Image;
 
 const VERSION: &str = "2023-06-01";
 /// The API requires this field. Thoughts count too.
-const MAX_TOKENS: usize = 32_000;
+pub(super) const MAX_TOKENS: usize = 32_000;
 
 pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
@@ -29,6 +31,10 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
                 ("user", results.iter().map(result).collect())
             }
         };
+        if content.is_empty() {
+            // The API refuses empty messages.
+            continue;
+        }
         match messages.last_mut().filter(|(last, _)| *last == role) {
             Some((_, blocks)) => blocks.extend(content),
             None => messages.push((role, content)),
@@ -102,7 +108,12 @@ fn mark_for_cache(messages: &mut [(&str, Vec<Value>)]) {
 }
 
 pub(super) fn apply(value: &Value, draft: &mut Draft) -> Option<String> {
-    match value["type"].as_str().unwrap_or_default() {
+    let kind = value["type"].as_str().unwrap_or_default();
+    draft.is_reply |= matches!(
+        kind,
+        "message" | "message_start" | "message_delta" | "content_block_start" | "content_block_delta"
+    );
+    match kind {
         "message_start" => input(draft, value.pointer("/message/usage")),
         "content_block_start" => return start(&value["content_block"], index_of(value), draft),
         "content_block_delta" => return delta(value, draft),
@@ -111,14 +122,6 @@ pub(super) fn apply(value: &Value, draft: &mut Draft) -> Option<String> {
             stop(draft, value.pointer("/delta/stop_reason"));
         }
         "message_stop" => draft.is_done = true,
-        "error" => {
-            let kind = text(value, "/error/type").unwrap_or_default();
-            let again = matches!(
-                kind.as_str(),
-                "overloaded_error" | "rate_limit_error" | "api_error" | "timeout_error"
-            );
-            draft.error = Some((text(value, "/error/message").unwrap_or(kind), again));
-        }
         // The whole message at once.
         "message" => {
             let mut said = String::new();
@@ -199,15 +202,14 @@ fn input(draft: &mut Draft, usage: Option<&Value>) {
     let Some(usage) = usage else { return };
     let part = |name: &str| count(usage, name);
     draft.tokens_cached = part("/cache_read_input_tokens");
-    let cache = part("/cache_creation_input_tokens").unwrap_or(0) + draft.tokens_cached.unwrap_or(0);
-    draft.tokens_in = part("/input_tokens").map(|tokens| tokens + cache);
+    let written = part("/cache_creation_input_tokens").unwrap_or(0);
+    let cache = written.saturating_add(draft.tokens_cached.unwrap_or(0));
+    draft.tokens_in = part("/input_tokens").map(|tokens| tokens.saturating_add(cache));
     draft.tokens_out = draft.tokens_out.or(part("/output_tokens"));
 }
 
 fn stop(draft: &mut Draft, reason: Option<&Value>) {
-    match reason.and_then(Value::as_str) {
-        Some("max_tokens" | "model_context_window_exceeded") => draft.is_cut_off = true,
-        Some("refusal") => draft.refusal = Some("refusal".to_owned()),
-        _ => {}
-    }
+    draft.end_with(
+        reason.and_then(Value::as_str).and_then(|reason| classify::end(ApiKind::Anthropic, reason)),
+    );
 }

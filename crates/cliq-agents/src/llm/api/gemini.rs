@@ -3,8 +3,10 @@
 use cliq_coder::{Reply, Turn};
 use serde_json::{Value, json};
 
+use super::classify::{self, End};
 use super::draft::Draft;
 use super::{Access, Call, ModelRequest, count, join, text};
+use crate::llm::catalog::ApiKind;
 use crate::llm::images::Image;
 
 pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
@@ -26,6 +28,10 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
                 ("user", results.iter().map(response).collect())
             }
         };
+        if parts.is_empty() {
+            // The API refuses empty contents.
+            continue;
+        }
         match contents.last_mut().filter(|(last, _)| *last == role) {
             Some((_, known)) => known.extend(parts),
             None => contents.push((role, parts)),
@@ -88,11 +94,8 @@ pub(super) fn apply(value: &Value, draft: &mut Draft) -> Option<String> {
         let said: String = pieces.iter().filter_map(|piece| apply(piece, draft)).collect();
         return Some(said).filter(|said| !said.is_empty());
     }
-    if let Some(message) = text(value, "/error/message") {
-        let again = count(value, "/error/code").is_some_and(|code| code == 429 || code >= 500);
-        draft.error = Some((message, again));
-        return None;
-    }
+    draft.is_reply |=
+        ["candidates", "promptFeedback", "usageMetadata"].iter().any(|key| value.get(key).is_some());
     let mut said = String::new();
     for part in value.pointer("/candidates/0/content/parts").and_then(Value::as_array).into_iter().flatten() {
         let signature = part.get("thoughtSignature").cloned();
@@ -120,20 +123,15 @@ pub(super) fn apply(value: &Value, draft: &mut Draft) -> Option<String> {
     let thoughts = count(value, "/usageMetadata/thoughtsTokenCount");
     let answer = count(value, "/usageMetadata/candidatesTokenCount");
     if answer.or(thoughts).is_some() {
-        draft.tokens_out = Some(answer.unwrap_or(0) + thoughts.unwrap_or(0));
+        draft.tokens_out = Some(answer.unwrap_or(0).saturating_add(thoughts.unwrap_or(0)));
     }
     draft.tokens_cached = count(value, "/usageMetadata/cachedContentTokenCount").or(draft.tokens_cached);
-    if let Some(why) = text(value, "/promptFeedback/blockReason") {
-        draft.refusal = Some(format!("the prompt was blocked: {why}"));
+    if let Some(why) =
+        text(value, "/promptFeedback/blockReason").filter(|why| why != "BLOCK_REASON_UNSPECIFIED")
+    {
+        draft.end_with(Some(End::Refused(format!("the prompt was blocked: {why}"))));
     }
-    match value.pointer("/candidates/0/finishReason").and_then(Value::as_str) {
-        Some("MAX_TOKENS") => draft.is_cut_off = true,
-        Some("STOP") => draft.is_done = true,
-        Some(reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL")) => {
-            draft.error = Some((format!("the model made a call that cannot be read ({reason})"), true));
-        }
-        Some(other) if other != "FINISH_REASON_UNSPECIFIED" => draft.refusal = Some(other.to_owned()),
-        _ => {}
-    }
+    let reason = value.pointer("/candidates/0/finishReason").and_then(Value::as_str);
+    draft.end_with(reason.and_then(|reason| classify::end(ApiKind::Gemini, reason)));
     Some(said).filter(|said| !said.is_empty())
 }

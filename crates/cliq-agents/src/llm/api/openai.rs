@@ -3,16 +3,19 @@
 use cliq_coder::{Reply, Turn};
 use serde_json::{Value, json};
 
+use super::classify::{self, End};
 use super::draft::Draft;
-use super::{Access, Call, ModelRequest, count, join, text};
+use super::{Access, Call, ModelRequest, count, join, text, texts};
+use crate::llm::catalog::ApiKind;
 use crate::llm::images::Image;
 
 pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
-    let mut messages = Vec::new();
+    let mut messages: Vec<Value> = Vec::new();
     for turn in request.turns {
         match turn {
-            Turn::User { text, images } => messages.push(user(text, images, request.images)),
-            Turn::Assistant(reply) => messages.push(assistant(reply)),
+            Turn::User { text, images } => add(&mut messages, user(text, images, request.images)),
+            Turn::Assistant(reply) if reply.text.trim().is_empty() && reply.calls.is_empty() => {}
+            Turn::Assistant(reply) => add(&mut messages, assistant(reply)),
             Turn::Results(results) => messages.extend(results.iter().map(|result| {
                 let prefix = if result.is_error { "Error: " } else { "" };
                 json!({"role": "tool", "tool_call_id": result.id, "content": format!("{prefix}{}", result.text)})
@@ -35,9 +38,43 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
     }
     if let Some(max) = access.max_tokens {
         body["max_completion_tokens"] = max.into();
+        // Other servers may know the older name only.
+        if !access.is_at_vendor {
+            body["max_tokens"] = max.into();
+        }
     }
     let key = access.key.as_ref().map(|key| ("authorization", format!("Bearer {}", key.reveal())));
     Call { url: join(&access.base, "chat/completions"), headers: key.into_iter().collect(), body }
+}
+
+/// Adds a message. Templates of models need alternating roles: a message of the same role as the one before becomes a part of it.
+fn add(messages: &mut Vec<Value>, message: Value) {
+    let Some(last) = messages.last_mut().filter(|last| last["role"] == message["role"]) else {
+        messages.push(message);
+        return;
+    };
+    let content = match (last["content"].take(), message["content"].clone()) {
+        (Value::String(one), Value::String(other)) if one.is_empty() || other.is_empty() => {
+            (one + &other).into()
+        }
+        (Value::String(one), Value::String(other)) => format!("{one}\n\n{other}").into(),
+        (one, other) => Value::Array([one, other].into_iter().flat_map(parts).collect()),
+    };
+    last["content"] = content;
+    if let Value::Array(calls) = message["tool_calls"].clone() {
+        match &mut last["tool_calls"] {
+            Value::Array(known) => known.extend(calls),
+            other => *other = Value::Array(calls),
+        }
+    }
+}
+
+/// Content of a message as a list of parts.
+fn parts(content: Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => parts,
+        text => vec![json!({"type": "text", "text": text})],
+    }
 }
 
 fn user(text: &str, names: &[String], images: &[Image]) -> Value {
@@ -68,37 +105,55 @@ fn assistant(reply: &Reply) -> Value {
 }
 
 pub(super) fn apply(value: &Value, draft: &mut Draft) -> Option<String> {
-    if let Some(message) = text(value, "/error/message").or_else(|| text(value, "/error")) {
-        let kind = value.pointer("/error/type").and_then(Value::as_str);
-        draft.error = Some((message, matches!(kind, Some("server_error" | "rate_limit_error"))));
-        return None;
-    }
+    draft.is_reply |= value.get("choices").is_some();
     let message = value.pointer("/choices/0/delta").or_else(|| value.pointer("/choices/0/message"));
     let message = message.unwrap_or(&Value::Null);
-    let said = text(message, "/content").filter(|said| !said.is_empty());
+    // Some servers send a list of parts. Thoughts are parts of their own.
+    let said = match &message["content"] {
+        Value::Array(parts) => {
+            let mut said = String::new();
+            for part in parts {
+                let thought = ["thinking", "reasoning"].iter().find_map(|name| texts(part.get(*name)?));
+                match thought {
+                    Some(thought) => draft.thought(false).text.push_str(&thought),
+                    None => said.extend(texts(part)),
+                }
+                if let Some(refusal) = text(part, "/refusal") {
+                    draft.end_with(Some(End::Refused(refusal)));
+                }
+            }
+            Some(said).filter(|said| !said.is_empty())
+        }
+        content => texts(content),
+    };
+    // The completions API has the text at the choice itself.
+    let said = said.or_else(|| texts(value.pointer("/choices/0/text")?));
     if let Some(said) = &said {
         draft.text.push_str(said);
     }
-    // Not part of the API: how servers of models that think show it.
-    for name in ["/reasoning_content", "/reasoning"] {
-        if let Some(part) = text(message, name) {
-            draft.thought(false).text.push_str(&part);
+    // Not part of the API: how servers of models that think show it. Some send the same thought under two names.
+    let thought = ["reasoning_content", "reasoning", "thinking", "reasoning_details"];
+    if let Some(part) = thought.iter().find_map(|name| texts(message.get(*name)?)) {
+        draft.thought(false).text.push_str(&part);
+    }
+    if let Some(refusal) = text(message, "/refusal").filter(|refusal| !refusal.is_empty()) {
+        // It may come in pieces.
+        match &mut draft.end {
+            Some(End::Refused(known)) => known.push_str(&refusal),
+            end => *end = Some(End::Refused(refusal)),
         }
     }
     message["tool_calls"].as_array().into_iter().flatten().for_each(|piece| tool_call(piece, draft));
+    // The older form of a single call.
+    if let Some(function) = message.get("function_call").filter(|function| function.is_object()) {
+        tool_call(&json!({"index": 0, "function": function}), draft);
+    }
     draft.tokens_in = count(value, "/usage/prompt_tokens").or(draft.tokens_in);
     draft.tokens_out = count(value, "/usage/completion_tokens").or(draft.tokens_out);
     draft.tokens_cached = count(value, "/usage/prompt_tokens_details/cached_tokens").or(draft.tokens_cached);
-    match value.pointer("/choices/0/finish_reason").and_then(Value::as_str) {
-        Some("length") => draft.is_cut_off = true,
-        Some("content_filter") => draft.refusal = Some("a content filter stopped it".to_owned()),
-        // Not every server says `[DONE]`. What it used comes after this.
-        Some(_) => draft.is_done = true,
-        None => {}
-    }
-    if let Some(refusal) = text(message, "/refusal").filter(|refusal| !refusal.is_empty()) {
-        draft.refusal = Some(refusal);
-    }
+    // What the reply used comes after its end.
+    let reason = value.pointer("/choices/0/finish_reason").and_then(Value::as_str);
+    draft.end_with(reason.and_then(|reason| classify::end(ApiKind::OpenAi, reason)));
     said
 }
 
@@ -108,8 +163,9 @@ fn tool_call(piece: &Value, draft: &mut Draft) {
     let id = text(piece, "/id").filter(|id| !id.is_empty());
     let name = text(piece, "/function/name").filter(|name| !name.is_empty());
     let continues = index.is_some() || name.is_none();
-    let known = draft.calls.iter().rposition(|call| {
-        continues && call.index == index && id.as_ref().is_none_or(|id| call.id.is_empty() || call.id == *id)
+    let known = draft.last_at(index).filter(|at| {
+        let call = &draft.calls[*at];
+        continues && id.as_ref().is_none_or(|id| call.id.is_empty() || call.id == *id)
     });
     let call = match known {
         Some(at) => &mut draft.calls[at],
