@@ -12,13 +12,17 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{IoContext, copy_tree};
+use cliq_fs::{IoContext, OutputLimits, child_output, copy_tree};
 use cliq_project::{Host, Project};
 
 use crate::error::EvalError;
 use crate::suite::{Case, JudgeSpec, Suite, Variant, WorkspaceSource};
+
+/// Time limit for one command of git.
+const GIT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// Directory of an evaluation.
 #[derive(Debug, Clone)]
@@ -217,11 +221,14 @@ fn clone(host: &Host, url: &str, revision: Option<&str>, place: &Utf8Path) -> Re
             command.current_dir(dir);
         }
         let failed = |message: String| EvalError::Git { url: url.to_owned(), message };
-        let output = command.output().map_err(|error| failed(error.to_string()))?;
-        if output.status.success() {
-            return Ok(());
+        // A daemon that git leaves behind may hold its output open.
+        let limits = OutputLimits { output: 4096, errors: 4096, timeout: GIT_TIMEOUT };
+        let done = child_output(&mut command, &limits).map_err(|error| failed(error.to_string()))?;
+        match done.status {
+            Some(status) if status.success() => Ok(()),
+            Some(_) => Err(failed(String::from_utf8_lossy(&done.errors).trim().to_owned())),
+            None => Err(failed(format!("git took longer than {} min", GIT_TIMEOUT.as_secs() / 60))),
         }
-        Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
     };
     run(None, &["clone", "--quiet", "--no-recurse-submodules", "--", url, place.as_str()])?;
     match revision {

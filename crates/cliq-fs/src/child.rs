@@ -3,11 +3,9 @@
 //! A program may leave a process behind that holds its output open: a server, a daemon of git, a credential cache. So the end of the
 //! program counts, not the end of its pipes. What was in the pipes at that moment is read, and what else comes within a short time.
 
-use std::io::{self, PipeReader, Read, Write};
+use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -97,7 +95,10 @@ pub fn follow_child(
 ) -> io::Result<FollowedChild> {
     let (mut lines, mut errors) = (Lines::new(limits.line), Tail::new(limits.errors));
     let is_held = pump(child, None, limits.drain, &mut |stream, bytes| match stream {
-        Stream::Output => lines.feed(bytes, &mut on_line),
+        Stream::Output => {
+            lines.feed(bytes, &mut on_line);
+            true
+        }
         Stream::Errors => errors.push(bytes),
     })?
     .is_held;
@@ -105,7 +106,8 @@ pub fn follow_child(
     Ok(FollowedChild { status: child.wait()?, errors: errors.into_bytes(), is_held })
 }
 
-/// Runs a program with an empty standard input and returns its output and its end. A program that exceeds the time limit is killed.
+/// Runs a program with an empty standard input and returns its output and its end. A program that exceeds the time limit is killed. One
+/// that prints more than the limit finds its output closed, which ends most programs.
 ///
 /// # Errors
 /// Returns an error if the program cannot be started or waited for.
@@ -117,6 +119,7 @@ pub fn child_output(command: &mut Command, limits: &OutputLimits) -> io::Result<
             let room = limits.output.saturating_sub(output.len()).min(bytes.len());
             is_cut |= room < bytes.len();
             output.extend_from_slice(&bytes[..room]);
+            !is_cut
         }
         Stream::Errors => errors.push(bytes),
     });
@@ -128,64 +131,14 @@ pub fn child_output(command: &mut Command, limits: &OutputLimits) -> io::Result<
     Ok(ChildOutput { status, output, is_cut, errors: errors.into_bytes() })
 }
 
-/// Standard input of a program, which another thread can close at any time.
-#[derive(Debug)]
-pub struct ChildInput {
-    pipe: Mutex<Option<ChildStdin>>,
-    is_closed: AtomicBool,
-}
-
-/// Interval in which a writer that waits for the program looks whether the input was closed.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-
-impl ChildInput {
-    /// Takes the pipe. Writes to it wait for the program no longer than until [`ChildInput::close`].
-    ///
-    /// # Errors
-    /// Returns an error if the pipe cannot be set up.
-    pub fn new(pipe: Option<ChildStdin>) -> io::Result<Self> {
-        if let Some(pipe) = &pipe {
-            rustix::io::ioctl_fionbio(pipe, true)?;
-        }
-        Ok(Self { is_closed: AtomicBool::new(pipe.is_none()), pipe: Mutex::new(pipe) })
-    }
-
-    /// Writes what `make` returns. Returns `false` if the input is closed or broken; `make` is not called if it was closed before.
-    pub fn write(&self, make: impl FnOnce() -> Vec<u8>) -> bool {
-        let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(open) = pipe.as_mut().filter(|_| !self.is_closed.load(Ordering::SeqCst)) else {
-            return false;
-        };
-        let bytes = make();
-        let mut rest = &bytes[..];
-        while !rest.is_empty() {
-            if self.is_closed.load(Ordering::SeqCst) {
-                return false;
-            }
-            match open.write(rest) {
-                Ok(written) => rest = &rest[written..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let _ = poll(&mut [PollFd::new(&*open, PollFlags::OUT)], Some(&LOOK));
-                }
-                Err(_) => return false,
-            }
-        }
-        true
-    }
-
-    /// Closes the input. A write under way ends within 100 ms.
-    pub fn close(&self) {
-        self.is_closed.store(true, Ordering::SeqCst);
-        drop(self.pipe.lock().unwrap_or_else(PoisonError::into_inner).take());
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stream {
     Output,
     Errors,
 }
+
+/// Receiver of output. Returns whether it takes more of the stream.
+type Sink<'a> = dyn FnMut(Stream, &[u8]) -> bool + 'a;
 
 /// End of [`pump`].
 struct Pumped {
@@ -216,7 +169,7 @@ impl<R: Read + AsFd> Source<R> {
     }
 
     /// Reads once.
-    fn read(&mut self, buffer: &mut [u8], sink: &mut dyn FnMut(Stream, &[u8])) -> io::Result<()> {
+    fn read(&mut self, buffer: &mut [u8], sink: &mut Sink<'_>) -> io::Result<()> {
         let Some(pipe) = &mut self.pipe else { return Ok(()) };
         match pipe.read(buffer) {
             Ok(0) => {
@@ -225,7 +178,10 @@ impl<R: Read + AsFd> Source<R> {
             }
             Ok(n) => {
                 self.owed = self.owed.saturating_sub(n as u64);
-                sink(self.stream, &buffer[..n]);
+                if !sink(self.stream, &buffer[..n]) {
+                    self.pipe = None;
+                    self.owed = 0;
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -239,7 +195,7 @@ fn pump(
     child: &mut Child,
     timeout: Option<Duration>,
     drain: Duration,
-    sink: &mut dyn FnMut(Stream, &[u8]),
+    sink: &mut Sink<'_>,
 ) -> io::Result<Pumped> {
     let mut output: Source<ChildStdout> = Source::new(child.stdout.take(), Stream::Output);
     let mut errors: Source<ChildStderr> = Source::new(child.stderr.take(), Stream::Errors);
@@ -370,11 +326,13 @@ impl Tail {
         Self { limit, bytes: Vec::new() }
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    /// Adds bytes. Returns `true`: all of the output is read.
+    fn push(&mut self, bytes: &[u8]) -> bool {
         self.bytes.extend_from_slice(bytes);
         if self.bytes.len() > 2 * self.limit {
             self.bytes.drain(..self.bytes.len() - self.limit);
         }
+        true
     }
 
     fn into_bytes(mut self) -> Vec<u8> {
@@ -458,34 +416,6 @@ mod tests {
     }
 
     #[test]
-    fn input_can_be_closed_while_a_write_waits() {
-        let mut child = shell("exec sleep 600").stdin(Stdio::piped()).spawn().expect("sh starts");
-        let input = ChildInput::new(child.stdin.take()).expect("a pipe");
-        assert!(input.write(|| b"little".to_vec()));
-        std::thread::scope(|scope| {
-            // More than a pipe holds, for a program that reads nothing.
-            let writer = scope.spawn(|| input.write(|| vec![b'x'; 1 << 20]));
-            input.close();
-            assert!(!writer.join().expect("it ends"));
-        });
-        assert!(!input.write(|| panic!("a message that is not sent stays")));
-        child.kill().and_then(|()| child.wait()).expect("it ends");
-    }
-
-    #[test]
-    fn input_is_written_whole() {
-        let mut child =
-            shell("wc -c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh starts");
-        let input = ChildInput::new(child.stdin.take()).expect("a pipe");
-        assert!(input.write(|| vec![b'x'; 1 << 20]));
-        input.close();
-        let mut lines = Vec::new();
-        follow_child(&mut child, &FollowLimits::default(), |line| lines.push(format!("{line:?}")))
-            .expect("it ends");
-        assert!(lines.concat().contains("49, 48, 52, 56, 53, 55, 54"), "1048576: {lines:?}");
-    }
-
-    #[test]
     fn signals_are_reported() {
         let (_, end) = follow("kill -KILL $$", &BRIEF);
         assert_eq!(end.status.signal(), Some(9));
@@ -498,6 +428,10 @@ mod tests {
             child_output(&mut shell("printf 123456; printf abcdef >&2; exit 1"), &limits).expect("it runs");
         assert_eq!((&done.output[..], done.is_cut, &done.errors[..]), (&b"1234"[..], true, &b"def"[..]));
         assert_eq!(done.status.and_then(|status| status.code()), Some(1));
+
+        // It never ends by itself.
+        let done = child_output(&mut shell("exec yes"), &limits).expect("it runs");
+        assert_eq!((&done.output[..], done.is_cut), (&b"y\ny\n"[..], true));
 
         let late = OutputLimits { timeout: Duration::from_millis(50), ..limits };
         let done = child_output(&mut shell("printf ab; exec sleep 600"), &late).expect("it runs");

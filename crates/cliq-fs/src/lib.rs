@@ -11,6 +11,7 @@ mod archive;
 mod atomic;
 mod channel;
 mod child;
+mod child_input;
 mod clock;
 mod copy;
 mod error;
@@ -35,9 +36,9 @@ pub use channel::{
     HandoffError, create_channel, is_half_written, read_handoff, write_handoff, write_handoffs,
 };
 pub use child::{
-    ChildInput, ChildOutput, DRAIN, FollowLimits, FollowedChild, OutputLimits, OutputLine, child_output,
-    follow_child,
+    ChildOutput, DRAIN, FollowLimits, FollowedChild, OutputLimits, OutputLine, child_output, follow_child,
 };
+pub use child_input::ChildInput;
 pub use clock::{now, now_millis};
 pub use copy::{copy_file_with_time, copy_tree};
 pub use error::{FsError, IoContext};

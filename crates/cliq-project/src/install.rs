@@ -2,13 +2,17 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::IoContext;
+use cliq_fs::{IoContext, OutputLimits, child_output};
 use cliq_workflow::{Diagnostic, TeamFolder};
 
 use crate::team_files::{check_files, copy_tree};
 use crate::{Host, ProjectError};
+
+/// Time limit for `git clone`.
+const CLONE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// A team that was installed.
 #[derive(Debug)]
@@ -91,11 +95,15 @@ impl Host {
         }
         // No password is asked for; after `--`, no address is taken for an option.
         git.args(["--", url, into.as_str()]).env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
-        let output = git.output()?;
-        if output.status.success() {
+        let limits = OutputLimits { output: 4096, errors: 4096, timeout: CLONE_TIMEOUT };
+        let done = child_output(&mut git, &limits)?;
+        if done.status.is_some_and(|status| status.success()) {
             return Ok(());
         }
-        let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let message = match done.status {
+            Some(_) => String::from_utf8_lossy(&done.errors).trim().to_owned(),
+            None => format!("it took longer than {} min", CLONE_TIMEOUT.as_secs() / 60),
+        };
         Err(ProjectError::GitFailed { url: url.to_owned(), message })
     }
 }

@@ -36,7 +36,7 @@ fn claude_text(text: &str) -> Value {
     json!({"type": "assistant", "message": {"id": "a", "content": [{"type": "text", "text": text}], "usage": {"input_tokens": 7, "output_tokens": 2}}})
 }
 
-fn claude_result(rest: Value) -> Value {
+fn claude_result(rest: &Value) -> Value {
     let mut line = json!({"type": "result", "subtype": "success", "is_error": false, "result": "Done.", "usage": {"input_tokens": 7, "output_tokens": 3}});
     line.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
     line
@@ -62,37 +62,37 @@ fn only_the_documented_success_completes_a_phase() {
     for (agent, lines, end, says) in [
         (
             "claude-code",
-            vec![claude_result(json!({"subtype": "error_max_structured_output_retries"}))],
+            vec![claude_result(&json!({"subtype": "error_max_structured_output_retries"}))],
             "exit 0",
             "failed with error_max_structured_output_retries",
         ),
         (
             "claude-code",
-            vec![claude_result(json!({"stop_reason": "max_tokens"}))],
+            vec![claude_result(&json!({"stop_reason": "max_tokens"}))],
             "exit 0",
             "failed with stop_reason max_tokens",
         ),
         (
             "claude-code",
-            vec![claude_result(json!({"terminal_reason": "hook_stopped"}))],
+            vec![claude_result(&json!({"terminal_reason": "hook_stopped"}))],
             "exit 0",
             "failed with terminal_reason hook_stopped",
         ),
         (
             "claude-code",
-            vec![claude_result(json!({"subtype": null}))],
+            vec![claude_result(&json!({"subtype": null}))],
             "exit 0",
             "failed with a result without `subtype`",
         ),
         (
             "claude-code",
-            vec![claude_result(json!({}))],
+            vec![claude_result(&json!({}))],
             "kill -9 $$",
             "printed a result and then failed (signal: 9)",
         ),
         (
             "cursor",
-            vec![claude_result(json!({"is_error": true, "result": "out of requests"}))],
+            vec![claude_result(&json!({"is_error": true, "result": "out of requests"}))],
             "exit 0",
             "failed with is_error: out of requests",
         ),
@@ -170,8 +170,8 @@ fn only_the_documented_success_completes_a_phase() {
 
 #[test]
 fn limit_of_a_program_is_a_partial_handoff() {
-    let turns = claude_result(json!({"subtype": "error_max_turns", "result": null, "num_turns": 4}));
-    let budget = claude_result(json!({"subtype": "error_max_budget_usd", "is_error": true, "result": null}));
+    let turns = claude_result(&json!({"subtype": "error_max_turns", "result": null, "num_turns": 4}));
+    let budget = claude_result(&json!({"subtype": "error_max_budget_usd", "is_error": true, "result": null}));
     let session = json!({"type": "error", "severity": "error", "message": "Maximum session turns exceeded"});
     for (agent, lines, end, limit) in [
         (

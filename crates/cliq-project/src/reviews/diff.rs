@@ -1,16 +1,16 @@
 //! Changes in git repositories that are not committed: staged, unstaged and new files, as one diff against the last commit.
 
-use std::io::Read;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use camino::Utf8Path;
+use cliq_fs::{OutputLimits, child_output};
 use cliq_review::{Diff, FileDiff};
 
 /// Time limit for git.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most bytes of a diff that are read.
-const MAX_DIFF: u64 = 32 << 20;
+const MAX_DIFF: usize = 32 << 20;
 /// The most lines that are kept of a file, and of a repository, and the most bytes.
 const MAX_FILE_LINES: usize = 3000;
 const MAX_LINES: usize = 12_000;
@@ -154,33 +154,13 @@ fn git(repo: &Utf8Path, arguments: &[&str], index: Option<&std::path::Path>) -> 
     if let Some(index) = index {
         command.env("GIT_INDEX_FILE", index);
     }
-    let mut child = command.spawn().map_err(|error| format!("cannot run git: {error}"))?;
-    let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err("git has no output".to_owned());
+    let limits = OutputLimits { output: MAX_DIFF, errors: 4096, timeout: PATIENCE };
+    let done = child_output(&mut command, &limits).map_err(|error| format!("cannot run git: {error}"))?;
+    let Some(status) = done.status else {
+        return Err(format!("git did not finish within {} s", PATIENCE.as_secs()));
     };
-    let read = |source: Box<dyn Read + Send>, limit: u64| {
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            // Closing the pipe at the limit ends git.
-            let _ = source.take(limit).read_to_end(&mut bytes);
-            bytes
-        })
-    };
-    let (out, err) = (read(Box::new(out), MAX_DIFF), read(Box::new(err), 4096));
-    let deadline = Instant::now() + PATIENCE;
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("git did not finish within {} s", PATIENCE.as_secs()));
-            }
-        }
-    };
-    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
-    if status.success() || out.len() as u64 == MAX_DIFF {
+    let (out, err) = (done.output, done.errors);
+    if status.success() || done.is_cut {
         return Ok(out);
     }
     let said = String::from_utf8_lossy(&err);

@@ -157,11 +157,13 @@ pub(crate) async fn files_come_in_whole_and_in_order(place: &TestDatabase) {
         fs::write(inbox.root().as_std_path().join(OsStr::from_bytes(name)), name).unwrap();
     }
     let bridged = inbox.bridge(&store, "p").await.unwrap();
-    assert_eq!(bridged.signals.len(), 2);
+    assert_eq!(bridged.signals.len(), 3);
     let kinds: Vec<_> =
         all(&store).await.iter().map(|s| (s.kind.clone(), s.plan.clone(), s.payload.clone())).collect();
     let row = |kind: &str, payload: &str| (kind.to_owned(), "a".to_owned(), payload.to_owned());
-    assert_eq!(kinds, [row("verify_failed", "{\"body\":\"no\"}"), row("planner_finished", "")]);
+    // Text that is not Unicode is read with U+FFFD.
+    let replaced = row("review_changes_requested", "{\"body\":\"\u{fffd}\u{fffd}\"}");
+    assert_eq!(kinds, [row("verify_failed", "{\"body\":\"no\"}"), row("planner_finished", ""), replaced]);
     let failed = |name: &str| inbox.root().join("failed").join(name);
     assert_eq!(fs::read_to_string(failed("notes")).unwrap(), "what is this");
     let reason = fs::read_to_string(failed("notes.reason")).unwrap();
