@@ -32,3 +32,8 @@ pub use submodules::{
     copy_submodules, forward_submodules, join_submodules, keep_commits, merge_heads, populated,
     publish_submodules,
 };
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

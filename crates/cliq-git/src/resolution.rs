@@ -12,6 +12,8 @@ use crate::{Conflict, Git, GitError};
 
 /// Maximum number of bytes of a file in which the merge's own conflict markers are looked for.
 const MAX_MARKED: u64 = 64 << 20;
+/// Maximum number of paths of one call. A path has at most 4096 bytes.
+const MAX_PATHS: usize = 250;
 
 /// Entry of an index before a conflict was recorded in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,8 +38,13 @@ fn by_repository<'a>(git: &Git, conflicts: &'a [Conflict]) -> Vec<(Git, &'a [u8]
 
 /// Runs a command that lists files, for the paths of conflicts.
 fn list(git: &Git, args: &[&str], conflicts: &[&Conflict]) -> Result<Vec<u8>, GitError> {
-    let paths = conflicts.iter().map(|conflict| OsStr::from_bytes(&conflict.path));
-    git.run(args.iter().map(OsStr::new).chain([OsStr::new("--")]).chain(paths))
+    let mut output = Vec::new();
+    // A list of arguments has a limit.
+    for some in conflicts.chunks(MAX_PATHS) {
+        let paths = some.iter().map(|conflict| OsStr::from_bytes(&conflict.path));
+        output.extend(git.run(args.iter().map(OsStr::new).chain([OsStr::new("--")]).chain(paths))?);
+    }
+    Ok(output)
 }
 
 /// Returns the entries of the paths in conflict, to be restored afterwards.
