@@ -393,7 +393,7 @@ mod tests {
     fn sandbox_that_cannot_be_read_is_an_error_with_its_place() {
         let dir = tempfile::tempdir().expect("a directory");
         let home = Utf8Path::from_path(dir.path()).expect("UTF-8");
-        for (field, value) in [("write", r#"["a\u0000b"]"#), ("read", r#"[""]"#), ("env", r#"["A\nB"]"#)] {
+        for (field, value) in [("write", r#"["a\u0000b"]"#), ("read", r#"[""]"#), ("env", r#"["A", ""]"#)] {
             let text = format!(r#"{{"sandbox": {{"profile": "strict", "{field}": {value}}}}}"#);
             std::fs::write(home.join("settings.json"), text).expect("written");
             let error = Settings::load(Some(home), None).expect_err(field).to_string();

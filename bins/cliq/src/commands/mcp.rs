@@ -74,8 +74,14 @@ impl ProjectBackend {
         let project = project::open()?;
         let workflow = project.workflow()?;
         let running = ProjectLock::holder(project.dir())?.is_some();
-        let view = project.last_run(&workflow)?.map(|(_, view)| view);
-        let state = RunState::of(view.as_ref(), running);
+        let mut last = project.last_run(&workflow)?;
+        let state = RunState::of(last.as_ref().map(|(_, view)| view), running);
+        if state == RunState::Interrupted
+            && let Some((journal, view)) = &mut last
+        {
+            view.interrupt(journal.records.last().and_then(|record| record.ts.unix_millis()));
+        }
+        let view = last.map(|(_, view)| view);
         let document = |view| RunStatus { view, project: &project }.document();
         let mut value = view.as_ref().map_or_else(|| json!({}), document);
         value["state"] = state.as_str().into();

@@ -156,3 +156,63 @@ fn power_failures_are_prepared_for_where_that_is_asked_for() {
     assert_eq!(power, [&phase[..], &phase, &["syncfs", "run_finished", "fdatasync"]].concat());
     env.cliq(["settings", "set", "durability", "disk"]).expect(2).says("one of process, power");
 }
+
+#[test]
+fn secrets_of_a_project_are_kept_out_of_git() {
+    let env = Env::bare();
+    env.cliq(["init"]).expect(0);
+    assert_eq!(
+        env.read(".cliq/.gitignore").lines().skip(1).collect::<Vec<_>>(),
+        ["*", "!.gitignore", "!team.lock"]
+    );
+    let set = || env.cliq(["settings", "set", "agents.openai-api.api_key", "sk-hush"]);
+    let stored = set().expect(0).says("stored in the directory of the project").says("settings set -g");
+    assert!(!stored.stdout.contains("sk-hush"));
+    let git = |arguments: &[&str]| {
+        let done = Command::new("git").args(arguments).current_dir(env.path(".")).output().unwrap();
+        assert!(done.status.success(), "{arguments:?}");
+    };
+    git(&["init", "-q"]);
+    set().expect(0);
+    env.write(".cliq/.gitignore", "");
+    let before = env.read(".cliq/settings.json");
+    let set_other =
+        env.cliq(["settings", "set", "agents.openai-api.base_url", "http://ann:hush@127.0.0.1:9"]);
+    set_other.expect(4).says("git would take the file").says("settings set -g");
+    env.cliq(["settings", "set", "max_parallel", "2"]).expect(0);
+    assert_ne!(env.read(".cliq/settings.json"), before, "what is no secret is stored");
+    env.cliq(["init"]).expect(0);
+    assert_eq!(env.read(".cliq/.gitignore"), "", "one that exists is never overwritten");
+}
+
+#[test]
+fn passwords_in_addresses_are_not_shown() {
+    let env = Env::bare();
+    env.cliq(["init"]).expect(0);
+    let key = "agents.openai-api.base_url";
+    let set = env.cliq(["settings", "set", "-g", key, "http://ann:hush@127.0.0.1:9/v1"]).expect(0);
+    let shown = [
+        set,
+        env.cliq(["settings", "get", key]).expect(0),
+        env.cliq(["settings", "list"]).expect(0),
+        env.cliq(["settings", "list", "--json"]).expect(0),
+        env.cliq(["doctor"]),
+        env.cliq(["settings", "set", "-g", key, "http://ann:hush@"]).expect(2),
+    ];
+    for output in shown {
+        assert!(!output.stdout.contains("hush") && !output.stderr.contains("hush"), "{}", output.stdout);
+    }
+    assert!(env.cliq(["settings", "get", key, "--reveal"]).expect(0).stdout.contains("ann:hush@"));
+}
+
+#[test]
+fn a_relative_home_is_that_of_the_first_directory() {
+    let env = Env::bare();
+    env.cliq(["init"]).expect(0);
+    std::fs::create_dir_all(env.path("below")).unwrap();
+    let run = |arguments: &[&str]| done(&env.command(arguments).env("CLIQ_HOME", "rel").output().unwrap());
+    run(&["settings", "set", "-g", "max_parallel", "7"]).expect(0);
+    assert!(env.exists("rel/settings.json"));
+    let below = run(&["-C", "below", "settings", "get", "max_parallel"]).expect(0);
+    assert_eq!(below.stdout, "7\n", "the directory is that in which the command started");
+}

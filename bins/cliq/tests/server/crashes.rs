@@ -14,12 +14,13 @@ const RUNS: usize = 20;
 /// New runs between two kills. The number of runs does not depend on the speed of the machine, which has to check each of them.
 const NEW: usize = 4;
 /// Events of the server's own, which no journal has.
-const OWN: [&str; 6] = [
+const OWN: [&str; 7] = [
     "run_queued",
     "run_dispatched",
     "run_requeued",
     "cancel_requested_by_caller",
     "run_not_started",
+    "run_not_resumed",
     "orchestrator_died",
 ];
 

@@ -8,6 +8,7 @@ mod generated_client;
 mod machine;
 mod mcp;
 mod operations;
+mod outcomes;
 mod parking;
 mod parking_kills;
 mod postgres;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use cliq_gateway::Outcome;
 use cliq_runs::{
-    Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Run, RunCursor, RunFilter, RunId,
-    RunOrigin, RunRequest, RunState, RunStore, RunTotals, Scope, TokenKind,
+    Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Run, RunCursor, RunFilter,
+    RunId, RunOrigin, RunOutcome, RunRequest, RunState, RunStore, RunTotals, Scope, TokenKind,
 };
 use serde_json::json;
 
@@ -371,4 +371,60 @@ pub(crate) async fn a_lease_has_one_holder_until_it_is_over(place: &TestDatabase
     }
     let got = wanting.join_all().await;
     assert_eq!(got.iter().filter(|got| **got).count(), 1);
+}
+
+pub(crate) async fn a_resumed_run_keeps_its_former_outcome_in_its_row(place: &TestDatabase) {
+    let store = place.store().await;
+    let mut run = new_run("@t/t", "2026-01-01T00:00:00.000Z");
+    run.life.former = Some(RunOutcome::Escalated);
+    run.caveats = vec![Caveat::Limit, Caveat::PassWithFailures];
+    add(&store, &run).await;
+    let found = store.run(&run.id).await.unwrap().unwrap();
+    assert_eq!((found.life.former, found.caveats), (run.life.former, run.caveats.clone()));
+    let listed = store.runs(&RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap();
+    assert_eq!((listed[0].life.former, &listed[0].caveats), (run.life.former, &run.caveats));
+}
+
+pub(crate) async fn later_run_of_a_workspace_is_found(place: &TestDatabase) {
+    let store = place.store().await;
+    let started = |at: Option<&str>, state: RunState, workspace: &str| {
+        let mut run = new_run("@t/t", "2026-01-01T00:00:00.000Z");
+        run.workspace = workspace.into();
+        run.started_at = at.map(str::to_owned);
+        run.life.state = state;
+        run
+    };
+    let first = started(Some("2026-01-01T00:00:01.000Z"), RunState::Completed, "/p");
+    let others = [
+        started(Some("2026-01-01T00:00:00.500Z"), RunState::Failed, "/p"),
+        started(None, RunState::Cancelled, "/p"),
+        started(Some("2026-01-01T00:00:09.000Z"), RunState::Completed, "/other"),
+    ];
+    for run in others.iter().chain([&first]) {
+        add(&store, run).await;
+    }
+    assert_eq!(store.later_run(&first).await.unwrap(), None, "earlier, never begun, elsewhere");
+    let later = started(Some("2026-01-01T00:00:02.000Z"), RunState::Completed, "/p");
+    add(&store, &later).await;
+    assert_eq!(store.later_run(&first).await.unwrap(), Some(later.id.clone()));
+    assert_eq!(store.later_run(&later).await.unwrap(), None);
+    let queued = started(None, RunState::Queued, "/p");
+    add(&store, &queued).await;
+    assert_eq!(store.later_run(&later).await.unwrap(), Some(queued.id), "it has not begun, and will");
+}
+
+pub(crate) async fn trials_are_not_among_runs_and_usage(place: &TestDatabase) {
+    let store = place.store().await;
+    let mut trial = new_run("@t/t", "2026-01-01T00:00:00.000Z");
+    trial.origin = RunOrigin::Evaluation;
+    trial.totals.tokens_in = 5;
+    add(&store, &trial).await;
+    let runs = async |with_trials| {
+        let filter = RunFilter { with_trials, limit: 9, ..RunFilter::default() };
+        store.runs(&filter).await.unwrap().len()
+    };
+    assert_eq!((runs(false).await, runs(true).await), (0, 1));
+    assert!(store.counts().await.unwrap().iter().all(|(_, n)| *n == 0));
+    assert!(store.usage("2026-01-01T00:00:00.000Z").await.unwrap().days.is_empty());
+    assert_eq!(store.run(&trial.id).await.unwrap().unwrap().id, trial.id, "its page shows it");
 }

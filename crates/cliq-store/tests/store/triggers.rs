@@ -199,6 +199,10 @@ pub(crate) async fn end_of_a_run_is_consumed_once(place: &TestDatabase) {
     store_run(store, &Change::of(run.clone())).await;
     let mut change = ended(run, RunOutcome::Completed);
     store_run(store, &change).await;
+    // The end of a trial, which is stored when somebody looks at it, is none either.
+    let trial = Run { origin: RunOrigin::Evaluation, ..new_run("@t/t", AT) };
+    store_run(store, &Change::of(trial.clone())).await;
+    store_run(store, &ended(trial, RunOutcome::Completed)).await;
     // A later change of the finished run is no end.
     change.run.version += 1;
     change.events.clear();
