@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use camino::Utf8Path;
+use cliq_gateway::Outcome;
 use cliq_project::{Environment, Host};
 use cliq_runs::{Change, Run, RunId, RunOrigin, RunState, RunStore};
 use cliq_settings::Settings;
@@ -20,15 +21,20 @@ async fn old_runs_are_removed_while_the_supervisor_stops() {
         let id = RunId::generate();
         let workspace = home.join("workspaces").join(id.as_str());
         fs::create_dir_all(&workspace).unwrap();
-        let mut run =
-            Run::new(id, "@local/a".to_owned(), RunOrigin::Server, workspace, "2020-01-01T00:00:00.000Z".to_owned());
+        let mut run = Run::new(
+            id,
+            "@local/a".to_owned(),
+            RunOrigin::Server,
+            workspace,
+            "2020-01-01T00:00:00.000Z".to_owned(),
+        );
         run.life.state = RunState::Completed;
         run.ended_at = Some(ended_at.to_owned());
         run
     };
     let (old, new) = (ended("2020-01-01T00:00:01.000Z"), ended("2999-01-01T00:00:00.000Z"));
     for run in [&old, &new] {
-        store.change(&Change::of(run.clone())).await.unwrap();
+        assert_eq!(store.change(&Change::of(run.clone())).await.unwrap(), Outcome::Applied);
     }
     let mut host = Host::new(Environment::of_process(), "cliq".into());
     host.home = Some(home.to_owned());
