@@ -163,6 +163,15 @@ pub enum DaemonEvent {
         /// Outcome, if it deserves a message.
         why: Option<String>,
     },
+    /// An agent ended without a marker that is known: a warning the first time, then an error.
+    UnknownOutput {
+        /// The plan.
+        plan: String,
+        /// Purpose of the agent.
+        what: String,
+        /// Number of such outputs in a row.
+        strike: u64,
+    },
     /// Signals were claimed for too long, or by a daemon that died, and are pending again.
     Reset(Vec<i64>),
     /// Something did not work. It is tried again.
@@ -183,6 +192,12 @@ impl fmt::Display for DaemonEvent {
             Self::Started { plan, what } => write!(f, "{plan}: {what} started"),
             Self::Ended { plan, what, why: None } => write!(f, "{plan}: {what} ended"),
             Self::Ended { plan, what, why: Some(why) } => write!(f, "{plan}: {what} ended: {why}"),
+            Self::UnknownOutput { plan, what, strike: 1 } => {
+                write!(f, "warning: {plan}: {what} ended without a known marker")
+            }
+            Self::UnknownOutput { plan, what, strike } => {
+                write!(f, "error: {plan}: {what} ended without a known marker, {strike} times in a row")
+            }
             Self::Reset(ids) => {
                 let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
                 write!(f, "abandoned signals are pending again: {}", ids.join(", "))

@@ -119,6 +119,23 @@ fn tasks_that_are_done_by_signals() {
 }
 
 #[test]
+fn output_without_a_marker_is_a_warning_and_then_an_error() {
+    let env = project();
+    crew(&env, "markers", "case $CLIQ_ROLE in developer) echo 'I am done!'; exit ;; esac");
+    start(&env, "Goal.\n\n## Wave 1\n\n### Task 1: a\nDo a.\n");
+    let daemon = daemon(&env);
+    env.wait_for("a person is asked", || {
+        status(&env)["questions"].as_array().is_some_and(|all| !all.is_empty())
+    });
+    drop(daemon);
+    let log = env.read("../daemon.log");
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("without a known marker")).collect();
+    let levels: Vec<bool> = lines.iter().map(|line| line.contains("warning: ship")).collect();
+    assert_eq!(levels, [true, false, false, true, false, false], "{log}");
+    assert!(lines[1].contains("error: ship: ") && lines[2].contains("3 times in a row"), "{log}");
+}
+
+#[test]
 fn a_goal_without_waves_is_planned_first() {
     let env = project();
     crew(&env, "signals", "");

@@ -117,14 +117,22 @@ impl Daemon {
                 (Event::StoppedJobUsed { purpose, role, usage }, None)
             }
         };
-        self.report_event(DaemonEvent::Ended { plan: plan.clone(), what, why });
+        self.report_event(DaemonEvent::Ended { plan: plan.clone(), what: what.clone(), why });
         let Ok(name) = PlanName::parse(&plan) else { return Ok(()) };
         let file = read_plan_file(Utf8Path::new(project), &plan);
         let context = Context { config, file: file.as_ref().map_err(Clone::clone) };
         match self.plans.step(project, &name, &event, &context, None).await {
             // The plan no longer has the job: it was cancelled, for example.
-            Ok(_) | Err(StepError::Refused(_) | StepError::NoPlan { .. }) => Ok(()),
+            Err(StepError::Refused(_) | StepError::NoPlan { .. }) => Ok(()),
             Err(error) => Err(error),
+            Ok(effects) => {
+                for note in effects.notes.iter().filter(|note| note.kind == "unknown_output") {
+                    let (plan, what) = (plan.clone(), what.clone());
+                    let strike = note.detail["strike"].as_u64().unwrap_or(1);
+                    self.report_event(DaemonEvent::UnknownOutput { plan, what, strike });
+                }
+                Ok(())
+            }
         }
     }
 
