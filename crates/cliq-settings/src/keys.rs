@@ -2,7 +2,7 @@
 
 mod table;
 
-use cliq_protocol::{AgentTools, Network, TOOL_NAMES};
+use cliq_protocol::{AgentTools, Network, TOOL_NAMES, shorten};
 use cliq_review::Directory;
 use cliq_workflow::{nearest, parse_duration};
 use serde_json::Value;
@@ -189,7 +189,7 @@ impl Key {
         if right {
             return Ok(());
         }
-        let found = if self.is_secret() { "something else".to_owned() } else { value.to_string() };
+        let found = if self.is_secret() { "something else".to_owned() } else { shorten(&value.to_string(), 200).into_owned() };
         Err(SettingsError::Type { key: path.to_owned(), expected: self.kind.expected(), found })
     }
 }
@@ -269,7 +269,7 @@ fn unknown(key: &str, near: Option<String>) -> SettingsError {
         Some(near) => format!(": did you mean `{near}`?"),
         None => ": `cliq settings list` shows those there are".to_owned(),
     };
-    SettingsError::Unknown { key: key.to_owned(), hint }
+    SettingsError::Unknown { key: shorten(key, 200).into_owned(), hint: shorten(&hint, 300).into_owned() }
 }
 
 /// Returns the nearest key, with user-defined names left unchanged. A key qualifies if each of its parts is near, or if only its groups

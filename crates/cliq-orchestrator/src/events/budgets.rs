@@ -23,10 +23,10 @@ pub struct RecordedBudgets {
 }
 
 impl RecordedBudgets {
-    /// Whether nothing is limited.
+    /// Whether nothing is recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.run.is_unlimited() && self.phases.is_empty()
+        self.run.is_unlimited() && self.phases.is_empty() && self.models.is_empty()
     }
 
     pub(super) fn limits(&self, workflow: &ValidatedWorkflow) -> Limits {
