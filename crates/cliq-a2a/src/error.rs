@@ -159,7 +159,7 @@ impl A2aError {
 
     /// Wrong parameters. Message and details have the first 20, each cut at 300 bytes, and the number of the others.
     #[must_use]
-    pub fn invalid(violations: Vec<Violation>) -> Self {
+    pub fn invalid(violations: impl IntoIterator<Item = Violation>) -> Self {
         let mut bounded = Violations::new();
         violations.into_iter().for_each(|violation| bounded.add(violation));
         Self::of_violations(bounded)

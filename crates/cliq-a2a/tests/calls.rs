@@ -269,13 +269,18 @@ fn millions_of_malformed_parts_give_a_short_error() {
         let last = &error.violations[20];
         assert!(last.field == "params" && last.description.ends_with(" more"), "{last:?}");
         assert!(error.to_json_rpc(NEW).to_string().len() < 10_000, "{part}");
-        assert!(error.message.contains("message.parts[19]") && !error.message.contains("parts[20]"), "{}", error.message);
+        assert!(
+            error.message.contains("message.parts[19]") && !error.message.contains("parts[20]"),
+            "{}",
+            error.message
+        );
     }
 }
 
 #[test]
 fn names_from_outside_are_cut_in_errors() {
-    let inputs: serde_json::Map<String, Value> = (0..100_000).map(|n| (format!("{n}-{}", "x".repeat(400)), json!([]))).collect();
+    let inputs: serde_json::Map<String, Value> =
+        (0..100_000).map(|n| (format!("{n}-{}", "x".repeat(400)), json!([]))).collect();
     let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"inputs": inputs}}]});
     let request = sent(NEW, &json!({"message": message}));
     let error = cliq_a2a::PipelineRequest::read(&request.message).unwrap_err();

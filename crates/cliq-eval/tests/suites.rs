@@ -119,7 +119,9 @@ fn every_field_and_code_is_documented() {
 #[test]
 fn patterns_of_a_suite_have_limits() {
     let suite = |checks: &str| {
-        let text = format!("name: s\ncases:\n  - {{name: a, requirement: r}}\nchecks:\n{checks}variants: [{{name: v, team: '@a/b'}}]\n");
+        let text = format!(
+            "name: s\ncases:\n  - {{name: a, requirement: r}}\nchecks:\n{checks}variants: [{{name: v, team: '@a/b'}}]\n"
+        );
         read_suite(&text, Utf8Path::new("/nowhere"), &host()).diagnostics
     };
     let check = |n: usize, pattern: &str| format!("  - {{name: c{n}, file: a, matches: '{pattern}'}}\n");

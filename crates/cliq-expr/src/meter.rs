@@ -103,10 +103,14 @@ impl Meter {
         declare(context, LENGTH, length)?;
         let meter = Arc::clone(self);
         let matches = function(move |args| {
-            let text = |value: &CowVal<'_, '_>| value.downcast_ref::<CelString<'_>>().map(|text| text.inner().to_owned());
+            let text = |value: &CowVal<'_, '_>| {
+                value.downcast_ref::<CelString<'_>>().map(|text| text.inner().to_owned())
+            };
             match args.as_slice() {
                 [subject, pattern] => match (text(subject), text(pattern)) {
-                    (Some(subject), Some(pattern)) => Ok(CowVal::owned(CelBool::from(meter.matches(&subject, &pattern)?))),
+                    (Some(subject), Some(pattern)) => {
+                        Ok(CowVal::owned(CelBool::from(meter.matches(&subject, &pattern)?)))
+                    }
                     _ => Err(ExecutionError::function_error("matches", "it takes two texts")),
                 },
                 _ => Err(ExecutionError::function_error("matches", "it takes two texts")),
@@ -177,7 +181,10 @@ fn compile(pattern: &str) -> Result<(Regex, u64), ExecutionError> {
 
 /// Makes a function of the interpreter. Arguments are passed on without a copy.
 fn function(
-    work: impl for<'c, 'v> Fn(Vec<CowVal<'c, 'v>>) -> Result<CowVal<'c, 'v>, ExecutionError> + Send + Sync + 'static,
+    work: impl for<'c, 'v> Fn(Vec<CowVal<'c, 'v>>) -> Result<CowVal<'c, 'v>, ExecutionError>
+    + Send
+    + Sync
+    + 'static,
 ) -> CelFunction {
     Box::new(move |context| work(std::mem::take(&mut context.args)))
 }

@@ -133,9 +133,12 @@ impl PlanFile {
         }
         problems.sort_by_key(|problem| problem.line);
         let left_out = problems.len().saturating_sub(Violations::<PlanProblem>::MAX);
-        if let (true, Some(line)) = (left_out > 0, problems.get(Violations::<PlanProblem>::MAX).map(|p| p.line)) {
+        if let (true, Some(line)) =
+            (left_out > 0, problems.get(Violations::<PlanProblem>::MAX).map(|p| p.line))
+        {
             problems.truncate(Violations::<PlanProblem>::MAX);
-            problems.push(PlanProblem { line, message: format!("and {left_out} more problems from here on") });
+            problems
+                .push(PlanProblem { line, message: format!("and {left_out} more problems from here on") });
         }
         Err(problems)
     }
@@ -210,11 +213,27 @@ mod tests {
 
     #[test]
     fn large_plans_take_linear_time() {
-        for piece in ["## Wave 1\n", "### Task 1\n", "## Wave 2\n### Task 1: x\n", "#", "> ", "- ", "`", "*a_", "[a](", "Files: a,\n", "\n"] {
+        for piece in [
+            "## Wave 1\n",
+            "### Task 1\n",
+            "## Wave 2\n### Task 1: x\n",
+            "#",
+            "> ",
+            "- ",
+            "`",
+            "*a_",
+            "[a](",
+            "Files: a,\n",
+            "\n",
+        ] {
             let found = PlanFile::parse(&piece.repeat(1_000_000 / piece.len()));
             if let Err(problems) = found {
                 let size: usize = problems.iter().map(|problem| problem.message.len()).sum();
-                assert!(problems.len() <= 21 && size < 10_000, "{piece}: {} problems, {size} bytes", problems.len());
+                assert!(
+                    problems.len() <= 21 && size < 10_000,
+                    "{piece}: {} problems, {size} bytes",
+                    problems.len()
+                );
             }
         }
         let problems = PlanFile::parse(&"## Wave 1\n".repeat(100_000)).expect_err("100,000 first waves");

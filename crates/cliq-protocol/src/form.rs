@@ -243,7 +243,11 @@ impl FormField {
         }
         if let Some((name, found)) = fields.rest().into_iter().find(|(_, value)| !value.is_null()) {
             let expected = "only name, label, type, required, default, choices, help".to_owned();
-            return Err(FieldError { field: format!("{path}.{}", shorten(&name, 100)), expected, found: describe(&found) });
+            return Err(FieldError {
+                field: format!("{path}.{}", shorten(&name, 100)),
+                expected,
+                found: describe(&found),
+            });
         }
         Ok(field)
     }

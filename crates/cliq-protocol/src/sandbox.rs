@@ -370,7 +370,17 @@ mod tests {
         for right in ["a.example.com", "a.b.example.com", "A-1.Example.COM.", "x_y.example.com"] {
             assert!(pattern.matches(right), "{right}");
         }
-        for wrong in ["example.com", ".example.com", ":.example.com", "a..example.com", "[.example.com", "a b.example.com", "-a.example.com", "aexample.com", "/.example.com"] {
+        for wrong in [
+            "example.com",
+            ".example.com",
+            ":.example.com",
+            "a..example.com",
+            "[.example.com",
+            "a b.example.com",
+            "-a.example.com",
+            "aexample.com",
+            "/.example.com",
+        ] {
             assert!(!pattern.matches(wrong), "{wrong}");
         }
     }

@@ -209,17 +209,27 @@ fn artifacts_of_a_review_are_checked() {
 
 #[test]
 fn select_needs_choices() {
-    for item in [json!({"name": "x", "choices": []}), json!({"name": "x", "type": "select"}), json!({"name": "x", "type": "select", "choices": []})] {
+    for item in [
+        json!({"name": "x", "choices": []}),
+        json!({"name": "x", "type": "select"}),
+        json!({"name": "x", "type": "select", "choices": []}),
+    ] {
         let error = Form::from_value(json!([item]), "review.inputs").unwrap_err().to_string();
-        assert!(error.contains("review.inputs[0].choices") && error.contains("at least one choice"), "{error}");
+        assert!(
+            error.contains("review.inputs[0].choices") && error.contains("at least one choice"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn problems_of_large_answers_are_few_and_short() {
     // 63 KB with a name in each three bytes gave 22 MB of text.
-    let form = form(json!((0..50).map(|n| json!({"name": format!("a-long-name-of-a-field-{n}")})).collect::<Vec<_>>()));
-    let given: Object = (0..200_000).map(|n| (n.to_string(), json!(1))).chain([("x".repeat(100_000), json!(1))]).collect();
+    let form = form(json!(
+        (0..50).map(|n| json!({"name": format!("a-long-name-of-a-field-{n}")})).collect::<Vec<_>>()
+    ));
+    let given: Object =
+        (0..200_000).map(|n| (n.to_string(), json!(1))).chain([("x".repeat(100_000), json!(1))]).collect();
     let problems = form.check(&given, true).unwrap_err();
     assert_eq!((problems.len(), problems[20].as_str()), (21, "and 199981 more"));
     assert!(problems.iter().all(|problem| problem.len() <= 300), "{problems:?}");

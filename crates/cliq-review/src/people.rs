@@ -117,7 +117,11 @@ impl Directory {
             if let Some(other) = map.keys().find(|key| !known.contains(&key.as_str())) {
                 return Err(wrong(
                     n,
-                    &format!("it has no field `{}`; its fields are {}", shorten(other, 100), known.join(", ")),
+                    &format!(
+                        "it has no field `{}`; its fields are {}",
+                        shorten(other, 100),
+                        known.join(", ")
+                    ),
                 ));
             }
             let name = map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -321,7 +321,8 @@ fn comments_have_limits() {
 #[test]
 fn groups_that_name_each_other_often_are_refused_before_they_are_expanded() {
     // 1.2 KB: expanded, it has 6^15 people.
-    let bomb: serde_json::Value = serde_json::from_str(include_str!("../../../fixtures/fuzz/settings-reviewers-bomb.json")).unwrap();
+    let bomb: serde_json::Value =
+        serde_json::from_str(include_str!("../../../fixtures/fuzz/settings-reviewers-bomb.json")).unwrap();
     let error = Directory::from_value(&bomb["hug"]["reviewers"]).unwrap_err();
     assert!(matches!(&error, DirectoryError::TooLarge(_)), "{error}");
     assert!(error.to_string().contains("name each group once"), "{error}");

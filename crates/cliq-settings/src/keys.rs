@@ -189,7 +189,11 @@ impl Key {
         if right {
             return Ok(());
         }
-        let found = if self.is_secret() { "something else".to_owned() } else { shorten(&value.to_string(), 200).into_owned() };
+        let found = if self.is_secret() {
+            "something else".to_owned()
+        } else {
+            shorten(&value.to_string(), 200).into_owned()
+        };
         Err(SettingsError::Type { key: path.to_owned(), expected: self.kind.expected(), found })
     }
 }

@@ -92,11 +92,10 @@ impl Schedule {
         let parsed = CronParser::builder().build().parse(cron);
         let parsed = parsed.map_err(|error| format!("{shown:?} is not a cron expression: {error}"))?;
         let zone_name = zone.unwrap_or("UTC").to_owned();
-        let zone = TimeZone::get(&zone_name)
-            .map_err(|_| {
-                let shown = shorten(&zone_name, 100);
-                format!("{shown:?} is not a time zone: write a name such as Europe/Berlin")
-            })?;
+        let zone = TimeZone::get(&zone_name).map_err(|_| {
+            let shown = shorten(&zone_name, 100);
+            format!("{shown:?} is not a time zone: write a name such as Europe/Berlin")
+        })?;
         let schedule = Self { cron: parsed, text: cron.to_owned(), zone, zone_name, catch_up };
         // Such as the 30th of February.
         if schedule.next_after(Timestamp::UNIX_EPOCH).is_none() {
@@ -254,7 +253,9 @@ mod tests {
     fn long_outages_are_jumped_over() {
         // Ten years by the second: counted one by one, this would take minutes.
         let (mark, now) = (at("2016-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z"));
-        for (cron, zone) in [("* * * * * *", "Europe/Berlin"), ("*/5 * * * * *", "UTC"), ("* * * * *", "America/New_York")] {
+        for (cron, zone) in
+            [("* * * * * *", "Europe/Berlin"), ("*/5 * * * * *", "UTC"), ("* * * * *", "America/New_York")]
+        {
             let due = schedule(cron, zone, CatchUp::All).due(mark, now);
             assert_eq!((due.ticks.len(), due.has_more, due.mark), (1000, true, Some(now)), "{cron}");
             assert!(due.ticks.is_sorted() && due.ticks.last() == Some(&now), "{cron}");

@@ -55,7 +55,9 @@ fn secret_of_two_triggers_signs_one_text() {
         let checked = cliq_triggers::read_triggers(&text, &|_| None);
         checked.diagnostics.into_iter().find(|problem| problem.code == "shared-secret")
     };
-    for (first, second) in [("hmac", "hmac-timestamp"), ("slack", "github"), ("gitlab", "hmac"), ("hmac-timestamp", "slack")] {
+    for (first, second) in
+        [("hmac", "hmac-timestamp"), ("slack", "github"), ("gitlab", "hmac"), ("hmac-timestamp", "slack")]
+    {
         let problem = check(first, second).unwrap_or_else(|| panic!("{first} and {second} share a secret"));
         assert!(problem.message.contains(first) && problem.span.line == 3, "{problem:?}");
     }

@@ -109,7 +109,12 @@ mod tests {
             assert!(error.len() < 500, "{error}");
         }
         // Whatever is accepted can be matched.
-        for glob in ["**/".repeat(600), "[!a-z]".repeat(300), format!("{}{}", "{a,".repeat(8), "}".repeat(8)), "{*,**}".repeat(300)] {
+        for glob in [
+            "**/".repeat(600),
+            "[!a-z]".repeat(300),
+            format!("{}{}", "{a,".repeat(8), "}".repeat(8)),
+            "{*,**}".repeat(300),
+        ] {
             if let Ok(glob) = parse_glob(&glob) {
                 let _ = glob.matches(Utf8Path::new(&"a/".repeat(1000)));
             }

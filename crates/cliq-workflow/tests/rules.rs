@@ -263,7 +263,8 @@ fn input_with_a_default_is_not_required() {
 fn globs_with_nested_alternatives_are_an_error_with_a_place() {
     let field = include_str!("../../../fixtures/fuzz/team-glob-nested-panic.yml");
     let checked = check(field, &NoFiles);
-    let problem = checked.diagnostics.iter().find(|problem| problem.code.contains("glob")).expect("a problem");
+    let problem =
+        checked.diagnostics.iter().find(|problem| problem.code.contains("glob")).expect("a problem");
     assert!(problem.span.line == 3 && problem.message.contains("more than 8 deep"), "{problem:?}");
 }
 
@@ -280,7 +281,11 @@ fn shell_contexts_that_evaluate_or_split_are_errors() {
     let found: Vec<(&str, usize)> = checked.diagnostics.iter().map(|d| (d.code, d.span.line)).collect();
     let codes: Vec<&str> = found.iter().map(|(code, _)| *code).collect();
     // The command in a here-document, the plain backticks and the dollar sign pass the value on.
-    assert_eq!(codes, ["template-in-arithmetic", "template-in-unclear-script", "template-in-parameter"], "{found:?}");
+    assert_eq!(
+        codes,
+        ["template-in-arithmetic", "template-in-unclear-script", "template-in-parameter"],
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -288,13 +293,24 @@ fn large_teams_take_linear_time() {
     let command = "commands: [{name: c, run: 'true'}]";
     let phase = |text: &str| format!("    - {{name: a, type: exec, {command}, {text}}}\n");
     for text in [
-        phase(&format!("depends_on: [{}]", (0..60_000).map(|n| format!("unknown-{n}")).collect::<Vec<_>>().join(", "))),
+        phase(&format!(
+            "depends_on: [{}]",
+            (0..60_000).map(|n| format!("unknown-{n}")).collect::<Vec<_>>().join(", ")
+        )),
         phase(&format!("depends_on: [{}]", vec!["a"; 100_000].join(", "))),
         phase(&(0..40_000).map(|n| format!("k{n}: 1")).collect::<Vec<_>>().join(", ")),
-        format!("    - {{name: a, type: exec, commands: [{{name: c, run: '{}'}}]}}\n", "$(inputs.x) ".repeat(40_000)),
+        format!(
+            "    - {{name: a, type: exec, commands: [{{name: c, run: '{}'}}]}}\n",
+            "$(inputs.x) ".repeat(40_000)
+        ),
         format!("    - {{name: a, type: exec, commands: [{{name: c, run: '{}'}}]}}\n", "$(".repeat(300_000)),
-        format!("    - {{name: a, type: exec, commands: [{{name: c, run: '{}'}}]}}\n", "$(handoff.b.x) ".repeat(40_000)),
-        (0..900).map(|n| format!("    - {{name: p{n}, type: exec, depends_on: [p{}], {command}}}\n", n + 1)).collect(),
+        format!(
+            "    - {{name: a, type: exec, commands: [{{name: c, run: '{}'}}]}}\n",
+            "$(handoff.b.x) ".repeat(40_000)
+        ),
+        (0..900)
+            .map(|n| format!("    - {{name: p{n}, type: exec, depends_on: [p{}], {command}}}\n", n + 1))
+            .collect(),
         (0..20_000).map(|n| format!("    - {{name: p{n}, type: exec, {command}}}\n")).collect(),
         "    - {name: '".to_owned() + &"x".repeat(500_000) + "'}\n",
     ] {

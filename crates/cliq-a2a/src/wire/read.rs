@@ -175,8 +175,12 @@ fn task(fields: &Fields<'_>) -> Option<Task> {
         id: fields.required_id("id")?,
         context_id: fields.id("contextId").unwrap_or_default(),
         status: status(fields)?,
-        artifacts: fields.get("artifacts").map(|_| fields.objects("artifacts").filter_map(|item| artifact(&item)).collect()),
-        history: fields.get("history").map(|_| fields.objects("history").filter_map(|item| message(&item)).collect()),
+        artifacts: fields
+            .get("artifacts")
+            .map(|_| fields.objects("artifacts").filter_map(|item| artifact(&item)).collect()),
+        history: fields
+            .get("history")
+            .map(|_| fields.objects("history").filter_map(|item| message(&item)).collect()),
         metadata: fields.metadata("metadata"),
     })
 }

@@ -24,8 +24,9 @@ const MAX_DEPTH: usize = 300;
 
 /// Elements that close themselves, or that the next of their kind closes.
 const CLOSED: &[&str] = &[
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "p", "li", "dt", "dd",
-    "option", "optgroup", "td", "th", "tr", "tbody", "thead", "tfoot", "html", "head", "body",
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr", "p", "li", "dt", "dd", "option", "optgroup", "td", "th", "tr", "tbody", "thead", "tfoot", "html",
+    "head", "body",
 ];
 /// Maximum nesting of a page. Tags of deeper elements are left out, and their text is kept: parser and converter need time by the product
 /// of size and depth.
@@ -301,7 +302,8 @@ mod tests {
 
     #[test]
     fn nested_lists_take_linear_time() {
-        let field = std::str::from_utf8(include_bytes!("../../../../fixtures/fuzz/html-nested-lists.bin")).expect("text");
+        let field = std::str::from_utf8(include_bytes!("../../../../fixtures/fuzz/html-nested-lists.bin"))
+            .expect("text");
         for html in [
             field.to_owned(),
             "<ul><li>".repeat(100_000),
@@ -313,7 +315,8 @@ mod tests {
             "<script>".repeat(100_000),
         ] {
             let has_deep = html.contains("deep");
-            let run = std::thread::Builder::new().stack_size(super::super::STACK).spawn(move || convert(&html));
+            let run =
+                std::thread::Builder::new().stack_size(super::super::STACK).spawn(move || convert(&html));
             let text = run.expect("started").join().expect("read");
             assert!(text.len() < 5_000_000 && (!has_deep || text.contains("deep")), "{} bytes", text.len());
         }

@@ -154,9 +154,15 @@ fn suite(node: &Node, reader: &mut Reader<'_>) -> Option<Suite> {
         });
     let shared = read_checks(record.list("checks"), reader);
     let case_count = record.list("cases").len();
-    if let (true, Some(node)) = (shared.len().saturating_mul(case_count) > MAX_CHECKS, record.node("checks")) {
+    if let (true, Some(node)) = (shared.len().saturating_mul(case_count) > MAX_CHECKS, record.node("checks"))
+    {
         let message = format!("{} checks for each of {case_count} cases are too many", shared.len());
-        reader.error("out-of-range", node.span, message, format!("{MAX_CHECKS} is the most: split the suite"));
+        reader.error(
+            "out-of-range",
+            node.span,
+            message,
+            format!("{MAX_CHECKS} is the most: split the suite"),
+        );
         return None;
     }
     let mut names = BTreeSet::new();

@@ -38,3 +38,29 @@ impl RecordedBudgets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct Holder {
+        #[serde(default, skip_serializing_if = "RecordedBudgets::is_empty")]
+        budgets: RecordedBudgets,
+    }
+
+    #[test]
+    fn budgets_survive_a_rewrite() {
+        for value in [
+            json!({}),
+            json!({"budgets": {"models": ["dev", "review"]}}),
+            json!({"budgets": {"run": {"tokens": 5}}}),
+            json!({"budgets": {"phases": {"dev": {"usd": 1.5}}, "models": ["dev"]}}),
+        ] {
+            let holder: Holder = serde_json::from_value(value.clone()).expect("budgets");
+            assert_eq!(serde_json::to_value(&holder).expect("JSON"), value);
+        }
+    }
+}

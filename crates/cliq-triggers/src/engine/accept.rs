@@ -123,8 +123,7 @@ pub fn parse_body(content_type: Option<&str>, body: &[u8]) -> Result<Value, Stri
     if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         return json_of(body);
     }
-    let fields: Vec<(String, String)> =
-        serde_urlencoded::from_bytes(body).map_err(short)?;
+    let fields: Vec<(String, String)> = serde_urlencoded::from_bytes(body).map_err(short)?;
     match fields.iter().find(|(name, _)| name == "payload") {
         Some((_, payload)) => json_of(payload.as_bytes()),
         None => Ok(Value::Object(fields.into_iter().map(|(name, value)| (name, value.into())).collect())),

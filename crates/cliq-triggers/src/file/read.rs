@@ -41,7 +41,8 @@ impl Reader<'_> {
 /// Reads triggers. `secret` returns the secret with a name.
 #[must_use]
 pub fn read_triggers(text: &str, secret: &dyn Fn(&str) -> Option<Secret>) -> TriggersCheck {
-    let mut reader = Reader { problems: Vec::new(), names: BTreeSet::new(), schemes: BTreeMap::new(), secret };
+    let mut reader =
+        Reader { problems: Vec::new(), names: BTreeSet::new(), schemes: BTreeMap::new(), secret };
     let node = parse(text, EMPTY, &mut reader.problems);
     let record = node.as_ref().and_then(|node| Record::read(node, FILE, "the file", &mut reader.problems));
     let triggers: Vec<Trigger> = record

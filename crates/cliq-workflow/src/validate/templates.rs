@@ -103,7 +103,8 @@ impl Rules<'_, '_> {
                     let inputs = &self.cx.team.inputs;
                     let declared = || inputs.iter().map(|input| input.name.value.as_str()).collect();
                     let message = format!("`{written}` refers to an input that the team does not declare");
-                    let help = format!("declare it under `inputs:`; {}", similar(key, declared, problems.len()));
+                    let help =
+                        format!("declare it under `inputs:`; {}", similar(key, declared, problems.len()));
                     problems.push(Diagnostic::error("undeclared-input", span, message, help));
                 }
             }
@@ -145,12 +146,7 @@ impl Rules<'_, '_> {
         } else {
             format!("`{written}` names no phase upstream: there is no phase `{phase}`")
         };
-        problems.push(Diagnostic::error(
-            "template-not-upstream",
-            span,
-            message,
-            help,
-        ));
+        problems.push(Diagnostic::error("template-not-upstream", span, message, help));
     }
 
     fn upstream(&mut self, i: usize) -> &HashSet<usize> {
@@ -199,17 +195,23 @@ fn check_context(written: &str, context: ShellContext, span: Span, problems: &mu
             format!(
                 "`{written}` stands in `${{ }}`, where a shell takes the value for a pattern or an expression, or splits it into words"
             ),
-            format!("{mend}: `v={written}`; only `${{x:-{written}}}`, `${{x:+…}}` and `${{x:?…}}` take a value to the letter"),
+            format!(
+                "{mend}: `v={written}`; only `${{x:-{written}}}`, `${{x:+…}}` and `${{x:?…}}` take a value to the letter"
+            ),
         ),
         ShellContext::Backticks => (
             "template-in-backticks",
-            format!("`{written}` stands in backticks within quotes or with escapes, where a shell splits the value into words"),
+            format!(
+                "`{written}` stands in backticks within quotes or with escapes, where a shell splits the value into words"
+            ),
             "write `$( … )` in place of the backticks".to_owned(),
         ),
         ShellContext::Unclear(reason) => (
             "template-in-unclear-script",
             format!("`{written}` stands in a script whose quotes depend on the shell: it has {reason}"),
-            format!("{mend} in a command of its own, or write the script as a file and pass the value as an argument"),
+            format!(
+                "{mend} in a command of its own, or write the script as a file and pass the value as an argument"
+            ),
         ),
     };
     problems.push(Diagnostic::error(code, span, message, help));
