@@ -32,7 +32,7 @@ const NODE: u64 = 48;
 /// Number of bytes that can be read at the cost of one that is copied.
 const READ_DIVISOR: u64 = 8;
 /// Sizes of compiled regular expressions, in bytes, and the cost of each byte of the text: a large program can need a step per state.
-const REGEX_SIZES: [(usize, u64); 3] = [(64 << 10, 4), (256 << 10, 16), (1 << 20, 128)];
+const REGEX_SIZES: [(usize, u64); 3] = [(64 << 10, 10), (256 << 10, 40), (1 << 20, 400)];
 /// Number of regular expressions in the cache.
 const MAX_REGEXES: usize = 50;
 
