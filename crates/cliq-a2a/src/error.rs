@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cliq_protocol::{Violations, shorten};
 use serde_json::{Map, Value, json};
 
 use crate::version::{UnsupportedVersion, Version};
@@ -156,9 +157,26 @@ impl A2aError {
         Self { kind, message: message.into(), violations: Vec::new(), details: BTreeMap::new() }
     }
 
-    /// Wrong parameters: the message names the first, the details all.
+    /// Wrong parameters. Message and details have the first 20, each cut at 300 bytes, and the number of the others.
     #[must_use]
-    pub fn invalid(violations: Vec<Violation>) -> Self {
+    pub fn invalid(violations: impl IntoIterator<Item = Violation>) -> Self {
+        let mut bounded = Violations::new();
+        violations.into_iter().for_each(|violation| bounded.add(violation));
+        Self::of_violations(bounded)
+    }
+
+    /// Wrong parameters, as [`Self::invalid`].
+    pub(crate) fn of_violations(violations: Violations<Violation>) -> Self {
+        let rest = violations.rest();
+        let (mut violations, _) = violations.into_parts();
+        for violation in &mut violations {
+            for text in [&mut violation.field, &mut violation.description] {
+                *text = shorten(text, Violations::<Violation>::MAX_TEXT).into_owned();
+            }
+        }
+        if let Some(rest) = rest {
+            violations.push(Violation { field: "params".to_owned(), description: rest });
+        }
         let list: Vec<String> =
             violations.iter().map(|v| format!("{}: {}", v.field, v.description)).collect();
         let message = format!("invalid parameters: {}", list.join("; "));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cliq_protocol::Violations;
 use serde_json::{Map, Value};
 
 use crate::error::{A2aError, Violation};
@@ -49,9 +50,9 @@ impl PipelineRequest {
     /// Names each field of a data part that has the wrong type.
     pub fn read(message: &Message) -> Result<Self, A2aError> {
         let data = Self::data_of(message)?;
-        let mut wrong = Vec::new();
+        let mut wrong = Violations::new();
         let mut note = |field: &str, description: &str| {
-            wrong.push(Violation { field: format!("data.{field}"), description: description.to_owned() });
+            wrong.add(Violation { field: format!("data.{field}"), description: description.to_owned() });
         };
         let mut request = Self { requirement: message.text(), ..Self::default() };
         match data.get("team").or_else(|| data.get("skill")) {
@@ -97,7 +98,7 @@ impl PipelineRequest {
             note("inputs", "must not contain a zero byte, and neither must the text of the message");
         }
         request.data = data;
-        if wrong.is_empty() { Ok(request) } else { Err(A2aError::invalid(wrong)) }
+        if wrong.is_empty() { Ok(request) } else { Err(A2aError::of_violations(wrong)) }
     }
 }
 

@@ -120,6 +120,14 @@ fn read_some(from: Option<impl Read>, limit: u64) -> Vec<u8> {
     bytes
 }
 
+/// Converts a page to markdown in this process, without its limits.
+///
+/// # Errors
+/// Returns the reason if the page cannot be converted.
+pub fn html_to_markdown(bytes: &[u8]) -> Result<String, String> {
+    html::to_markdown(bytes, "https://example.com/", None, true)
+}
+
 /// The child: reads an order and a document on standard input, writes markdown on standard output. For the `main` of the program that
 /// [`Context::converter`] names.
 #[expect(clippy::print_stderr, reason = "it is a program, and this is how it says why it failed")]

@@ -174,6 +174,10 @@ pub struct Publishable {
     globs: Vec<String>,
 }
 
+/// Maximum length of a glob of `push.deny` in bytes, and maximum number of its alternatives.
+const MAX_GLOB: usize = 2000;
+const MAX_ALTERNATIVES: usize = 50;
+
 impl Publishable {
     /// All but those that `deny` matches (globs relative to the workspace).
     ///
@@ -184,6 +188,13 @@ impl Publishable {
             NEVER.iter().map(|glob| (*glob).to_owned()).chain(deny.iter().cloned()).collect();
         let mut set = globset::GlobSetBuilder::new();
         for glob in &globs {
+            // The library nests a call per level of alternatives.
+            if glob.len() > MAX_GLOB || glob.matches('{').count() > MAX_ALTERNATIVES {
+                let shown: String = glob.chars().take(60).collect();
+                return Err(ConnectorError::new(format!(
+                    "`push.deny` has {shown:?}…, which is longer than {MAX_GLOB} bytes or has more than {MAX_ALTERNATIVES} alternatives: write several globs"
+                )));
+            }
             let built = globset::GlobBuilder::new(glob).literal_separator(false).build();
             set.add(built.map_err(|error| {
                 ConnectorError::new(format!("`push.deny` has {glob:?}, which is not a valid glob: {error}"))

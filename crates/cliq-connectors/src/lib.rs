@@ -42,6 +42,12 @@ pub use pull::{Activation, Location, S3Location, pull};
 pub use pulled::{PullRecord, Validators};
 pub use push::{Destination, Preview, Publisher, PushRecord, State, preview, push};
 
+/// Parsers for the fuzz targets. No part of the interface.
+#[doc(hidden)]
+pub mod fuzz {
+    pub use crate::convert::html_to_markdown;
+}
+
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,5 +1,6 @@
 //! Problems of a document with position and remedy.
 
+use cliq_protocol::{Violations, shorten};
 use serde::Serialize;
 
 /// Severity of a problem.
@@ -50,7 +51,7 @@ impl Diagnostic {
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> Self {
-        Self { code, severity: Severity::Error, message: message.into(), span, help: help.into() }
+        Self { code, severity: Severity::Error, message: cut(message.into()), span, help: cut(help.into()) }
     }
 
     /// Returns a warning.
@@ -63,6 +64,45 @@ impl Diagnostic {
     ) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, message, help) }
     }
+}
+
+/// Maximum size of a message or a remedy, in bytes. Names in them come from the document.
+const MAX_TEXT: usize = 1000;
+
+fn cut(text: String) -> String {
+    match shorten(&text, MAX_TEXT) {
+        std::borrow::Cow::Borrowed(_) => text,
+        std::borrow::Cow::Owned(text) => text,
+    }
+}
+
+/// Sorts the problems of a document by their place, and keeps the first 20 errors and the first 20 warnings. The last problem then says how
+/// many were left out.
+#[must_use]
+pub fn finish(mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    problems.sort_by(|a, b| (a.span, a.severity, a.code).cmp(&(b.span, b.severity, b.code)));
+    problems.dedup();
+    let (mut errors, mut warnings, mut left_out) = (0, 0, 0_usize);
+    let mut last = None;
+    problems.retain(|problem| {
+        let count = match problem.severity {
+            Severity::Error => &mut errors,
+            Severity::Warning => &mut warnings,
+        };
+        *count += 1;
+        let is_kept = *count <= Violations::<Diagnostic>::MAX;
+        if !is_kept {
+            left_out += 1;
+            last.get_or_insert((problem.span, problem.severity));
+        }
+        is_kept
+    });
+    if let Some((span, severity)) = last {
+        let message = format!("and {left_out} more problems");
+        let more = Diagnostic::error("more-problems", span, message, "correct the others first");
+        problems.push(Diagnostic { severity, ..more });
+    }
+    problems
 }
 
 /// Returns the number of problems by severity: `2 errors, 1 warning`. Empty if there are none.
@@ -80,13 +120,24 @@ pub fn count_by_severity(diagnostics: &[Diagnostic]) -> String {
 
 /// The name in `known` that `typo` was probably meant to be.
 pub fn nearest<'a>(typo: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Names have at most some dozens of characters, and time is the product of both lengths.
+    if typo.len() > MAX_NAME {
+        return None;
+    }
     known
         .into_iter()
+        .filter(|name| name.len() <= MAX_NAME)
+        .take(MAX_KNOWN)
         .map(|name| (strsim::damerau_levenshtein(&typo.to_lowercase(), name), name))
         .filter(|(distance, name)| *distance <= 1.max(name.chars().count() / 3))
         .min()
         .map(|(_, name)| name)
 }
+
+/// Maximum length of a name for which a similar one is looked for, in bytes.
+const MAX_NAME: usize = 100;
+/// Maximum number of names that are compared.
+const MAX_KNOWN: usize = 1000;
 
 /// A remedy for an unknown name: the nearest known one, else all of them.
 #[must_use]

@@ -12,7 +12,7 @@ mod record;
 mod schema;
 mod yaml;
 
-pub use diagnostic::{Diagnostic, Severity, Span, count_by_severity, did_you_mean, nearest};
+pub use diagnostic::{Diagnostic, Severity, Span, count_by_severity, did_you_mean, finish, nearest};
 pub use field::{Field, Type, may, must};
 pub use record::{Located, Record};
 pub use schema::schema_of;

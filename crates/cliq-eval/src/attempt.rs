@@ -347,7 +347,7 @@ fn finished(project: &Project, run_id: &str, is_late: bool) -> FinishedRun {
     let view = journal.as_ref().map(RunView::of);
     let records = journal.map(|journal| journal.records).unwrap_or_default();
     let times = || records.iter().filter_map(|record| record.ts.unix_millis());
-    let duration = times().max().unwrap_or(0) - times().min().unwrap_or(0);
+    let duration = times().max().unwrap_or(0).saturating_sub(times().min().unwrap_or(0));
     // The verdict of a judge has its reason; the end of the run names the phase.
     let reason = records.iter().rev().find_map(|record| match &record.event {
         RunEvent::RunFinished { reason, .. } => reason.clone(),

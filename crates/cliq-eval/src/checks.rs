@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use camino::Utf8Path;
 use cliq_expr::Expression;
 use cliq_fs::{CliqDir, IoContext};
-use cliq_protocol::Object;
+use cliq_protocol::{Object, shorten};
 use regex::RegexBuilder;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -16,6 +16,8 @@ use crate::error::EvalError;
 use crate::suite::{EndState, FileRule};
 use crate::trial::CheckResult;
 
+/// Maximum length of a regular expression, in bytes.
+const MAX_PATTERN: usize = 4096;
 /// Maximum size of a file whose text is matched, in bytes.
 const MAX_TEXT: u64 = 16 << 20;
 /// Number of trailing bytes of an output that are kept in a result.
@@ -43,6 +45,18 @@ pub(crate) fn check_end(name: &str, expected: EndState, outcome: &RunOutcome) ->
     result(name, is_met, if is_met { String::new() } else { format!("the end of the run is: {end}") })
 }
 
+/// Compiles the pattern of a check, of at most 4 KiB. The compiled pattern has at most 1 MiB; errors have at most 300 bytes.
+pub(crate) fn compile(pattern: &str) -> Result<regex::Regex, String> {
+    if pattern.len() > MAX_PATTERN {
+        return Err(format!("it has {} bytes; {MAX_PATTERN} is the most", pattern.len()));
+    }
+    let built = RegexBuilder::new(pattern).multi_line(true).size_limit(1 << 20).build();
+    built.map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "it is too large when compiled: repeat less".to_owned(),
+        error => shorten(error.to_string().lines().last().unwrap_or_default(), 300).into_owned(),
+    })
+}
+
 /// Checks a file. Links that lead out of the workspace are not followed.
 pub(crate) fn check_file(name: &str, workspace: &Utf8Path, path: &str, rule: &FileRule) -> CheckResult {
     let full = workspace.join(path);
@@ -60,8 +74,7 @@ pub(crate) fn check_file(name: &str, workspace: &Utf8Path, path: &str, rule: &Fi
             let Ok(text) = cliq_fs::read_text(&real, MAX_TEXT) else {
                 return result(name, false, format!("{path} cannot be read as text"));
             };
-            let pattern = RegexBuilder::new(pattern).multi_line(true).build();
-            let matches = pattern.is_ok_and(|pattern| pattern.is_match(&text));
+            let matches = compile(pattern).is_ok_and(|pattern| pattern.is_match(&text));
             result(name, matches, if matches { String::new() } else { format!("{path} does not match") })
         }
     }

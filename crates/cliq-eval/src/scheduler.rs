@@ -145,7 +145,7 @@ impl Scheduler {
             }
             Event::Infrastructure { trial, usage } => {
                 if self.ends(trial, &usage) {
-                    let attempts = self.trials[trial].1 + 1;
+                    let attempts = self.trials[trial].1.saturating_add(1);
                     let state = if attempts >= MAX_ATTEMPTS {
                         effects.push(Effect::GiveUp { trial });
                         State::Finished

@@ -115,3 +115,24 @@ fn every_field_and_code_is_documented() {
         assert!(docs.contains(&format!("`{name}`")), "docs/eval.md does not explain `{name}` of gates");
     }
 }
+
+#[test]
+fn patterns_of_a_suite_have_limits() {
+    let suite = |checks: &str| {
+        let text = format!(
+            "name: s\ncases:\n  - {{name: a, requirement: r}}\nchecks:\n{checks}variants: [{{name: v, team: '@a/b'}}]\n"
+        );
+        read_suite(&text, Utf8Path::new("/nowhere"), &host()).diagnostics
+    };
+    let check = |n: usize, pattern: &str| format!("  - {{name: c{n}, file: a, matches: '{pattern}'}}\n");
+    let found = suite(&check(1, "([a-z]{1000}){100}"));
+    assert!(found.iter().any(|d| d.message.contains("too large when compiled")), "{found:?}");
+    let long = suite(&check(1, &"x".repeat(5000)));
+    assert!(long.iter().any(|d| d.message.contains("4096 is the most")), "{long:?}");
+    // 5,000 patterns, equal ones and different ones: each is compiled once, and not all of them.
+    let many = suite(&(0..5000).map(|n| check(n, &format!("x{n}"))).collect::<String>());
+    assert!(many.iter().any(|d| d.message.contains("more than 200 different ones")), "{many:?}");
+    let equal = suite(&(0..5000).map(|n| check(n, "[0-9]+ passed")).collect::<String>());
+    assert!(equal.iter().all(|d| d.code != "invalid-pattern"), "{equal:?}");
+    assert!(many.len() <= 41 && equal.len() <= 41);
+}

@@ -69,7 +69,11 @@ fn describe(error: &ExecutionError) -> String {
     // The only error is that the text is long enough.
     let _ = match error {
         ExecutionError::NoSuchKey(key) => {
-            write!(head, "there is no `{}`: test for it with `has(…)`", key.get(..key.floor_char_boundary(100)).unwrap_or(key))
+            write!(
+                head,
+                "there is no `{}`: test for it with `has(…)`",
+                key.get(..key.floor_char_boundary(100)).unwrap_or(key)
+            )
         }
         other => write!(head, "{}", Described(other)),
     };

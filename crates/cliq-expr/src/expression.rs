@@ -24,7 +24,7 @@ pub const MAX_BYTES: u64 = 50_000_000;
 /// Maximum number of operators and blanks: a bound for chains, which the parser nests.
 const MAX_OPERATORS: u16 = 768;
 /// Maximum number of characters that a message quotes.
-const MAX_MESSAGE: usize = 200;
+const MAX_MESSAGE: usize = 600;
 /// Stack for parsing and evaluation, in bytes. Memory is used as far as an expression needs it.
 const STACK: usize = 64 << 20;
 

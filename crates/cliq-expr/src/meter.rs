@@ -32,7 +32,7 @@ const NODE: u64 = 48;
 /// Number of bytes that can be read at the cost of one that is copied.
 const READ_DIVISOR: u64 = 8;
 /// Sizes of compiled regular expressions, in bytes, and the cost of each byte of the text: a large program can need a step per state.
-const REGEX_SIZES: [(usize, u64); 3] = [(64 << 10, 4), (256 << 10, 16), (1 << 20, 128)];
+const REGEX_SIZES: [(usize, u64); 3] = [(64 << 10, 10), (256 << 10, 40), (1 << 20, 400)];
 /// Number of regular expressions in the cache.
 const MAX_REGEXES: usize = 50;
 
@@ -103,10 +103,14 @@ impl Meter {
         declare(context, LENGTH, length)?;
         let meter = Arc::clone(self);
         let matches = function(move |args| {
-            let text = |value: &CowVal<'_, '_>| value.downcast_ref::<CelString<'_>>().map(|text| text.inner().to_owned());
+            let text = |value: &CowVal<'_, '_>| {
+                value.downcast_ref::<CelString<'_>>().map(|text| text.inner().to_owned())
+            };
             match args.as_slice() {
                 [subject, pattern] => match (text(subject), text(pattern)) {
-                    (Some(subject), Some(pattern)) => Ok(CowVal::owned(CelBool::from(meter.matches(&subject, &pattern)?))),
+                    (Some(subject), Some(pattern)) => {
+                        Ok(CowVal::owned(CelBool::from(meter.matches(&subject, &pattern)?)))
+                    }
                     _ => Err(ExecutionError::function_error("matches", "it takes two texts")),
                 },
                 _ => Err(ExecutionError::function_error("matches", "it takes two texts")),
@@ -177,7 +181,10 @@ fn compile(pattern: &str) -> Result<(Regex, u64), ExecutionError> {
 
 /// Makes a function of the interpreter. Arguments are passed on without a copy.
 fn function(
-    work: impl for<'c, 'v> Fn(Vec<CowVal<'c, 'v>>) -> Result<CowVal<'c, 'v>, ExecutionError> + Send + Sync + 'static,
+    work: impl for<'c, 'v> Fn(Vec<CowVal<'c, 'v>>) -> Result<CowVal<'c, 'v>, ExecutionError>
+    + Send
+    + Sync
+    + 'static,
 ) -> CelFunction {
     Box::new(move |context| work(std::mem::take(&mut context.args)))
 }

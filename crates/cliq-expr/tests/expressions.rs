@@ -226,7 +226,10 @@ fn memory_of_an_evaluation_is_bounded() {
         "[body.l].map(a, [a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a]).size() > 0",
     ] {
         let found = evaluate(source, &values);
-        assert!(matches!(found, Err(EvaluationError::TooLarge | EvaluationError::TooManySteps)), "{source}: {found:?}");
+        assert!(
+            matches!(found, Err(EvaluationError::TooLarge | EvaluationError::TooManySteps)),
+            "{source}: {found:?}"
+        );
     }
     // What people write stays far below.
     for (source, expected) in [
@@ -254,7 +257,9 @@ fn regular_expressions_have_a_limit_and_are_compiled_once() {
     assert!(wrong.contains("not a valid regular expression") && wrong.len() < 500, "{wrong}");
     assert_eq!(evaluate("l.all(x, string(x).matches('^[0-9]+$'))", &values), Ok(json!(true)));
     assert_eq!(evaluate("matches('feature/x', '^feature/') && !'x'.matches('y')", &values), Ok(json!(true)));
-    for source in ["l.all(x, t.matches('[ab]*a[ab]{200}z') || true)", "l.all(x, string(x).matches(string(x)))"] {
+    for source in
+        ["l.all(x, t.matches('[ab]*a[ab]{200}z') || true)", "l.all(x, string(x).matches(string(x)))"]
+    {
         assert_eq!(evaluate(source, &values), Err(EvaluationError::TooLarge), "{source}");
     }
 }
@@ -262,7 +267,12 @@ fn regular_expressions_have_a_limit_and_are_compiled_once() {
 #[test]
 fn messages_are_short_whatever_the_input() {
     let long = "x".repeat(4000);
-    for source in [format!("{long}(1)"), format!("'{long}"), format!("\"{long}\" +"), format!("{long} {long}").split_off(4000)] {
+    for source in [
+        format!("{long}(1)"),
+        format!("'{long}"),
+        format!("\"{long}\" +"),
+        format!("{long} {long}").split_off(4000),
+    ] {
         if let Err(error) = Expression::parse(&source) {
             assert!(error.message.len() < 2000, "{}", error.message.len());
         }

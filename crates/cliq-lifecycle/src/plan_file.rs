@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cliq_protocol::Violations;
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 use serde::{Deserialize, Serialize};
 
@@ -63,13 +64,16 @@ enum Heading {
 impl PlanFile {
     /// Reads a plan file.
     ///
+    /// Time and memory are linear in the size of the text.
+    ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// The first 20 problems, in the order of the text, then the number of the others.
     pub fn parse(text: &str) -> Result<Self, Vec<PlanProblem>> {
         let mut problems = Vec::new();
         let mut plan = Self::default();
         let headings = headings(text);
-        let line_of = |at: usize| text[..at].matches('\n').count() + 1;
+        let lines: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+        let line_of = |at: usize| lines.partition_point(|end| *end < at) + 1;
         let first = headings.first().map_or(text.len(), |(start, ..)| *start);
         plan.goal = text[..first].trim().to_owned();
         plan.branches = value(&plan.goal, "Branches").is_some_and(|word| word.eq_ignore_ascii_case("yes"));
@@ -124,8 +128,19 @@ impl PlanFile {
                 message: "the goal is missing: say before the first wave what is to be reached".to_owned(),
             });
         }
+        if problems.is_empty() {
+            return Ok(plan);
+        }
         problems.sort_by_key(|problem| problem.line);
-        if problems.is_empty() { Ok(plan) } else { Err(problems) }
+        let left_out = problems.len().saturating_sub(Violations::<PlanProblem>::MAX);
+        if let (true, Some(line)) =
+            (left_out > 0, problems.get(Violations::<PlanProblem>::MAX).map(|p| p.line))
+        {
+            problems.truncate(Violations::<PlanProblem>::MAX);
+            problems
+                .push(PlanProblem { line, message: format!("and {left_out} more problems from here on") });
+        }
+        Err(problems)
     }
 }
 
@@ -194,6 +209,35 @@ mod tests {
         assert_eq!(plan.waves[0].tasks[1].title, "Printer");
         let bare = PlanFile::parse("Just a goal.\n").expect("a plan without waves");
         assert!(bare.waves.is_empty() && !bare.branches);
+    }
+
+    #[test]
+    fn large_plans_take_linear_time() {
+        for piece in [
+            "## Wave 1\n",
+            "### Task 1\n",
+            "## Wave 2\n### Task 1: x\n",
+            "#",
+            "> ",
+            "- ",
+            "`",
+            "*a_",
+            "[a](",
+            "Files: a,\n",
+            "\n",
+        ] {
+            let found = PlanFile::parse(&piece.repeat(100_000 / piece.len()));
+            if let Err(problems) = found {
+                let size: usize = problems.iter().map(|problem| problem.message.len()).sum();
+                assert!(
+                    problems.len() <= 21 && size < 10_000,
+                    "{piece}: {} problems, {size} bytes",
+                    problems.len()
+                );
+            }
+        }
+        let problems = PlanFile::parse(&"## Wave 1\n".repeat(100_000)).expect_err("100,000 first waves");
+        assert_eq!(problems[20].to_string(), "line 11: and 199980 more problems from here on");
     }
 
     #[test]

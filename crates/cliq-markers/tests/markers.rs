@@ -296,3 +296,31 @@ proptest! {
         prop_assert_eq!(&found.markers[0], &written, "{}", text);
     }
 }
+
+#[test]
+fn large_outputs_are_scanned_in_linear_time() {
+    let words = [
+        "```\n",
+        "~~~\n",
+        "PASS\n",
+        "PASS: a\n",
+        "FAIL: x\n- a\n",
+        "`",
+        " ",
+        "\n",
+        "---",
+        "## Delegation\n",
+        "PLAN_READY: a\n",
+        "HEALTH_AUDIT",
+        "a:\n",
+    ];
+    for word in words
+        .iter()
+        .map(|word| (*word).to_owned())
+        .chain(MarkerKind::all().map(|kind| format!("{}: x\n", kind.name())))
+    {
+        let text = word.repeat(300_000 / word.len());
+        let found = scan(&text);
+        let _ = found.decisive().map(|marker| marker.body().sections().len());
+    }
+}

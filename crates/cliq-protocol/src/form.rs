@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::fields::{Fields, describe};
-use crate::{FieldError, Object};
+use crate::{FieldError, Object, Violations, shorten};
 
 /// The most fields of a form, and the most bytes of one answer.
 const MAX_FIELDS: usize = 50;
 const MAX_ANSWER: usize = 64 * 1024;
+/// Maximum number of choices of a field, and maximum size of one in bytes.
+const MAX_CHOICES: usize = 1000;
+const MAX_CHOICE: usize = 1000;
 
 /// Type of a form field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +67,9 @@ pub struct Form {
 }
 
 impl Form {
-    /// Reads `review.inputs`.
+    /// Reads `review.inputs`: at most 50 fields with at most 1,000 choices each.
+    ///
+    /// Time and memory are linear in the size of the value. An error has at most 1,000 bytes.
     ///
     /// # Errors
     /// Names the part that is wrong.
@@ -120,32 +125,41 @@ impl Form {
     /// Checks answers and gives them with their types and with defaults. Texts stand for numbers and booleans. An empty text is not an answer.
     /// `complete` demands required fields.
     ///
+    /// Time and memory are linear in the size of the answers.
+    ///
     /// # Errors
-    /// Each problem in a sentence that names the field.
+    /// Each problem in a sentence that names the field: the first 20, each of at most 300 bytes, then the number of the others.
     pub fn check(&self, given: &Object, complete: bool) -> Result<Object, Vec<String>> {
-        let mut problems = Vec::new();
+        let mut problems = Violations::new();
+        let short = |text: String| shorten(&text, Violations::<String>::MAX_TEXT).into_owned();
         let mut answers = Object::new();
         for name in given.keys().filter(|name| !self.fields.iter().any(|field| field.name == **name)) {
-            let known: Vec<&str> = self.fields.iter().map(|field| field.name.as_str()).collect();
-            let known = if known.is_empty() {
-                "the form has no fields".to_owned()
-            } else {
-                format!("the form has {}", known.join(", "))
-            };
-            problems.push(format!("there is no field `{name}`: {known}"));
+            problems.add_with(|| {
+                let known: Vec<&str> = self.fields.iter().map(|field| field.name.as_str()).collect();
+                let known = if known.is_empty() {
+                    "the form has no fields".to_owned()
+                } else {
+                    format!("the form has {}", known.join(", "))
+                };
+                short(format!("there is no field `{}`: {known}", shorten(name, 60)))
+            });
         }
         for field in &self.fields {
             let value = given.get(&field.name).filter(|value| !is_nothing(value)).or(field.default.as_ref());
             match value.map(|value| field.read_answer(value)) {
                 Some(Ok(answer)) => drop(answers.insert(field.name.clone(), answer)),
-                Some(Err(why)) => problems.push(format!("`{}` {why}", field.name)),
+                Some(Err(why)) => problems.add_with(|| short(format!("`{}` {why}", field.name))),
                 None if field.required && complete => {
-                    problems.push(format!("`{}` is missing: {}", field.name, field.label))
+                    problems.add_with(|| short(format!("`{}` is missing: {}", field.name, field.label)));
                 }
                 None => {}
             }
         }
-        if problems.is_empty() { Ok(answers) } else { Err(problems) }
+        if problems.is_empty() {
+            return Ok(answers);
+        }
+        let rest = problems.rest();
+        Err(problems.into_parts().0.into_iter().chain(rest).collect())
     }
 }
 
@@ -166,14 +180,23 @@ impl FormField {
         let choices = match fields.take("choices") {
             None => None,
             Some(Value::Array(items)) => {
+                if items.len() > MAX_CHOICES {
+                    let expected = format!("at most {MAX_CHOICES} choices");
+                    return Err(fields.wrong("choices", &expected, &items.len().into()));
+                }
                 let mut choices: Vec<String> = Vec::new();
+                let mut known = BTreeSet::new();
                 for item in items {
                     let choice = match &item {
                         Value::String(text) if !text.trim().is_empty() => text.clone(),
                         Value::Number(number) => number.to_string(),
                         other => return Err(fields.wrong("choices", "a list of texts", other)),
                     };
-                    if choices.contains(&choice) {
+                    if choice.len() > MAX_CHOICE {
+                        let expected = format!("choices of at most {MAX_CHOICE} bytes");
+                        return Err(fields.wrong("choices", &expected, &item));
+                    }
+                    if !known.insert(choice.clone()) {
                         return Err(fields.wrong("choices", "choices that differ", &item));
                     }
                     choices.push(choice);
@@ -194,7 +217,10 @@ impl FormField {
                     &Value::Array(Vec::new()),
                 ));
             }
-            (None, Some(choices)) => FormFieldType::Select(choices),
+            (None, Some(choices)) if !choices.is_empty() => FormFieldType::Select(choices),
+            (None, Some(_)) => {
+                return Err(fields.wrong("choices", "at least one choice", &Value::Array(Vec::new())));
+            }
             (None | Some("text"), None) => FormFieldType::Text,
             (Some("textarea"), None) => FormFieldType::Textarea,
             (Some("number"), None) => FormFieldType::Number,
@@ -217,7 +243,11 @@ impl FormField {
         }
         if let Some((name, found)) = fields.rest().into_iter().find(|(_, value)| !value.is_null()) {
             let expected = "only name, label, type, required, default, choices, help".to_owned();
-            return Err(FieldError { field: format!("{path}.{name}"), expected, found: describe(&found) });
+            return Err(FieldError {
+                field: format!("{path}.{}", shorten(&name, 100)),
+                expected,
+                found: describe(&found),
+            });
         }
         Ok(field)
     }
@@ -263,7 +293,8 @@ impl FormField {
             },
             FormFieldType::Select(choices) if choices.contains(&text) => Ok(text.into()),
             FormFieldType::Select(choices) => {
-                Err(format!("takes one of {}, not {}", choices.join(", "), describe(value)))
+                let known = choices.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
+                Err(format!("takes one of {}, not {}", shorten(&known, 150), describe(value)))
             }
         }
     }

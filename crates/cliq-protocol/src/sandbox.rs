@@ -62,14 +62,6 @@ impl HostPattern {
         let text = text.trim_end_matches('.').to_ascii_lowercase();
         let name = text.strip_prefix("*.").unwrap_or(&text);
         let is_address = text.parse::<std::net::IpAddr>().is_ok();
-        let is_label = |label: &str| {
-            let inner = label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-            !label.is_empty()
-                && label.len() <= 63
-                && inner
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-        };
         if is_address || name.len() <= 253 && name.split('.').all(is_label) {
             return Ok(Self(text));
         }
@@ -87,7 +79,11 @@ impl HostPattern {
     pub fn matches(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         match self.0.strip_prefix("*.") {
-            Some(name) => host.strip_suffix(name).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+            // What stands for `*` are labels of a name: `:.example.com` is not a host.
+            Some(name) => host
+                .strip_suffix(name)
+                .and_then(|rest| rest.strip_suffix('.'))
+                .is_some_and(|rest| rest.split('.').all(is_label)),
             None => host == self.0,
         }
     }
@@ -115,6 +111,12 @@ impl From<HostPattern> for String {
     fn from(pattern: HostPattern) -> Self {
         pattern.0
     }
+}
+
+/// Whether a text can be a part of a host's name.
+fn is_label(label: &str) -> bool {
+    let inner = label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    !label.is_empty() && label.len() <= 63 && inner && !label.starts_with('-') && !label.ends_with('-')
 }
 
 /// Network access.
@@ -360,6 +362,27 @@ mod tests {
 
     fn host(text: &str) -> HostPattern {
         HostPattern::parse(text).expect("a pattern")
+    }
+
+    #[test]
+    fn wildcard_stands_for_labels_only() {
+        let pattern = host("*.example.com");
+        for right in ["a.example.com", "a.b.example.com", "A-1.Example.COM.", "x_y.example.com"] {
+            assert!(pattern.matches(right), "{right}");
+        }
+        for wrong in [
+            "example.com",
+            ".example.com",
+            ":.example.com",
+            "a..example.com",
+            "[.example.com",
+            "a b.example.com",
+            "-a.example.com",
+            "aexample.com",
+            "/.example.com",
+        ] {
+            assert!(!pattern.matches(wrong), "{wrong}");
+        }
     }
 
     #[test]

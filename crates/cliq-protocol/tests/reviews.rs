@@ -206,3 +206,52 @@ fn artifacts_of_a_review_are_checked() {
     let refused = spec(many(most + 1)).unwrap_err().to_string();
     assert!(refused.contains(&format!("at most {most} files and globs")), "{refused}");
 }
+
+#[test]
+fn select_needs_choices() {
+    for item in [
+        json!({"name": "x", "choices": []}),
+        json!({"name": "x", "type": "select"}),
+        json!({"name": "x", "type": "select", "choices": []}),
+    ] {
+        let error = Form::from_value(json!([item]), "review.inputs").unwrap_err().to_string();
+        assert!(
+            error.contains("review.inputs[0].choices") && error.contains("at least one choice"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn problems_of_large_answers_are_few_and_short() {
+    // 63 KB with a name in each three bytes gave 22 MB of text.
+    let form = form(json!(
+        (0..50).map(|n| json!({"name": format!("a-long-name-of-a-field-{n}")})).collect::<Vec<_>>()
+    ));
+    let given: Object =
+        (0..200_000).map(|n| (n.to_string(), json!(1))).chain([("x".repeat(100_000), json!(1))]).collect();
+    let problems = form.check(&given, true).unwrap_err();
+    assert_eq!((problems.len(), problems[20].as_str()), (21, "and 199981 more"));
+    assert!(problems.iter().all(|problem| problem.len() <= 300), "{problems:?}");
+}
+
+#[test]
+fn large_forms_are_refused_or_take_linear_time() {
+    let choices = |count: usize| json!([{"name": "x", "choices": (0..count).collect::<Vec<_>>()}]);
+    assert!(Form::from_value(choices(1000), "f").is_ok());
+    let error = Form::from_value(choices(200_000), "f").unwrap_err().to_string();
+    assert!(error.contains("at most 1000 choices"), "{error}");
+    let long = json!([{"name": "x", "choices": ["y".repeat(2000)]}]);
+    assert!(Form::from_value(long, "f").unwrap_err().to_string().len() < 1000);
+    let form = Form::from_value(choices(1000), "f").unwrap();
+    let problems = form.check(&object(&json!({"x": "z".repeat(60_000)})), true).unwrap_err();
+    assert!(problems[0].len() <= 300, "{problems:?}");
+}
+
+#[test]
+fn large_reviewers_are_refused() {
+    let deep = (0..100).fold(json!("ann"), |inner, _| json!({"members": [inner]}));
+    assert!(Reviewers::from_value(deep, "r").is_err());
+    let wide = json!(vec!["ann"; 300_000]);
+    assert!(Reviewers::from_value(wide, "r").unwrap_err().to_string().len() < 1000);
+}

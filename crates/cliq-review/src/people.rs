@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use cliq_protocol::{FieldError, Policy, Reviewers};
+use cliq_protocol::{FieldError, Policy, Reviewers, shorten};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::Value;
 
 /// Maximum depth of nested groups.
 const MAX_DEPTH: usize = 16;
+/// Maximum number of people and groups of a group, with those of the groups in it. A person counts as often as a group names them.
+const MAX_NODES: u64 = 1000;
 
 /// A way to reach a person: `slack:NAME`, `email:ADDRESS`, `webhook:NAME`, or another agent that delivers notifications.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +67,15 @@ pub struct Directory {
     groups: BTreeMap<String, Reviewers>,
 }
 
+/// Size of a group with all groups in it.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    /// Number of people and groups.
+    nodes: u64,
+    /// Number of groups within each other.
+    depth: usize,
+}
+
 /// Why the setting, or a group, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -75,10 +86,18 @@ pub enum DirectoryError {
     /// A group contains itself.
     #[error("the group `{0}` of `hug.reviewers` contains itself")]
     Circle(String),
+    /// A group has too many members.
+    #[error(
+        "the group `{0}` of `hug.reviewers` has more than {MAX_NODES} people and groups, or groups more than {MAX_DEPTH} deep: name each group once"
+    )]
+    TooLarge(String),
 }
 
 impl Directory {
     /// Reads the setting: a list of `{name, channels}` and `{name, members, policy}`.
+    ///
+    /// Time and memory are linear in the size of the setting: the sizes of groups are computed once per group, before any is expanded.
+    /// An error has at most 1,000 bytes.
     ///
     /// # Errors
     /// Says which entry is wrong, and how.
@@ -98,7 +117,11 @@ impl Directory {
             if let Some(other) = map.keys().find(|key| !known.contains(&key.as_str())) {
                 return Err(wrong(
                     n,
-                    &format!("it has no field `{other}`; its fields are {}", known.join(", ")),
+                    &format!(
+                        "it has no field `{}`; its fields are {}",
+                        shorten(other, 100),
+                        known.join(", ")
+                    ),
                 ));
             }
             let name = map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -133,13 +156,57 @@ impl Directory {
             };
             directory.people.insert(name.clone(), Person { name, channels });
         }
+        let mut known = BTreeMap::new();
         for group in directory.groups.keys() {
-            directory.expand(&Reviewers::Name(group.clone()))?;
+            directory.extent_of_group(group, &mut known, 0)?;
         }
         Ok(directory)
     }
 
+    /// Returns the extent of a group. `known` has `None` for a group that is being measured.
+    fn extent_of_group<'a>(
+        &'a self,
+        name: &'a str,
+        known: &mut BTreeMap<&'a str, Option<Extent>>,
+        depth: usize,
+    ) -> Result<Extent, DirectoryError> {
+        let Some(group) = self.groups.get(name) else { return Ok(Extent { nodes: 1, depth: 0 }) };
+        match known.get(name) {
+            Some(Some(extent)) => return Ok(*extent),
+            Some(None) => return Err(DirectoryError::Circle(name.to_owned())),
+            None if depth >= MAX_DEPTH => return Err(DirectoryError::TooLarge(name.to_owned())),
+            None => drop(known.insert(name, None)),
+        }
+        let inner = self.extent_of(group, known, depth + 1)?;
+        let extent = Extent { depth: inner.depth + 1, ..inner };
+        if extent.nodes > MAX_NODES || extent.depth > MAX_DEPTH {
+            return Err(DirectoryError::TooLarge(name.to_owned()));
+        }
+        known.insert(name, Some(extent));
+        Ok(extent)
+    }
+
+    fn extent_of<'a>(
+        &'a self,
+        reviewers: &'a Reviewers,
+        known: &mut BTreeMap<&'a str, Option<Extent>>,
+        depth: usize,
+    ) -> Result<Extent, DirectoryError> {
+        match reviewers {
+            Reviewers::Name(name) => self.extent_of_group(name, known, depth),
+            Reviewers::Group { members, .. } => {
+                members.iter().try_fold(Extent { nodes: 1, depth: 0 }, |sum, member| {
+                    let extent = self.extent_of(member, known, depth)?;
+                    let nodes = sum.nodes.saturating_add(extent.nodes);
+                    Ok(Extent { nodes, depth: sum.depth.max(extent.depth) })
+                })
+            }
+        }
+    }
+
     /// The reviewers with each name of a group in its members' place.
+    ///
+    /// The result has at most 1,000 people and groups per name in `reviewers`: larger groups are refused by [`Self::from_value`].
     ///
     /// # Errors
     /// A group contains itself.

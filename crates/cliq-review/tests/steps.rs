@@ -272,7 +272,7 @@ fn groups_nest_sixteen_deep_and_never_contain_themselves() {
     };
     let deepest = directory(&chain(16)).unwrap();
     assert_eq!(deepest.expand(&Reviewers::Name("g0".into())).unwrap().names(), ["g16"]);
-    assert!(directory(&chain(17)).unwrap_err().contains("contains itself"));
+    assert!(directory(&chain(17)).unwrap_err().contains("more than 16 deep"));
     let circle = json!([{"name": "a", "members": ["b", "x"]}, {"name": "b", "members": ["a"]}]);
     assert!(matches!(Directory::from_value(&circle), Err(DirectoryError::Circle(_))));
 }
@@ -316,4 +316,22 @@ fn comments_have_limits() {
         review = step(&review, &comment(&n.to_string(), "carl", &"x".repeat(16 * 1024)), 1);
     }
     assert_eq!(review.step(&comment("m", "carl", "x"), at(1)), Err(Refusal::TooManyComments));
+}
+
+#[test]
+fn groups_that_name_each_other_often_are_refused_before_they_are_expanded() {
+    // 1.2 KB: expanded, it has 6^15 people.
+    let bomb: serde_json::Value =
+        serde_json::from_str(include_str!("../../../fixtures/fuzz/settings-reviewers-bomb.json")).unwrap();
+    let error = Directory::from_value(&bomb["hug"]["reviewers"]).unwrap_err();
+    assert!(matches!(&error, DirectoryError::TooLarge(_)), "{error}");
+    assert!(error.to_string().contains("name each group once"), "{error}");
+    // Many groups that share members are fine, and take linear time.
+    let people = serde_json::json!([{"name": "ann"}, {"name": "bob"}]);
+    let mut all = people.as_array().unwrap().clone();
+    all.push(serde_json::json!({"name": "base", "members": ["ann", "bob"], "policy": "all"}));
+    all.extend((0..20_000).map(|n| serde_json::json!({"name": format!("g{n}"), "members": ["base", "ann"]})));
+    let directory = Directory::from_value(&serde_json::Value::Array(all)).unwrap();
+    let expanded = directory.expand(&Reviewers::Name("g19999".to_owned())).unwrap();
+    assert_eq!(expanded.to_string(), "(ann and bob) or ann");
 }

@@ -2,7 +2,7 @@
 
 mod table;
 
-use cliq_protocol::{AgentTools, Network, TOOL_NAMES, without_credentials};
+use cliq_protocol::{AgentTools, Network, TOOL_NAMES, shorten, without_credentials};
 use cliq_review::Directory;
 use cliq_workflow::{nearest, parse_duration};
 use serde_json::Value;
@@ -192,7 +192,7 @@ impl Key {
         let found = if self.is_secret() {
             "something else".to_owned()
         } else {
-            without_credentials(&value.to_string()).into_owned()
+            shorten(&without_credentials(&value.to_string()), 200).into_owned()
         };
         Err(SettingsError::Type { key: path.to_owned(), expected: self.kind.expected(), found })
     }
@@ -282,7 +282,7 @@ fn unknown(key: &str, near: Option<String>) -> SettingsError {
         Some(near) => format!(": did you mean `{near}`?"),
         None => ": `cliq settings list` shows those there are".to_owned(),
     };
-    SettingsError::Unknown { key: key.to_owned(), hint }
+    SettingsError::Unknown { key: shorten(key, 200).into_owned(), hint: shorten(&hint, 300).into_owned() }
 }
 
 /// Returns the nearest key, with user-defined names left unchanged. A key qualifies if each of its parts is near, or if only its groups

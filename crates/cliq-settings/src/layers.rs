@@ -124,15 +124,18 @@ impl Settings {
     /// Every key without a name of the user's choice, and every other that is set.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
+        // The paths that are set, by their key: one pass over each file.
+        let mut set: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+        for (path, _) in self.layers.iter().flat_map(|(_, values)| leaves(values)) {
+            if let Ok(key) = Key::find(&path) {
+                set.entry(key.path).or_default().push(path);
+            }
+        }
         let mut entries = Vec::new();
         for key in KEYS {
-            let mut paths = Vec::new();
+            let mut paths = set.remove(key.path).unwrap_or_default();
             if !key.path.contains('*') {
                 paths.push(key.path.to_owned());
-            }
-            for (_, values) in &self.layers {
-                let is_its = |path: &String| Key::find(path).is_ok_and(|found| std::ptr::eq(found, key));
-                paths.extend(leaves(values).into_iter().map(|(path, _)| path).filter(is_its));
             }
             paths.sort();
             paths.dedup();
@@ -402,6 +405,29 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn large_settings_are_listed_in_linear_time() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Utf8Path::from_path(dir.path()).expect("UTF-8");
+        let prices: Map<String, Value> =
+            (0..20_000).map(|n| (format!("model-{n}.5"), serde_json::json!({"in": 1, "out": 2}))).collect();
+        let values = serde_json::json!({ "prices": prices });
+        std::fs::write(home.join("settings.json"), values.to_string()).expect("written");
+        let settings = Settings::load(Some(home), None).expect("settings");
+        assert_eq!(settings.prices().len(), 20_000);
+        let entries = settings.entries();
+        assert_eq!(entries.iter().filter(|entry| entry.key.starts_with("prices.")).count(), 40_000);
+        // The groups of reviewers that contain each other, in a file that agents can write.
+        let bomb = include_str!("../../../fixtures/fuzz/settings-reviewers-bomb.json");
+        std::fs::write(home.join("settings.json"), bomb).expect("written");
+        let error = Settings::load(Some(home), None).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("hug.reviewers") && error.len() < 1500, "{error}");
+        let long = serde_json::json!({"log": {"level": "x".repeat(1_000_000)}, "y".repeat(100_000): 1});
+        std::fs::write(home.join("settings.json"), long.to_string()).expect("written");
+        let error = Settings::load(Some(home), None).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(!error.is_empty() && error.len() < 1500, "{} bytes", error.len());
     }
 
     #[test]

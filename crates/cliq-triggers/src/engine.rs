@@ -27,7 +27,7 @@ use crate::documents::{FiringDocument, PlanDocument, TestRequest, TriggerDocumen
 use crate::file::TriggersCheck;
 use crate::model::{Source, Trigger};
 
-pub use accept::{Accepted, HookRefusal, MAX_BODY};
+pub use accept::{Accepted, HookRefusal, MAX_BODY, parse_body};
 use catalog::Catalog;
 
 /// Maximum number of triggers in a row: each starts after the run of the one before.

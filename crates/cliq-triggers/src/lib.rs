@@ -28,6 +28,12 @@ pub use schedule::{CatchUp, Due, Schedule};
 pub use signature::{Construction, Delivery, Scheme, SignatureError, verify};
 pub use template::{Template, TemplateError};
 
+/// Parsers for the fuzz targets. No part of the interface.
+#[doc(hidden)]
+pub mod fuzz {
+    pub use crate::engine::parse_body;
+}
+
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,5 +1,8 @@
 //! Ticks of a cron expression in a time zone. Pure: the present time is an argument.
 
+use std::collections::VecDeque;
+
+use cliq_protocol::shorten;
 use croner::Cron;
 use croner::parser::CronParser;
 use jiff::tz::TimeZone;
@@ -9,6 +12,10 @@ use jiff::{SignedDuration, Timestamp};
 const MISSED: SignedDuration = SignedDuration::from_secs(60);
 /// Maximum number of ticks that `catch_up: all` fires at once: the latest ones.
 const MAX_CATCH_UP: usize = 1000;
+/// Maximum number of ticks that are counted after an outage. Of more, only the latest are looked at.
+const MAX_COUNTED: u64 = 10_000;
+/// Maximum length of a cron expression, in bytes.
+const MAX_CRON: usize = 256;
 
 /// Policy for ticks that were missed because no server was running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,6 +72,8 @@ pub struct Due {
     pub ticks: Vec<Timestamp>,
     /// Number of ticks that start nothing.
     pub missed: u64,
+    /// Whether more ticks were missed than `missed`: they are not counted one by one.
+    pub has_more: bool,
     /// The last tick that is due: the next mark. `None` if none is due.
     pub mark: Option<Timestamp>,
 }
@@ -73,14 +82,20 @@ impl Schedule {
     /// Parses a schedule: a cron expression with five fields, six with seconds, or a nickname such as `@daily`; the name of a time zone,
     /// UTC if there is none.
     ///
+    /// The expression has at most 256 bytes, and no field of it an empty part, so that time is bounded. Errors have at most 600 bytes.
+    ///
     /// # Errors
     /// Returns the reason for people.
     pub fn parse(cron: &str, zone: Option<&str>, catch_up: CatchUp) -> Result<Self, String> {
+        let shown = shorten(cron, MAX_CRON);
+        check_form(cron).map_err(|reason| format!("{shown:?} is not a cron expression: {reason}"))?;
         let parsed = CronParser::builder().build().parse(cron);
-        let parsed = parsed.map_err(|error| format!("{cron:?} is not a cron expression: {error}"))?;
+        let parsed = parsed.map_err(|error| format!("{shown:?} is not a cron expression: {error}"))?;
         let zone_name = zone.unwrap_or("UTC").to_owned();
-        let zone = TimeZone::get(&zone_name)
-            .map_err(|_| format!("{zone_name:?} is not a time zone: write a name such as Europe/Berlin"))?;
+        let zone = TimeZone::get(&zone_name).map_err(|_| {
+            let shown = shorten(&zone_name, 100);
+            format!("{shown:?} is not a time zone: write a name such as Europe/Berlin")
+        })?;
         let schedule = Self { cron: parsed, text: cron.to_owned(), zone, zone_name, catch_up };
         // Such as the 30th of February.
         if schedule.next_after(Timestamp::UNIX_EPOCH).is_none() {
@@ -123,14 +138,22 @@ impl Schedule {
     }
 
     /// Returns the ticks after the mark that are due at `now`.
+    ///
+    /// At most 10,000 ticks are counted: after a longer outage the search jumps to the latest ones, so that time does not depend on the
+    /// length of the outage.
     #[must_use]
     pub fn due(&self, mark: Timestamp, now: Timestamp) -> Due {
         let mut due = Due::default();
-        let mut latest = std::collections::VecDeque::new();
+        let mut latest = VecDeque::new();
         let mut all: u64 = 0;
         let ticks = std::iter::successors(self.next_after(mark), |tick| self.next_after(*tick));
         for tick in ticks.take_while(|tick| *tick <= now) {
             all += 1;
+            if all > MAX_COUNTED {
+                (due.has_more, all, latest) = (true, MAX_COUNTED, self.latest(mark, now));
+                due.mark = latest.back().copied().or(due.mark);
+                break;
+            }
             due.mark = Some(tick);
             if latest.len() == MAX_CATCH_UP {
                 latest.pop_front();
@@ -144,8 +167,37 @@ impl Schedule {
                 due.mark.filter(|tick| now.duration_since(*tick) <= MISSED).into_iter().collect()
             }
         };
-        due.missed = all - due.ticks.len() as u64;
+        due.missed = all.saturating_sub(due.ticks.len() as u64);
         due
+    }
+
+    /// Returns the latest ticks after `mark` that are due at `now`, oldest first. Searches backwards from `now`.
+    fn latest(&self, mark: Timestamp, now: Timestamp) -> VecDeque<Timestamp> {
+        let mut latest = VecDeque::new();
+        let (mut before, mut is_inclusive) = (now, true);
+        while latest.len() < MAX_CATCH_UP {
+            let from = before.to_zoned(self.zone.clone());
+            let Ok(tick) = self.cron.find_previous_occurrence(&from, is_inclusive) else { break };
+            let tick = tick.timestamp();
+            // At the end of daylight saving time a local time comes twice.
+            if tick <= mark || tick > before || (!is_inclusive && tick == before) {
+                break;
+            }
+            latest.push_front(tick);
+            (before, is_inclusive) = (tick, false);
+        }
+        latest
+    }
+}
+
+/// Checks what the parser would need much time for: the length, and fields with an empty part, which never match.
+fn check_form(cron: &str) -> Result<(), String> {
+    if cron.len() > MAX_CRON {
+        return Err(format!("it has {} bytes; {MAX_CRON} is the most", cron.len()));
+    }
+    match cron.split_whitespace().find(|field| field.split(',').any(str::is_empty)) {
+        Some(field) => Err(format!("the field {field:?} has an empty part")),
+        None => Ok(()),
     }
 }
 
@@ -175,6 +227,44 @@ mod tests {
             let error = Schedule::parse(cron, zone, CatchUp::None).unwrap_err();
             assert!(error.contains(reason), "{cron}: {error}");
         }
+    }
+
+    #[test]
+    fn expressions_that_can_never_match_are_refused_at_once() {
+        // The parser of the crate searches thousands of years for a tick of these.
+        for cron in [
+            include_str!("../../../fixtures/fuzz/cron-empty-list.txt").trim_end(),
+            include_str!("../../../fixtures/fuzz/cron-slow-fuzzed.bin"),
+            "* , * * *",
+            ",,,,, * * * *",
+            "1, * * * *",
+            "* * * * MON,",
+            &format!("{} * * * *", "1,".repeat(500_000)),
+            &"* ".repeat(1_000_000),
+        ] {
+            let error = Schedule::parse(cron, None, CatchUp::None).unwrap_err();
+            assert!(error.contains("is not a cron expression") && error.len() < 700, "{error}");
+        }
+        let zone = "x".repeat(1_000_000);
+        assert!(Schedule::parse("* * * * *", Some(&zone), CatchUp::None).unwrap_err().len() < 700);
+    }
+
+    #[test]
+    fn long_outages_are_jumped_over() {
+        // Ten years by the second: counted one by one, this would take minutes.
+        let (mark, now) = (at("2016-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z"));
+        for (cron, zone) in
+            [("* * * * * *", "Europe/Berlin"), ("*/5 * * * * *", "UTC"), ("* * * * *", "America/New_York")]
+        {
+            let due = schedule(cron, zone, CatchUp::All).due(mark, now);
+            assert_eq!((due.ticks.len(), due.has_more, due.mark), (1000, true, Some(now)), "{cron}");
+            assert!(due.ticks.is_sorted() && due.ticks.last() == Some(&now), "{cron}");
+            let exact = schedule(cron, zone, CatchUp::All);
+            assert_eq!(exact.upcoming(due.ticks[0], 999), due.ticks[1..], "{cron}");
+            assert_eq!(schedule(cron, zone, CatchUp::Last).due(mark, now).ticks, [now]);
+        }
+        let due = schedule("* * * * * *", "UTC", CatchUp::None).due(mark, at("2016-01-01T00:10:00Z"));
+        assert_eq!((due.missed, due.has_more), (599, false));
     }
 
     #[test]

@@ -120,7 +120,9 @@ pub enum SignatureError {
     )]
     NoTimestamp,
     /// The body begins as `TIME.BODY` does: such a text could be a captured request of a sender that signs timestamps.
-    #[error("the body begins with a number and a dot, as a signed timestamp does: `signature: hmac` does not accept such a body")]
+    #[error(
+        "the body begins with a number and a dot, as a signed timestamp does: `signature: hmac` does not accept such a body"
+    )]
     LooksTimestamped,
 }
 
@@ -370,7 +372,8 @@ mod tests {
             let signature = signed(&[body]);
             let headers = [("x-signature", signature.as_str()), ("x-timestamp", TIME)];
             assert_eq!(check(Scheme::HmacTimestamp, &headers, body), Err(SignatureError::Wrong), "{body}");
-            let of_another = check(Scheme::HmacTimestamp, &headers, body.split_once('.').map_or(body, |t| t.1));
+            let of_another =
+                check(Scheme::HmacTimestamp, &headers, body.split_once('.').map_or(body, |t| t.1));
             // A body that begins with its own time is one construction of two texts: `hmac` refuses to sign it.
             assert_eq!(of_another.is_ok(), begins_with_time(body.as_bytes()), "{body}");
             // A header that the signature does not cover changes nothing.
@@ -380,7 +383,8 @@ mod tests {
 
     #[test]
     fn timestamps_have_a_tolerance_of_five_minutes() {
-        for (time, expected) in [(NOW - 300, true), (NOW + 300, true), (NOW - 301, false), (NOW + 301, false)] {
+        for (time, expected) in [(NOW - 300, true), (NOW + 300, true), (NOW - 301, false), (NOW + 301, false)]
+        {
             let time = time.to_string();
             let signature = signed(&[&time, ".", "{}"]);
             let headers = [("x-signature-256", signature.as_str()), ("x-timestamp", time.as_str())];

@@ -45,3 +45,41 @@ fn payload_of_a_test_is_a_body_or_its_parts() {
     }
     assert!(read(json!({"files": "a"})).unwrap_err().to_string().contains("invalid type"));
 }
+
+#[test]
+fn secret_of_two_triggers_signs_one_text() {
+    let check = |first: &str, second: &str| {
+        let text = format!(
+            "triggers:\n  - {{name: a, webhook: {{signature: {first}, secret: s}}, team: '@a/b'}}\n  - {{name: b, webhook: {{signature: {second}, secret: s}}, team: '@a/b'}}\n"
+        );
+        let checked = cliq_triggers::read_triggers(&text, &|_| None);
+        checked.diagnostics.into_iter().find(|problem| problem.code == "shared-secret")
+    };
+    for (first, second) in
+        [("hmac", "hmac-timestamp"), ("slack", "github"), ("gitlab", "hmac"), ("hmac-timestamp", "slack")]
+    {
+        let problem = check(first, second).unwrap_or_else(|| panic!("{first} and {second} share a secret"));
+        assert!(problem.message.contains(first) && problem.span.line == 3, "{problem:?}");
+    }
+    for scheme in ["hmac", "hmac-timestamp", "slack", "gitlab"] {
+        assert_eq!(check(scheme, scheme), None);
+    }
+    assert_eq!(check("github", "hmac"), None);
+}
+
+#[test]
+fn large_files_of_triggers_give_few_problems() {
+    for piece in [
+        "  - {name: a, when: '(', glob: 1}\n",
+        "  - {name: 'X Y', schedule: {cron: ', * * * *'}}\n",
+        "  - {name: a, files: {glob: '{a,{a,{a,{a,{a,{a,{a,{a,{a,}}}}}}}}}', project: /p}}\n",
+        "  - x\n",
+        "  - {unknown: 1}\n",
+    ] {
+        let text = format!("triggers:\n{}", piece.repeat(300_000 / piece.len()));
+        let checked = cliq_triggers::read_triggers(&text, &|_| None);
+        let size: usize = checked.diagnostics.iter().map(|d| d.message.len() + d.help.len()).sum();
+        assert!(checked.has_errors() && checked.diagnostics.len() <= 41 && size < 50_000, "{piece}: {size}");
+        assert!(checked.diagnostics.iter().any(|problem| problem.code == "more-problems"), "{piece}");
+    }
+}

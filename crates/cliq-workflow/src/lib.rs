@@ -74,8 +74,7 @@ pub fn check(text: &str, files: &dyn TeamFiles) -> TeamCheck {
         let raw = raw::read(&node, &mut diagnostics)?;
         validate::validate(&raw, files, &mut diagnostics)
     });
-    diagnostics.sort_by(|a, b| (a.span, a.severity, a.code).cmp(&(b.span, b.severity, b.code)));
-    diagnostics.dedup();
+    let mut diagnostics = cliq_document::finish(diagnostics);
     let has_errors = diagnostics.iter().any(|d| d.severity == Severity::Error);
     if workflow.is_none() && !has_errors {
         // Cannot happen: each reason against a workflow is an error of its own. It must not pass silently.

@@ -379,11 +379,20 @@ fn read_command<'a>(node: &'a Node, problems: &mut Vec<Diagnostic>) -> Option<Ra
 }
 
 /// A reference to a name that is not there.
-pub(crate) fn unknown(code: &'static str, at: &Located<String>, what: &str, known: &[&str]) -> Diagnostic {
-    Diagnostic::error(
-        code,
-        at.span,
-        format!("there is no {what} `{}`", at.value),
-        did_you_mean(&at.value, known),
-    )
+/// Adds the problem that a name is unknown. Similar names are looked for only for the first problems: the others are not shown.
+pub(crate) fn unknown<'a>(
+    code: &'static str,
+    at: &Located<String>,
+    what: &str,
+    known: impl FnOnce() -> Vec<&'a str>,
+    problems: &mut Vec<Diagnostic>,
+) {
+    let message = format!("there is no {what} `{}`", at.value);
+    problems.push(Diagnostic::error(code, at.span, message, similar(&at.value, known, problems.len())));
+}
+
+/// Returns a remedy for an unknown name. `count` is the number of problems before it: of many, only the first are shown.
+pub(crate) fn similar<'a>(name: &str, known: impl FnOnce() -> Vec<&'a str>, count: usize) -> String {
+    const MAX_SIMILAR: usize = 50;
+    if count < MAX_SIMILAR { did_you_mean(name, &known()) } else { "correct the others first".to_owned() }
 }

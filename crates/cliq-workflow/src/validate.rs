@@ -19,6 +19,9 @@ use crate::model::{Command, ForEach, Notify, Phase, PhaseId, RuleCondition, Rule
 use crate::raw::{RawPhase, RawTeam};
 use cliq_document::{Diagnostic, Severity};
 
+/// Maximum number of phases. Rules about upstream phases look at pairs of phases.
+const MAX_PHASES: usize = 1000;
+
 /// State that the rules share.
 pub(crate) struct Context<'a> {
     pub(crate) team: &'a RawTeam<'a>,
@@ -39,12 +42,18 @@ impl Context<'_> {
     }
 }
 
-/// Checks everything. There is a workflow if and only if there is no error.
+/// Checks everything. Time is linear in the size of the team and quadratic in the number of phases, of which there are at most 1,000. There is a workflow if and only if there is no error.
 pub(crate) fn validate(
     team: &RawTeam<'_>,
     files: &dyn TeamFiles,
     problems: &mut Vec<Diagnostic>,
 ) -> Option<ValidatedWorkflow> {
+    if let Some(phase) = team.phases.get(MAX_PHASES) {
+        let message = format!("the team has {} phases; {MAX_PHASES} is the most", team.phases.len());
+        let help = "work on many items with one phase that has `for_each`, or with sub-teams";
+        problems.push(Diagnostic::error("too-many-phases", phase.name.span, message, help));
+        return None;
+    }
     let mut index = HashMap::new();
     for (i, phase) in team.phases.iter().enumerate() {
         index.entry(phase.name.value.as_str()).or_insert(i);

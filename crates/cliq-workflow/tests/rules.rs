@@ -258,3 +258,69 @@ fn input_with_a_default_is_not_required() {
     let required: Vec<_> = workflow.inputs.iter().map(|input| input.required).collect();
     assert_eq!(required, [true, false, false]);
 }
+
+#[test]
+fn globs_with_nested_alternatives_are_an_error_with_a_place() {
+    let field = include_str!("../../../fixtures/fuzz/team-glob-nested-panic.yml");
+    let checked = check(field, &NoFiles);
+    let problem =
+        checked.diagnostics.iter().find(|problem| problem.code.contains("glob")).expect("a problem");
+    assert!(problem.span.line == 3 && problem.message.contains("more than 8 deep"), "{problem:?}");
+}
+
+#[test]
+fn select_without_choices_is_an_error_with_a_place() {
+    let checked = check(include_str!("../../../fixtures/fuzz/review-form-empty-choices.yml"), &NoFiles);
+    let problem = checked.diagnostics.iter().find(|problem| problem.message.contains("at least one choice"));
+    assert_eq!(problem.expect("a problem").span.line, 4, "{:?}", checked.diagnostics);
+}
+
+#[test]
+fn shell_contexts_that_evaluate_or_split_are_errors() {
+    let checked = check(include_str!("../../../fixtures/fuzz/shell-contexts-accepted.yml"), &NoFiles);
+    let found: Vec<(&str, usize)> = checked.diagnostics.iter().map(|d| (d.code, d.span.line)).collect();
+    let codes: Vec<&str> = found.iter().map(|(code, _)| *code).collect();
+    // The command in a here-document, the plain backticks and the dollar sign pass the value on.
+    assert_eq!(
+        codes,
+        ["template-in-arithmetic", "template-in-unclear-script", "template-in-parameter"],
+        "{found:?}"
+    );
+}
+
+#[test]
+fn large_teams_take_linear_time() {
+    let command = "commands: [{name: c, run: 'true'}]";
+    let phase = |text: &str| format!("    - {{name: a, type: exec, {command}, {text}}}\n");
+    for text in [
+        phase(&format!(
+            "depends_on: [{}]",
+            (0..20_000).map(|n| format!("unknown-{n}")).collect::<Vec<_>>().join(", ")
+        )),
+        phase(&format!("depends_on: [{}]", vec!["a"; 40_000].join(", "))),
+        phase(&(0..15_000).map(|n| format!("k{n}: 1")).collect::<Vec<_>>().join(", ")),
+        format!(
+            "    - {{name: a, type: exec, commands: [{{name: c, run: '{}'}}]}}\n",
+            "$(inputs.x) ".repeat(15_000)
+        ),
+        format!("    - {{name: a, type: exec, commands: [{{name: c, run: '{}'}}]}}\n", "$(".repeat(150_000)),
+        format!(
+            "    - {{name: a, type: exec, commands: [{{name: c, run: '{}'}}]}}\n",
+            "$(handoff.b.x) ".repeat(15_000)
+        ),
+        (0..400)
+            .map(|n| format!("    - {{name: p{n}, type: exec, depends_on: [p{}], {command}}}\n", n + 1))
+            .collect(),
+        (0..5_000).map(|n| format!("    - {{name: p{n}, type: exec, {command}}}\n")).collect(),
+        "    - {name: '".to_owned() + &"x".repeat(500_000) + "'}\n",
+    ] {
+        let checked = checked(&text);
+        let size: usize = checked.diagnostics.iter().map(|d| d.message.len() + d.help.len()).sum();
+        let start: String = text.chars().take(120).collect();
+        let is_script = text.contains("$($(");
+        assert!(
+            (is_script || checked.has_errors()) && checked.diagnostics.len() <= 41 && size < 50_000,
+            "{start}: {size}"
+        );
+    }
+}

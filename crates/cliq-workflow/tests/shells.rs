@@ -136,7 +136,10 @@ fn places_that_evaluate_or_split_are_refused() {
         "echo $'a\\'b' $(inputs.n)",
     ] {
         let error = resolve(source, "1").expect_err(source).to_string();
-        assert!(error.contains("`$(inputs.n)` has no value") && error.contains("cliq validate"), "{source}: {error}");
+        assert!(
+            error.contains("`$(inputs.n)` has no value") && error.contains("cliq validate"),
+            "{source}: {error}"
+        );
     }
 }
 
@@ -168,7 +171,8 @@ fn values_arrive_to_the_letter_in_places_that_are_accepted() {
         ("x='a\\'; printf '[%s]' $(inputs.n)", "[@]"),
     ] {
         for value in VALUES {
-            let outcomes = try_script(source, value, &shells).unwrap_or_else(|| panic!("{source:?} is refused"));
+            let outcomes =
+                try_script(source, value, &shells).unwrap_or_else(|| panic!("{source:?} is refused"));
             for (outcome, shell) in outcomes.iter().zip(&shells) {
                 assert!(outcome.is_success, "{source:?} in {shell:?} with {value:?}: {}", outcome.stderr);
                 assert_eq!(outcome.stdout, wanted.replace('@', value), "{source:?} in {shell:?}");
@@ -196,7 +200,21 @@ impl Generator {
     /// A word, with a value in it at times.
     fn word(&mut self, depth: u32) -> String {
         if depth == 0 {
-            return self.one_of(&["a", "$(inputs.n)", "\"$(inputs.n)\"", "b$(inputs.n)c", "'q'", "\\'", "x#y", "$x", "$#", "\"it's\"", "'\"'"]).to_owned();
+            return self
+                .one_of(&[
+                    "a",
+                    "$(inputs.n)",
+                    "\"$(inputs.n)\"",
+                    "b$(inputs.n)c",
+                    "'q'",
+                    "\\'",
+                    "x#y",
+                    "$x",
+                    "$#",
+                    "\"it's\"",
+                    "'\"'",
+                ])
+                .to_owned();
         }
         let d = depth - 1;
         match self.pick(22) {
@@ -208,7 +226,9 @@ impl Generator {
             5 => format!("`{}`", self.command(d)),
             6 => format!("\"`{}`\"", self.command(d)),
             7 => format!("$((1 + {}))", self.one_of(&["2", "$(inputs.n)", "(3)", "((1) + 2)", "$(echo 1)"])),
-            8 => format!("${{x{}{}}}", self.one_of(&["#", "%", ":", "=", ":=", "+", ":+", "?"]), self.word(d)),
+            8 => {
+                format!("${{x{}{}}}", self.one_of(&["#", "%", ":", "=", ":=", "+", ":+", "?"]), self.word(d))
+            }
             9 => format!("$[{}]", self.one_of(&["1", "$(inputs.n)"])),
             10 => format!("a[{}]", self.word(d)),
             11 => format!("$${}", self.one_of(&["$(inputs.n)", "x", "{x}"])),
@@ -296,7 +316,11 @@ fn random_scripts_show_each_value_to_the_letter() {
             }
             let wanted = mark.stdout.replace("MARK", value);
             let text = resolve(&source, value).expect("accepted").text;
-            assert_eq!(outcome.stdout, wanted, "{shell:?} {value:?}\n--- source\n{source}\n--- script\n{text}\n--- errors\n{}", outcome.stderr);
+            assert_eq!(
+                outcome.stdout, wanted,
+                "{shell:?} {value:?}\n--- source\n{source}\n--- script\n{text}\n--- errors\n{}",
+                outcome.stderr
+            );
             assert!(outcome.is_success, "{source:?} {value:?} {}", outcome.stderr);
         }
         tried += 1;
@@ -312,9 +336,29 @@ fn splits_output(source: &str) -> bool {
 
 #[test]
 fn long_scripts_take_linear_time() {
-    // One pass: 2 MB take a moment; a second pass per construct would take minutes.
-    for piece in ["$(", "$(inputs.", "$(inputs.n", "$(inputs.a ", "`", "\"", "'", "${x:-", "$((", "((", "<<E\n", "[[ ", "a[", "(", "$[", "\\", "case ", "$$(inputs.n)", "\"$(inputs.n)\" "] {
-        let script = piece.repeat(2_000_000 / piece.len());
+    // One pass: 500 KB take a moment; a second pass per construct would take minutes.
+    for piece in [
+        "$(",
+        "$(inputs.",
+        "$(inputs.n",
+        "$(inputs.a ",
+        "`",
+        "\"",
+        "'",
+        "${x:-",
+        "$((",
+        "((",
+        "<<E\n",
+        "[[ ",
+        "a[",
+        "(",
+        "$[",
+        "\\",
+        "case ",
+        "$$(inputs.n)",
+        "\"$(inputs.n)\" ",
+    ] {
+        let script = piece.repeat(500_000 / piece.len());
         let _ = resolve(&script, "v");
     }
 }

@@ -36,7 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-sandbox", &["cliq-protocol", "cliq-http"]),
     ("cliq-http", &["cliq-protocol"]),
     ("cliq-connectors", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-http"]),
-    ("cliq-a2a", &[]),
+    ("cliq-a2a", &["cliq-protocol"]),
     ("cliq-review", &["cliq-protocol"]),
     ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
     ("cliq-markers", &[]),

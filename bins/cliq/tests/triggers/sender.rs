@@ -58,7 +58,8 @@ pub(crate) fn deliver(server: &Running, name: &str, headers: &Headers, body: &st
 
 /// A machine with these triggers, the secret `s`, and more settings.
 pub(crate) fn machine_with(triggers: &str, mut settings: Value) -> Machine {
-    settings["triggers"]["secrets"] = json!({"s": SECRET, "s-gitlab": SECRET, "s-slack": SECRET, "s-timed": SECRET});
+    settings["triggers"]["secrets"] =
+        json!({"s": SECRET, "s-gitlab": SECRET, "s-slack": SECRET, "s-timed": SECRET});
     let machine = Machine::new().settings(&settings);
     write(&machine, triggers);
     machine

@@ -1,8 +1,9 @@
-//! Reading JSON objects that a stranger sent: every problem is collected with its path.
+//! Reading JSON objects that a stranger sent: the first 20 problems are collected with their paths, the others counted.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use cliq_protocol::Violations;
 use serde_json::{Map, Value};
 
 use crate::error::{A2aError, Violation};
@@ -17,7 +18,7 @@ pub(crate) struct Fields<'a> {
     pub(crate) version: Version,
     path: String,
     object: Option<&'a Map<String, Value>>,
-    violations: Rc<RefCell<Vec<Violation>>>,
+    violations: Rc<RefCell<Violations<Violation>>>,
 }
 
 impl<'a> Fields<'a> {
@@ -35,7 +36,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn finish<T>(&self, value: Option<T>) -> Result<T, A2aError> {
         match value {
             Some(value) if self.violations.borrow().is_empty() => Ok(value),
-            _ => Err(A2aError::invalid(self.violations.borrow().clone())),
+            _ => Err(A2aError::of_violations(self.violations.take())),
         }
     }
 
@@ -49,11 +50,13 @@ impl<'a> Fields<'a> {
 
     /// Notes a problem of a field.
     pub(crate) fn wrong(&self, name: &str, description: impl Into<String>) {
-        let field = match self.path_of(name) {
-            path if path.is_empty() => "params".to_owned(),
-            path => path,
-        };
-        self.violations.borrow_mut().push(Violation { field, description: description.into() });
+        self.violations.borrow_mut().add_with(|| {
+            let field = match self.path_of(name) {
+                path if path.is_empty() => "params".to_owned(),
+                path => path,
+            };
+            Violation { field, description: description.into() }
+        });
     }
 
     /// A field; `None` where it is absent or null. In 1.0 the names of the Protocol Buffers are taken too.
@@ -147,22 +150,23 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The objects of a list.
-    pub(crate) fn objects(&self, name: &str) -> Vec<Self> {
-        let Some(value) = self.get(name) else { return Vec::new() };
-        let Some(list) = value.as_array() else {
+    /// The objects of a list, one at a time: a list from outside may have millions.
+    pub(crate) fn objects<'s>(&'s self, name: &'s str) -> impl Iterator<Item = Self> + use<'s, 'a> {
+        let value = self.get(name);
+        let list = value.and_then(Value::as_array);
+        if value.is_some() && list.is_none() {
             self.wrong(name, "must be a list");
-            return Vec::new();
-        };
-        let objects = list.iter().enumerate().filter_map(|(n, value)| {
-            let fields = self.at(&format!("{name}[{n}]"), value);
-            if fields.object.is_none() {
-                fields.wrong("", "must be an object");
+        }
+        list.into_iter().flatten().enumerate().filter_map(move |(n, value)| {
+            if !value.is_object() {
+                self.violations.borrow_mut().add_with(|| Violation {
+                    field: self.path_of(&format!("{name}[{n}]")),
+                    description: "must be an object".to_owned(),
+                });
                 return None;
             }
-            Some(fields)
-        });
-        objects.collect()
+            Some(self.at(&format!("{name}[{n}]"), value))
+        })
     }
 
     /// The texts of a list.

@@ -171,13 +171,16 @@ fn artifact_update(fields: &Fields<'_>) -> Option<StreamItem> {
 }
 
 fn task(fields: &Fields<'_>) -> Option<Task> {
-    let list = |name: &str| fields.get(name).map(|_| fields.objects(name));
     Some(Task {
         id: fields.required_id("id")?,
         context_id: fields.id("contextId").unwrap_or_default(),
         status: status(fields)?,
-        artifacts: list("artifacts").map(|items| items.iter().filter_map(artifact).collect()),
-        history: list("history").map(|items| items.iter().filter_map(message).collect()),
+        artifacts: fields
+            .get("artifacts")
+            .map(|_| fields.objects("artifacts").filter_map(|item| artifact(&item)).collect()),
+        history: fields
+            .get("history")
+            .map(|_| fields.objects("history").filter_map(|item| message(&item)).collect()),
         metadata: fields.metadata("metadata"),
     })
 }
@@ -250,7 +253,7 @@ fn parts(fields: &Fields<'_>) -> Vec<Part> {
         Version::V0_3 => part_0_3,
         Version::V1_0 => part_1_0,
     };
-    fields.objects("parts").iter().filter_map(read).collect()
+    fields.objects("parts").filter_map(|part| read(&part)).collect()
 }
 
 fn part_0_3(fields: &Fields<'_>) -> Option<Part> {

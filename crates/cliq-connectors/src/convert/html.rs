@@ -1,5 +1,7 @@
 //! HTML to markdown: the main content, with its links made absolute.
 
+use std::borrow::Cow;
+
 use dom_query::Document;
 use dom_smoothie::Readability;
 use encoding_rs::Encoding;
@@ -20,7 +22,63 @@ const ENOUGH: usize = 50;
 const MAX_ELEMENTS: usize = 100_000;
 const MAX_DEPTH: usize = 300;
 
-/// Markdown of a page.
+/// Elements that close themselves, or that the next of their kind closes.
+const CLOSED: &[&str] = &[
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr", "p", "li", "dt", "dd", "option", "optgroup", "td", "th", "tr", "tbody", "thead", "tfoot", "html",
+    "head", "body",
+];
+/// Maximum nesting of a page. Tags of deeper elements are left out, and their text is kept: parser and converter need time by the product
+/// of size and depth.
+const MAX_NESTING: usize = 256;
+/// Maximum nesting of lists and quotations: each indents all lines in it.
+const MAX_LISTS: usize = 16;
+
+/// Returns a page without the tags that are nested too deeply. Time is linear.
+fn flattened(text: &str) -> Cow<'_, str> {
+    let (mut out, mut kept, mut at) = (String::new(), 0, 0);
+    let (mut depth, mut lists) = (0_usize, 0_usize);
+    while let Some(next) = text[at..].find('<') {
+        let start = at + next;
+        let inner = &text[start + 1..];
+        let is_end = inner.starts_with('/');
+        let name_start = start + 1 + usize::from(is_end);
+        let length = text[name_start..].bytes().take_while(u8::is_ascii_alphanumeric).take(20).count();
+        let name = text[name_start..name_start + length].to_ascii_lowercase();
+        if length == 0 {
+            at = start + 1;
+            continue;
+        }
+        let end = text[name_start..].find('>').map_or(text.len(), |end| name_start + end + 1);
+        at = end;
+        if CLOSED.contains(&name.as_str()) {
+            continue;
+        }
+        let list = usize::from(matches!(name.as_str(), "ul" | "ol" | "dl" | "blockquote"));
+        if is_end {
+            (depth, lists) = (depth.saturating_sub(1), lists.saturating_sub(list));
+        }
+        let is_deep = depth >= MAX_NESTING || (list > 0 && lists >= MAX_LISTS);
+        if !is_end {
+            (depth, lists) = (depth + 1, lists + list);
+        }
+        if is_deep {
+            out.push_str(&text[kept..start]);
+            kept = end;
+        }
+        if !is_end && matches!(name.as_str(), "script" | "style" | "textarea" | "title") {
+            // Text without tags, up to its own end.
+            at += text[at..].find(&format!("</{name}")).unwrap_or(text.len() - at);
+        }
+    }
+    if kept == 0 {
+        return text.into();
+    }
+    out.push_str(&text[kept..]);
+    out.into()
+}
+
+/// Markdown of a page. Time is linear in the size of the page: elements nested more than 256 deep, and lists nested more than 16 deep, lose their tags.
 pub(super) fn to_markdown(
     bytes: &[u8],
     url: &str,
@@ -28,7 +86,7 @@ pub(super) fn to_markdown(
     main: bool,
 ) -> Result<String, String> {
     let text = decode(bytes, content_type);
-    let document = Document::from(text.as_str());
+    let document = Document::from(&*flattened(&text));
     absolute_links(&document, url);
     let title = document.select("title").text().trim().to_owned();
     document.select(NO_CONTENT).remove();
@@ -244,6 +302,30 @@ mod tests {
     #[test]
     fn the_title_is_the_heading_where_there_is_none() {
         assert_eq!(convert("<title> A \n page </title><p>text</p>"), "# A page\n\ntext\n");
+    }
+
+    #[test]
+    fn nested_lists_take_linear_time() {
+        let field = std::str::from_utf8(include_bytes!("../../../../fixtures/fuzz/html-nested-lists.bin"))
+            .expect("text");
+        for html in [
+            field.to_owned(),
+            "<ul><li>".repeat(5_000),
+            format!("{}deep{}", "<ol><li>".repeat(3_000), "</li></ol>".repeat(3_000)),
+            "<blockquote>".repeat(5_000),
+            "<div><b><i>".repeat(3_000),
+            "<table><tr><td>".repeat(3_000),
+            "<".repeat(200_000),
+            "<script>".repeat(5_000),
+        ] {
+            let has_deep = html.contains("deep");
+            let run =
+                std::thread::Builder::new().stack_size(super::super::STACK).spawn(move || convert(&html));
+            let text = run.expect("started").join().expect("read");
+            assert!(text.len() < 5_000_000 && (!has_deep || text.contains("deep")), "{} bytes", text.len());
+        }
+        let shallow = "<main><ul><li>a<ul><li>b</li></ul></li></ul></main>";
+        assert!(matches!(flattened(shallow), Cow::Borrowed(_)));
     }
 
     #[test]

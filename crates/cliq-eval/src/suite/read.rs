@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_document::{Diagnostic, Located, Node, Record, Severity, Span, did_you_mean, parse};
+use cliq_document::{Diagnostic, Located, Node, Record, Severity, Span, did_you_mean, finish, parse};
 use cliq_project::Host;
 use cliq_settings::{Key, Kind};
 use cliq_workflow::{TeamCheck, count_by_severity};
@@ -16,6 +16,11 @@ use crate::statistics::DEFAULT_MARGIN;
 const EMPTY: &str = "a suite needs `name:`, `cases:` and `variants:`; `cliq eval new` writes a first one";
 /// Maximum size of a file that a suite names, in bytes.
 pub(super) const MAX_FILE: u64 = 4 << 20;
+
+/// Maximum number of different regular expressions of a suite.
+const MAX_PATTERNS: usize = 200;
+/// Maximum number of checks of all cases together. Checks of the suite count for each case.
+const MAX_CHECKS: usize = 20_000;
 
 /// Result of reading a suite.
 #[derive(Debug, Clone)]
@@ -37,6 +42,8 @@ impl SuiteCheck {
 /// Collector of problems, and the directory of the suite.
 pub(super) struct Reader<'a> {
     pub(super) dir: &'a Utf8Path,
+    /// Regular expressions that were checked before.
+    patterns: BTreeSet<String>,
     host: &'a Host,
     pub(super) problems: Vec<Diagnostic>,
 }
@@ -44,6 +51,18 @@ pub(super) struct Reader<'a> {
 impl Reader<'_> {
     pub(super) fn error(&mut self, code: &'static str, span: Span, message: String, help: impl Into<String>) {
         self.problems.push(Diagnostic::error(code, span, message, help));
+    }
+
+    /// Checks a regular expression. Compilation is slow: each text is compiled once, and there is a limit of different ones.
+    pub(super) fn check_pattern(&mut self, pattern: &str) -> Result<(), String> {
+        if self.patterns.contains(pattern) {
+            return Ok(());
+        }
+        if self.patterns.len() >= MAX_PATTERNS {
+            return Err(format!("the suite has more than {MAX_PATTERNS} different ones"));
+        }
+        self.patterns.insert(pattern.to_owned());
+        crate::checks::compile(pattern).map(drop)
     }
 
     pub(super) fn path(&self, path: &str) -> Utf8PathBuf {
@@ -105,14 +124,13 @@ impl Reader<'_> {
     }
 }
 
-/// Reads a suite. `dir` is the directory of its file; paths are relative to it.
+/// Reads a suite of at most 8 MiB, with at most 200 regular expressions and 20,000 checks. Time is linear in the size of the text and the
+/// number of checks. At most 20 errors and 20 warnings are returned. `dir` is the directory of its file; paths are relative to it.
 #[must_use]
 pub fn read_suite(text: &str, dir: &Utf8Path, host: &Host) -> SuiteCheck {
-    let mut reader = Reader { dir, host, problems: Vec::new() };
+    let mut reader = Reader { dir, patterns: BTreeSet::new(), host, problems: Vec::new() };
     let suite = parse(text, EMPTY, &mut reader.problems).and_then(|node| suite(&node, &mut reader));
-    let mut diagnostics = reader.problems;
-    diagnostics.sort_by(|a, b| (a.span, a.severity, a.code).cmp(&(b.span, b.severity, b.code)));
-    diagnostics.dedup();
+    let diagnostics = finish(reader.problems);
     let is_valid = !diagnostics.iter().any(|problem| problem.severity == Severity::Error);
     SuiteCheck { suite: suite.filter(|_| is_valid), diagnostics }
 }
@@ -135,6 +153,18 @@ fn suite(node: &Node, reader: &mut Reader<'_>) -> Option<Suite> {
             usd: record.amount("usd"),
         });
     let shared = read_checks(record.list("checks"), reader);
+    let case_count = record.list("cases").len();
+    if let (true, Some(node)) = (shared.len().saturating_mul(case_count) > MAX_CHECKS, record.node("checks"))
+    {
+        let message = format!("{} checks for each of {case_count} cases are too many", shared.len());
+        reader.error(
+            "out-of-range",
+            node.span,
+            message,
+            format!("{MAX_CHECKS} is the most: split the suite"),
+        );
+        return None;
+    }
     let mut names = BTreeSet::new();
     let cases: Vec<(Case, Span)> =
         record.list("cases").iter().filter_map(|node| case(node, &shared, &mut names, reader)).collect();
@@ -186,13 +216,8 @@ fn case(
     let workspace = record.node("workspace").and_then(|node| workspace(node, reader));
     let own = read_checks(record.list("checks"), reader);
     let mut checks: Vec<CheckSpec> = own;
-    checks.extend(
-        shared
-            .iter()
-            .filter(|check| checks.iter().all(|own| own.name != check.name))
-            .cloned()
-            .collect::<Vec<_>>(),
-    );
+    let own: BTreeSet<String> = checks.iter().map(|check| check.name.clone()).collect();
+    checks.extend(shared.iter().filter(|check| !own.contains(&check.name)).cloned());
     if !checks.iter().any(|check| matches!(check.kind, CheckKind::End(_))) {
         // A run that does not complete has not passed, unless the case says otherwise.
         let end = CheckSpec { name: "end".to_owned(), kind: CheckKind::End(EndState::Completed) };

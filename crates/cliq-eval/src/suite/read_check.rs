@@ -85,7 +85,7 @@ fn file(check: &Record<'_>, reader: &mut Reader<'_>) -> Option<CheckKind> {
     }
     let pattern = record.text("matches");
     if let Some(pattern) = &pattern
-        && let Err(error) = regex::Regex::new(&pattern.value)
+        && let Err(error) = reader.check_pattern(&pattern.value)
     {
         let message = format!("`matches` is not a regular expression: {error}");
         reader.error("invalid-pattern", pattern.span, message, "see the syntax of the Rust crate `regex`");

@@ -23,10 +23,10 @@ pub struct RecordedBudgets {
 }
 
 impl RecordedBudgets {
-    /// Whether nothing is limited.
+    /// Whether nothing is recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.run.is_unlimited() && self.phases.is_empty()
+        self.run.is_unlimited() && self.phases.is_empty() && self.models.is_empty()
     }
 
     pub(super) fn limits(&self, workflow: &ValidatedWorkflow) -> Limits {
@@ -35,6 +35,32 @@ impl RecordedBudgets {
             run: self.run,
             phases: self.phases.iter().filter_map(|(name, budget)| Some((find(name)?, *budget))).collect(),
             models: self.models.iter().filter_map(find).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct Holder {
+        #[serde(default, skip_serializing_if = "RecordedBudgets::is_empty")]
+        budgets: RecordedBudgets,
+    }
+
+    #[test]
+    fn budgets_survive_a_rewrite() {
+        for value in [
+            json!({}),
+            json!({"budgets": {"models": ["dev", "review"]}}),
+            json!({"budgets": {"run": {"tokens": 5}}}),
+            json!({"budgets": {"phases": {"dev": {"usd": 1.5}}, "models": ["dev"]}}),
+        ] {
+            let holder: Holder = serde_json::from_value(value.clone()).expect("budgets");
+            assert_eq!(serde_json::to_value(&holder).expect("JSON"), value);
         }
     }
 }

@@ -116,7 +116,7 @@ fn refusal(error: RequestError, offered: &[String]) -> A2aError {
             let name: String = name.chars().take(100).collect();
             A2aError::wrong("data.team", format!("{name:?} is not offered by this agent; {offer}"))
         }
-        RequestError::Values(errors) => A2aError::invalid(errors.iter().map(violation).collect()),
+        RequestError::Values(errors) => A2aError::invalid(errors.iter().map(violation)),
         RequestError::Inputs(errors) => input_refusal(&errors),
         RequestError::Store(error) => internal(&error),
         other => {
@@ -154,7 +154,7 @@ fn input_refusal(errors: &InputErrors) -> A2aError {
         field: format!("data.inputs.{name}"),
         description: format!("is not an input of {team}: {declared}"),
     });
-    let error = A2aError::invalid(missing.chain(unknown).collect());
+    let error = A2aError::invalid(missing.chain(unknown));
     if errors.missing.is_empty() {
         return error;
     }

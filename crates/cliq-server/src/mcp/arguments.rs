@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cliq_protocol::shorten;
 use serde_json::{Map, Value};
 
 /// Arguments of a call. What is left after a call has read its own is refused.
@@ -65,7 +66,7 @@ impl Arguments {
     /// Refuses what is left.
     pub(super) fn end(self) -> Result<(), String> {
         match self.0.keys().next() {
-            Some(name) => Err(format!("there is no argument `{name}` here")),
+            Some(name) => Err(format!("there is no argument `{}` here", shorten(name, 100))),
             None => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! Requests to webhooks: signature, replay, form. A firing is on the disk before the sender gets its response; nothing starts before.
 
 use cliq_gateway::GatewayError;
-use cliq_protocol::lenient_json;
+use cliq_protocol::{lenient_json, shorten};
 use cliq_runs::{Added, NewFiring};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -70,7 +70,7 @@ impl Engine {
         let header =
             |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let delivery = verify(webhook.scheme, secret.reveal(), header, body, now.as_second())?;
-        let value = parse(header("content-type"), body).map_err(HookRefusal::Malformed)?;
+        let value = parse_body(header("content-type"), body).map_err(HookRefusal::Malformed)?;
         if webhook.scheme == Scheme::Slack
             && value["type"] == "url_verification"
             && let Some(challenge) = value["challenge"].as_str()
@@ -110,16 +110,45 @@ fn visible(headers: &[(String, String)]) -> Map<String, Value> {
 
 /// Parses a body: JSON, or the fields of a form. A form with the field `payload` has JSON in it. Text that is not Unicode is read with
 /// U+FFFD; the signature is that of the bytes.
-fn parse(content_type: Option<&str>, body: &[u8]) -> Result<Value, String> {
+///
+/// A body has at most 1 MiB ([`MAX_BODY`]). Time and memory are linear in it; an error has at most 300 bytes.
+///
+/// # Errors
+/// Returns the reason if the body is neither.
+pub fn parse_body(content_type: Option<&str>, body: &[u8]) -> Result<Value, String> {
     let kind = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let json_of = |text: &[u8]| lenient_json(text).map_err(|error| error.to_string());
+    fn short(error: impl std::fmt::Display) -> String {
+        shorten(&error.to_string(), 300).into_owned()
+    }
+    let json_of = |text: &[u8]| lenient_json(text).map_err(short);
     if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         return json_of(body);
     }
-    let fields: Vec<(String, String)> =
-        serde_urlencoded::from_bytes(body).map_err(|error| error.to_string())?;
+    let fields: Vec<(String, String)> = serde_urlencoded::from_bytes(body).map_err(short)?;
     match fields.iter().find(|(name, _)| name == "payload") {
         Some((_, payload)) => json_of(payload.as_bytes()),
         None => Ok(Value::Object(fields.into_iter().map(|(name, value)| (name, value.into())).collect())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_of_webhooks_are_read_in_linear_time() {
+        let form = Some("application/x-www-form-urlencoded; charset=utf-8");
+        for piece in ["a=1&", "%", "[", "{\"a\":", "\"\\ud83d", "payload=", "&", "0,"] {
+            let body = piece.repeat(MAX_BODY / piece.len());
+            for kind in [None, form] {
+                if let Err(error) = parse_body(kind, body.as_bytes()) {
+                    assert!(error.len() <= 300, "{piece}: {error}");
+                }
+            }
+        }
+        // A form with `payload` first or last is its JSON.
+        for body in ["x=1&payload=%7B%22n%22%3A1%7D", "payload=%7B%22n%22%3A1%7D&x=1"] {
+            assert_eq!(parse_body(form, body.as_bytes()), Ok(json!({"n": 1})), "{body}");
+        }
     }
 }

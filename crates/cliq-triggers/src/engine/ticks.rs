@@ -14,7 +14,7 @@ use super::Inner;
 use super::catalog::Catalog;
 use super::firings::{digest_of, stamp};
 use crate::model::{Source, Trigger};
-use crate::schedule::Schedule;
+use crate::schedule::{Due, Schedule};
 
 /// Longest sleep: the clock may be set.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -119,7 +119,7 @@ impl Ticks {
         };
         let mut firings: Vec<NewFiring> = due.ticks.iter().map(|tick| firing_of(trigger, *tick)).collect();
         if due.missed > 0 && due.ticks.first() != Some(&last) {
-            firings.insert(0, missed(trigger, schedule, due.missed, last));
+            firings.insert(0, missed(trigger, schedule, &due, last));
         }
         let step = MarkStep { trigger: trigger.name.clone(), version: row.version, mark: last.to_string() };
         match inner.store.advance(&step, &firings).await? {
@@ -157,10 +157,11 @@ fn firing_of(trigger: &Trigger, tick: Timestamp) -> NewFiring {
 }
 
 /// The record of ticks that start nothing.
-fn missed(trigger: &Trigger, schedule: &Schedule, count: u64, last: Timestamp) -> NewFiring {
+fn missed(trigger: &Trigger, schedule: &Schedule, due: &Due, last: Timestamp) -> NewFiring {
+    let more = if due.has_more { "more than " } else { "" };
     let reason = format!("no server was running (catch_up: {})", schedule.catch_up().as_str());
     NewFiring {
-        cause: format!("{count} missed ticks before {last}"),
+        cause: format!("{more}{} missed ticks before {last}", due.missed),
         key: format!("missed:{last}"),
         skipped: Some(reason),
         ..firing_of(trigger, last)

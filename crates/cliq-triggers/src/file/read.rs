@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cliq_document::{Diagnostic, Located, Node, Record, Severity, Span, did_you_mean, parse};
+use cliq_document::{Diagnostic, Located, Node, Record, Severity, Span, did_you_mean, finish, parse};
 use cliq_expr::{Expression, Kind};
 use cliq_protocol::{Budget, Profile};
 use cliq_runs::RunState;
@@ -41,7 +41,8 @@ impl Reader<'_> {
 /// Reads triggers. `secret` returns the secret with a name.
 #[must_use]
 pub fn read_triggers(text: &str, secret: &dyn Fn(&str) -> Option<Secret>) -> TriggersCheck {
-    let mut reader = Reader { problems: Vec::new(), names: BTreeSet::new(), schemes: BTreeMap::new(), secret };
+    let mut reader =
+        Reader { problems: Vec::new(), names: BTreeSet::new(), schemes: BTreeMap::new(), secret };
     let node = parse(text, EMPTY, &mut reader.problems);
     let record = node.as_ref().and_then(|node| Record::read(node, FILE, "the file", &mut reader.problems));
     let triggers: Vec<Trigger> = record
@@ -49,9 +50,7 @@ pub fn read_triggers(text: &str, secret: &dyn Fn(&str) -> Option<Secret>) -> Tri
         .flat_map(|record| record.list("triggers"))
         .filter_map(|node| trigger(node, &mut reader))
         .collect();
-    let mut diagnostics = reader.problems;
-    diagnostics.sort_by(|a, b| (a.span, a.severity, a.code).cmp(&(b.span, b.severity, b.code)));
-    diagnostics.dedup();
+    let diagnostics = finish(reader.problems);
     let is_valid = !diagnostics.iter().any(|problem| problem.severity == Severity::Error);
     TriggersCheck {
         triggers: if is_valid { triggers } else { Vec::new() },

@@ -36,9 +36,13 @@ impl Scanner<'_> {
         let (mut end, mut is_literal, mut quote, mut is_escaped) = (String::new(), false, None, false);
         while let Some(c) = self.rest().chars().next() {
             match (quote, c) {
-                (_, '\n') if quote.is_some() || is_escaped => return self.give_up("a here-document whose end has several lines"),
+                (_, '\n') if quote.is_some() || is_escaped => {
+                    return self.give_up("a here-document whose end has several lines");
+                }
                 (Some(open), _) if c == open => quote = None,
-                (Some('"'), '\\') => return self.give_up("a here-document whose end has an escape in quotes"),
+                (Some('"'), '\\') => {
+                    return self.give_up("a here-document whose end has an escape in quotes");
+                }
                 (Some(_), _) => end.push(c),
                 (None, _) if is_escaped => {
                     is_escaped = false;
@@ -62,7 +66,8 @@ impl Scanner<'_> {
     pub(super) fn here_documents(&mut self) {
         for document in std::mem::take(&mut self.pending) {
             if document.depth != self.levels.len() {
-                return self.give_up("a here-document that begins within a substitution and ends outside of it");
+                return self
+                    .give_up("a here-document that begins within a substitution and ends outside of it");
             }
             let mut is_closed = false;
             while !is_closed && self.at < self.script.len() && !self.has_given_up() {

@@ -75,7 +75,9 @@ impl<'a> Scanner<'a> {
 
     /// Takes the template that begins here, if one does. `dollar` is the number of bytes before it that belong to it.
     fn take_template(&mut self, dollar: usize, context: Context) -> bool {
-        let Some(TemplateMatch { range, template }) = template::at_start(&self.rest()[dollar..]) else { return false };
+        let Some(TemplateMatch { range, template }) = template::at_start(&self.rest()[dollar..]) else {
+            return false;
+        };
         let range = self.at..self.at + dollar + range.end;
         if template == Ok(Template::Date) {
             // `$$(date)` is the number of the process and a text.
@@ -158,7 +160,8 @@ impl<'a> Scanner<'a> {
             }
             return false;
         }
-        if !self.command_start || rest.starts_with([' ', '\t', '\n', ';', '&', '|', '(', ')', '<', '>', '#']) {
+        if !self.command_start || rest.starts_with([' ', '\t', '\n', ';', '&', '|', '(', ')', '<', '>', '#'])
+        {
             return false;
         }
         if RESERVED.contains(&word) {

@@ -55,8 +55,8 @@ fn targets_of(
     for name in phase.record.texts("route_to") {
         match cx.index.get(name.value.as_str()) {
             None => {
-                let known: Vec<&str> = all.iter().map(|&t| cx.phases()[t].name.value.as_str()).collect();
-                problems.push(unknown("unknown-route-target", &name, "phase", &known));
+                let known = || all.iter().map(|&t| cx.phases()[t].name.value.as_str()).collect();
+                unknown("unknown-route-target", &name, "phase", known, problems);
             }
             Some(target) if !all.contains(target) => {
                 let message = format!("{} cannot route to `{}`", phase.title(), name.value);

@@ -7,8 +7,8 @@ use cliq_protocol::PhaseName;
 use super::Context;
 use crate::agents;
 use crate::model::ValidatedWorkflow;
-use crate::raw::unknown;
-use cliq_document::{Diagnostic, did_you_mean};
+use crate::raw::{similar, unknown};
+use cliq_document::Diagnostic;
 
 pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     check_names(cx, problems);
@@ -66,6 +66,7 @@ fn rename(text: &str) -> String {
 
 fn check_dependencies(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     let main = || cx.names(|phase| !phase.support);
+    let has_main = cx.phases().iter().any(|phase| !phase.support);
     let mut roots = 0;
     for phase in cx.phases() {
         let key = phase.record.key("depends_on");
@@ -90,7 +91,7 @@ fn check_dependencies(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
                     "remove it from `depends_on`",
                 ));
             } else if target.is_none() {
-                problems.push(unknown("unknown-dependency", &name, "phase", &main()));
+                unknown("unknown-dependency", &name, "phase", main, problems);
             } else if target.is_some_and(|t| t.support) {
                 let message = format!("{} depends on support phase `{}`", phase.title(), name.value);
                 problems.push(Diagnostic::error(
@@ -125,7 +126,7 @@ fn check_dependencies(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     let top = &cx.team.top;
     let declared = top.has("workflow") || top.has("phases");
     if declared
-        && main().is_empty()
+        && !has_main
         && !problems.iter().any(|p| matches!(p.code, "both-layouts" | "missing-field" | "wrong-type"))
     {
         let span = top.key("workflow").or(top.key("phases")).unwrap_or(top.span);
@@ -135,7 +136,7 @@ fn check_dependencies(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
             "the workflow has no phase",
             "add a phase under `phases:`",
         ));
-    } else if roots == 0 && !main().is_empty() {
+    } else if roots == 0 && has_main {
         let span = cx.phases()[0].record.key("depends_on").unwrap_or(cx.phases()[0].name.span);
         problems.push(Diagnostic::error(
             "no-root",
@@ -151,16 +152,17 @@ fn check_agents(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     let mut known: Vec<&str> = cx.team.agents.iter().map(|agent| agent.name.value.as_str()).collect();
     known.extend(installed.iter().map(String::as_str));
     known.extend(agents::BUILT_IN);
-    let own: Vec<&str> = cx.team.agents.iter().map(|agent| agent.name.value.as_str()).collect();
+    let names: HashSet<&str> = known.iter().copied().collect();
+    let own: HashSet<&str> = cx.team.agents.iter().map(|agent| agent.name.value.as_str()).collect();
     let mut check = |at: &cliq_document::Located<String>| {
         // A broken agent hides a built-in one of its name: what was installed is not what would work.
-        let broken = cx.files.broken_agent(&at.value).filter(|_| !own.contains(&at.value.as_str()));
+        let broken = cx.files.broken_agent(&at.value).filter(|_| !own.contains(at.value.as_str()));
         if let Some(why) = broken {
             let message = format!("agent `{}`: {why}", at.value);
             let help = "mend or remove the installed agent; `cliq agent list` shows all".to_owned();
             problems.push(Diagnostic::error("unknown-agent", at.span, message, help));
-        } else if !known.contains(&at.value.as_str()) {
-            let help = did_you_mean(&at.value, &known);
+        } else if !names.contains(at.value.as_str()) {
+            let help = similar(&at.value, || known.clone(), problems.len());
             let help = format!("{help} — or declare it under `agents:`");
             let message = format!("there is no agent `{}`", at.value);
             problems.push(Diagnostic::error("unknown-agent", at.span, message, help));
@@ -182,9 +184,9 @@ fn check_agents(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
         for node in nodes {
             let record = cliq_document::Record::read(node, crate::fields::NOTIFY, "a notification", problems);
             if let Some(agent) = record.and_then(|r| r.text("agent"))
-                && !known.contains(&agent.value.as_str())
+                && !names.contains(agent.value.as_str())
             {
-                problems.push(unknown("unknown-agent", &agent, "agent", &known));
+                unknown("unknown-agent", &agent, "agent", || known.clone(), problems);
             }
         }
     }

@@ -1,28 +1,33 @@
 //! Templates: that each refers to something that is there when the phase starts, and stands where it can be replaced.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use cliq_protocol::PhaseName;
 
 use super::Context;
-use crate::raw::RawPhase;
+use crate::raw::{RawPhase, similar};
 use crate::shell::{self, Context as ShellContext};
 use crate::template::{self, Template};
-use cliq_document::{Diagnostic, Span, did_you_mean};
+use cliq_document::{Diagnostic, Span};
 use cliq_document::{Kind, Node};
 
 pub(super) fn check(cx: &Context<'_>, targets: &[Vec<usize>], problems: &mut Vec<Diagnostic>) {
-    let mut rules = Rules { cx, targets, used: HashSet::new(), upstream: HashMap::new() };
+    let declared = cx.team.inputs.iter().map(|input| input.name.value.as_str()).collect();
+    let mut rules = Rules { cx, targets, declared, used: HashSet::new(), upstream: None };
     for (i, phase) in cx.phases().iter().enumerate() {
         rules.check_phase(i, phase, problems);
         rules.used.extend(super::expressions::inputs(phase));
     }
+    for text in cx.files.role_texts() {
+        rules.used.extend(template::find(&text).into_iter().filter_map(|found| match found.template {
+            Ok(Template::Input(key)) => Some(key),
+            _ => None,
+        }));
+    }
     for input in &cx.team.inputs {
         let name = &input.name;
-        let mention = format!("$(inputs.{})", name.value);
-        if !rules.used.contains(&name.value)
-            && !cx.files.role_texts().iter().any(|text| text.contains(&mention))
-        {
+        if !rules.used.contains(&name.value) {
+            let mention = format!("$(inputs.{})", name.value);
             let message = format!("nothing refers to input `{}`", name.value);
             problems.push(Diagnostic::error(
                 "unused-input",
@@ -37,8 +42,10 @@ pub(super) fn check(cx: &Context<'_>, targets: &[Vec<usize>], problems: &mut Vec
 struct Rules<'a, 'b> {
     cx: &'a Context<'b>,
     targets: &'a [Vec<usize>],
+    declared: HashSet<&'a str>,
     used: HashSet<String>,
-    upstream: HashMap<usize, HashSet<usize>>,
+    /// The phases upstream of the phase that is checked.
+    upstream: Option<(usize, HashSet<usize>)>,
 }
 
 impl Rules<'_, '_> {
@@ -92,11 +99,12 @@ impl Rules<'_, '_> {
             }
             Ok(Template::Input(key)) => {
                 self.used.insert(key.clone());
-                let declared: Vec<&str> =
-                    self.cx.team.inputs.iter().map(|input| input.name.value.as_str()).collect();
-                if !declared.contains(&key.as_str()) {
+                if !self.declared.contains(key.as_str()) {
+                    let inputs = &self.cx.team.inputs;
+                    let declared = || inputs.iter().map(|input| input.name.value.as_str()).collect();
                     let message = format!("`{written}` refers to an input that the team does not declare");
-                    let help = format!("declare it under `inputs:`; {}", did_you_mean(key, &declared));
+                    let help =
+                        format!("declare it under `inputs:`; {}", similar(key, declared, problems.len()));
                     problems.push(Diagnostic::error("undeclared-input", span, message, help));
                 }
             }
@@ -119,38 +127,32 @@ impl Rules<'_, '_> {
         span: Span,
         problems: &mut Vec<Diagnostic>,
     ) {
+        let cx = self.cx;
         let upstream = self.upstream(i);
-        let known: Vec<&str> = self
-            .cx
-            .phases()
-            .iter()
-            .enumerate()
-            .filter(|(n, _)| upstream.contains(n))
-            .map(|(_, p)| p.name.value.as_str())
-            .collect();
-        if self.cx.index.get(phase.as_str()).is_some_and(|other| upstream.contains(other)) {
+        if cx.index.get(phase.as_str()).is_some_and(|other| upstream.contains(other)) {
             return;
         }
-        let there = self.cx.index.contains_key(phase.as_str());
+        let known = || {
+            let phases = cx.phases().iter().enumerate().filter(|(n, _)| upstream.contains(n));
+            phases.map(|(_, phase)| phase.name.value.as_str()).collect()
+        };
+        let help = similar(phase.as_str(), known, problems.len());
+        let there = cx.index.contains_key(phase.as_str());
         let message = if there {
             format!(
                 "`{written}`: `{phase}` is not upstream of `{}`, so its handoff may not be there",
-                self.cx.phases()[i].name.value
+                cx.phases()[i].name.value
             )
         } else {
             format!("`{written}` names no phase upstream: there is no phase `{phase}`")
         };
-        problems.push(Diagnostic::error(
-            "template-not-upstream",
-            span,
-            message,
-            did_you_mean(phase.as_str(), &known),
-        ));
+        problems.push(Diagnostic::error("template-not-upstream", span, message, help));
     }
 
-    fn upstream(&mut self, i: usize) -> HashSet<usize> {
-        let known = self.upstream.entry(i).or_insert_with(|| upstream(self.cx, self.targets, i));
-        known.clone()
+    fn upstream(&mut self, i: usize) -> &HashSet<usize> {
+        let known = self.upstream.take().filter(|(phase, _)| *phase == i);
+        let known = known.unwrap_or_else(|| (i, upstream(self.cx, self.targets, i)));
+        &self.upstream.insert(known).1
     }
 }
 
@@ -193,17 +195,23 @@ fn check_context(written: &str, context: ShellContext, span: Span, problems: &mu
             format!(
                 "`{written}` stands in `${{ }}`, where a shell takes the value for a pattern or an expression, or splits it into words"
             ),
-            format!("{mend}: `v={written}`; only `${{x:-{written}}}`, `${{x:+…}}` and `${{x:?…}}` take a value to the letter"),
+            format!(
+                "{mend}: `v={written}`; only `${{x:-{written}}}`, `${{x:+…}}` and `${{x:?…}}` take a value to the letter"
+            ),
         ),
         ShellContext::Backticks => (
             "template-in-backticks",
-            format!("`{written}` stands in backticks within quotes or with escapes, where a shell splits the value into words"),
+            format!(
+                "`{written}` stands in backticks within quotes or with escapes, where a shell splits the value into words"
+            ),
             "write `$( … )` in place of the backticks".to_owned(),
         ),
         ShellContext::Unclear(reason) => (
             "template-in-unclear-script",
             format!("`{written}` stands in a script whose quotes depend on the shell: it has {reason}"),
-            format!("{mend} in a command of its own, or write the script as a file and pass the value as an argument"),
+            format!(
+                "{mend} in a command of its own, or write the script as a file and pass the value as an argument"
+            ),
         ),
     };
     problems.push(Diagnostic::error(code, span, message, help));
