@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod environment;
 mod failure;
 mod gateway;
 mod project;
@@ -10,28 +11,12 @@ mod reviews;
 mod server_record;
 mod ui;
 
-use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Continues as a process without the variables that git sets for hooks, if there are any. All that cliq starts inherits its
-/// environment: agents, panes, servers, daemons.
-fn leave_hook() {
-    if cliq_git::LOCAL_VARIABLES.iter().all(|name| std::env::var_os(name).is_none()) {
-        return;
-    }
-    if let Ok(program) = std::env::current_exe() {
-        let mut command = Command::new(program);
-        cliq_git::remove_local_variables(&mut command);
-        // If it fails, the processes of agents are still started without them.
-        let _ = command.args(std::env::args_os().skip(1)).exec();
-    }
-}
-
 fn main() -> ExitCode {
-    leave_hook();
-    if let Some(code) = project::restart_with_absolute_home() {
+    if let Some(code) = environment::restart_if_unsuitable() {
         return code;
     }
     // Panes and sandboxes start with each job, and scripts ask for the version: none needs the table of all arguments.

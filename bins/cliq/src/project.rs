@@ -1,15 +1,11 @@
 //! The host and the project that a command works on.
 
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, ExitCode};
 
 use camino::Utf8PathBuf;
 use cliq_project::{Environment, Host, Project, Settings};
 
 use crate::failure::Failure;
-use crate::ui;
 
 /// The path of this program. Where an upgrade replaced it while it runs, the path of the new one.
 pub(crate) fn own_program() -> io::Result<Utf8PathBuf> {
@@ -19,31 +15,6 @@ pub(crate) fn own_program() -> io::Result<Utf8PathBuf> {
     let replaced = path.as_str().strip_suffix(" (deleted)").map(Utf8PathBuf::from);
     Ok(replaced.filter(|path| path.is_file()).unwrap_or(path))
 }
-
-/// Makes a relative `CLIQ_HOME` absolute, against the directory in which the command started: this process is replaced by one with the
-/// absolute path, so that all that it starts get that too. Returns the exit code of a failed attempt, or `None` if there is nothing to do.
-pub(crate) fn restart_with_absolute_home() -> Option<ExitCode> {
-    let home = std::env::var_os(HOME).filter(|home| !home.is_empty())?;
-    if Path::new(&home).is_absolute() {
-        return None;
-    }
-    let restart = || -> io::Result<io::Error> {
-        let home = std::env::current_dir()?.join(&home);
-        let mut arguments = std::env::args_os();
-        let mut command = Command::new(std::env::current_exe()?);
-        if let Some(name) = arguments.next() {
-            command.arg0(name);
-        }
-        Ok(command.args(arguments).env(HOME, home).exec())
-    };
-    let error = restart().unwrap_or_else(|error| error);
-    ui::error(&format!("cannot make CLIQ_HOME ({}) absolute: {error}", home.to_string_lossy()));
-    ui::hint("set CLIQ_HOME to an absolute path");
-    Some(ExitCode::FAILURE)
-}
-
-/// The variable that names the cliq home.
-const HOME: &str = "CLIQ_HOME";
 
 /// The host: the environment of this process, and this program.
 pub(crate) fn host() -> Host {

@@ -22,11 +22,19 @@ pub fn snapshot(git: &Git, parent: Option<&str>) -> Result<String, GitError> {
     snapshot_at(git, parent, 0)
 }
 
+/// Copies an index with its modification time. Git compares the content of a file that is not older than the index: with a later time,
+/// a change in the same tick of the clock would be missed.
+fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
+    let modified = std::fs::metadata(from)?.modified()?;
+    std::fs::copy(from, to)?;
+    std::fs::File::options().append(true).open(to)?.set_modified(modified)
+}
+
 fn snapshot_at(git: &Git, parent: Option<&str>, depth: u32) -> Result<String, GitError> {
     let scratch = tempfile::tempdir().map_err(GitError::Start)?;
     let index = scratch.path().join("index");
     let own = git.text(["rev-parse", "--path-format=absolute", "--git-path", "index"])?;
-    match std::fs::copy(&own, &index) {
+    match copy_index(Path::new(&own), &index) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(GitError::io("copy", own)(error));
         }

@@ -150,8 +150,7 @@ pub fn resolve_script(script: &str, values: &dyn Values) -> Result<Script, Resol
     for place in shell::templates(script) {
         let Ok(template) = place.found.template else { continue };
         if !place.context.is_safe() {
-            let why =
-                "a shell would not pass its value on to the letter there: `cliq validate` shows the remedy";
+            let why = "cannot be used there, since a shell would not pass its value on to the letter: `cliq team validate` shows the remedy";
             return Err(ResolveError { template: template.to_string(), why: why.to_owned() });
         }
         let name = match names.get(&template) {

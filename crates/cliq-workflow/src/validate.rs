@@ -20,7 +20,7 @@ use crate::raw::{RawPhase, RawTeam};
 use cliq_document::{Diagnostic, Severity};
 
 /// Maximum number of phases. Rules about upstream phases look at pairs of phases.
-const MAX_PHASES: usize = 1000;
+const MAX_PHASES: usize = 20_000;
 
 /// State that the rules share.
 pub(crate) struct Context<'a> {
@@ -42,7 +42,8 @@ impl Context<'_> {
     }
 }
 
-/// Checks everything. Time is linear in the size of the team and quadratic in the number of phases, of which there are at most 1,000. There is a workflow if and only if there is no error.
+/// Checks everything. Time is linear in the size of the team and quadratic in the number of phases, of which there are at most 20,000.
+/// There is a workflow if and only if there is no error.
 pub(crate) fn validate(
     team: &RawTeam<'_>,
     files: &dyn TeamFiles,

@@ -311,7 +311,7 @@ fn large_teams_take_linear_time() {
         (0..400)
             .map(|n| format!("    - {{name: p{n}, type: exec, depends_on: [p{}], {command}}}\n", n + 1))
             .collect(),
-        (0..5_000).map(|n| format!("    - {{name: p{n}, type: exec, {command}}}\n")).collect(),
+        (0..20_001).map(|n| format!("    - {{name: p{n}, type: exec, {command}}}\n")).collect(),
         "    - {name: '".to_owned() + &"x".repeat(500_000) + "'}\n",
     ] {
         let checked = checked(&text);

@@ -137,7 +137,7 @@ fn places_that_evaluate_or_split_are_refused() {
     ] {
         let error = resolve(source, "1").expect_err(source).to_string();
         assert!(
-            error.contains("`$(inputs.n)` has no value") && error.contains("cliq validate"),
+            error.contains("`$(inputs.n)` cannot be used there") && error.contains("cliq team validate"),
             "{source}: {error}"
         );
     }

@@ -61,7 +61,7 @@ fn links_lead_to_files_and_headings() {
 }
 
 /// Commands that cliq calls itself: no help lists them.
-const INTERNAL: [&str; 3] = ["cliq pane", "cliq watchdog", "cliq agent team"];
+const INTERNAL: [&str; 4] = ["cliq pane", "cliq watchdog", "cliq agent team", "cliq agent review"];
 
 /// Help texts of commands, each read once.
 struct Helps {

@@ -67,7 +67,7 @@ fn exec_phases_hand_over_what_their_commands_said() {
     assert_eq!(envelope["agent"], "exec");
     assert_eq!(envelope["data"]["all_passed"], false);
     assert_eq!(envelope["data"]["total"], 3);
-    assert_eq!(envelope["text"], "- pass: compile\n- FAIL: lint\n- pass: docs");
+    assert_eq!(envelope["text"], "- pass: compile\n- FAIL: lint\n- skipped: docs");
     let results = env.read_json(".cliq/signals/build_command_results.json");
     assert_eq!(results[0]["output_tail"], "compiled\n");
     assert_eq!(results[0]["log_file"], "logs/build.1.1-compile.log");

@@ -147,7 +147,7 @@ const CONFLICT: &str = "workflow:
       commands: [{name: c, run: 'echo $(item) > word.txt; echo $(item) > own-$(item).txt'}]
     - {name: end, type: exec, depends_on: [work], commands: [{name: c, run: '! grep -q \"<<<<\" word.txt'}]}
   support:
-    - {name: resolver, type: exec, commands: [{name: c, run: 'echo x >> ran; grep -q \"conflict markers\" .cliq/channels/work--resolver/handoff.md && grep -hE \"^[a-c]+$\" word.txt | sort -u | tr -d \"\\n\" > w && echo >> w && mv w word.txt'}]}
+    - {name: resolver, type: exec, commands: [{name: c, run: 'echo x >> ran; grep -q \"has to be confirmed\" .cliq/channels/work--resolver/handoff.md && grep -hE \"^[a-c]+$\" word.txt | sort -u | tr -d \"\\n\" > w && echo >> w && mv w word.txt'}]}
 ";
 
 #[test]
@@ -167,11 +167,11 @@ fn conflict_without_a_resolver_waits_for_a_person() {
     let workflow = CONFLICT.replace("      RESOLVER\n", "");
     let workflow = workflow.split("  support:").next().unwrap_or_default().to_owned();
     let env = project(&workflow, 1);
-    env.cliq(["run", "--headless"])
-        .expect(3)
-        .says("item 1 conflicts with those merged before it: word.txt; resolve the conflict");
+    env.cliq(["run", "--headless"]).expect(3).says(
+        "item 1 conflicts with those merged before it: word.txt (added on both sides); resolve the conflict",
+    );
     assert!(env.read("word.txt").contains("<<<<<<<"));
-    env.cliq(["run", "--headless", "--resume"]).expect(3).says("word.txt is still in conflict with item 1");
+    env.cliq(["run", "--headless", "--resume"]).expect(3).says("word.txt (added on both sides) is still in conflict with item 1");
     env.write("word.txt", "mine\n");
     env.cliq(["run", "--headless", "--resume"]).expect(3).says("item 2 conflicts");
     env.write("word.txt", "all\n");

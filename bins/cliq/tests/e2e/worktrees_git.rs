@@ -114,7 +114,7 @@ fn items_get_ignored_files_that_worktreeinclude_names() {
 
 #[test]
 fn run_started_by_a_hook_works_on_its_own_repository() {
-    let run = "git rev-parse --show-toplevel > top.txt; env | grep -c ^GIT_ > count.txt; echo x > item.txt; git add -A; git -c user.name=a -c user.email=a@a commit -qm item";
+    let run = "git rev-parse --show-toplevel > top.txt; env | grep -cE \"^GIT_(DIR|INDEX_FILE|WORK_TREE|PREFIX)=\" > count.txt; echo x > item.txt; git add -A; git -c user.name=a -c user.email=a@a commit -qm item";
     let env = project("echo a > a.txt", "[0]", run, None);
     let head = sh(&env, "git rev-parse HEAD");
     let mut command = env.command(["run", "--headless"]);

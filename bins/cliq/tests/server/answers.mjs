@@ -108,7 +108,7 @@ await page.getByText("steady is better than hasty").waitFor();
 await press(page.getByText("12 trials", { exact: true }), " ");
 await press(page.getByRole("link", { name: "Trial 2", exact: true }));
 await page.getByRole("heading", { name: "answers: steady, first, repeat 1" }).waitFor();
-await page.locator("#summary .badge.completed").waitFor();
+await page.locator("#summary .badge.completed").first().waitFor();
 
 // What is looked at now does not change between runs of this test: before the review is answered.
 const state = await context.storageState();
@@ -129,7 +129,7 @@ await page.goto(base + path(runs.waiting));
 await press(page.getByRole("button", { name: "Approve" }));
 await page.getByText("approved").first().waitFor();
 await page.goto(base + path(runs.waiting));
-await page.locator("#summary .badge.completed").waitFor();
+await page.locator("#summary .badge.completed").first().waitFor();
 await page.goto(base + "/projects");
 await press(page.getByRole("button", { name: "Forget handbook" }));
 await page.getByText("No projects").waitFor();
