@@ -360,7 +360,7 @@ fn size(turns: &[Turn]) -> usize {
         let calls = reply
             .calls
             .iter()
-            .map(|call| call.name.len() + serde_json::to_string(&call.arguments).unwrap().len() + 32);
+            .map(|call| call.name.len() + serde_json::to_string(&call.arguments).expect("JSON").len() + 32);
         let thinking = reply.thinking.iter().map(|thought| thought.text.len());
         reply.text.len() + calls.sum::<usize>() + thinking.sum::<usize>()
     };

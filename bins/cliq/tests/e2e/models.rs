@@ -280,7 +280,9 @@ fn thoughts_decide_no_gate() {
 #[test]
 fn errors_in_answers_of_status_200_are_retried_if_they_pass() {
     let openai_error = |error: &str| status("200 OK", "", &format!("{{\"error\":{error}}}"));
-    let passing: [(&str, String, fn(&str) -> String); 3] = [
+    // Name of the agent, first response, form of a good response.
+    type Passing = (&'static str, String, fn(&str) -> String);
+    let passing: [Passing; 3] = [
         ("openai-api", openai_error("{\"code\":502,\"message\":\"Provider returned error\"}"), openai),
         (
             "gemini-api",

@@ -171,7 +171,9 @@ fn conflict_without_a_resolver_waits_for_a_person() {
         "item 1 conflicts with those merged before it: word.txt (added on both sides); resolve the conflict",
     );
     assert!(env.read("word.txt").contains("<<<<<<<"));
-    env.cliq(["run", "--headless", "--resume"]).expect(3).says("word.txt (added on both sides) is still in conflict with item 1");
+    env.cliq(["run", "--headless", "--resume"])
+        .expect(3)
+        .says("word.txt (added on both sides) is still in conflict with item 1");
     env.write("word.txt", "mine\n");
     env.cliq(["run", "--headless", "--resume"]).expect(3).says("item 2 conflicts");
     env.write("word.txt", "all\n");

@@ -227,7 +227,7 @@ impl ModelLoop<'_> {
             let why = format!(
                 "this call of `{}` cannot be read, and was not run: {}. Call a tool with a JSON object of arguments. The tools are: {}",
                 shorten(&call.name, 60),
-                shorten(text, 200),
+                shorten(text, 300),
                 known.join(", ")
             );
             return Some(result(call, Err(why)));

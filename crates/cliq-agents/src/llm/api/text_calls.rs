@@ -17,6 +17,10 @@ use forms::{MARKS, Source, mark, unreadable};
 pub(super) const EXAMPLE: &str = "a call in a fenced block with text after it is an example. Call the tool itself, or give your complete \
     answer again";
 
+/// Result of a call in a fence of data that has text before it.
+pub(super) const BESIDE_TEXT: &str = "a call in a fenced block beside other text may be an example, and was not run. To call the tool, reply \
+    with the call alone; otherwise give your complete answer without this block";
+
 /// Maximum size of the header of a channel in characters.
 const HEADER: usize = 160;
 
@@ -31,7 +35,7 @@ pub(super) struct TextCalls {
 /// Finds calls in a text without thoughts. Returns `None` if there is none. `was_told` means that the model was told about an example.
 ///
 /// Marks of a format count outside of code. Bare JSON, lists in the syntax of Python and fenced blocks count if they are calls of the
-/// tools, and nothing follows.
+/// tools, and nothing follows. A fenced block of data after other text may be an example: the call is returned as invalid.
 pub(super) fn find(text: &str, tools: &[ToolSpec], was_told: bool) -> Option<TextCalls> {
     if let Some(calls) = bare(text.trim(), tools) {
         return Some(TextCalls { text: String::new(), calls });
@@ -301,12 +305,17 @@ fn is_call_alone(value: &Value) -> bool {
     }
 }
 
+/// Whether the info string of a fenced block names a call.
+fn is_call_info(info: &str) -> bool {
+    let info = info.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    matches!(info.as_str(), "tool_code" | "tool_call" | "tool_calls" | "function_call")
+}
+
 /// Reads calls in fenced blocks at the end of a text.
 fn in_blocks(text: &str, blocks: &[Block], tools: &[ToolSpec], was_told: bool) -> Option<TextCalls> {
     let of = |block: &Block| {
         let (content, info) = (text[block.content.clone()].trim(), text[block.info.clone()].trim());
-        let info = info.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
-        if matches!(info.as_str(), "tool_code" | "tool_call" | "tool_calls" | "function_call") {
+        if is_call_info(info) {
             let inner =
                 content.strip_prefix("print(").and_then(|inner| inner.strip_suffix(')')).unwrap_or(content);
             let (calls, _) = Source::new(inner, tools).calls(0);
@@ -335,7 +344,15 @@ fn in_blocks(text: &str, blocks: &[Block], tools: &[ToolSpec], was_told: bool) -
         end = text[..block.whole.start].trim_end().len();
     }
     if !calls.is_empty() {
-        let calls = calls.into_iter().rev().flatten().collect();
+        let mut calls: Vec<ToolCall> = calls.into_iter().rev().flatten().collect();
+        let is_clear = text[..end].trim().is_empty()
+            || blocks
+                .iter()
+                .filter(|block| block.whole.start >= end)
+                .all(|block| is_call_info(&text[block.info.clone()]));
+        if !is_clear {
+            calls.iter_mut().for_each(|call| call.invalid = Some(BESIDE_TEXT.to_owned()));
+        }
         return Some(TextCalls { text: text[..end].to_owned(), calls });
     }
     // The only action of the reply, with text after it.

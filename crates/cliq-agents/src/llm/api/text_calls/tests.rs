@@ -105,7 +105,7 @@ const FORMS: &[(&str, &str)] = &[
     ),
     ("<|start|>assistant to=functions.read_file<|channel|>commentary json<|message|>{\"path\": \"a\"}", ""),
     // Fences.
-    ("I look.\n```json\n{\"name\": \"read_file\", \"parameters\": {\"path\": \"a\"}}\n```\n", "I look."),
+    ("```json\n{\"name\": \"read_file\", \"parameters\": {\"path\": \"a\"}}\n```\n", ""),
     ("I look.\n```tool_code\nprint(read_file(path=\"a\"))\n```", "I look."),
     ("```xml\n<tool_call>{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}</tool_call>\n```", ""),
 ];
@@ -208,6 +208,24 @@ fn other_text_is_left_alone() {
         "a < b and c[0]",
     ] {
         assert_eq!(find(text, &tools(), false), None, "{text}");
+    }
+}
+
+#[test]
+fn a_fenced_call_beside_text_is_never_run_and_never_an_answer() {
+    for text in [
+        "Here is the configuration you asked for:\n```json\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}\n```",
+        "I look.\n\n```\n{\"name\": \"read_file\", \"parameters\": {\"path\": \"a\"}}\n```\n",
+        "As XML:\n```xml\n<tool_call>{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}</tool_call>\n```",
+    ] {
+        for was_told in [false, true] {
+            let found = find(text, &tools(), was_told).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(
+                (found.calls.len(), found.calls[0].invalid.as_deref()),
+                (1, Some(BESIDE_TEXT)),
+                "{text}"
+            );
+        }
     }
 }
 
