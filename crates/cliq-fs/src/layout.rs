@@ -1,5 +1,6 @@
 //! Layout of the `.cliq` directory (seed 000, SPEC section 2).
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{ErrorKind, Write};
 
@@ -91,6 +92,7 @@ impl CliqDir {
     /// # Errors
     /// Something cannot be created.
     pub fn ensure_layout(&self) -> Result<(), FsError> {
+        let present = self.directories()?;
         for dir in [
             self.channels(),
             self.signals(),
@@ -100,13 +102,23 @@ impl CliqDir {
             self.roles(),
             self.design(),
         ] {
-            fs::create_dir_all(&dir).at("create", &dir)?;
+            if !dir.file_name().is_some_and(|name| present.contains(name)) {
+                fs::create_dir_all(&dir).at("create", &dir)?;
+            }
         }
         let board = self.task_board();
         if !board.exists() {
             write_atomic(&board, b"# Task board\n")?;
         }
         Ok(())
+    }
+
+    /// Names of the directories in this one, with one listing.
+    fn directories(&self) -> Result<HashSet<String>, FsError> {
+        let entries = fs::read_dir(&self.root).at("list", &self.root)?;
+        let directories =
+            entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        Ok(directories.filter_map(|entry| entry.file_name().into_string().ok()).collect())
     }
 
     /// Directory of shared design documents.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Parses a duration of at least one second.
 ///
+/// Time is linear in the size of the text; an error has at most 300 bytes.
+///
 /// # Errors
 /// Says what is wrong with the text.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -14,7 +16,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => 3600,
         "d" => 86_400,
         "" => return Err("it has no unit".to_owned()),
-        other => return Err(format!("{other:?} is not a unit")),
+        other => return Err(format!("{:?} is not a unit", crate::shorten(other, 40))),
     };
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err("it has no whole number".to_owned());

@@ -49,8 +49,8 @@ impl From<serde_json::Error> for DecodeError {
     fn from(error: serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
         let full = error.to_string();
-        let message =
-            full.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&full).to_owned();
-        Self::Json { message, line, column }
+        let message = full.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&full);
+        // The reader quotes names that it does not know.
+        Self::Json { message: crate::shorten(message, 300).into_owned(), line, column }
     }
 }

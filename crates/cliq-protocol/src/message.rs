@@ -265,6 +265,8 @@ impl Dispatch {
 impl AgentMessage {
     /// Decodes a message.
     ///
+    /// Time and memory are linear in the size of the input; an error has at most 1,000 bytes.
+    ///
     /// # Errors
     /// Not JSON, another version, an unknown type, a missing or mistyped field.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {

@@ -67,6 +67,8 @@ impl Verdict {
 
     /// Reads either form from a JSON value.
     ///
+    /// Time and memory are linear in the size of the input; an error has at most 1,000 bytes.
+    ///
     /// # Errors
     /// Names the field that is missing or wrong.
     pub fn from_value(value: Value) -> Result<Self, FieldError> {

@@ -6,7 +6,7 @@ mod state;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{JournalFollower, RunView};
@@ -22,6 +22,8 @@ use state::Follower;
 
 /// Polling interval of the journal.
 const POLL: Duration = Duration::from_millis(500);
+/// Time within which a run that was taken over and has not begun may still begin.
+const BEGINNING: Duration = Duration::from_secs(2);
 /// Exit code of a `cliq run` that the re-run rules refuse.
 const REFUSED: i32 = 4;
 
@@ -63,6 +65,7 @@ pub(crate) fn follow(shared: &Arc<Shared>, run: Run, mode: StartMode) {
             shared: &shared,
             handle: &handle,
             dir: None,
+            adopted: (mode == StartMode::Adopt).then(Instant::now),
             run,
         };
         follower.work(mode).await;
@@ -106,7 +109,7 @@ impl Follower<'_> {
             self.watch();
             self.pass_steering().await;
             // Check this before reading the journal, so that everything written before the end is read.
-            let gone = self.is_gone();
+            let gone = self.is_gone() && !self.may_still_begin();
             let pending = self.read();
             if !pending.is_empty() && !self.store(&pending).await {
                 return;
@@ -215,6 +218,15 @@ impl Follower<'_> {
             RunState::Starting => cliq_backends::is_followed(&self.run.workspace),
             _ => false,
         }
+    }
+
+    /// Whether a supervisor that dispatched the run may still start its orchestrator: it prepares the workspace before, and does not
+    /// notice at once that another one took the run over.
+    fn may_still_begin(&self) -> bool {
+        let has_begun = self.run.life.began && !self.run.life.resume;
+        !has_begun
+            && self.child.is_none()
+            && self.adopted.is_some_and(|adopted| adopted.elapsed() < BEGINNING)
     }
 
     /// Whether the orchestrator is gone.

@@ -4,30 +4,43 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use cliq_fs::{CliqDir, now_millis};
-use cliq_orchestrator::SteeringView;
-use cliq_project::{Significance, Timeline};
+use cliq_orchestrator::{RunView, SteeringView};
+use cliq_project::{Project, RecordedRun, RunStatus, Significance, Timeline};
 use cliq_protocol::SteeringMessage;
+use cliq_runs::Caveat;
+use serde_json::json;
 
 use crate::failure::Failure;
-use crate::render::summary::quote;
+use crate::render::summary::{self, quote};
 use crate::render::usage;
 use crate::ui::{BOLD, DIM, GREEN, RED, YELLOW, paint};
 use crate::{project, ui};
 
 pub(super) fn run(run: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
     let project = project::open()?;
-    let timeline = project.recorded_run(run)?.timeline(now_millis());
+    let recorded = project.recorded_run(run)?;
+    let timeline = recorded.timeline(now_millis());
+    let caveats = caveats(&recorded, &project);
     if as_json {
-        ui::json(&timeline)?
+        let mut document = json!(timeline);
+        document["caveats"] = json!(caveats);
+        ui::json(&document)?
     } else {
-        show(&timeline, project.dir())?
+        show(&timeline, &caveats, project.dir())?
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(timeline: &Timeline, dir: &CliqDir) -> std::io::Result<()> {
+/// Returns what keeps the run from being a plain success. Only the last run has the records of the runs within its phases.
+fn caveats(recorded: &RecordedRun, project: &Project) -> Vec<Caveat> {
+    let view = RunView::of(&recorded.journal);
+    let is_last = recorded.place == *project.dir().root();
+    Caveat::of_document(&if is_last { RunStatus { view: &view, project }.document() } else { json!(view) })
+}
+
+fn show(timeline: &Timeline, caveats: &[Caveat], dir: &CliqDir) -> std::io::Result<()> {
     let style = match timeline.status.as_str() {
-        "COMPLETED" => GREEN,
+        "COMPLETED" if caveats.is_empty() => GREEN,
         "ESCALATED" | "FAILED" => RED,
         _ => YELLOW,
     };
@@ -56,6 +69,10 @@ fn show(timeline: &Timeline, dir: &CliqDir) -> std::io::Result<()> {
     }
     if let Some(reason) = &timeline.reason {
         ui::line(format!("\n{} {}", paint(BOLD, "why:"), ui::plain(reason)))?;
+    }
+    if !caveats.is_empty() {
+        ui::line("")?;
+        summary::caveats(caveats)?;
     }
     if let Some(usage) = &timeline.usage {
         ui::line(format!("\n{} {}", paint(BOLD, "usage:"), usage::sentence(usage)))?;

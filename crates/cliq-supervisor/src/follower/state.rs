@@ -1,7 +1,7 @@
 //! State of a follower, and how it stores changes.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use cliq_gateway::GatewayError;
@@ -21,6 +21,8 @@ const MAX_BACKOFF: Duration = Duration::from_secs(5);
 pub(super) struct Follower<'a> {
     pub(super) shared: &'a Arc<Shared>,
     pub(super) handle: &'a FollowerHandle,
+    /// Time at which the run was taken over from another supervisor, if it was.
+    pub(super) adopted: Option<Instant>,
     pub(super) run: Run,
     pub(super) view: RunView,
     pub(super) journal: JournalFollower,
