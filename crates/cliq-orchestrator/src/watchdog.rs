@@ -26,6 +26,8 @@ use crate::tmux::revoke_all_of;
 const ORDER_LIMIT: u64 = 64 << 10;
 /// Longest grace period: nothing of a dead run is at work for longer than 5 s.
 const LONGEST_GRACE: Duration = Duration::from_secs(3);
+/// Maximum time between the end of the orchestrator's pipe and its death.
+const LONGEST_DEATH: Duration = Duration::from_secs(1);
 /// Interval of the searches after which nothing was found. A process that was just being started is found by the second.
 const SETTLING: Duration = Duration::from_millis(300);
 
@@ -185,6 +187,7 @@ pub fn run_watchdog() -> ExitCode {
     let _ = rustix::process::setsid();
     match watch(io::stdin().lock()) {
         Ok(Some((order, groups))) => {
+            await_death(order.pid);
             end_run(&order, groups);
             ExitCode::SUCCESS
         }
@@ -222,6 +225,15 @@ fn note(groups: &mut BTreeSet<i32>, line: &[u8]) {
         groups.insert(group);
     } else if let Some(group) = text.strip_prefix('-').and_then(number) {
         groups.remove(&group);
+    }
+}
+
+/// Waits until the orchestrator is dead: a process closes its pipes before its children get another parent, by which agents tell the
+/// death of a run from a cancellation.
+fn await_death(orchestrator: u32) {
+    let deadline = Instant::now() + LONGEST_DEATH;
+    while std::os::unix::process::parent_id() == orchestrator && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
