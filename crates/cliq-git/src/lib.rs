@@ -29,8 +29,8 @@ pub use merge::{MergeRequest, merge};
 pub use resolution::{StagedEntry, mark_unmerged, restore_entries, staged_entries, unresolved};
 pub use snapshot::{commit_worktree, snapshot};
 pub use submodules::{
-    copy_submodules, forward_submodules, join_submodules, keep_commits, merge_heads, populated,
-    publish_submodules,
+    branches_apart, copy_submodules, forward_submodules, join_submodules, keep_commits, merge_heads,
+    populated, publish_submodules,
 };
 
 /// Runs the example of the README as a documentation test.

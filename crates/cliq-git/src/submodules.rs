@@ -258,6 +258,42 @@ pub fn merge_heads(submodule: &Git, base: &str, commit: &str, branch: &str) -> R
     submodule.run(["update-ref", &format!("refs/heads/{branch}"), commit]).map(drop)
 }
 
+/// Finds the branches of submodules, by a pattern such as `cliq/RUN/fix.*`, whose commits are not in what is checked out there. Returns the
+/// path of each submodule with the name of the branch.
+///
+/// # Errors
+/// Returns an error if git fails.
+pub fn branches_apart(git: &Git, pattern: &str) -> Result<Vec<(String, String)>, GitError> {
+    let mut found = Vec::new();
+    collect_branches_apart(git, pattern, b"", 0, &mut found)?;
+    Ok(found)
+}
+
+fn collect_branches_apart(
+    git: &Git,
+    pattern: &str,
+    prefix: &[u8],
+    depth: u32,
+    found: &mut Vec<(String, String)>,
+) -> Result<(), GitError> {
+    if depth > MAX_DEPTH {
+        return Ok(());
+    }
+    for link in gitlinks_of_index(git)? {
+        let dir = path_in(git.dir(), &link.path);
+        if !is_populated(&dir) {
+            continue;
+        }
+        let (submodule, path) = (git.in_dir(dir), crate::bytes::joined(prefix, &link.path));
+        let pattern_of_refs = format!("refs/heads/{pattern}");
+        let refs = ["for-each-ref", "--no-merged", "HEAD", "--format=%(refname:short)", &pattern_of_refs];
+        let branches = submodule.text(refs)?;
+        found.extend(branches.lines().map(|branch| (crate::lossy(&path), branch.to_owned())));
+        collect_branches_apart(&submodule, pattern, &path, depth + 1, found)?;
+    }
+    Ok(())
+}
+
 /// Commit that contains both, or `None` if they conflict.
 pub(crate) fn merged_head(git: &Git, head: &str, commit: &str) -> Result<Option<String>, GitError> {
     if is_ancestor(git, head, commit)? {

@@ -6,7 +6,7 @@ mod common;
 use std::process::Command;
 use std::time::Duration;
 
-use cliq_git::{Git, GitError, mark_unmerged, unresolved};
+use cliq_git::{Git, GitError, branches_apart, mark_unmerged, unresolved};
 use common::{Place, git_in, sh};
 
 const LIB: &str =
@@ -78,6 +78,10 @@ fn commits_stay_on_a_branch_where_the_user_has_one_checked_out() {
     assert_eq!(place.merge().unwrap(), vec![]);
     assert_eq!(sh(&place.workspace, "git -C lib log --format=%s; cat lib/lib.txt"), "lib\nlib\nedited");
     assert_eq!(sh(&place.workspace, "git -C lib log -1 --format=%s cliq/run/fix.1"), "edit");
+    let apart = || branches_apart(&place.git(), "cliq/run/fix.*").unwrap();
+    assert_eq!(apart(), [("lib".to_owned(), "cliq/run/fix.1".to_owned())]);
+    sh(&place.workspace, "git -C lib reset -q --hard cliq/run/fix.1");
+    assert_eq!(apart(), []);
 }
 
 #[test]

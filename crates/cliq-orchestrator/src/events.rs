@@ -352,7 +352,7 @@ pub enum RunEvent {
         /// Files with conflicts.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<String>,
-        /// Files with the kinds of their conflicts, or nothing if all are conflicts of lines.
+        /// Files with the kinds of their conflicts, or nothing if all are conflicts of lines. Without a conflict: parts that were left apart.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
         /// Why they cannot be merged.

@@ -50,6 +50,9 @@ pub struct PhaseView {
     /// Limit that ended its last activation before the work was done. Its handoff is partial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited: Option<Limited>,
+    /// Parts of the work of its items that their merge left apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<String>,
     /// The usage of its agents; `None` where none was reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSummary>,
@@ -369,6 +372,7 @@ impl RunView {
 impl PhaseView {
     fn new(name: PhaseName, kind: PhaseKind, support: bool) -> Self {
         Self {
+            losses: Vec::new(),
             name,
             kind,
             support,
@@ -465,6 +469,9 @@ impl PhaseView {
                 let files = if notes.is_empty() { files } else { notes };
                 self.status = PhaseStatus::Waiting;
                 self.message = Some(format!("item {item} conflicts: {}", files.join(", ")));
+            }
+            RunEvent::ItemsMerged { conflict: None, reason: None, notes, .. } => {
+                self.losses.clone_from(notes)
             }
             RunEvent::ItemFailed { reason, .. } => {
                 self.status = PhaseStatus::Failed;

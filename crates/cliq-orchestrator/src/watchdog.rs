@@ -1,8 +1,8 @@
 //! Watchdog of a run: a small process that ends the run's processes if the orchestrator dies without having ended them, by
 //! SIGKILL for example.
 //!
-//! It waits for the end of a pipe that only the orchestrator holds. A run that ends ends its watchdog first, so the end of the
-//! pipe always means a death. It finds processes by the mark of this orchestrator in their environment and by the process groups
+//! The watchdog waits for the end of a pipe that only the orchestrator holds. A run that ends stops its watchdog first, so the end of the
+//! pipe always means a death. The watchdog finds processes by the mark of this orchestrator in their environment and by the process groups
 //! that it was told of. A resumed run has another mark: a late watchdog cannot touch it.
 
 use std::collections::BTreeSet;

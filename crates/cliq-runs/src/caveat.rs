@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// Reason why a run is no plain success, whatever its state is.
+/// Reason why a run is not a plain success, even if it completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Caveat {
@@ -12,7 +12,7 @@ pub enum Caveat {
     Limit,
     /// A gate passed although commands failed.
     PassWithFailures,
-    /// A merge of items left out changes.
+    /// A merge of items left parts of their work apart.
     MergeLosses,
     /// The run is a trial of an evaluation, and a check failed.
     FailedTrial,
@@ -45,7 +45,7 @@ impl Caveat {
         match self {
             Self::Limit => "limit reached",
             Self::PassWithFailures => "passed with failures",
-            Self::MergeLosses => "changes left out",
+            Self::MergeLosses => "left apart by a merge",
             Self::FailedTrial => "failed trial",
         }
     }
@@ -56,7 +56,7 @@ impl Caveat {
         match self {
             Self::Limit => "A phase stopped at a limit, and its handoff is partial.",
             Self::PassWithFailures => "A gate passed although commands failed.",
-            Self::MergeLosses => "A merge left out changes of items.",
+            Self::MergeLosses => "A merge left parts of the work of items apart: `cliq explain` names them.",
             Self::FailedTrial => "A check of the trial failed.",
         }
     }

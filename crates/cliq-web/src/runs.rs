@@ -54,7 +54,7 @@ pub struct RunSummary {
     pub wake_at: Option<String>,
     /// Number of the last event.
     pub last_event: i64,
-    /// Reasons why the run is no plain success, whatever its state is: a limit that was reached, a gate that passed with failed
+    /// Reasons why the run is not a plain success, even if it completed: a limit that was reached, a gate that passed with failed
     /// commands, a merge that left out changes, a trial of an evaluation with a failed check.
     pub caveats: Vec<Caveat>,
 }

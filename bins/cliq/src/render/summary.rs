@@ -75,7 +75,7 @@ pub(crate) fn table(view: &RunView, project: &Project, now_ms: i64) -> String {
     out
 }
 
-/// Whether the phase is no plain success, whatever its status is.
+/// Returns whether a phase has a caveat, also if it completed.
 fn has_caveat(phase: &PhaseView) -> bool {
     !Caveat::of_document(&json!({"phases": [phase]})).is_empty()
 }

@@ -73,7 +73,7 @@ fn next_run_kills_orphans_of_a_killed_orchestrator() {
     let (env, mut run) = started();
     kill_unwatched(&env, &mut run);
     let old = env.left_over();
-    assert!(!old.is_empty(), "nobody could have ended them");
+    assert!(!old.is_empty(), "processes of the dead run are left");
     assert_eq!(env.cliq(["status", "--json"]).expect(0).json()["state"], "interrupted");
     let again = env.spawn(["run", "--headless", "-f"]);
     let dead = Instant::now() + Duration::from_secs(30);
@@ -95,7 +95,7 @@ fn next_run_kills_orphans_of_a_killed_orchestrator() {
 fn cancel_ends_what_a_dead_run_left() {
     let (env, mut run) = started();
     kill_unwatched(&env, &mut run);
-    assert!(!env.left_over().is_empty(), "nobody could have ended them");
+    assert!(!env.left_over().is_empty(), "processes of the dead run are left");
     env.cliq(["cancel"]).expect(0).says("processes that it left were ended").says("cliq run --resume");
     assert_eq!(env.left_over(), Vec::<String>::new());
     env.cliq(["cancel"]).expect(0).says("no process of it is left");

@@ -260,7 +260,7 @@ fn busy_servers_are_asked_again_and_others_are_not() {
     }
 }
 
-/// What a model thinks decides nothing, in whatever form a server passes it on.
+/// Thoughts of a model decide nothing, in any form in which a server sends them.
 #[test]
 fn thoughts_decide_no_gate() {
     for thought in [

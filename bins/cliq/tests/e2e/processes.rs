@@ -109,7 +109,7 @@ fn command_that_ended_while_cliq_was_suspended_did_not_time_out() {
     let orchestrator = Pid::from_raw(run.id() as i32).unwrap();
     kill_process(orchestrator, Signal::STOP).unwrap();
     env.write("go", "");
-    // Past the time-outs, whatever the machine does in the meantime.
+    // After the timeouts, also on a slow machine.
     std::thread::sleep(std::time::Duration::from_millis(6500));
     kill_process(orchestrator, Signal::CONT).unwrap();
     done(&run.wait_with_output().unwrap()).expect(0).says("COMPLETED");

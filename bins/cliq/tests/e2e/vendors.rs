@@ -201,7 +201,7 @@ fn limit_of_a_program_is_a_partial_handoff() {
         assert_eq!((&handoff["text"], &handoff["limited"]), (&json!("Half of it."), &limit), "{agent}");
         assert!(!env.exists("after"));
     }
-    // At a gate it is no verdict, whatever the text contains.
+    // At a gate it is no verdict, even if its text contains one.
     let env = project(GATED, "claude-code", &prints(&[claude_text("PASS: so far"), turns], "exit 0"));
     let events = env.cliq(["run", "--json"]).expect(3).events();
     assert!(!events.iter().any(|event| event["event"] == "verdict"), "{events:?}");

@@ -89,6 +89,20 @@ fn changes_in_a_submodule_come_back() {
 }
 
 #[test]
+fn commits_that_stay_on_a_branch_of_a_submodule_are_named_and_not_green() {
+    let setup = "git init -q -b main ../lib; (cd ../lib; echo lib > lib.txt; git add -A; git commit -qm lib)
+        git submodule --quiet add ../lib lib; git -C lib checkout -q main";
+    let run = "cd lib && echo c > own.txt && git add own.txt && git -c user.name=a -c user.email=a@a commit -qm own";
+    let env = project(setup, "[0]", run, None);
+    let end = env.cliq(["run", "--headless"]).expect(0).says("lib: commits are on the branch cliq/");
+    end.says("left apart by a merge:");
+    let status = env.cliq(["status", "--json"]).expect(0).json();
+    assert_eq!(status["caveats"], serde_json::json!(["merge_losses"]), "{status}");
+    env.cliq(["explain"]).expect(0).says("left apart by a merge:").says("commits are on the branch cliq/");
+    assert_eq!(sh(&env, "ls lib; git -C lib log --format=%s"), "lib.txt\nown.txt\nlib");
+}
+
+#[test]
 fn repository_made_by_an_item_fails_by_name() {
     let run =
         "git init -q made && cd made && git -c user.name=a -c user.email=a@a commit -q --allow-empty -m x";

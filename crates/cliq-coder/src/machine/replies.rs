@@ -72,7 +72,7 @@ impl Complaint {
     }
 }
 
-/// Returns the kind of a reply. The content has the last word: a reply with calls is no answer, whatever its line says.
+/// Returns the kind of a reply. The content decides: a reply with calls is not an answer, even if it was recorded as one.
 fn kind_of(recorded: Option<ReplyKind>, reply: &Reply) -> ReplyKind {
     let by_content = match (reply.calls.is_empty(), reply.text.trim().is_empty()) {
         (false, _) => ReplyKind::Calls,
@@ -185,8 +185,10 @@ impl Loop {
     /// Keeps a text that was cut off, and requests its continuation once.
     fn cut_off(&mut self, stage: &Stage, reply: Reply, detail: Option<String>) {
         self.cuts += 1;
+        // A continuation of thoughts would look like an answer.
+        let are_thoughts = reply.text.trim().is_empty();
         self.parts.push_str(&reply.text);
-        if !reply.text.trim().is_empty() {
+        if !are_thoughts {
             self.push(Turn::Assistant(reply));
         }
         match stage {
@@ -196,7 +198,9 @@ impl Loop {
             Stage::Work | Stage::Summary if self.cuts > MAX_CUT_OFF => {
                 self.failure = Some(Failure::CutOff { detail });
             }
-            Stage::Work | Stage::Summary | Stage::Final { .. } => self.owed = Owed::Continuation,
+            Stage::Work | Stage::Summary | Stage::Final { .. } => {
+                self.owed = if are_thoughts { Owed::Whole } else { Owed::Continuation };
+            }
         }
     }
 

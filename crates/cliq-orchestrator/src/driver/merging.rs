@@ -55,14 +55,10 @@ impl Driver {
             let merged =
                 tokio::task::spawn_blocking(move || merge_items(&merging, &of, &items, resolved)).await;
             let event = match merged.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok(None) => RunEvent::ItemsMerged {
-                    phase,
-                    conflict: None,
-                    files: vec![],
-                    notes: vec![],
-                    reason: None,
-                },
-                Ok(Some((item, conflicts))) => RunEvent::ItemsMerged {
+                Ok(Merged::All { apart }) => {
+                    RunEvent::ItemsMerged { phase, conflict: None, files: vec![], notes: apart, reason: None }
+                }
+                Ok(Merged::UpTo(item, conflicts)) => RunEvent::ItemsMerged {
                     phase,
                     conflict: Some(item),
                     files: conflicts.iter().map(Conflict::name).collect(),
@@ -158,7 +154,7 @@ fn merge_items(
     phase: &PhaseName,
     items: &[(u32, u32)],
     resolved: Option<u32>,
-) -> Result<Option<(u32, Vec<Conflict>)>, String> {
+) -> Result<Merged, String> {
     let repository = shared.repository();
     let git = &repository.git;
     let text = |error: GitError| error.to_string();
@@ -174,7 +170,7 @@ fn merge_items(
         mark(&repository, &mut join, &save)?;
         if resolved != Some(item) {
             // The orchestrator died before it recorded the conflict.
-            return Ok(Some((item, join.conflicts)));
+            return Ok(Merged::UpTo(item, join.conflicts));
         }
         if !join.is_resolved {
             let open = cliq_git::unresolved(git, &join.conflicts).map_err(text)?;
@@ -230,14 +226,26 @@ fn merge_items(
             join = Join { next: item, ours: Some(ours), conflicts, entries, ..Join::default() };
             save(&join)?;
             mark(&repository, &mut join, &save)?;
-            return Ok(Some((item, join.conflicts)));
+            return Ok(Merged::UpTo(item, join.conflicts));
         }
         checkpoint(true);
         join = Join { next: item + 1, ..Join::default() };
         save(&join)?;
     }
+    let apart = cliq_git::branches_apart(git, &format!("{}.*", shared.branch(phase))).map_err(text)?;
     repository.clean(phase.as_str()).map_err(text)?;
-    Ok(None)
+    let apart = apart.into_iter().map(|(path, branch)| {
+        format!("{path}: commits are on the branch {branch} only, since another branch is checked out there or they conflict")
+    });
+    Ok(Merged::All { apart: apart.collect() })
+}
+
+/// Result of a merge of items.
+enum Merged {
+    /// All are merged. `apart` has a sentence for each branch of a submodule whose commits are not in what is checked out.
+    All { apart: Vec<String> },
+    /// All before this item are merged; this one conflicts.
+    UpTo(u32, Vec<Conflict>),
 }
 
 /// Records the conflicts in the index of the repository, once.

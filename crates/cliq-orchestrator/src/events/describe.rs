@@ -108,6 +108,12 @@ impl RunEvent {
             Self::ItemsMerged { phase, conflict: Some(item), .. } => {
                 format!("{phase}: merged up to item {item}")
             }
+            Self::ItemsMerged { phase, notes, .. } if !notes.is_empty() => {
+                format!(
+                    "{phase}: the worktrees of its items are merged, with parts left apart: {}",
+                    notes.join("; ")
+                )
+            }
             Self::ItemsMerged { phase, .. } => format!("{phase}: the worktrees of its items are merged"),
             Self::RetryScheduled { phase, attempt, attempts, delay_ms, reason } => {
                 let when = match delay_ms {

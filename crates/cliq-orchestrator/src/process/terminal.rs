@@ -14,7 +14,7 @@ use rustix::io::Errno;
 pub(crate) enum Terminal {
     /// None: a program that asks there fails at once.
     None,
-    /// That of its parent, which is a pane of the job's own.
+    /// Terminal of the parent process: a pane of the job's own.
     Inherited,
 }
 

@@ -31,7 +31,7 @@ pub(super) enum Report {
         /// Text of the program, empty if there is none.
         reason: String,
     },
-    /// An error after which the program may continue. Counts if no success follows.
+    /// An error after which the program may continue. Counts unless a success follows.
     Error { reason: String },
 }
 
@@ -90,7 +90,10 @@ pub(super) fn decide(dialect: Dialect, reports: &[Report], requests: usize, exit
     let (mut results, mut limit, mut failure, mut error) = (0, None, None, None);
     for report in reports {
         match report {
-            Report::Success => results += 1,
+            Report::Success => {
+                results += 1;
+                error = None;
+            }
             Report::Limit { limited, reason } => limit = Some((limited.clone(), reason.clone())),
             Report::Failure { name, reason } => {
                 failure.get_or_insert_with(|| (name.clone(), reason.clone()));
@@ -112,9 +115,9 @@ pub(super) fn decide(dialect: Dialect, reports: &[Report], requests: usize, exit
         return ProgramEnd::SeveralResults { results, requests };
     }
     match (exit, results, error) {
-        (Exit::Code(0), 1.., _) => ProgramEnd::Success,
+        (Exit::Code(_), _, Some(reason)) => ProgramEnd::Failure { name: "error".to_owned(), reason },
+        (Exit::Code(0), 1.., None) => ProgramEnd::Success,
         (Exit::Code(_) | Exit::Signal(_), 1.., _) => ProgramEnd::FailedAfterResult { exit },
-        (Exit::Code(_), 0, Some(reason)) => ProgramEnd::Failure { name: "error".to_owned(), reason },
         (Exit::Code(0), 0, None) => ProgramEnd::NoResult,
         (Exit::Code(code), 0, None) => ProgramEnd::ExitCode { code, meaning: meaning(dialect, code) },
         (Exit::Signal(signal), 0, _) => ProgramEnd::Killed { signal },
@@ -201,6 +204,7 @@ mod tests {
             // Two messages that the program answered in one turn.
             (ClaudeCode, vec![Success], 2, Exit::Code(0), "x succeeded"),
             (Codex, vec![error(), Success], 1, Exit::Code(0), "x succeeded"),
+            (Codex, vec![Success, error()], 1, Exit::Code(0), "x failed with error: reconnecting"),
             (
                 ClaudeCode,
                 vec![Success, Success],
@@ -343,6 +347,7 @@ mod tests {
             let results = reports.iter().filter(|report| **report == Report::Success).count();
             let is_clear = exit == Exit::Code(0)
                 && (1..=requests).contains(&results)
+                && reports.last() == Some(&Report::Success)
                 && reports.iter().all(|report| matches!(report, Report::Success | Report::Error { .. }));
             for dialect in ALL {
                 let end = decide(dialect, &reports, requests, exit);
