@@ -190,6 +190,16 @@ fn cut_reply_is_continued_once_and_joined() {
 }
 
 #[test]
+fn thoughts_that_were_cut_off_are_not_continued() {
+    let mut bench = Bench::tools(20);
+    bench.take([TranscriptBody::Thinking { text: "The build is gre".into(), provider_data: None }]);
+    bench.says("", &[], ReplyKind::CutOff);
+    assert!(bench.adds(Origin::Continue).contains("from its beginning"));
+    bench.says("ROUTE to dev: no test.", &[], ReplyKind::Answer);
+    assert_eq!(bench.agent.next(), Step::Answer("ROUTE to dev: no test.".into()));
+}
+
+#[test]
 fn message_between_the_parts_of_an_answer_leads_to_a_whole_one() {
     let mut bench = Bench::tools(20);
     bench.says("The answer is fo", &[], ReplyKind::CutOff);
