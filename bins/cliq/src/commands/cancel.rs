@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use cliq_fs::{CliqDir, FollowerLock, FsError, PipelineStatus, ProjectLock, read_status, write_status};
+use cliq_fs::{
+    CliqDir, FollowerLock, FsError, LockError, PipelineStatus, ProjectLock, read_status, write_status,
+};
 use cliq_orchestrator::{Journal, RunEvent, Timing, end_dead_run};
 use cliq_project::{Project, RunOptions, RunStart, RunState, timing};
 
@@ -13,13 +15,28 @@ use crate::{project, reviews, ui};
 
 pub(super) fn run() -> Result<ExitCode, Failure> {
     let project = project::open()?;
-    let dir = project.dir();
-    let Some(holder) = holder_of(dir)? else {
+    loop {
+        if let Some(holder) = holder_of(project.dir())? {
+            return stop(&project, holder);
+        }
         if is_parked(&project) {
             return cancel_parked(&project);
         }
-        return end_leftovers(&project);
-    };
+        // No run starts while its leftovers are ended: a resumed one has the same id.
+        match ProjectLock::acquire(project.dir()) {
+            // A run can begin and park while the lock is waited for.
+            Ok(lock) if is_parked(&project) => drop(lock),
+            Ok(_lock) => return end_leftovers(&project),
+            // A run has begun: it is asked to stop.
+            Err(LockError::Held { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Asks the run that `holder` works on to stop, and waits until it has.
+fn stop(project: &Project, holder: Option<u32>) -> Result<ExitCode, Failure> {
+    let dir = project.dir();
     write_status(dir, PipelineStatus::Cancelled)?;
     let process = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
     ui::line(format!("asked the run{process} to stop"))?;
@@ -39,18 +56,16 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
         std::thread::sleep(Duration::from_millis(50));
     }
     // It may have parked at the moment of the request.
-    if is_parked(&project) {
-        return cancel_parked(&project);
+    if is_parked(project) {
+        return cancel_parked(project);
     }
     ui::line("it has stopped")?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends the processes of a run whose orchestrator died.
+/// Ends the processes of a run whose orchestrator died. The caller holds the project's lock.
 fn end_leftovers(project: &Project) -> Result<ExitCode, Failure> {
     let dir = project.dir();
-    // No run starts meanwhile: a resumed one has the same id.
-    let _lock = ProjectLock::acquire(dir)?;
     let last = Journal::read(&dir.journal())?;
     let run_id = last.as_ref().filter(|journal| !has_end(journal)).and_then(Journal::run_id);
     let Some(run_id) = run_id else {

@@ -167,3 +167,23 @@ fn request_to_cancel_is_kept_while_a_run_parks() {
         }
     }
 }
+
+#[test]
+fn a_run_that_parks_while_its_lock_is_waited_for_is_cancelled() {
+    let waiting = Waiting::new("reviewer: ann");
+    assert_eq!(run(&waiting, &[]), 6);
+    let (journal, aside) = (waiting.project.join(".cliq/journal.jsonl"), waiting.machine.path("journal"));
+    std::fs::rename(&journal, &aside).unwrap();
+    // A shared lock is no holder, and keeps the exclusive one from being taken.
+    let lock = std::fs::File::open(waiting.project.join(".cliq/lock")).unwrap();
+    lock.try_lock_shared().unwrap();
+    let parks = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::fs::rename(&aside, &journal).unwrap();
+        lock.unlock().unwrap();
+    });
+    let said = waiting.ok(&["cancel"]);
+    parks.join().unwrap();
+    assert!(said.contains("the parked run is cancelled"), "{said}");
+    assert_eq!(waiting.status()["state"], "cancelled");
+}
