@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use cliq_runs::{AuditEntry, AuditFilter, Scope};
+use cliq_model::{AuditEntry, AuditFilter, Scope};
 use cliq_web::{Core, Query};
 use maud::{Markup, html};
 use serde::Deserialize;

@@ -12,7 +12,7 @@ use crate::elements::{badge, count, folded, state, took, usage};
 use crate::page::{Page, show};
 use crate::text::shown;
 use crate::visitor::Visitor;
-use cliq_runs::Run;
+use cliq_model::Run;
 
 type Side = (Run, RunDocument);
 

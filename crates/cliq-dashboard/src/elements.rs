@@ -1,7 +1,7 @@
 //! Parts of pages: badges, times, amounts.
 
+use cliq_model::{Caveat, RunState, RunTotals};
 use cliq_project::duration;
-use cliq_runs::{Caveat, RunState, RunTotals};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Redirect;
 use cliq_eval::report::{Report, dollars, percent};
 use cliq_eval::{TrialOutcome, suite_of};
-use cliq_runs::{EvaluationRow, RunId};
+use cliq_model::{EvaluationRow, RunId};
 use cliq_web::{Core, Path, Problem};
 use maud::{Markup, html};
 

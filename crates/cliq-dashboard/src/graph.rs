@@ -9,7 +9,7 @@ mod place;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cliq_runs::Run;
+use cliq_model::Run;
 use cliq_workflow::ValidatedWorkflow;
 use serde_json::Value;
 

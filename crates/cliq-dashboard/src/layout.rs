@@ -1,7 +1,7 @@
 //! Frame of every page: head, navigation, foot.
 
 use axum::response::Html;
-use cliq_runs::Scope;
+use cliq_model::Scope;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::assets;

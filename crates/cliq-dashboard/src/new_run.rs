@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
+use cliq_model::{Instance, Run, Scope};
 use cliq_protocol::Budget;
-use cliq_runs::{Instance, Run, Scope};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Redirect;
 use cliq_fs::CliqDir;
-use cliq_runs::{Instance, Scope};
+use cliq_model::{Instance, Scope};
 use cliq_web::{Core, Form, Path, Problem, find_project, register_project};
 use maud::{Markup, html};
 

@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Redirect;
+use cliq_model::{Run, RunState, Scope};
 use cliq_project::RunTeam;
 use cliq_protocol::{Budget, Sandbox};
-use cliq_runs::{Run, RunState, Scope};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::Value;

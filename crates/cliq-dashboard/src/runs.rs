@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Redirect;
+use cliq_model::{RunCursor, RunFilter, RunId, RunState, Scope};
 use cliq_review::{ReviewFilter, Reviews as _};
-use cliq_runs::{RunCursor, RunFilter, RunId, RunState, Scope};
 use maud::{Markup, html};
 use serde::Deserialize;
 

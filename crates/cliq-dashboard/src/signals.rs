@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Redirect;
 use cliq_gateway::{Filter, Signal, SignalStatus};
-use cliq_runs::{Instance, Scope};
+use cliq_model::{Instance, Scope};
 use cliq_web::{Core, Path, Problem, Query};
 use maud::{Markup, html};
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! Runs of a team: how often it succeeds, how long it takes, what it costs.
 
-use cliq_runs::{Run, RunFilter, RunState};
+use cliq_model::{Run, RunFilter, RunState};
 use cliq_supervisor::clock;
 use cliq_web::{Core, Problem};
 use maud::{Markup, html};
@@ -126,7 +126,7 @@ pub(super) fn list(runs: &[Run], team: &str) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use cliq_runs::{RunId, RunOrigin};
+    use cliq_model::{RunId, RunOrigin};
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use cliq_runs::{Scope, SourceKind};
+use cliq_model::{Scope, SourceKind};
 use cliq_triggers::{FiringDocument, PlanDocument, TestRequest, TriggerDocument};
 use cliq_web::{Core, Form, Path, Problem, Query, find_trigger, list_firings, set_trigger_paused};
 use maud::{Markup, html};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use cliq_runs::RunTotals;
+use cliq_model::RunTotals;
 use maud::{Markup, html};
 use serde::Deserialize;
 

@@ -3,7 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::Redirect;
-use cliq_runs::Scope;
+use cliq_model::Scope;
 use cliq_web::{Caller, Problem, SIGN_IN_PATH};
 
 /// Signed-in person with read access. Others are redirected to the sign-in page.

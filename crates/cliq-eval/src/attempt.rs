@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use cliq_backends::{BackendError, ChildProcess, RunArguments, RunEnd, RunJob, RunObserver};
 use cliq_fs::PipelineStatus;
+use cliq_model::{RunTotals, TrialRow};
 use cliq_orchestrator::{Journal, Record, RunEvent, RunView};
 use cliq_project::{Host, Project, RunStart};
-use cliq_runs::{RunTotals, TrialRow};
 use tokio_util::sync::CancellationToken;
 
 use crate::checks::{RunOutcome, check_command, check_end, check_expression, check_file};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use cliq_fs::IoContext;
+use cliq_model::{EvaluationRow, EvaluationStore, RunTotals, TrialRow, TrialState};
 use cliq_project::Host;
-use cliq_runs::{EvaluationRow, EvaluationStore, RunTotals, TrialRow, TrialState};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 

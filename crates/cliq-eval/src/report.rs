@@ -7,7 +7,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use cliq_runs::RunTotals;
+use cliq_model::RunTotals;
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{Comparison, Interval};

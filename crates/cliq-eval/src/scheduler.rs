@@ -1,7 +1,7 @@
 //! Scheduler of trials: a pure machine. The driver performs its effects and reports what happened; time comes in with the events.
 
 use crate::suite::SuiteBudget;
-use cliq_runs::RunTotals;
+use cliq_model::RunTotals;
 
 /// Maximum number of attempts of a trial whose infrastructure fails.
 pub const MAX_ATTEMPTS: u32 = 5;

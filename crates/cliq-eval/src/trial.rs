@@ -1,6 +1,6 @@
 //! Trials: one run of a case by a variant, and its result.
 
-use cliq_runs::{RunTotals, TrialRow, TrialState};
+use cliq_model::{RunTotals, TrialRow, TrialState};
 use serde::{Deserialize, Serialize};
 
 use crate::suite::Suite;

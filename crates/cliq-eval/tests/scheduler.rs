@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cliq_eval::suite::SuiteBudget;
 use cliq_eval::{Effect, Event, MAX_ATTEMPTS, Scheduler};
-use cliq_runs::RunTotals;
+use cliq_model::RunTotals;
 use proptest::prelude::*;
 
 #[derive(Debug, Clone, Copy, PartialEq)]

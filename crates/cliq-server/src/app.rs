@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use cliq_model::{Run, TaskStore};
 use cliq_project::Project;
-use cliq_runs::{Run, TaskStore};
 use cliq_sign_in::Provider;
 use cliq_web::{Core, Problem};
 

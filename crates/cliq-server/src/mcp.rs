@@ -15,7 +15,7 @@ use axum::http::Method;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use cliq_mcp::{HttpBackend, HttpTool, ProgressReporter, mcp_service};
-use cliq_runs::Scope;
+use cliq_model::Scope;
 use cliq_web::{Caller, Problem, record, with_lenient_body};
 use http::Extensions;
 use serde_json::{Map, Value};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cliq_runs::RunCounts;
+use cliq_model::RunCounts;
 use cliq_supervisor::Counters;
 
 /// Counts of what the server did.

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use cliq_a2a::{EventNumber, Version};
-use cliq_runs::RunEventRow;
+use cliq_model::RunEventRow;
 use cliq_supervisor::StoredEvent;
 
 /// Update of a task in the format of one version of A2A.

@@ -1,6 +1,6 @@
 //! Groups of the provider as scopes of the server.
 
-use cliq_runs::Scope;
+use cliq_model::Scope;
 
 /// Groups that give a scope. `*` stands for everybody with an account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

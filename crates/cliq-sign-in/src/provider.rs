@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cliq_http::Client;
-use cliq_runs::{Person, Scope};
+use cliq_model::{Person, Scope};
 use openidconnect::core::{
     CoreClient, CoreGenderClaim, CoreIdToken, CoreJwsSigningAlgorithm, CoreResponseType,
 };

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
-use cliq_runs::{AuditAction, AuditEntry, AuditFilter, AuditStore};
+use cliq_model::{AuditAction, AuditEntry, AuditFilter, AuditStore};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

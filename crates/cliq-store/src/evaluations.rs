@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
-use cliq_runs::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
+use cliq_model::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

@@ -1,6 +1,6 @@
 //! Registered projects.
 
-use cliq_runs::Instance;
+use cliq_model::Instance;
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

@@ -1,6 +1,6 @@
 //! The database of cliq: the signal queue, plans, runs with their events, registered projects, tokens, reviews, evaluations, triggers, the audit log (SPEC sections 12, 15, 16, 26 and 27).
 //!
-//! [`SqlStore`] implements [`cliq_gateway::Store`], [`cliq_runs::RunStore`], [`cliq_runs::TaskStore`], [`cliq_runs::EvaluationStore`], [`cliq_runs::TriggerStore`], [`cliq_runs::AuditStore`], [`cliq_runs::SignInStore`] and [`cliq_review::ReviewStore`] for SQLite and PostgreSQL with the same statements;
+//! [`SqlStore`] implements [`cliq_gateway::Store`], [`cliq_model::RunStore`], [`cliq_model::TaskStore`], [`cliq_model::EvaluationStore`], [`cliq_model::TriggerStore`], [`cliq_model::AuditStore`], [`cliq_model::SignInStore`] and [`cliq_review::ReviewStore`] for SQLite and PostgreSQL with the same statements;
 //! the same tests run on both. No other crate knows SQL.
 //!
 //! Each function is one statement or one transaction: all of it happens, or nothing. A commit is on the disk before it is

@@ -3,7 +3,7 @@
 //! A run that parks and a review that ends meet in the rows of the reviews: both transactions lock them before the run. So either the run
 //! finds the review over, or the review finds the run waiting, with any number of servers.
 
-use cliq_runs::{Cause, Queue, Run, RunId};
+use cliq_model::{Cause, Queue, Run, RunId};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
@@ -61,7 +61,7 @@ pub(crate) async fn wake(transaction: &mut Tx<'_>, review: &str) -> Result<(), D
         transaction.run(sql, arguments![review]).await?.rows.iter().map(run).collect::<Result<_, _>>()?;
     for run in waiting {
         // Both are impossible: its state was read under the lock.
-        if let Ok(change) = cliq_runs::wake(run, Cause::Review(review), &time::now()) {
+        if let Ok(change) = cliq_model::wake(run, Cause::Review(review), &time::now()) {
             write(transaction, &change).await?;
         }
     }

@@ -1,6 +1,6 @@
 //! Receivers of push notifications, and how far their deliveries are.
 
-use cliq_runs::{PushRow, RunId};
+use cliq_model::{PushRow, RunId};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

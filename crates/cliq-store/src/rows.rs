@@ -1,7 +1,7 @@
 //! Rows as values.
 
 use cliq_gateway::{PlanEvent, PlanRow, Signal, SignalStatus};
-use cliq_runs::{
+use cliq_model::{
     AuditAction, AuditEntry, Caveat, EndedRun, Firing, FiringState, Instance, Lifecycle, PushRow, PushState,
     Run, RunId, RunOrigin, RunOutcome, RunState, RunTotals, Scope, SignInAttempt, SourceKind, TaskRow, Token,
     TokenKind, TriggerRow,

@@ -1,6 +1,6 @@
 //! Change of a run's row, with its events and its task.
 
-use cliq_runs::{Change, RunOrigin, RunOutcome};
+use cliq_model::{Change, RunOrigin, RunOutcome};
 
 use crate::connection::{Target, Tx};
 use crate::error::DatabaseError;

@@ -1,6 +1,6 @@
 //! Events of runs.
 
-use cliq_runs::{Change, RunEventRow, RunId};
+use cliq_model::{Change, RunEventRow, RunId};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
-use cliq_runs::{
+use cliq_model::{
     Change, Instance, NewToken, Queue, Run, RunCounts, RunEventRow, RunFilter, RunId, RunOrigin, RunState,
     RunStore, Token, UsageTotals,
 };

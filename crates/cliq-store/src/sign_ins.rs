@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
-use cliq_runs::{SignInAttempt, SignInStore, Token, TokenKind};
+use cliq_model::{SignInAttempt, SignInStore, Token, TokenKind};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
-use cliq_runs::{Change, PushRow, Run, RunId, RunState, StoredTask, TaskFilter, TaskRow, TaskStore};
+use cliq_model::{Change, PushRow, Run, RunId, RunState, StoredTask, TaskFilter, TaskRow, TaskStore};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
@@ -101,7 +101,7 @@ async fn put_messages(
 }
 
 fn states(filter: &TaskFilter) -> Option<[&'static str; 3]> {
-    filter.states.map(|states| states.map(cliq_runs::RunState::as_str))
+    filter.states.map(|states| states.map(cliq_model::RunState::as_str))
 }
 
 async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<StoredTask>, DatabaseError> {

@@ -1,6 +1,6 @@
 //! Access tokens.
 
-use cliq_runs::{NewToken, Token, TokenKind};
+use cliq_model::{NewToken, Token, TokenKind};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

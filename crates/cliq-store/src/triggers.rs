@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
-use cliq_runs::{
+use cliq_model::{
     Added, Change, EndedRun, Firing, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState,
     MarkStep, NewFiring, NewTrigger, Run, RunId, RunOrigin, TriggerRow, TriggerStore,
 };

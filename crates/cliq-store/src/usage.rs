@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cliq_runs::{DayTotals, ModelTotals, Run, RunTotals, UsageTotals};
+use cliq_model::{DayTotals, ModelTotals, Run, RunTotals, UsageTotals};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;

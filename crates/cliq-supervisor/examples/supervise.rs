@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use cliq_model::{RunFilter, RunStore};
 use cliq_project::{Environment, Host};
-use cliq_runs::{RunFilter, RunStore};
 use cliq_settings::Settings;
 use cliq_store::{Location, SqlStore};
 use cliq_supervisor::{NewRun, RunRules, Supervisor, SupervisorOptions};

@@ -1,7 +1,7 @@
 //! Changes of stored runs: load, step, store, publish.
 
 use cliq_gateway::{GatewayError, Outcome};
-use cliq_runs::{Change, NewRunEvent, NotAllowed, NotLast, Run, RunId};
+use cliq_model::{Change, NewRunEvent, NotAllowed, NotLast, Run, RunId};
 use serde_json::Value;
 
 use crate::clock;

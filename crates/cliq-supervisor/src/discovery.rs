@@ -8,8 +8,8 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_gateway::{GatewayError, Outcome};
+use cliq_model::{Change, Instance, Lifecycle, LifecycleEvent, Run, RunId, RunOrigin, RunState};
 use cliq_orchestrator::Journal;
-use cliq_runs::{Change, Instance, Lifecycle, LifecycleEvent, Run, RunId, RunOrigin, RunState};
 
 use crate::clock;
 use crate::follower::{StartMode, follow};

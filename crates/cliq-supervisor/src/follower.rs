@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use cliq_fs::CliqDir;
+use cliq_model::{Death, Recovery, Run, RunState};
 use cliq_orchestrator::{JournalFollower, RunView};
-use cliq_runs::{Death, Recovery, Run, RunState};
 use tokio::process::Child;
 
 use crate::output::Outputs;

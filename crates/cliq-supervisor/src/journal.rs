@@ -1,10 +1,10 @@
 //! Meaning of journal records for the stored run.
 
 use cliq_fs::CliqDir;
+use cliq_model::{LifecycleEffect, LifecycleEvent, NewRunEvent, Run, RunOutcome, RunTotals};
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView};
 use cliq_project::{Host, Project, RunStatus};
 use cliq_protocol::PhaseName;
-use cliq_runs::{LifecycleEffect, LifecycleEvent, NewRunEvent, Run, RunOutcome, RunTotals};
 use serde_json::{Value, json};
 
 /// Whether a journal is of this run.

@@ -1,6 +1,6 @@
 //! Check that a run is the last of its project.
 
-use cliq_runs::{LastRun, RecordedRun, Run, RunOrigin};
+use cliq_model::{LastRun, RecordedRun, Run, RunOrigin};
 
 use crate::change::ChangeError;
 use crate::shared::Shared;

@@ -10,7 +10,7 @@
 //! * `follower.rs` accompanies one run, `journal.rs` translates its journal, `orchestrator.rs` starts its process.
 //! * `discovery.rs` finds runs that people started, `retention.rs` removes old ones.
 //!
-//! Decisions are made by [`cliq_runs::Lifecycle`]. The library prints nothing and reads neither the environment nor the home directory.
+//! Decisions are made by [`cliq_model::Lifecycle`]. The library prints nothing and reads neither the environment nor the home directory.
 
 mod change;
 pub mod clock;

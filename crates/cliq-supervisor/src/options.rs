@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_http::Guard;
+use cliq_model::{Recovery, Run, RunId, RunOrigin};
 use cliq_project::{Host, Profile};
-use cliq_runs::{Recovery, Run, RunId, RunOrigin};
 use cliq_settings::Settings;
 
 /// Options of runs that are tasks of A2A callers (SPEC section 17).

@@ -2,8 +2,8 @@
 
 use camino::Utf8Path;
 use cliq_backends::{BackendError, ChildProcess, RunArguments, request_cancel};
+use cliq_model::Run;
 use cliq_project::RunStart;
-use cliq_runs::Run;
 use tokio::process::Child;
 
 use crate::options::SupervisorOptions;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cliq_gateway::GatewayError;
-use cliq_runs::{Change, LifecycleEvent, Run};
+use cliq_model::{Change, LifecycleEvent, Run};
 use serde_json::json;
 
 use crate::change::event;

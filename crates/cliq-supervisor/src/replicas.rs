@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use cliq_gateway::GatewayError;
-use cliq_runs::{Change, Run, RunId, RunStore};
+use cliq_model::{Change, Run, RunId, RunStore};
 use serde_json::json;
 
 use crate::change::event;

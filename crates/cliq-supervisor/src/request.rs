@@ -6,9 +6,9 @@ use std::fmt;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_gateway::GatewayError;
 use cliq_http::Guard;
+use cliq_model::{Instance, Run, RunId, RunOrigin, RunRequest, RunStore};
 use cliq_project::{Host, Project, ProjectError};
 use cliq_protocol::Budget;
-use cliq_runs::{Instance, Run, RunId, RunOrigin, RunRequest, RunStore};
 use cliq_workflow::{Diagnostic, Input, ValidatedWorkflow};
 
 use crate::clock;

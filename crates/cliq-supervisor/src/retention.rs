@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cliq_gateway::GatewayError;
-use cliq_runs::RunId;
+use cliq_model::RunId;
 
 use crate::replicas::Duty;
 use crate::shared::Shared;

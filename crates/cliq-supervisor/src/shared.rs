@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
+use cliq_model::{Run, RunId, RunStore, Turns};
 use cliq_orchestrator::DirectoryWatch;
-use cliq_runs::{Run, RunId, RunStore, Turns};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use cliq_fs::CliqDir;
 use cliq_gateway::GatewayError;
-use cliq_orchestrator::RunView;
-use cliq_review::ReviewStore;
-use cliq_runs::{
+use cliq_model::{
     Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, Run, RunId,
     RunState, RunStore, RunTrigger, TaskRow,
 };
+use cliq_orchestrator::RunView;
+use cliq_review::ReviewStore;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_a2a::{Artifact, Content, Part, Version, wire};
 use cliq_fs::CliqDir;
+use cliq_model::{NewRunEvent, Run, RunState};
 use cliq_orchestrator::{PhaseStatus, RunView};
 use cliq_project::{Host, Project};
 use cliq_protocol::lenient_json;
-use cliq_runs::{NewRunEvent, Run, RunState};
 use serde_json::{Value, json};
 
 use crate::change::event;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cliq_gateway::GatewayError;
-use cliq_runs::{Cause, wake};
+use cliq_model::{Cause, wake};
 
 use crate::clock;
 use crate::shared::Shared;

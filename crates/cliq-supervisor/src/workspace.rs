@@ -5,8 +5,8 @@ use std::fs;
 use camino::Utf8Path;
 use cliq_fs::IoContext;
 use cliq_http::Guard;
+use cliq_model::Run;
 use cliq_project::{Host, Project, ProjectError};
-use cliq_runs::Run;
 
 use crate::repositories::clone;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use cliq_gateway::Outcome;
+use cliq_model::{Change, Run, RunId, RunOrigin, RunState, RunStore};
 use cliq_project::{Environment, Host};
-use cliq_runs::{Change, Run, RunId, RunOrigin, RunState, RunStore};
 use cliq_settings::Settings;
 use cliq_store::{Location, SqlStore};
 use cliq_supervisor::{Supervisor, SupervisorOptions};

@@ -1,6 +1,6 @@
 //! Concurrency groups. Pure.
 
-use cliq_runs::{GroupState, RunId};
+use cliq_model::{GroupState, RunId};
 
 use crate::model::Policy;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use cliq_model::{Firing, FiringState, SourceKind, TriggerRow};
 use cliq_protocol::Budget;
-use cliq_runs::{Firing, FiringState, SourceKind, TriggerRow};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use cliq_gateway::GatewayError;
-use cliq_runs::{Firing, FiringFilter, RunStore, TriggerRow, TriggerStore};
+use cliq_model::{Firing, FiringFilter, RunStore, TriggerRow, TriggerStore};
 use cliq_supervisor::Supervisor;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};

@@ -2,8 +2,8 @@
 
 use camino::Utf8Path;
 use cliq_expr::Expression;
+use cliq_model::{RunState, SourceKind};
 use cliq_protocol::{Budget, Profile};
-use cliq_runs::{RunState, SourceKind};
 use cliq_settings::Secret;
 use cliq_workflow::Glob;
 

@@ -2,7 +2,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use cliq_runs::{Person, Scope};
+use cliq_model::{Person, Scope};
 
 use crate::problem::Problem;
 

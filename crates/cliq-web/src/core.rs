@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use cliq_gateway::Store;
 use cliq_lifecycle::Plans;
+use cliq_model::{AuditStore, EvaluationStore, Run, RunId, RunStore, SignInStore};
 use cliq_project::{Host, Project};
 use cliq_review::StoredReviews;
-use cliq_runs::{AuditStore, EvaluationStore, Run, RunId, RunStore, SignInStore};
 use cliq_supervisor::Supervisor;
 use cliq_triggers::Engine;
 use tokio_util::sync::CancellationToken;

@@ -1,6 +1,6 @@
 //! Handoffs between phases of a run.
 
-use cliq_runs::Run;
+use cliq_model::Run;
 use serde::Serialize;
 use utoipa::ToSchema;
 

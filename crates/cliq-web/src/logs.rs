@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_runs::Run;
+use cliq_model::Run;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -1,7 +1,7 @@
 //! Reviewers among the people who sign in: identified by their verified mail address (SPEC section 27).
 
+use cliq_model::Scope;
 use cliq_review::{Directory, Review};
-use cliq_runs::Scope;
 
 use crate::caller::Caller;
 use crate::problem::Problem;

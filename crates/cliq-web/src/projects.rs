@@ -1,7 +1,7 @@
 //! Registered projects.
 
 use camino::Utf8Path;
-use cliq_runs::Instance;
+use cliq_model::Instance;
 
 use crate::core::Core;
 use crate::problem::Problem;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cliq_model::{Caveat, Run, RunFilter, RunOrigin, RunState, RunTotals};
 use cliq_orchestrator::{Record, RunView};
-use cliq_runs::{Caveat, Run, RunFilter, RunOrigin, RunState, RunTotals};
 use cliq_supervisor::status_document;
 use serde::Serialize;
 use serde_json::{Value, json};

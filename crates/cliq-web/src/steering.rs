@@ -1,7 +1,7 @@
 //! Documents of steering messages, and the check of a new one.
 
+use cliq_model::Run;
 use cliq_protocol::{NewSteering, PhaseName, SteeringMessage};
-use cliq_runs::Run;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;

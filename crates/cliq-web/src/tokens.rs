@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cliq_runs::{NewToken, Scope, Secret, TokenKind};
+use cliq_model::{NewToken, Scope, Secret, TokenKind};
 use cliq_supervisor::clock;
 
 use crate::core::Core;

@@ -1,6 +1,6 @@
 //! Document of a trial of an evaluation, shown with its run.
 
-use cliq_runs::{Caveat, Run, RunOrigin, TrialRow};
+use cliq_model::{Caveat, Run, RunOrigin, TrialRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -79,7 +79,7 @@ pub(crate) async fn trial_of(core: &Core, run: &Run) -> Result<Option<TrialDocum
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cliq_runs::TrialState;
+    use cliq_model::TrialState;
 
     fn document(result: &str) -> TrialDocument {
         let row = TrialRow {

@@ -1,6 +1,6 @@
 //! Triggers with their firings, and records of actions.
 
-use cliq_runs::{AuditAction, FiringFilter, FiringState};
+use cliq_model::{AuditAction, FiringFilter, FiringState};
 use cliq_supervisor::clock;
 use cliq_triggers::{FiringDocument, TriggerDocument};
 

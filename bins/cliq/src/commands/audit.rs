@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use cliq_model::{AuditAction, AuditEntry, AuditFilter, AuditStore};
 use cliq_protocol::Timestamp;
-use cliq_runs::{AuditAction, AuditEntry, AuditFilter, AuditStore};
 use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::args::AuditArgs;

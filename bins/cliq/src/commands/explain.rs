@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use cliq_fs::{CliqDir, now_millis};
+use cliq_model::Caveat;
 use cliq_orchestrator::{RunView, SteeringView};
 use cliq_project::{Project, RecordedRun, RunStatus, Significance, Timeline};
 use cliq_protocol::SteeringMessage;
-use cliq_runs::Caveat;
 use serde_json::json;
 
 use crate::failure::Failure;

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cliq_fs::{ProjectLock, now_millis};
+use cliq_model::Caveat;
 use cliq_orchestrator::{JournalFollower, JournalUpdate, RunView};
 use cliq_project::{Project, RunState, RunStatus};
 use cliq_protocol::PhaseKind;
-use cliq_runs::Caveat;
 use serde_json::json;
 
 use crate::failure::Failure;

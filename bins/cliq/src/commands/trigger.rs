@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use camino::Utf8Path;
-use cliq_runs::{FiringFilter, FiringState, TriggerStore};
+use cliq_model::{FiringFilter, FiringState, TriggerStore};
 use cliq_store::SqlStore;
 use cliq_triggers::{
     FiringDocument, PlanDocument, TestRequest, Trigger, TriggerDocument, TriggersCheck, read_file,

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use std::io;
 
 use cliq_fs::CliqDir;
+use cliq_model::Caveat;
 use cliq_orchestrator::{PhaseStatus, PhaseView, PipelineStatus, RunView, SteeringView};
 use cliq_project::{PhaseRow, Project, RunStatus};
 use cliq_protocol::{CommandResult, SteeringMessage};
-use cliq_runs::Caveat;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_runs::TriggerStore;
+use cliq_model::TriggerStore;
 use cliq_store::{Location, SqlStore};
 use serde_json::json;
 

@@ -13,7 +13,7 @@ use crate::page::{Page, show};
 use crate::preview::preview;
 use crate::visitor::Visitor;
 use crate::workspace::document_link;
-use cliq_runs::Run;
+use cliq_model::Run;
 use cliq_supervisor::workspace_files;
 
 /// The most files with a preview, and the most that are listed.

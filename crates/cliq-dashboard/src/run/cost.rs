@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use cliq_runs::RunTotals;
+use cliq_model::RunTotals;
 use cliq_web::{Core, Path, find_run};
 use maud::{Markup, html};
 

@@ -1,6 +1,6 @@
 //! Head of the pages of a run: its title, its state in a sentence, facts, and the tabs.
 
-use cliq_runs::{Run, RunState};
+use cliq_model::{Run, RunState};
 use cliq_web::{RunDocument, RunSummary, TrialDocument};
 use maud::{Markup, html};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! A phase beside the graph: its rounds, what it handed over, its commands, and the way to its transcript and changes.
 
+use cliq_model::Run;
 use cliq_protocol::{Limited, Sandbox};
-use cliq_runs::Run;
 use cliq_web::{list_handoffs, list_logs, list_transcripts};
 use maud::{Markup, html};
 use serde_json::Value;

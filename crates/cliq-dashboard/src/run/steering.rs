@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Redirect;
+use cliq_model::{Run, Scope};
 use cliq_protocol::{MAX_STEERING_TEXT, PhaseKind};
-use cliq_runs::{Run, Scope};
 use cliq_web::{Core, Form, Path, Problem, RunDocument, SteeringDocument, new_steering};
 use maud::{Markup, html};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use cliq_model::{Run, RunEventRow};
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent};
 use cliq_protocol::Outcome;
-use cliq_runs::{Run, RunEventRow};
 use maud::{Markup, html};
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use cliq_model::Run;
 use cliq_orchestrator::Record;
-use cliq_runs::Run;
 use cliq_web::{Core, Path, Problem, Query};
 use maud::{PreEscaped, html};
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use camino::Utf8Path;
-use cliq_runs::{EvaluationRow, RunTotals, TrialRow, TrialState};
+use cliq_model::{EvaluationRow, RunTotals, TrialRow, TrialState};
 
 use super::{
     CaseReport, CheckMark, CheckReport, JudgeReport, PairReport, PassPower, Report, Spread, Summary,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_a2a::{A2aError, Call, ErrorKind, EventNumber, Listing, SendRequest, TaskState, Version, wire};
-use cliq_runs::{RunId, Scope, StoredTask, TaskFilter};
+use cliq_model::{RunId, Scope, StoredTask, TaskFilter};
 use serde_json::{Value, json};
 
 use super::lookup::{find, internal};

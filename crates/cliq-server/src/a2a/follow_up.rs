@@ -1,12 +1,12 @@
 //! A message to a task: the decision of the review that it waits for, a comment, or guidance for its agents.
 
 use cliq_a2a::{A2aError, ErrorKind, Message, PipelineRequest, Version, wire};
+use cliq_model::StoredTask;
 use cliq_orchestrator::SteerError;
 use cliq_protocol::{NewSteering, Object, PhaseName, SteeringError};
 use cliq_review::{
     Answer, Choice, Comment, Event, Refusal, Review, ReviewFilter, Reviews, ReviewsError, Via,
 };
-use cliq_runs::StoredTask;
 use cliq_supervisor::SteeringRefusal;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use cliq_a2a::{A2aError, ErrorKind};
 use cliq_gateway::GatewayError;
-use cliq_runs::{RunId, StoredTask};
+use cliq_model::{RunId, StoredTask};
 
 use crate::app::App;
 

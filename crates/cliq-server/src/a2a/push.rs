@@ -7,7 +7,7 @@ mod attempt;
 mod deliver;
 
 use cliq_a2a::{A2aError, Authentication, ErrorKind, PushConfig, Version, wire};
-use cliq_runs::{PushRow, PushState, StoredTask};
+use cliq_model::{PushRow, PushState, StoredTask};
 use serde_json::{Value, json};
 
 use super::lookup::internal;

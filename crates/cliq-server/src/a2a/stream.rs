@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cliq_a2a::{EventNumber, StreamItem, Task, TaskContext, Version, wire};
-use cliq_runs::StoredTask;
+use cliq_model::StoredTask;
 use cliq_supervisor::{EventTail, StoredEvent, TailItem};
 
 use super::view::{context_of, updates};

@@ -8,9 +8,9 @@ use cliq_a2a::{
     updates_of, wire,
 };
 use cliq_gateway::GatewayError;
+use cliq_model::{RunEventRow, RunState, StoredTask};
 use cliq_orchestrator::{PhaseView, RunView};
 use cliq_review::{ReviewFilter, Reviews};
-use cliq_runs::{RunEventRow, RunState, StoredTask};
 use serde_json::{Value, json};
 
 use crate::app::App;

@@ -1,7 +1,7 @@
 //! Records of requests that change something (SPEC section 27).
 
 use axum::http::Method;
-use cliq_runs::AuditAction;
+use cliq_model::AuditAction;
 use cliq_supervisor::clock;
 use cliq_web::{Caller, Via};
 

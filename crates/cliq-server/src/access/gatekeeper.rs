@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_gateway::GatewayError;
-use cliq_runs::{NewToken, Person, RunStore, Scope, Secret, TokenKind};
+use cliq_model::{NewToken, Person, RunStore, Scope, Secret, TokenKind};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ring::digest::{SHA256, digest};
 use subtle::ConstantTimeEq;

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use cliq_dashboard::PageError;
-use cliq_runs::SignInAttempt;
+use cliq_model::SignInAttempt;
 use cliq_sign_in::{Provider, SignInError, digest_of, is_same_digest};
 use cliq_supervisor::clock;
 use cliq_web::{Problem, Query};

@@ -8,7 +8,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use cliq_dashboard::{PageError, Visitor, sign_in_page, signed_in_page, signed_out_page};
-use cliq_runs::{Scope, Secret};
+use cliq_model::{Scope, Secret};
 use cliq_web::{Form, Problem, Query, SIGN_IN_PATH, Via};
 use serde::Deserialize;
 

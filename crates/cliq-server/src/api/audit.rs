@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use cliq_model::{AuditEntry, AuditFilter, Token, TokenKind};
 use cliq_protocol::Timestamp;
-use cliq_runs::{AuditEntry, AuditFilter, Token, TokenKind};
 use cliq_supervisor::clock;
 use cliq_web::{Admin, Path, Problem, Query};
 use serde::{Deserialize, Serialize};

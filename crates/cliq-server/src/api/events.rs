@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use cliq_runs::RunId;
+use cliq_model::RunId;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -103,7 +103,7 @@ pub(crate) async fn events(
     let run = app.run(&id).await?;
     let rows = app.core.runs.run_events(&run.id, after, limit).await?;
     let next = rows.last().map(|row| row.id).filter(|last| *last < run.last_event);
-    let number = |row: cliq_runs::RunEventRow| NumberedEvent {
+    let number = |row: cliq_model::RunEventRow| NumberedEvent {
         id: row.id,
         event: RawValue::from_string(row.data).unwrap_or_default(),
     };

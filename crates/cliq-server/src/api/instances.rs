@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use cliq_runs::Instance;
+use cliq_model::Instance;
 use cliq_web::{Admin, Json, Path, Problem, Reader, find_project, register_project};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use cliq_runs::PushRow;
+use cliq_model::PushRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use cliq_dashboard::graph_of_run;
+use cliq_model::{RunCursor, RunFilter, RunId, RunState};
 use cliq_protocol::Budget;
-use cliq_runs::{RunCursor, RunFilter, RunId, RunState};
 use cliq_supervisor::{RunRules, check_budget, check_phase};
 use cliq_web::{
     Caller, Json, Path, Problem, Query, Reader, RunDocument, RunSummary, Runner, find_run, list_runs,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use cliq_runs::{Scope, Token};
+use cliq_model::{Scope, Token};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

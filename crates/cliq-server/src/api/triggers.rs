@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use cliq_runs::FiringState;
+use cliq_model::FiringState;
 use cliq_triggers::{FiringDocument, PlanDocument, TestRequest, TriggerDocument};
 use cliq_web::{Json, Path, Problem, Query, Reader, Runner, find_trigger, list_firings, set_trigger_paused};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use cliq_runs::RunTotals;
+use cliq_model::RunTotals;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use cliq_gateway::{Filter, NewSignal, SignalStatus};
 use cliq_mcp::ProgressReporter;
+use cliq_model::{Run, RunFilter, RunState};
 use cliq_protocol::{Budget, PhaseName};
 use cliq_review::{Answer, Choice, Event, ReviewFilter, Reviews, Via};
-use cliq_runs::{Run, RunFilter, RunState};
 use cliq_supervisor::{NewRun, RunRules, TailItem, workspace_files};
 use cliq_web::{
     Caller, Core, Problem, changes_of, find_project, find_review, find_run, list_directory, list_handoffs,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cliq_mcp::HttpTool;
+use cliq_model::Scope;
 use cliq_project::Host;
-use cliq_runs::Scope;
 use cliq_web::{Core, find_team, list_teams, team_document};
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! The audit log, and sign-ins by a provider.
 
-use cliq_runs::{
+use cliq_model::{
     AuditAction, AuditFilter, AuditStore, NewToken, Person, RunStore, Scope, SignInAttempt, SignInStore,
     TokenKind,
 };

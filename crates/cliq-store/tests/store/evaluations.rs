@@ -1,6 +1,6 @@
 //! Evaluations and trials.
 
-use cliq_runs::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
+use cliq_model::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
 
 use crate::test_database::TestDatabase;
 

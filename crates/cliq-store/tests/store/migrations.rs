@@ -3,7 +3,7 @@
 use std::fs;
 
 use cliq_gateway::{Filter, Store};
-use cliq_runs::RunStore;
+use cliq_model::RunStore;
 use cliq_store::SqlStore;
 use rusqlite::Connection;
 
@@ -40,7 +40,7 @@ async fn a_database_of_format_1_keeps_every_row() {
     let plans = store.plans(None).await.unwrap();
     assert_eq!(plans.iter().map(|plan| plan.name.as_str()).collect::<Vec<_>>(), ["search", "upload"]);
     assert_eq!(store.events("/project", "search", 0).await.unwrap().len(), 2);
-    assert!(store.runs(&cliq_runs::RunFilter { limit: 9, ..Default::default() }).await.unwrap().is_empty());
+    assert!(store.runs(&cliq_model::RunFilter { limit: 9, ..Default::default() }).await.unwrap().is_empty());
     // And it goes on to work.
     assert_eq!(store.create("/project", &signal("plan_start", "")).await.unwrap(), 36);
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cliq_gateway::Outcome;
+use cliq_model::{Cause, Change, LifecycleEvent, Run, RunState, RunStore, park, wake};
 use cliq_review::{Event, Review, ReviewStore, Reviews, StoredReviews};
-use cliq_runs::{Cause, Change, LifecycleEvent, Run, RunState, RunStore, park, wake};
 use cliq_store::SqlStore;
 
 use crate::reviews::{approve, now, review};
@@ -104,7 +104,7 @@ pub(crate) async fn cancelled_run_leaves_no_review_pending(place: &TestDatabase)
     let (_, other) = running(&store, 1).await;
     assert_eq!(own.project, other.project);
     run.life.step(LifecycleEvent::CancelRequested).unwrap();
-    run.life.step(LifecycleEvent::Ended(cliq_runs::RunOutcome::Cancelled)).unwrap();
+    run.life.step(LifecycleEvent::Ended(cliq_model::RunOutcome::Cancelled)).unwrap();
     assert_eq!(store.change(&Change::of(run)).await.unwrap(), Outcome::Applied);
     let state = |id: cliq_review::ReviewId| {
         let store = store.clone();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cliq_gateway::Outcome;
-use cliq_runs::{
+use cliq_model::{
     Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Run, RunCursor, RunFilter,
     RunId, RunOrigin, RunOutcome, RunRequest, RunState, RunStore, RunTotals, Scope, TokenKind,
 };

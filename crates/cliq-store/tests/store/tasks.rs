@@ -1,7 +1,7 @@
 //! Tasks of A2A and receivers of push notifications.
 
 use cliq_gateway::Outcome;
-use cliq_runs::{
+use cliq_model::{
     Change, LifecycleEvent, NewRunEvent, PushRow, PushState, Run, RunId, RunOrigin, RunState, RunStore,
     TaskFilter, TaskRow, TaskStore,
 };
@@ -102,7 +102,7 @@ pub(crate) async fn tasks_are_listed_last_changed_first(place: &TestDatabase) {
     change.run.life.step(LifecycleEvent::Dispatched).unwrap();
     change.push(event(&time(60), "run_dispatched"));
     assert_eq!(store.change(&change).await.unwrap(), Outcome::Applied);
-    let order = |found: &[cliq_runs::StoredTask]| -> Vec<usize> {
+    let order = |found: &[cliq_model::StoredTask]| -> Vec<usize> {
         found.iter().map(|task| runs.iter().position(|run| run.id == task.run.id).unwrap()).collect()
     };
     let all = store.tasks(&filter("alice")).await.unwrap();

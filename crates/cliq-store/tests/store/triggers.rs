@@ -1,7 +1,7 @@
 //! Triggers, firings, concurrency groups: each cause once, with many connections at the same moment.
 
 use cliq_gateway::Outcome;
-use cliq_runs::{
+use cliq_model::{
     Added, Change, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState, LifecycleEvent,
     MarkStep, NewFiring, NewRunEvent, NewTrigger, Run, RunOrigin, RunOutcome, RunState, RunStore, RunTrigger,
     SourceKind, TriggerStore,
@@ -40,7 +40,7 @@ async fn stores(place: &TestDatabase) -> Vec<SqlStore> {
     stores
 }
 
-async fn all(store: &SqlStore) -> Vec<cliq_runs::Firing> {
+async fn all(store: &SqlStore) -> Vec<cliq_model::Firing> {
     store.firings(&FiringFilter { limit: 100, ..FiringFilter::default() }).await.unwrap()
 }
 
@@ -128,7 +128,7 @@ pub(crate) async fn firing_starts_one_run(place: &TestDatabase) {
         .map(|(change, _)| change)
         .collect();
     assert_eq!(applied.len(), 1);
-    let runs = store.runs(&cliq_runs::RunFilter { limit: 10, ..Default::default() }).await.unwrap();
+    let runs = store.runs(&cliq_model::RunFilter { limit: 10, ..Default::default() }).await.unwrap();
     assert_eq!(runs.len(), 1, "no run without its firing");
     assert_eq!(runs[0].request.trigger, applied[0].run.request.trigger);
     let found = &all(store).await[0];

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use cliq_fs::CliqDir;
+use cliq_model::{Caveat, NewRunEvent};
 use cliq_orchestrator::{JournalFollower, JournalUpdate, PhaseStatus, Record, RunEvent, RunView};
 use cliq_protocol::PhaseName;
-use cliq_runs::{Caveat, NewRunEvent};
 
 use super::state::Follower;
 use crate::journal::{apply, count_phases, ended_work, is_of, status_document, stored, totals};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::CliqDir;
-use cliq_runs::{Caveat, Death, LifecycleEffect, LifecycleEvent, Recovery, RunState};
+use cliq_model::{Caveat, Death, LifecycleEffect, LifecycleEvent, Recovery, RunState};
 use serde_json::json;
 
 use super::REFUSED;
@@ -79,7 +79,7 @@ impl Follower<'_> {
         // Where clocks differ, a run that is woken early parks again with the same time.
         let until = clock::after(EARLIEST).max(waiting.until.as_str().to_owned());
         self.commit(|change, view| {
-            if cliq_runs::park(change, &waiting.on, &until, &now).is_ok() {
+            if cliq_model::park(change, &waiting.on, &until, &now).is_ok() {
                 change.run.totals = totals(view);
                 count_phases(&mut change.run, view);
                 change.run.view = status_document(host, &change.run, view);

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use cliq_gateway::GatewayError;
+use cliq_model::{Change, LifecycleEffect, Run, RunOrigin, RunState};
 use cliq_orchestrator::{JournalFollower, RunView};
-use cliq_runs::{Change, LifecycleEffect, Run, RunOrigin, RunState};
 use serde_json::Value;
 use tokio::process::Child;
 

@@ -1,8 +1,8 @@
 //! Requests to webhooks: signature, replay, form. A firing is on the disk before the sender gets its response; nothing starts before.
 
 use cliq_gateway::GatewayError;
+use cliq_model::{Added, NewFiring};
 use cliq_protocol::{lenient_json, shorten};
-use cliq_runs::{Added, NewFiring};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 

@@ -11,7 +11,7 @@ use cliq_document::Severity;
 use super::{Inner, StartError};
 use crate::file::{TriggersCheck, read_file, triggers_path};
 use crate::model::{Source, Trigger};
-use cliq_runs::NewTrigger;
+use cliq_model::NewTrigger;
 
 /// Interval between two looks at the file.
 const EVERY: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_gateway::GatewayError;
-use cliq_runs::{EndedRun, NewFiring, Run};
+use cliq_model::{EndedRun, NewFiring, Run};
 use serde_json::{Value, json};
 
 use super::firings::digest_of;

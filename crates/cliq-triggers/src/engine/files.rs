@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_gateway::{GatewayError, Outcome};
-use cliq_runs::{FiringFilter, FiringState, MarkStep, NewFiring};
+use cliq_model::{FiringFilter, FiringState, MarkStep, NewFiring};
 use ignore::WalkBuilder;
 use jiff::Timestamp;
 use serde_json::json;

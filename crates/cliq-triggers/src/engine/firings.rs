@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_gateway::GatewayError;
+use cliq_model::{Firing, FiringDecision, FiringStart, RunTrigger};
 use cliq_protocol::Profile;
-use cliq_runs::{Firing, FiringDecision, FiringStart, RunTrigger};
 use cliq_supervisor::{Duty, NewRun, RequestError, RunRules, clock};
 use jiff::Timestamp;
 use ring::digest::{SHA256, digest};
@@ -168,8 +168,8 @@ async fn wait(
     inner: &Inner,
     firing: &Firing,
     group: &str,
-    running: &[cliq_runs::RunId],
-    cancelled: &[cliq_runs::RunId],
+    running: &[cliq_model::RunId],
+    cancelled: &[cliq_model::RunId],
 ) -> Result<Step, GatewayError> {
     for run in cancelled {
         // It may have ended at this moment.

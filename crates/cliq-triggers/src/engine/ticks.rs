@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_gateway::{GatewayError, Outcome};
-use cliq_runs::{MarkStep, NewFiring, TriggerRow};
+use cliq_model::{MarkStep, NewFiring, TriggerRow};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 

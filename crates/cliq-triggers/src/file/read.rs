@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use cliq_document::{Diagnostic, Located, Node, Record, Severity, Span, did_you_mean, finish, parse};
 use cliq_expr::{Expression, Kind};
+use cliq_model::RunState;
 use cliq_protocol::{Budget, Profile};
-use cliq_runs::RunState;
 use cliq_settings::Secret;
 use cliq_workflow::parse_glob;
 

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use camino::Utf8Path;
 use cliq_eval::{AddedCase, add_case};
+use cliq_model::{Run, RunFilter, RunStore};
 use cliq_orchestrator::Journal;
 use cliq_project::Project;
-use cliq_runs::{Run, RunFilter, RunStore};
 
 use crate::failure::Failure;
 use crate::gateway::{self, block_on};

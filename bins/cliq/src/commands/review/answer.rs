@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use cliq_fs::{CliqDir, ProjectLock};
+use cliq_model::{RunId, RunState, RunStore};
 use cliq_protocol::{FormFieldType, Object};
 use cliq_review::{Answer, Choice, Event, Review, Via};
-use cliq_runs::{RunId, RunState, RunStore};
 
 use super::{ReviewSource, document, find, refused};
 use crate::args::AnswerArgs;

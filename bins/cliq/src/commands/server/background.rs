@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use cliq_fs::ProjectLock;
 use cliq_http::{Client, Limits, Request};
+use cliq_model::{RunState, RunStore};
 use cliq_project::{Check, CheckStatus};
-use cliq_runs::{RunState, RunStore};
 use serde_json::{Value, json};
 
 use super::super::background::{held, log_since, stop_holder};

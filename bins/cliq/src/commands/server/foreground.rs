@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use cliq_fs::ProjectLock;
-use cliq_runs::{NewToken, Scope, TokenKind};
+use cliq_model::{NewToken, Scope, TokenKind};
 use cliq_server::Server;
 use cliq_store::{Options, SqlStore};
 use tokio_util::sync::CancellationToken;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use cliq_model::{NewToken, RunStore, Scope, SignInStore, TokenKind};
 use cliq_protocol::Timestamp;
-use cliq_runs::{NewToken, RunStore, Scope, SignInStore, TokenKind};
 use cliq_server::SIGN_IN_PATH;
 use comfy_table::{ContentArrangement, Table, presets};
 
@@ -78,7 +78,7 @@ async fn list(store: &impl RunStore, as_json: bool) -> Result<(), Failure> {
 
 async fn sessions(store: &impl SignInStore, as_json: bool) -> Result<(), Failure> {
     let sessions = store.sessions(&in_future(Duration::ZERO)).await?;
-    let mail = |session: &cliq_runs::Token| session.person.as_ref().and_then(|person| person.mail.clone());
+    let mail = |session: &cliq_model::Token| session.person.as_ref().and_then(|person| person.mail.clone());
     if as_json {
         let rows: Vec<_> = sessions
             .iter()

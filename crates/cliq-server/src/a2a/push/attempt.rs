@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cliq_runs::{PushRow, PushState};
+use cliq_model::{PushRow, PushState};
 
 /// The pause after the first failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -69,7 +69,7 @@ pub(super) fn after(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cliq_runs::RunId;
+    use cliq_model::RunId;
     use proptest::prelude::*;
 
     fn push() -> PushRow {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cliq_a2a::{StreamItem, Task, TaskContext, Update, Version, wire};
 use cliq_gateway::GatewayError;
 use cliq_http::{Client, Guard, Limits, Request};
-use cliq_runs::{PushRow, PushState, RunId};
+use cliq_model::{PushRow, PushState, RunId};
 use tokio::sync::Semaphore;
 
 use super::attempt::{Attempt, after};

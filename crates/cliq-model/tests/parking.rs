@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use cliq_runs::{Cause, Change, LifecycleEvent, Queue, Run, RunId, RunOrigin, RunState, Turns, park, wake};
+use cliq_model::{Cause, Change, LifecycleEvent, Queue, Run, RunId, RunOrigin, RunState, Turns, park, wake};
 use proptest::prelude::*;
 
 const UNTIL: &str = "2026-01-02T00:00:00.000Z";
@@ -87,7 +87,7 @@ fn cancelled_while_parked_or_woken() {
     assert_eq!(waiting.life.state, RunState::Queued, "a second request changes nothing");
     waiting.life.step(LifecycleEvent::Dispatched).unwrap();
     let effects = waiting.life.step(LifecycleEvent::Began).unwrap();
-    assert_eq!(effects, [cliq_runs::LifecycleEffect::SendCancel]);
+    assert_eq!(effects, [cliq_model::LifecycleEffect::SendCancel]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Single steps of the life cycle, events of a change, and the words of stored values.
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
-use cliq_runs::{
+use cliq_model::{
     Change, Death, LastRun, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, NewRunEvent,
     NewToken, PushRow, PushState, RecordedRun, Recovery, Run, RunId, RunOrigin, RunOutcome, RunState, Scope,
     TokenKind,

@@ -1,6 +1,6 @@
 //! The life cycle of a run, for every order of events.
 
-use cliq_runs::{
+use cliq_model::{
     Death, LastRun, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, RecordedRun, Recovery, Run,
     RunId, RunOrigin, RunOutcome, RunState,
 };
