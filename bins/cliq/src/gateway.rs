@@ -23,7 +23,7 @@ pub(crate) fn home() -> Result<Utf8PathBuf, Failure> {
     })
 }
 
-/// The database that the variable `CLIQ_DATABASE_URL` or the setting `database.url` names, else `CLIQ_HOME/cliq.db` (SPEC sections 12 and 15). A project cannot
+/// The database that the variable `CLIQ_DATABASE_URL` or the setting `database.url` names, else `CLIQ_HOME/cliq.db` (docs/signals.md, docs/server.md). A project cannot
 /// choose another one: all projects of a home share it.
 pub(crate) fn location() -> Result<Location, Failure> {
     let home = home()?;

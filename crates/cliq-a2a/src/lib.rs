@@ -1,4 +1,4 @@
-//! The A2A protocol (Agent2Agent), versions 0.3 and 1.0 (SPEC section 17, seed 004). Pure: no server, no clock, no files.
+//! The A2A protocol (Agent2Agent), versions 0.3 and 1.0 (docs/a2a.md). Pure: no server, no clock, no files.
 //!
 //! * `model.rs`: messages, tasks, artifacts, free of any version. `wire/` reads and writes them in the format of a version.
 //! * `call.rs`: what a caller wants, from a method and its parameters. `error.rs`: what it gets instead.

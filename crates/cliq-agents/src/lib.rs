@@ -1,4 +1,4 @@
-//! The agents that come with cliq (SPEC section 9), as handlers of the SDK. `cliq-agent` and `cliq agent handle` run
+//! The agents that come with cliq (docs/team-yml.md, docs/models.md), as handlers of the SDK. `cliq-agent` and `cliq agent handle` run
 //! them: the message on standard input names the agent.
 //!
 //! `rules` is a gate that needs no model; `exec` runs a phase's commands, for dispatchers other than the orchestrator;

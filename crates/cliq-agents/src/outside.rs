@@ -1,4 +1,4 @@
-//! `pull`, `push` and the connectors: thin handlers over `cliq-connectors` (SPEC section 18).
+//! `pull`, `push` and the connectors: thin handlers over `cliq-connectors` (docs/pull-push.md).
 
 use std::sync::Arc;
 
@@ -142,7 +142,7 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     })
 }
 
-/// Summarises the work for later phases, a line per entry. Fetched content is marked as data (SPEC section 18).
+/// Summarises the work for later phases, a line per entry. Fetched content is marked as data (docs/pull-push.md).
 fn summary(sources: &Map<String, Value>, targets: &Map<String, Value>) -> String {
     let line = |entry: &Value, verb: &str| {
         let text = |key: &str| entry[key].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Pull requests of GitHub, GitLab and Bitbucket, and of their servers of one's own (seed 003, SPEC section 18).
+//! Pull requests of GitHub, GitLab and Bitbucket, and of their servers of one's own (docs/connectors.md).
 
 mod bitbucket;
 mod git;

@@ -164,7 +164,7 @@ pub fn inside(relative: &str) -> Result<Utf8PathBuf, ConnectorError> {
     Ok(path.to_owned())
 }
 
-/// Files that are never published, in addition to `push.deny` (SPEC section 18).
+/// Files that are never published, in addition to `push.deny` (docs/pull-push.md).
 const NEVER: &[&str] = &[".cliq/settings*", "**/.cliq/settings*", ".git/**", "**/.git/**", ".env", "**/.env"];
 
 /// Files of the workspace that may be published.

@@ -1,4 +1,4 @@
-//! Channels: directories in which one phase leaves a handoff for another (seed 000, SPEC section 3).
+//! Channels: directories in which one phase leaves a handoff for another (docs/protocol.md).
 
 use std::fs;
 use std::io::{self, BufWriter, Write};

@@ -1,4 +1,4 @@
-//! One orchestrator per project: a lock that a process holds, not a stale file (SPEC section 7).
+//! One orchestrator per project: a lock that a process holds, not a stale file (docs/exit-codes.md).
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};

@@ -1,4 +1,4 @@
-//! Reading files that other processes wrote, without trusting them (SPEC section 10).
+//! Reading files that other processes wrote, without trusting them (docs/decisions/0015-untrusted-files.md).
 //!
 //! An agent may leave anything under a name that cliq reads: a FIFO, on which an ordinary `open` waits for ever, a link to
 //! `/dev/zero`, a directory, a link to a private file. These functions open without waiting, read regular files

@@ -1,4 +1,4 @@
-//! The file bridge: signals that come as files, for agents that can do no more than write one (seed 002).
+//! The file bridge: signals that come as files, for agents that can do no more than write one (docs/signals.md).
 //!
 //! A writer makes its file in `staging/` and renames it into the inbox. The bridge moves it to `processing/`, commits its row, and
 //! removes it; what is refused goes to `failed/`, with a `.reason` beside it. Death between any two of these loses nothing, and

@@ -1,4 +1,4 @@
-//! Sentinel files: what their names say (SPEC section 12).
+//! Sentinel files: what their names say (docs/signals.md).
 
 use crate::kind::SignalType;
 use crate::signal::{NewSignal, PlanName, RejectedSignal, fields};

@@ -57,7 +57,7 @@ pub struct NewSignal {
 }
 
 impl NewSignal {
-    /// Checks a signal as people and programs write it (SPEC section 12). The payload is a JSON object, or free text,
+    /// Checks a signal as people and programs write it (docs/signals.md). The payload is a JSON object, or free text,
     /// which becomes `{"body": text}`; empty is none.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ pub struct RejectedSignal {
     pub problems: Vec<String>,
 }
 
-/// Status of a signal (seed 002).
+/// Status of a signal (docs/signals.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SignalStatus {

@@ -1,4 +1,4 @@
-//! Checkpoints: snapshots of the files of a workspace, tracked and untracked but not ignored, in a private store.
+//! Checkpoints (docs/checkpoints.md): snapshots of the files of a workspace, tracked and untracked but not ignored, in a private store.
 //!
 //! [`Store::take`] writes the files of each repository of a workspace as a git tree into a store of its own, with an index of its own. The
 //! program `git` does the work with a private directory and without any configuration, so nothing of the project's repositories is used but

@@ -64,7 +64,7 @@ pub trait PlanAgents: Send + Sync {
 pub enum AgentRun {
     /// By the daemon itself.
     Here(Box<RunPlan>),
-    /// In a container or a cluster (SPEC section 19): by this command. Its standard input begins with the assignment ([`Assignment::receive`]); where that ends, it
+    /// In a container or a cluster (docs/docker.md, docs/kubernetes.md): by this command. Its standard input begins with the assignment ([`Assignment::receive`]); where that ends, it
     /// ends too, and leaves the run alone. It ends when the run has ended, and cancels the run where the status file in the job's directory asks for that.
     Elsewhere(Box<std::process::Command>),
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan_file::{PlanFile, TaskSpec};
 use crate::role::Role;
 
-/// State of a plan (SPEC section 13).
+/// State of a plan (docs/signals.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanState {
@@ -290,7 +290,7 @@ pub struct Job {
     pub settled: bool,
 }
 
-/// Guidance of a person for the agents of a plan (SPEC section 21).
+/// Guidance of a person for the agents of a plan (docs/steering.md).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Guidance {
@@ -489,9 +489,9 @@ impl Plan {
 /// Configuration of plans, from settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Whether what a reviewer approved is verified by a master agent before it is done (seed 002).
+    /// Whether what a reviewer approved is verified by a master agent before it is done (docs/signals.md).
     pub auto_readiness_review: bool,
-    /// After how many failed verifications a plan is done all the same (seed 002).
+    /// After how many failed verifications a plan is done all the same (docs/signals.md).
     pub readiness_max_verify_cycles: u32,
     /// Task loop of a wave.
     pub task_loop: TaskLoop,
@@ -512,7 +512,7 @@ pub struct Config {
 pub enum TaskLoop {
     /// By a coder, who emits `implement_task_finished`.
     Signals,
-    /// By developer, critic and auditor, who print markers (seed 001).
+    /// By developer, critic and auditor, who print markers (docs/signals.md).
     Markers,
 }
 

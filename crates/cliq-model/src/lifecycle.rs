@@ -32,7 +32,7 @@ pub enum RunState {
     Starting,
     /// The orchestrator is running.
     Running,
-    /// The run is parked: it holds no process and no slot until a person answers or a time is due (SPEC section 21).
+    /// The run is parked: it holds no process and no slot until a person answers or a time is due (docs/decisions/0034-parked-runs-are-rows.md).
     Waiting,
     /// Every phase is done.
     Completed,
@@ -147,7 +147,7 @@ impl From<RunOutcome> for RunState {
 /// Recovery of a run whose orchestrator died (setting `server.recovery`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recovery {
-    /// Mark the run as failed (seed 004).
+    /// Mark the run as failed (docs/server.md).
     #[default]
     Fail,
     /// Resume the run, up to [`MAX_RECOVERIES`] times.

@@ -1,4 +1,4 @@
-//! Changes by which a run is parked and woken (SPEC section 21).
+//! Changes by which a run is parked and woken (docs/decisions/0034-parked-runs-are-rows.md).
 
 use serde_json::{Value, json};
 

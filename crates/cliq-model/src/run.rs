@@ -66,7 +66,7 @@ pub enum RunOrigin {
     A2a,
     /// A trial of an evaluation, started by `cliq eval`.
     Evaluation,
-    /// A trigger fired (SPEC section 27).
+    /// A trigger fired (docs/triggers.md).
     Trigger,
 }
 

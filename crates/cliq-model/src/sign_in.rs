@@ -1,4 +1,4 @@
-//! Sign-in of people by OpenID Connect: attempts that are under way, and the person of a session (SPEC section 27).
+//! Sign-in of people by OpenID Connect: attempts that are under way, and the person of a session (docs/sign-in.md).
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;

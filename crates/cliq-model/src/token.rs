@@ -1,4 +1,4 @@
-//! Access tokens: random, shown once, kept as SHA-256, compared in constant time (SPEC section 15).
+//! Access tokens: random, shown once, kept as SHA-256, compared in constant time (docs/server.md).
 
 use std::fmt;
 

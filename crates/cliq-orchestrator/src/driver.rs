@@ -244,7 +244,7 @@ impl Driver {
                     if !self.may_work() {
                         continue;
                     }
-                    // Agents that are asked to end see why (seed 000).
+                    // Agents that are asked to end see why (docs/protocol.md).
                     if let Err(error) = write_status(self.shared.dir(), PipelineStatus::Cancelled) {
                         self.cannot_record(&error);
                     }

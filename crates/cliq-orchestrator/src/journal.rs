@@ -1,5 +1,5 @@
 //! The run's truth: `.cliq/journal.jsonl`, one event per line, enough to rebuild the whole state by replay
-//! (SPEC section 7).
+//! (docs/protocol.md, "Events and the journal").
 
 mod follow;
 

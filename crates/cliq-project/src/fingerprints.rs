@@ -1,4 +1,4 @@
-//! Fingerprints of what phases work on, to find out which of it changed since a run (SPEC section 24).
+//! Fingerprints of what phases work on, to find out which of it changed since a run (docs/changed.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Sandboxes of a run's processes (SPEC section 22): of a person's settings, the project's, and what the team asks for.
+//! Sandboxes of a run's processes (docs/sandbox.md): of a person's settings, the project's, and what the team asks for.
 
 use std::collections::HashMap;
 #[cfg(feature = "egress")]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Type of a phase: the seed's types, plus `team` (SPEC section 6).
+/// Type of a phase (docs/team-yml.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PhaseKind {
@@ -43,7 +43,7 @@ impl PhaseKind {
         }
     }
 
-    /// The `phase_type` of envelopes that a phase of this kind writes (SPEC section 3).
+    /// The `phase_type` of envelopes that a phase of this kind writes (docs/protocol.md).
     #[must_use]
     pub fn envelope_type(self) -> EnvelopeType {
         match self {

@@ -1,4 +1,4 @@
-//! Message for an agent on standard input (SPEC section 5).
+//! Message for an agent on standard input (docs/protocol.md).
 
 use std::collections::BTreeMap;
 
@@ -63,14 +63,14 @@ pub struct PhaseDispatch {
     pub signal_file: Utf8PathBuf,
     /// Directory in which the phase may leave files for others.
     pub files_dir: Utf8PathBuf,
-    /// Steering messages that the run received before this activation, oldest first (SPEC section 21). A gate also receives those for
+    /// Steering messages that the run received before this activation, oldest first (docs/steering.md). A gate also receives those for
     /// other phases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steering: Vec<SteeringMessage>,
     /// File to which later steering messages are appended during this activation, one JSON object per line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering_file: Option<Utf8PathBuf>,
-    /// File for the transcript of a model agent (SPEC section 23).
+    /// File for the transcript of a model agent (docs/models.md).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript_file: Option<Utf8PathBuf>,
     /// MCP servers of the team by name, for agents that are models behind an API.

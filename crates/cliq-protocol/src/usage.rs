@@ -1,4 +1,4 @@
-//! Usage of language models: tokens and cost, as agents report them (SPEC section 14).
+//! Usage of language models: tokens and cost, as agents report them (docs/protocol.md).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

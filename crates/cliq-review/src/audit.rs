@@ -1,4 +1,4 @@
-//! The record of a review that is over: who was asked, when, who decided, what was shown, the words (SPEC section 16).
+//! The record of a review that is over: who was asked, when, who decided, what was shown, the words (docs/reviews.md).
 //!
 //! Each record of a run has the SHA-256 of the one before it, and of its own text for people. So a record that is changed, or taken away,
 //! is noticed: by the records after it, and the last one by the store, which knows its SHA-256.

@@ -148,7 +148,7 @@ impl PhaseContext {
         Ok(handoffs)
     }
 
-    /// Item of the activation and its index, if the phase has a `for_each` (SPEC section 24).
+    /// Item of the activation and its index, if the phase has a `for_each` (docs/expressions.md).
     #[must_use]
     pub fn item(&self) -> Option<(u32, &Value)> {
         Some((self.dispatch.phase.index?, self.dispatch.phase.item.as_ref()?))
@@ -169,7 +169,7 @@ impl PhaseContext {
         Ok(Some(String::from_utf8(bytes).map_err(not_text)?))
     }
 
-    /// Returns a reader of the steering messages of this activation: guidance that people send to the run (SPEC section 21).
+    /// Returns a reader of the steering messages of this activation: guidance that people send to the run (docs/steering.md).
     #[must_use]
     pub fn steering(&self) -> Steering {
         Steering::new(&self.dispatch)

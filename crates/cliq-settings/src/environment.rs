@@ -49,7 +49,7 @@ impl Environment {
         self.variables.keys().map(String::as_str)
     }
 
-    /// The cliq home: `CLIQ_HOME`, else `~/.cliqrc` (SPEC section 2). It need not exist. `None` where neither `CLIQ_HOME` nor
+    /// The cliq home: `CLIQ_HOME`, else `~/.cliqrc`. It need not exist. `None` where neither `CLIQ_HOME` nor
     /// `HOME` is set.
     #[must_use]
     pub fn cliq_home(&self) -> Option<Utf8PathBuf> {

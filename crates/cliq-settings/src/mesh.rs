@@ -1,4 +1,4 @@
-//! Meshes that the server can join (seed 004, "Mesh configuration").
+//! Meshes that the server can join (docs/a2a.md).
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Queue of runs: at most `server.max_runs` slots, for woken and new runs in turns (SPEC section 21).
+//! Queue of runs: at most `server.max_runs` slots, for woken and new runs in turns (docs/decisions/0034-parked-runs-are-rows.md).
 
 use std::collections::HashSet;
 use std::sync::Arc;

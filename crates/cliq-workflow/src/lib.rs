@@ -1,4 +1,4 @@
-//! From `team.yml` to a workflow that can run (seed 003, SPEC section 6).
+//! From `team.yml` to a workflow that can run (docs/team-yml.md).
 //!
 //! [`TeamFolder::load`] reads a team from disk and [`TeamFolder::check`] checks it: every problem at once, each with
 //! place, code and remedy, and a [`ValidatedWorkflow`] if and only if none is an error. [`check`] does the same for a

@@ -223,7 +223,7 @@ fn read_input(node: &Node, problems: &mut Vec<Diagnostic>) -> Option<RawInput> {
     })
 }
 
-/// Phases stand under `workflow:` or, in the newer spelling, at the top; not in both (SPEC section 6).
+/// Phases stand under `workflow:` or, in the newer spelling, at the top; not in both (docs/team-yml.md).
 fn read_phases<'a>(top: &Record<'a>, problems: &mut Vec<Diagnostic>) -> Vec<RawPhase<'a>> {
     let (main, support) = match (top.key("workflow"), top.key("phases").or(top.key("support"))) {
         (Some(_), Some(second)) => {
@@ -308,7 +308,7 @@ fn kind_of(text: &str) -> Option<PhaseKind> {
     PhaseKind::ALL.into_iter().find(|kind| kind.as_str() == text)
 }
 
-/// Lowers the newer spelling, in which shell phases, human gates and sub-teams are agents (SPEC section 6).
+/// Lowers the newer spelling, in which shell phases, human gates and sub-teams are agents (docs/team-yml.md).
 fn lower(
     written: Option<PhaseKind>,
     agent: Option<&Located<String>>,

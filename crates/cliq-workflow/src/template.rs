@@ -1,5 +1,5 @@
 //! Templates: `$(inputs.KEY)`, `$(handoff.PHASE.PATH)`, `$(team_name)`, `$(date)`, `$(timestamp)`, `$(phase)`,
-//! `$(run_id)` (SPEC section 6). Any other `$(...)` belongs to the shell and is left alone.
+//! `$(run_id)` (docs/team-yml.md). Any other `$(...)` belongs to the shell and is left alone.
 
 use std::fmt;
 use std::ops::Range;

@@ -219,7 +219,7 @@ fn artifact(fields: &Fields<'_>) -> Option<Artifact> {
 
 /// A message.
 pub(crate) fn message(fields: &Fields<'_>) -> Option<Message> {
-    // The seed's requests of 0.3 have none; the receiver makes one then.
+    // Callers of 0.3 may leave it out; the receiver makes one then.
     let message_id = match fields.version {
         Version::V0_3 => Some(fields.id("messageId").unwrap_or_default()),
         Version::V1_0 => fields.required_id("messageId"),

@@ -1,4 +1,4 @@
-//! Backend of runs that work as a Job of a cluster. The run is followed by its journal.
+//! Backend of runs that work as a Job of a cluster (docs/kubernetes.md). The run is followed by its journal.
 
 use std::time::Duration;
 

@@ -179,7 +179,7 @@ impl Plan {
         }
         if self.tasks().all(|(_, work)| work.stage == Stage::Complete) {
             if self.file.branches {
-                // No agent starts while a person is asked (SPEC section 13). Checked again after the answer.
+                // No agent starts while a person is asked (docs/signals.md). Checked again after the answer.
                 if !self.questions.is_empty() {
                     return;
                 }

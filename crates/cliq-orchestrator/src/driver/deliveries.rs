@@ -1,4 +1,4 @@
-//! Delivering notifications: fire and forget, and failures are warnings (SPEC section 9). A delivery needs no pane, so it is
+//! Delivering notifications: fire and forget, and failures are warnings (docs/team-yml.md). A delivery needs no pane, so it is
 //! a plain child process with any launcher.
 
 use std::fs::OpenOptions;

@@ -1,4 +1,4 @@
-//! Spans of a run for diagnostics: a run, its phases, activations of agents and commands (SPEC section 14). Made from the
+//! Spans of a run for diagnostics: a run, its phases, activations of agents and commands (docs/diagnostics.md). Made from the
 //! events of the run alone, and only where a subscriber wants them.
 
 use std::collections::HashMap;

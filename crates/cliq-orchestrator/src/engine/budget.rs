@@ -1,4 +1,4 @@
-//! Budgets: what the agents of a run have used, and whether another may start (SPEC section 14). Pure.
+//! Budgets: what the agents of a run have used, and whether another may start (docs/team-yml.md). Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! Phases with expressions: those that are skipped, and those that work on the items of a list (SPEC section 24).
+//! Phases with expressions: those that are skipped, and those that work on the items of a list (docs/expressions.md).
 
 use cliq_workflow::PhaseId;
 use serde_json::Value;

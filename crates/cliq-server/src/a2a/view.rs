@@ -202,7 +202,7 @@ impl PendingReviews {
     }
 }
 
-/// A new task as it was accepted, before its first update (seed 004: `submitted`).
+/// A new task as it was accepted, before its first update: `submitted` (docs/a2a.md).
 pub(super) fn accepted(stored: &StoredTask, history_length: Option<usize>) -> Task {
     let mut task = task(stored, None, history_length, Some(Vec::new()));
     task.status.state = TaskState::Submitted;

@@ -1,4 +1,4 @@
-//! Rules of a gate's route targets (SPEC section 6).
+//! Rules of a gate's route targets (docs/team-yml.md).
 
 use std::collections::HashSet;
 

@@ -156,7 +156,7 @@ fn check_needs(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagnos
     }
 }
 
-/// Checks the configuration of a remote agent, `agent: a2a` (SPEC section 17).
+/// Checks the configuration of a remote agent, `agent: a2a` (docs/a2a.md).
 fn check_remote(phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) {
     if phase.agent.as_ref().is_none_or(|agent| agent.value != "a2a") {
         return;
