@@ -45,7 +45,7 @@ pub(crate) async fn open() -> Result<Arc<SqlStore>, Failure> {
     Ok(Arc::new(SqlStore::open(&location()?).await?))
 }
 
-/// The project that signals are of: a directory's real path, or where there is no such directory, the name as it is.
+/// The project that signals are of: a directory's real path, or if there is no such directory, the name as it is.
 pub(crate) fn project_name(asked: Option<&str>) -> Result<String, Failure> {
     let set = std::env::var("CLIQ_PROJECT").ok().filter(|project| !project.is_empty());
     match asked.map(str::to_owned).or(set) {

@@ -78,7 +78,7 @@ pub fn agent(environment: Environment) -> Agent {
             #[cfg(feature = "http")]
             "builder" => builder::run(ctx, &environment),
             #[cfg(feature = "connectors")]
-            name if outside::is_ours(name) => outside::run(ctx, &environment),
+            name if outside::is_outside_agent(name) => outside::run(ctx, &environment),
             name if ModelAgent::find(name).is_some() => llm::standard(ctx, &environment),
             _ => Err(unknown(ctx)),
         })

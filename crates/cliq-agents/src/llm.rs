@@ -269,7 +269,7 @@ fn markers(text: &str) -> Vec<Value> {
     found.iter().map(record).collect()
 }
 
-/// Lets something happen no oftener than every so often.
+/// Rate limit of progress messages: at most one per [`PROGRESS_EVERY`].
 #[derive(Debug)]
 struct Throttle {
     last: Option<Instant>,

@@ -94,8 +94,8 @@ pub(crate) fn with_context<T>(
     work(&cx)
 }
 
-/// Whether an agent is one of this module's.
-pub(crate) fn is_ours(agent: &str) -> bool {
+/// Whether an agent exchanges outside content: `pull`, `push` or a connector.
+pub(crate) fn is_outside_agent(agent: &str) -> bool {
     matches!(agent, "pull" | "push") || Connector::find(agent).is_some()
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// The extension for a type; nothing where there is no usual one.
+/// The extension for a type; nothing if there is no usual one.
 pub(crate) fn extension_of(content_type: &str) -> Option<&'static str> {
     Some(match content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
         "text/html" | "application/xhtml+xml" => "html",

@@ -62,7 +62,7 @@ impl ProjectLock {
         }
     }
 
-    /// The process that holds the lock of a project: `None` where none does, `Some(None)` where it has not said who it is.
+    /// The process that holds the lock of a project: `None` if none does, `Some(None)` where it has not said who it is.
     ///
     /// # Errors
     /// The lock file cannot be opened.

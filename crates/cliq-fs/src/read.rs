@@ -38,7 +38,7 @@ pub fn read_within(path: &Utf8Path, root: &Utf8Path, limit: u64) -> Result<Vec<u
     read_open(&file, size, limit).at("read", path)
 }
 
-/// As [`read_limited`]; `None` where there is no such file.
+/// As [`read_limited`]; `None` if there is no such file.
 ///
 /// # Errors
 /// As for [`read_limited`], save that the file is not there.

@@ -92,7 +92,7 @@ pub fn write_command_results(
     write_atomic(&dir.command_results(phase), &text)
 }
 
-/// Reads `<phase>_command_results.json`; `None` where there is none that could have been written here.
+/// Reads `<phase>_command_results.json`; `None` if there is none that could have been written here.
 ///
 /// # Errors
 /// The file is there and cannot be read.

@@ -10,7 +10,7 @@ pub struct GateSpec {
     pub max_iterations: u32,
     /// Phases it may route to.
     pub route_targets: Vec<PhaseName>,
-    /// Whether a person judges. Then every command must pass before anyone is troubled (docs/reviews.md).
+    /// Whether a person judges. Then every command must pass before anyone is asked (docs/reviews.md).
     pub human: bool,
     /// Commands that must pass before the gate does (docs/expressions.md).
     pub required: Vec<String>,

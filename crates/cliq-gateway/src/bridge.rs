@@ -274,7 +274,7 @@ fn files(dir: &Utf8Path) -> Result<Vec<String>, GatewayError> {
 }
 
 /// The name of a file. One that is not UTF-8 is changed into one that is, in the file system too: a person has to read which file
-/// was refused. `None` where it has gone, or another file has that name and comes first.
+/// was refused. `None` if it has gone, or another file has that name and comes first.
 fn readable_name(dir: &Utf8Path, entry: &fs::DirEntry) -> Result<Option<String>, GatewayError> {
     let name = match entry.file_name().into_string() {
         Ok(name) => return Ok(Some(name)),

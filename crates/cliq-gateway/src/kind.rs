@@ -28,7 +28,7 @@ pub enum SignalType {
     RetryWave,
     /// The reviewer approves.
     ReviewApproved,
-    /// The reviewer wants changes.
+    /// The reviewer requests changes.
     ReviewChangesRequested,
     /// The master agent approves: the plan is done.
     VerifyApproved,

@@ -128,7 +128,7 @@ impl NewSignal {
         &self.payload
     }
 
-    /// The payload as it is stored: empty where there is none.
+    /// The payload as it is stored: empty if there is none.
     #[must_use]
     pub fn payload_text(&self) -> String {
         if self.payload.is_empty() { String::new() } else { json!(self.payload).to_string() }
@@ -234,7 +234,7 @@ fn as_json<S: serde::Serializer>(payload: &str, serializer: S) -> Result<S::Ok, 
 }
 
 impl Signal {
-    /// The payload as an object; empty where there is none.
+    /// The payload as an object; empty if there is none.
     #[must_use]
     pub fn payload(&self) -> Map<String, Value> {
         serde_json::from_str(&self.payload).unwrap_or_default()

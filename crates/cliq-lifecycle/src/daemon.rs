@@ -1,4 +1,4 @@
-//! The daemon's loop: claims signals, steps plans by them, and sees to it that the agents run which the plans want.
+//! Loop of the daemon: claims signals, steps plans, and starts and ends agents as the plans require.
 //!
 //! Stateless between iterations: agents to run come from the plans, signals from the queue. So the daemon can be killed at any
 //! moment, and the next one continues.

@@ -52,7 +52,7 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// A person wants something.
+    /// Command of a person.
     Person(Command),
 }
 

@@ -199,9 +199,9 @@ pub enum LifecycleEvent {
     Parked,
     /// A review that a parked run waits for is over, or a time is due.
     Woken,
-    /// A caller wants it cancelled.
+    /// Request of a caller to cancel the run.
     CancelRequested,
-    /// A caller wants it to go on after its end. It is the last run of its project.
+    /// Request of a caller to resume the run after its end. It is the last run of its project.
     Resumed(LastRun),
     /// The journal says that a person resumed it in its project, after its end or while it was parked.
     TakenUp,

@@ -19,7 +19,7 @@ pub struct Person {
     pub mail: Option<String>,
     /// Name for display.
     pub name: String,
-    /// Identity token of the session, which the provider wants at sign-out.
+    /// Identity token of the session, which the provider requires at sign-out.
     #[serde(default)]
     #[schema(read_only)]
     pub id_token: Option<String>,

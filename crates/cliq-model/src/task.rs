@@ -131,7 +131,7 @@ impl std::fmt::Debug for PushRow {
 /// Keeps tasks and push notifications. New tasks are stored with their run by [`crate::RunStore::change`].
 #[async_trait]
 pub trait TaskStore: Send + Sync + std::fmt::Debug {
-    /// A task of an owner. `None` where there is none, or it is another owner's.
+    /// A task of an owner. `None` if there is none, or it is another owner's.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -136,7 +136,7 @@ pub struct NewToken {
 }
 
 impl NewToken {
-    /// Makes a random token. Gives it with what is stored of it. `None` where the system has no random numbers.
+    /// Makes a random token. Gives it with what is stored of it. `None` if the system has no random numbers.
     #[must_use]
     pub fn generate(
         kind: TokenKind,

@@ -233,7 +233,7 @@ pub enum RunEvent {
     },
     /// A notification was asked for.
     NotifyRequested {
-        /// The phase that asks; `None` where it is about the run.
+        /// The phase that asks; `None` if it is about the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase: Option<PhaseName>,
         /// The agent that is to deliver.

@@ -130,7 +130,7 @@ pub enum JournalError {
 }
 
 impl Journal {
-    /// Reads a journal; `None` where there is none.
+    /// Reads a journal; `None` if there is none.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, is damaged other than at its end, or was written by a newer cliq.

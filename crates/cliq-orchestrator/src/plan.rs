@@ -15,7 +15,7 @@ use crate::events::{KeptPhase, RecordedBudgets};
 use crate::launcher::Launcher;
 use crate::process::ProcessLauncher;
 
-/// Times that a run goes by, with the defaults of docs/team-yml.md and docs/protocol.md.
+/// Timeouts and intervals of a run, with the defaults of docs/team-yml.md and docs/protocol.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
@@ -201,7 +201,7 @@ impl RunPlan {
         match phase.kind {
             PhaseKind::Standard | PhaseKind::Gate => phase.agent.as_deref().or(self.default_agent.as_deref()),
             PhaseKind::Team => Some(TEAM_AGENT),
-            PhaseKind::Hug => Some(REVIEW_AGENT),
+            PhaseKind::HumanGate => Some(REVIEW_AGENT),
             PhaseKind::Pull => Some(PULL_AGENT),
             PhaseKind::Push => Some(PUSH_AGENT),
             PhaseKind::Exec => None,

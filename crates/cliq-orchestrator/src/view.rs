@@ -53,7 +53,7 @@ pub struct PhaseView {
     /// Parts of the work of its items that their merge left apart.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<String>,
-    /// The usage of its agents; `None` where none was reported.
+    /// The usage of its agents; `None` if none was reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSummary>,
     /// Sandbox of its agent and commands.
@@ -211,7 +211,7 @@ impl RunView {
         self.started_ms.map_or(0, |started| self.ended_ms.unwrap_or(now_ms) - started)
     }
 
-    /// The usage of all phases; `None` where none was reported.
+    /// The usage of all phases; `None` if none was reported.
     #[must_use]
     pub fn usage(&self) -> Option<UsageSummary> {
         let mut phases = self.phases.iter().filter_map(|phase| phase.usage.as_ref());

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::fields::Fields;
 use crate::{FieldError, Object, Verdict};
 
-/// Result of one command of a gate, hug or exec phase.
+/// Result of one command of a gate, human gate or exec phase.
 ///
 /// `name` and `pass` are always there; the rest stands in `<phase>_command_results.json` and may be missing in the
 /// `checks` of an envelope (docs/protocol.md).

@@ -41,10 +41,10 @@ pub enum Dispatch {
 pub struct PhaseDispatch {
     /// The phase itself.
     pub phase: PhaseInfo,
-    /// The file of the requirement, where there is one.
+    /// The file of the requirement, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requirement_file: Option<Utf8PathBuf>,
-    /// The shared task board, where there is one.
+    /// The shared task board, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_board_file: Option<Utf8PathBuf>,
     /// The directory of shared design documents, if it contains any.
@@ -152,7 +152,7 @@ pub struct Incoming {
     pub dir: Utf8PathBuf,
     /// The handoff, whether or not it exists yet.
     pub handoff_file: Utf8PathBuf,
-    /// The file of instructions for this handoff, where there is one.
+    /// The file of instructions for this handoff, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_file: Option<Utf8PathBuf>,
 }
@@ -164,7 +164,7 @@ pub struct Outgoing {
     pub to: PhaseName,
     /// The channel's directory.
     pub dir: Utf8PathBuf,
-    /// The file of instructions for this handoff, where there is one.
+    /// The file of instructions for this handoff, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_file: Option<Utf8PathBuf>,
 }

@@ -122,7 +122,7 @@ impl PhaseContext {
         self.dispatch.incoming.iter().map(read_one).collect()
     }
 
-    /// The handoff of one phase; `None` where there is none.
+    /// The handoff of one phase; `None` if there is none.
     ///
     /// # Errors
     /// Returns an error if the handoff exists and is invalid.
@@ -154,7 +154,7 @@ impl PhaseContext {
         Some((self.dispatch.phase.index?, self.dispatch.phase.item.as_ref()?))
     }
 
-    /// The text of a file that the message names, such as the instructions of a channel; `None` where there is none.
+    /// The text of a file that the message names, such as the instructions of a channel; `None` if there is none.
     ///
     /// # Errors
     /// The file is there and cannot be read: it is not a regular file, leads out of the project, is too large or is not UTF-8.

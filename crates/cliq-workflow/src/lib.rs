@@ -49,7 +49,7 @@ pub use template::{Step, Template};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TeamCheck {
-    /// The workflow, where there is no error.
+    /// The workflow, if there is no error.
     pub workflow: Option<ValidatedWorkflow>,
     /// Every problem, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,

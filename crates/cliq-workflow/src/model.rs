@@ -391,7 +391,9 @@ impl ValidatedWorkflow {
             PhaseKind::Standard | PhaseKind::Gate => !agent.is_some_and(|agent| {
                 crate::agents::is_connector(agent) || matches!(agent, "rules" | "a2a" | "builder")
             }),
-            PhaseKind::Hug | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team => false,
+            PhaseKind::HumanGate | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team => {
+                false
+            }
         }
     }
 }

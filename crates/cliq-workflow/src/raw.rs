@@ -319,9 +319,9 @@ fn lower(
     let name = agent.value.as_str();
     Some(match (kind, name) {
         (PhaseKind::Standard, "exec") => PhaseKind::Exec,
-        (PhaseKind::Gate, "hug") => PhaseKind::Hug,
+        (PhaseKind::Gate, "hug") => PhaseKind::HumanGate,
         (PhaseKind::Standard, "team") => PhaseKind::Team,
-        (PhaseKind::Exec, "exec") | (PhaseKind::Hug, "hug") | (PhaseKind::Team, "team") => kind,
+        (PhaseKind::Exec, "exec") | (PhaseKind::HumanGate, "hug") | (PhaseKind::Team, "team") => kind,
         (PhaseKind::Standard | PhaseKind::Gate, "exec" | "hug" | "team" | "rules")
             if !(kind == PhaseKind::Gate && name == "rules") =>
         {
@@ -336,7 +336,7 @@ fn lower(
             ));
             return None;
         }
-        (PhaseKind::Exec | PhaseKind::Hug | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team, _) => {
+        (PhaseKind::Exec | PhaseKind::HumanGate | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team, _) => {
             let message = format!("a phase of type `{kind}` has no agent to choose");
             problems.push(Diagnostic::error(
                 "field-not-allowed",

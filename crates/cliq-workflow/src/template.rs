@@ -47,7 +47,7 @@ pub(crate) struct TemplateMatch {
     pub(crate) template: Result<Template, String>,
 }
 
-/// Recognises what stands between `$(` and `)`; `None` where it belongs to the shell.
+/// Recognises what stands between `$(` and `)`; `None` if it belongs to the shell.
 fn recognise(inner: &str) -> Option<Result<Template, String>> {
     let key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     Some(match inner {

@@ -198,7 +198,7 @@ fn status(fields: &Fields<'_>) -> Option<Status> {
     })
 }
 
-/// A state; `None` where it is absent or wrong.
+/// A state; `None` if it is absent or wrong.
 pub(crate) fn state(fields: &Fields<'_>, name: &str) -> Option<TaskState> {
     let found = fields.text(name).and_then(|text| parse_state(fields.version, text));
     if found.is_none() {

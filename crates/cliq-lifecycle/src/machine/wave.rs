@@ -117,7 +117,7 @@ impl Plan {
         (!lines.is_empty()).then_some(Brief { why: StartReason::MergeBranches, text })
     }
 
-    /// Starts the changes that other tasks need of this one. `false` where there are none.
+    /// Starts the changes that other tasks need of this one. `false` if there are none.
     pub(super) fn begin_additions(&mut self, id: WorkId, effects: &mut Effects) -> bool {
         let Some(work) = self.works.get_mut(&id).filter(|work| !work.additions.is_empty()) else {
             return false;

@@ -53,7 +53,7 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
             shared.stopped(&runner.phase.name)
         }
     };
-    // What the commands left running goes before anybody hears that they are done: a phase that ended is over.
+    // Processes that the commands left are ended before the end is reported: a phase that ended is over.
     let grace = shared.plan.timing.kill_grace;
     for process in &mut runner.left {
         process.end(grace).await;

@@ -54,7 +54,7 @@ struct Claim {
 }
 
 impl Claim {
-    /// Takes a notification; `None` where it was taken before.
+    /// Takes a notification; `None` if it was taken before.
     fn take(dir: &CliqDir, id: &str) -> Result<Option<Self>, String> {
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
         if id.is_empty() || id.len() > 100 || !id.bytes().all(is_plain) {

@@ -165,7 +165,7 @@ impl Ledger {
         }
     }
 
-    /// Why the agent of a phase may not start; `None` where it may.
+    /// Why the agent of a phase may not start; `None` if it may.
     pub(super) fn refusal(&self, phase: PhaseId) -> Option<String> {
         if !self.uses_model(phase) {
             return None;

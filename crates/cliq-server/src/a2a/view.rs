@@ -33,7 +33,7 @@ pub(super) fn state_of(state: RunState) -> TaskState {
     }
 }
 
-/// The states of runs that are this state for a caller; `None` where no run is ever in it.
+/// The states of runs that are this state for a caller; `None` if no run is ever in it.
 pub(super) fn states_of(state: TaskState) -> Option<[RunState; 3]> {
     // A task that waits for its caller is a parked run, or one with other phases that work.
     let is_this = |run: &RunState| {

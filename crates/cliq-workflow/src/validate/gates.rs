@@ -31,7 +31,9 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Vec
 fn works(phase: &RawPhase<'_>) -> bool {
     matches!(
         phase.kind,
-        Some(PhaseKind::Standard | PhaseKind::Gate | PhaseKind::Hug | PhaseKind::Exec | PhaseKind::Team)
+        Some(
+            PhaseKind::Standard | PhaseKind::Gate | PhaseKind::HumanGate | PhaseKind::Exec | PhaseKind::Team
+        )
     )
 }
 
