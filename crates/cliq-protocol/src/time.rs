@@ -12,7 +12,7 @@ const USUAL_LEN: usize = 24;
 
 /// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
 ///
-/// As text and in JSON it is UTC in ISO-8601 with milliseconds and `Z`. Other ISO-8601 texts with an offset are accepted.
+/// As text and in JSON it is UTC in ISO-8601 with milliseconds and `Z` (docs/protocol.md). Other ISO-8601 texts with an offset are accepted.
 /// The range is that of the calendar, years -9999 to 9999: results outside of it become the nearest end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
