@@ -156,7 +156,8 @@ impl WaitingReview {
     /// As it stands on the wire.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        let mut value = json!({"id": self.id, "reviewers": self.reviewers, "since": self.since, "until": self.until});
+        let mut value =
+            json!({"id": self.id, "reviewers": self.reviewers, "since": self.since, "until": self.until});
         if let Some(due) = &self.due {
             value["due"] = json!(due);
         }

@@ -307,7 +307,8 @@ mod tests {
     use super::*;
 
     fn by_jiff(time: Timestamp) -> String {
-        format!("{:.3}", jiff::Timestamp::from_millisecond(time.0).unwrap())
+        let nanos = i32::try_from(time.0.rem_euclid(1000) * 1_000_000).unwrap();
+        format!("{:.3}", jiff::Timestamp::new(time.0.div_euclid(1000), nanos).unwrap())
     }
 
     #[test]
