@@ -139,5 +139,5 @@ pub fn last_run_id(project: &Project) -> Result<Option<String>, ProjectError> {
 }
 
 fn new_run_id() -> String {
-    uuid::Uuid::now_v7().to_string()
+    cliq_fs::new_run_id().to_string()
 }
