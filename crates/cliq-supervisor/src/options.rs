@@ -10,7 +10,7 @@ use cliq_settings::{
     KubernetesSettings, RecoveryChoice, ReplicaSettings, ServerSettings, Settings, TriggerSettings,
 };
 
-/// Options of runs that are tasks of A2A callers (SPEC section 17).
+/// Options of runs that are tasks of A2A callers (docs/a2a.md).
 #[derive(Debug, Clone)]
 pub struct TaskOptions {
     /// Name of this cliq in results and updates.
