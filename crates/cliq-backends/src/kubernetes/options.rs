@@ -8,7 +8,7 @@ use cliq_settings::{ImagePullPolicy, KubernetesSettings, Settings};
 
 /// The settings `kubernetes.*` (docs/kubernetes.md).
 #[derive(Clone, PartialEq)]
-pub struct KubernetesOptions {
+pub(super) struct KubernetesOptions {
     /// The context of the kubeconfig, where one is set.
     pub context: Option<String>,
     /// The namespace, where one is set.
@@ -53,7 +53,7 @@ pub struct KubernetesOptions {
 
 /// A taint of nodes: `NAME[=VALUE][:EFFECT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taint {
+pub(super) struct Taint {
     /// Key of the taint.
     pub name: String,
     /// Value of the taint. `None` matches any value.
