@@ -79,7 +79,7 @@ impl Taint {
 impl KubernetesOptions {
     /// The options in settings.
     #[must_use]
-    pub fn of(settings: &Settings) -> Self {
+    pub(super) fn of(settings: &Settings) -> Self {
         // All fields are named, so a new setting does not compile until it has a use here.
         let KubernetesSettings {
             enabled: _,
