@@ -137,7 +137,3 @@ pub fn last_run_id(project: &Project) -> Result<Option<String>, ProjectError> {
     let journal = Journal::read(&project.dir().journal())?;
     Ok(journal.and_then(|journal| journal.run_id().map(str::to_owned)))
 }
-
-fn new_run_id() -> String {
-    uuid::Uuid::now_v7().to_string()
-}

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Redirect;
-use cliq_model::{RunCursor, RunFilter, RunId, RunState, Scope};
+use cliq_model::{RunCursor, RunFilter, RunState, Scope};
+use cliq_protocol::RunId;
 use cliq_review::{ReviewFilter, Reviews as _};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -59,7 +60,7 @@ impl Filters {
             since: hours.map(|hours| clock::ago(Duration::from_secs(hours * 3600))),
             until: None,
             words: RunFilter::words_of(&self.q),
-            after: self.cursor.as_deref().and_then(RunId::parse).map(RunCursor),
+            after: self.cursor.as_deref().and_then(RunId::parse_uuid).map(RunCursor),
             limit: PAGE,
         }
     }

@@ -1,8 +1,9 @@
 //! A change of a run with the events that belong to it.
 
-use crate::run::{Run, RunId};
+use crate::run::Run;
 use crate::task::{PushRow, TaskRow};
 use crate::trigger::FiringStart;
+use cliq_protocol::RunId;
 
 /// An event that is to be stored.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
+use cliq_protocol::RunId;
 
 use crate::change::{Change, RunEventRow};
 use crate::lifecycle::RunState;
 use crate::page::RunFilter;
 use crate::queue::Queue;
-use crate::run::{Instance, Run, RunId};
+use crate::run::{Instance, Run};
 use crate::token::{NewToken, Token};
 use crate::usage::UsageTotals;
 

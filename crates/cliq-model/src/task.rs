@@ -5,9 +5,10 @@
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
+use cliq_protocol::RunId;
 
 use crate::lifecycle::RunState;
-use crate::run::{Run, RunId};
+use crate::run::Run;
 
 /// Data of a task besides its run.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,11 +5,11 @@
 
 use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
+use cliq_protocol::RunId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::lifecycle::RunState;
-use crate::run::RunId;
 
 /// Kind of a trigger's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]

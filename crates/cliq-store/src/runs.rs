@@ -5,9 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_model::{
-    Change, Instance, NewToken, Queue, Run, RunCounts, RunEventRow, RunFilter, RunId, RunOrigin, RunState,
-    RunStore, Token, UsageTotals,
+    Change, Instance, NewToken, Queue, Run, RunCounts, RunEventRow, RunFilter, RunOrigin, RunState, RunStore,
+    Token, UsageTotals,
 };
+use cliq_protocol::RunId;
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
-use cliq_model::{Change, PushRow, Run, RunId, RunState, StoredTask, TaskFilter, TaskRow, TaskStore};
+use cliq_model::{Change, PushRow, Run, RunState, StoredTask, TaskFilter, TaskRow, TaskStore};
+use cliq_protocol::RunId;
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;

@@ -1,7 +1,8 @@
 //! Changes of stored runs: load, step, store, publish.
 
 use cliq_gateway::{GatewayError, Outcome};
-use cliq_model::{Change, NewRunEvent, NotAllowed, NotLast, Run, RunId};
+use cliq_model::{Change, NewRunEvent, NotAllowed, NotLast, Run};
+use cliq_protocol::RunId;
 use serde_json::Value;
 
 use crate::clock;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_http::Guard;
-use cliq_model::{Recovery, Run, RunId, RunOrigin};
+use cliq_model::{Recovery, Run, RunOrigin};
 use cliq_project::{Host, Profile};
+use cliq_protocol::RunId;
 use cliq_settings::Settings;
 
 /// Options of runs that are tasks of A2A callers (docs/a2a.md).
@@ -72,7 +73,7 @@ impl SupervisorOptions {
                 .and_then(|name| Profile::parse(&name))
                 .unwrap_or(Profile::Workspace),
             log_dir: home.join("server").join("runs"),
-            replica: RunId::generate().to_string(),
+            replica: cliq_fs::new_run_id().to_string(),
             lease: settings.duration("server.lease").unwrap_or(Duration::from_secs(15)),
             shared_workspaces: settings.flag("server.shared_workspaces"),
             runs_in_cluster: settings.flag("kubernetes.enabled"),

@@ -11,8 +11,8 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use camino::Utf8Path;
 use cliq_fs::CliqDir;
 use cliq_gateway::GatewayError;
-use cliq_model::{NewRunEvent, RunId, RunStore};
-use cliq_protocol::PhaseName;
+use cliq_model::{NewRunEvent, RunStore};
+use cliq_protocol::{PhaseName, RunId};
 use serde_json::{Value, json};
 
 use crate::change::event;

@@ -10,7 +10,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use cliq_gateway::GatewayError;
-use cliq_model::{Change, Run, RunId, RunStore};
+use cliq_model::{Change, Run, RunStore};
+use cliq_protocol::RunId;
 use serde_json::json;
 
 use crate::change::event;

@@ -6,9 +6,9 @@ use std::fmt;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_gateway::GatewayError;
 use cliq_http::Guard;
-use cliq_model::{Instance, Run, RunId, RunOrigin, RunRequest, RunStore};
+use cliq_model::{Instance, Run, RunOrigin, RunRequest, RunStore};
 use cliq_project::{Host, Project, ProjectError};
-use cliq_protocol::Budget;
+use cliq_protocol::{Budget, RunId};
 use cliq_workflow::{Diagnostic, Input, ValidatedWorkflow};
 
 use crate::clock;
@@ -296,7 +296,7 @@ fn run_of(
     instance: Option<Instance>,
     root: &Utf8Path,
 ) -> Run {
-    let id = RunId::generate();
+    let id = cliq_fs::new_run_id();
     let workspace = match &instance {
         Some(instance) => instance.path.clone(),
         None => root.join(id.as_str()),

@@ -2,12 +2,12 @@
 
 use cliq_fs::{CliqDir, FsError, SteeringInbox};
 use cliq_gateway::GatewayError;
-use cliq_model::{Change, NewRunEvent, Run, RunId, RunOrigin, RunState};
+use cliq_model::{Change, NewRunEvent, Run, RunOrigin, RunState};
 use cliq_orchestrator::{
     JournalFollower, JournalUpdate, Record, RunView, SteerError, ValidatedWorkflow, accepts_steering, steer,
 };
 use cliq_project::{Host, Project, task_event};
-use cliq_protocol::{MAX_STEERING_MESSAGES, NewSteering, SteeringMessage};
+use cliq_protocol::{MAX_STEERING_MESSAGES, NewSteering, RunId, SteeringMessage};
 use serde_json::json;
 use tokio::task::JoinError;
 

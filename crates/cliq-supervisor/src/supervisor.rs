@@ -5,10 +5,11 @@ use std::sync::Arc;
 use cliq_fs::CliqDir;
 use cliq_gateway::GatewayError;
 use cliq_model::{
-    Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, Run, RunId,
-    RunState, RunStore, RunTrigger, TaskRow,
+    Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, Run, RunState,
+    RunStore, RunTrigger, TaskRow,
 };
 use cliq_orchestrator::RunView;
+use cliq_protocol::RunId;
 use cliq_review::ReviewStore;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

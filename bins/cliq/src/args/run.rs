@@ -121,7 +121,9 @@ fn profile(text: &str) -> Result<Profile, String> {
 }
 
 fn run_id(text: &str) -> Result<String, String> {
-    cliq_model::RunId::parse(text).map(|id| id.as_str().to_owned()).ok_or_else(|| "write a UUID".to_owned())
+    cliq_protocol::RunId::parse_uuid(text)
+        .map(|id| id.as_str().to_owned())
+        .ok_or_else(|| "write a UUID".to_owned())
 }
 
 fn amount(text: &str) -> Result<f64, String> {

@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use cliq_dashboard::graph_of_run;
-use cliq_model::{RunCursor, RunFilter, RunId, RunState};
-use cliq_protocol::{Budget, Timestamp};
+use cliq_model::{RunCursor, RunFilter, RunState};
+use cliq_protocol::{Budget, RunId, Timestamp};
 use cliq_supervisor::{RunRules, check_budget, check_phase};
 use cliq_web::{
     Caller, Json, Path, Problem, Query, Reader, RunDocument, RunSummary, Runner, find_run, list_runs,
@@ -153,7 +153,9 @@ pub(crate) async fn list(
         })
     });
     let after = query.cursor.as_deref().map(|cursor| {
-        RunId::parse(cursor).map(RunCursor).ok_or_else(|| Problem::bad_request("`cursor` is not a cursor"))
+        RunId::parse_uuid(cursor)
+            .map(RunCursor)
+            .ok_or_else(|| Problem::bad_request("`cursor` is not a cursor"))
     });
     let limit = query.limit.unwrap_or(50);
     if !(1..=MAX_PAGE).contains(&limit) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cliq_gateway::Outcome;
 use cliq_model::{
     Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Run, RunCursor, RunFilter,
-    RunId, RunOrigin, RunOutcome, RunRequest, RunState, RunStore, RunTotals, Scope, TokenKind,
+    RunOrigin, RunOutcome, RunRequest, RunState, RunStore, RunTotals, Scope, TokenKind,
 };
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::test_database::TestDatabase;
 
 pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
     Run {
-        id: RunId::generate(),
+        id: cliq_fs::new_run_id(),
         instance: None,
         team: team.to_owned(),
         origin: RunOrigin::Server,

@@ -2,9 +2,10 @@
 
 use cliq_gateway::Outcome;
 use cliq_model::{
-    Change, LifecycleEvent, NewRunEvent, PushRow, PushState, Run, RunId, RunOrigin, RunState, RunStore,
-    TaskFilter, TaskRow, TaskStore,
+    Change, LifecycleEvent, NewRunEvent, PushRow, PushState, Run, RunOrigin, RunState, RunStore, TaskFilter,
+    TaskRow, TaskStore,
 };
+use cliq_protocol::RunId;
 
 use crate::runs::new_run;
 use crate::test_database::TestDatabase;
