@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cliq_fs::DEFAULT_FILE_LIMIT;
 use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing};
-use cliq_protocol::{Budget, PhaseKind, Sandbox};
+use cliq_protocol::{Budget, PhaseKind, RunId, Sandbox};
 use cliq_settings::Settings;
 use cliq_workflow::ValidatedWorkflow;
 
@@ -35,7 +35,7 @@ pub struct RunOptions {
     /// Sandbox around all processes, beside those of settings and team.
     pub sandbox: Option<Sandbox>,
     /// The id of the run, where the caller chooses it ([`RunPlan::run_id`]).
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// Title of the run. Default: the first line of the requirement.
     pub title: Option<String>,
 }

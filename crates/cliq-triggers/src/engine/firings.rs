@@ -168,8 +168,8 @@ async fn wait(
     inner: &Inner,
     firing: &Firing,
     group: &str,
-    running: &[cliq_model::RunId],
-    cancelled: &[cliq_model::RunId],
+    running: &[cliq_protocol::RunId],
+    cancelled: &[cliq_protocol::RunId],
 ) -> Result<Step, GatewayError> {
     for run in cancelled {
         // It may have ended at this moment.
