@@ -102,7 +102,7 @@ fn detail(view: &Value) -> String {
 fn svg(workflow: &ValidatedWorkflow, phases: &Value, links: &Links<'_>) -> String {
     let picture = fold::fold(picture(workflow, phases));
     let places = place::place(&picture);
-    draw::draw(&picture, &places, &workflow.name, links)
+    draw::draw(&picture, &places, workflow.name.as_str(), links)
 }
 
 /// Explanation for a run without a kept team.

@@ -299,7 +299,7 @@ impl Driver {
             StartMode::Start => self.happened(RunEvent::RunStarted {
                 version: if plan.kept.is_some() { JOURNAL_VERSION } else { 1 },
                 run_id: self.shared.run_id.clone(),
-                team: plan.workflow.name.clone(),
+                team: plan.workflow.name.to_string(),
                 title: plan.title.clone(),
                 phase_count: u32::try_from(plan.workflow.phases().filter(|(_, p)| !p.support).count()).ok(),
                 cliq_version,

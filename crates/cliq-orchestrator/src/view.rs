@@ -129,7 +129,7 @@ impl RunView {
             .map(|(_, phase)| PhaseView::new(phase.name.clone(), phase.kind, phase.support))
             .collect();
         let places = workflow.phases().enumerate().map(|(n, (_, phase))| (phase.name.clone(), n)).collect();
-        Self { team: workflow.name.clone(), phases, places, ..Self::empty() }
+        Self { team: workflow.name.to_string(), phases, places, ..Self::empty() }
     }
 
     /// A run of which nothing is known: it learns its team and phases from its events.

@@ -225,7 +225,7 @@ impl Values for Preview<'_> {
     }
 
     fn team_name(&self) -> String {
-        self.plan.workflow.name.clone()
+        self.plan.workflow.name.to_string()
     }
 
     fn date(&self) -> String {

@@ -122,7 +122,7 @@ impl Project {
         if programs.is_empty() {
             return Ok(());
         }
-        Err(ProjectError::MissingPrograms { team: workflow.name.clone(), programs })
+        Err(ProjectError::MissingPrograms { team: workflow.name.to_string(), programs })
     }
 
     /// Checks that the teams of team phases can run, before any phase starts.

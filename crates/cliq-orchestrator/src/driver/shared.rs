@@ -361,7 +361,7 @@ impl Values for PhaseValues<'_> {
     }
 
     fn team_name(&self) -> String {
-        self.shared.workflow().name.clone()
+        self.shared.workflow().name.to_string()
     }
 
     fn date(&self) -> String {
