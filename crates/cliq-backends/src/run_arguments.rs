@@ -1,7 +1,7 @@
 //! Arguments of `cliq run` that choose how a run works.
 
 use cliq_project::{Profile, RunStart};
-use cliq_protocol::Budget;
+use cliq_protocol::{Budget, RunId};
 
 /// Choices for a run, and their form as arguments of another `cliq run`.
 #[derive(Debug, Clone, Default)]
@@ -44,10 +44,10 @@ impl RunArguments {
     }
 
     /// Returns the arguments of a `cliq run` that works without a terminal.
-    pub(crate) fn headless(&self, run_id: &str, start: &RunStart) -> Vec<String> {
+    pub(crate) fn headless(&self, run_id: &RunId, start: &RunStart) -> Vec<String> {
         let mut arguments = match start {
-            RunStart::Fresh => words(&["--force", "--run-id", run_id]),
-            RunStart::Changed => words(&["--changed", "--run-id", run_id]),
+            RunStart::Fresh => words(&["--force", "--run-id", run_id.as_str()]),
+            RunStart::Changed => words(&["--changed", "--run-id", run_id.as_str()]),
             RunStart::Resume { from: None } => words(&["--resume"]),
             RunStart::Resume { from: Some(from) } => words(&["--from", from]),
         };

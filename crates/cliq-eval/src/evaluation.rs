@@ -1,5 +1,6 @@
 //! Driver of an evaluation: performs the effects of the scheduler and stores each result once.
 
+use cliq_protocol::RunId;
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
@@ -129,9 +130,9 @@ impl Evaluation {
         let results: Vec<Option<TrialResult>> = rows.iter().map(result_of).collect();
         let mut progress = progress(&rows, &results);
         // Those that were at work are adopted first.
-        let mut is_interrupted: HashMap<usize, String> = HashMap::new();
+        let mut is_interrupted: HashMap<usize, RunId> = HashMap::new();
         for (index, row) in rows.iter().enumerate().filter(|(_, row)| row.state == TrialState::Running) {
-            is_interrupted.extend(row.run_id.clone().map(|id| (index, id)));
+            is_interrupted.extend(row.run_id.as_deref().and_then(RunId::parse_uuid).map(|id| (index, id)));
         }
         let states = rows.iter().map(|row| (row.state == TrialState::Finished, row.attempts));
         let suite = &self.workshop.suite;
@@ -202,13 +203,13 @@ impl Evaluation {
         &self,
         row: &mut TrialRow,
         index: usize,
-        adopted: Option<String>,
+        adopted: Option<RunId>,
         stop: &CancellationToken,
         attempts: &mut JoinSet<(usize, AttemptEnd)>,
     ) -> Result<(), EvalError> {
-        let run_id = adopted.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+        let run_id = adopted.unwrap_or_else(cliq_fs::new_run_id);
         row.state = TrialState::Running;
-        row.run_id = Some(run_id.clone());
+        row.run_id = Some(run_id.to_string());
         self.store.save_trial(&self.row.id, row).await?;
         let (workshop, row, stop) = (Arc::clone(&self.workshop), row.clone(), stop.clone());
         attempts.spawn(async move { (index, workshop.attempt(&row, &run_id, &stop).await) });

@@ -1,6 +1,7 @@
 //! Orphans: processes that left their process group (by `setsid`, for example). They are found by the mark of the run in their
 //! environment.
 
+use cliq_protocol::RunId;
 use std::fs::{self, File};
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -61,7 +62,8 @@ pub(crate) const ORCHESTRATOR: &str = "CLIQ_ORCHESTRATOR";
 /// The mark of a run, a phase, a session or an orchestrator in the environment of its processes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mark {
-    pub(crate) run_id: String,
+    /// Run of the processes, if the mark is that of a run.
+    pub(crate) run_id: Option<RunId>,
     /// Instead of those of a run, those of this orchestrator: the value of [`ORCHESTRATOR`].
     pub(crate) orchestrator: Option<String>,
     /// Only those of a phase.
@@ -89,7 +91,8 @@ impl Mark {
     /// Whether a process with this run path is of the run, or of a team within it.
     fn is_on(&self, path: &str) -> bool {
         path.split(';').filter_map(|step| step.split_once('/')).any(|(run, phase)| {
-            run == self.run_id && self.phase.as_deref().is_none_or(|wanted| wanted == phase)
+            self.run_id.as_ref().is_some_and(|own| *own == run)
+                && self.phase.as_deref().is_none_or(|wanted| wanted == phase)
         })
     }
 }
@@ -164,7 +167,7 @@ mod tests {
     #[test]
     fn marks_reach_into_teams_within() {
         let mark = |run: &str, phase: Option<&str>| Mark {
-            run_id: run.to_owned(),
+            run_id: RunId::parse(run).ok(),
             phase: phase.map(str::to_owned),
             ..Mark::default()
         };
@@ -184,7 +187,7 @@ mod tests {
         {
             assert!(!mark.is_in(other.as_bytes()), "{other}");
         }
-        let mark = Mark { run_id: "r1".to_owned(), ..Mark::default() };
+        let mark = Mark { run_id: RunId::parse("r1").ok(), ..Mark::default() };
         assert!(mark.is_in(b"CLIQ_RUN_PATH=r1/a") && !mark.is_in(b"CLIQ_ORCHESTRATOR=r1"));
     }
 }

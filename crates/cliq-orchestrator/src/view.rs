@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    CommandResult, Limited, PhaseKind, PhaseName, Sandbox, Timestamp, Verdict, WaitingReview, WireTime,
+    CommandResult, Limited, PhaseKind, PhaseName, RunId, Sandbox, Timestamp, Verdict, WaitingReview, WireTime,
 };
 use cliq_workflow::ValidatedWorkflow;
 use serde::Serialize;
@@ -64,7 +64,7 @@ pub struct PhaseView {
     pub review: Option<WaitingReview>,
     /// Run in which it worked, if this run keeps it from there (docs/changed.md).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept_from: Option<String>,
+    pub kept_from: Option<RunId>,
     /// Whether it worked when the orchestrator died.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
@@ -88,7 +88,7 @@ pub struct WaitView {
 #[non_exhaustive]
 pub struct RunView {
     /// The run, once it began.
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// The team's name.
     pub team: String,
     /// Title of the run, if it has one of its own.
@@ -129,7 +129,7 @@ impl RunView {
             .map(|(_, phase)| PhaseView::new(phase.name.clone(), phase.kind, phase.support))
             .collect();
         let places = workflow.phases().enumerate().map(|(n, (_, phase))| (phase.name.clone(), n)).collect();
-        Self { team: workflow.name.clone(), phases, places, ..Self::empty() }
+        Self { team: workflow.name.to_string(), phases, places, ..Self::empty() }
     }
 
     /// A run of which nothing is known: it learns its team and phases from its events.

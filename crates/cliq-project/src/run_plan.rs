@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing};
-use cliq_protocol::{Budget, PhaseKind, Sandbox};
+use cliq_protocol::{Budget, PhaseKind, RunId, Sandbox};
 use cliq_settings::{DurabilityChoice, NotificationSettings, PriceSettings, RunSettings, Settings};
 use cliq_workflow::ValidatedWorkflow;
 
@@ -34,7 +34,7 @@ pub struct RunOptions {
     /// Sandbox around all processes, beside those of settings and team.
     pub sandbox: Option<Sandbox>,
     /// The id of the run, where the caller chooses it ([`RunPlan::run_id`]).
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// Title of the run. Default: the first line of the requirement.
     pub title: Option<String>,
 }
@@ -125,7 +125,7 @@ impl Project {
         if programs.is_empty() {
             return Ok(());
         }
-        Err(ProjectError::MissingPrograms { team: workflow.name.clone(), programs })
+        Err(ProjectError::MissingPrograms { team: workflow.name.to_string(), programs })
     }
 
     /// Checks that the teams of team phases can run, before any phase starts.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use cliq_fs::{CliqDir, FsError, read_if_exists, write_atomic};
+use cliq_protocol::RunId;
 use cliq_workflow::{EntryFile, TeamFiles, TeamFolder, ValidatedWorkflow};
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +21,8 @@ const LIMIT: u64 = 64 << 20;
 pub struct RunTeam {
     /// Version of the format, 1.
     version: u32,
-    /// Id of the run.
-    run_id: String,
+    /// Id of the run, once the run has started.
+    run_id: Option<RunId>,
     /// Text of team.yml.
     team: String,
     /// Texts of the roles by name.
@@ -37,7 +38,7 @@ impl RunTeam {
         let role = |name: String| folder.role(&name).map(str::to_owned).map(|text| (name, text));
         Some(Self {
             version: 1,
-            run_id: String::new(),
+            run_id: None,
             team: folder.text().to_owned(),
             roles: folder.role_names().into_iter().filter_map(role).collect(),
             installed_agents: agents::installed_names(project.host()).into_iter().collect(),
@@ -48,15 +49,15 @@ impl RunTeam {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn write(&mut self, dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
-        run_id.clone_into(&mut self.run_id);
+    pub(crate) fn write(&mut self, dir: &CliqDir, run_id: &RunId) -> Result<(), FsError> {
+        self.run_id = Some(run_id.clone());
         write_atomic(&dir.root().join(FILE), &serde_json::to_vec(self).unwrap_or_default())
     }
 
-    fn read(place: &Utf8Path, run_id: &str) -> Option<Self> {
+    fn read(place: &Utf8Path, run_id: &RunId) -> Option<Self> {
         let bytes = read_if_exists(&place.join(FILE), LIMIT).ok().flatten()?;
         let read = serde_json::from_slice::<Self>(&bytes).ok()?;
-        (read.version == 1 && read.run_id == run_id).then_some(read)
+        (read.version == 1 && read.run_id.as_ref() == Some(run_id)).then_some(read)
     }
 
     /// Text of team.yml.
@@ -100,13 +101,10 @@ impl Project {
     /// Returns the team of a run as it was when the run started. Returns `None` if it was not kept: the run started before cliq kept
     /// teams, or its record is gone.
     #[must_use]
-    pub fn team_of_run(&self, run_id: &str) -> Option<RunTeam> {
-        let is_id =
-            !run_id.is_empty() && run_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if recorded_run_id(self.dir().workspace()).as_deref() == Some(run_id) {
+    pub fn team_of_run(&self, run_id: &RunId) -> Option<RunTeam> {
+        if recorded_run_id(self.dir().workspace()).as_ref() == Some(run_id) {
             return RunTeam::read(self.dir().root(), run_id);
         }
-        let place: Utf8PathBuf = self.dir().history().join(run_id);
-        is_id.then(|| RunTeam::read(&place, run_id)).flatten()
+        RunTeam::read(&self.dir().history().join(run_id.as_str()), run_id)
     }
 }

@@ -126,7 +126,7 @@ impl RecordedRun {
         let last = journal.records.last().and_then(|record| record.ts.time()).map(Timestamp::unix_millis);
         let end = if self.running { now_ms } else { last.unwrap_or(now_ms) };
         Timeline {
-            run_id: view.run_id.clone().unwrap_or_default(),
+            run_id: view.run_id.as_ref().map(ToString::to_string).unwrap_or_default(),
             team: view.team.clone(),
             title: view.title.clone(),
             reason,

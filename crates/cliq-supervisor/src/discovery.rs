@@ -114,7 +114,7 @@ pub(crate) async fn adopt_trial(
 /// Returns the run id, the team and the number of records of a journal.
 fn read(path: &Utf8Path) -> Option<(RunId, String, u64)> {
     let journal = Journal::read(path).ok()??;
-    let id = RunId::parse_uuid(journal.run_id()?)?;
+    let id = RunId::parse_uuid(journal.run_id()?.as_str())?;
     let team = journal.records.iter().find_map(|record| match &record.event {
         cliq_orchestrator::RunEvent::RunStarted { team, .. } => Some(team.clone()),
         _ => None,

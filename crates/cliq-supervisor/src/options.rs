@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_http::Guard;
 use cliq_model::{Recovery, Run, RunOrigin};
 use cliq_project::{Host, Profile};
+use cliq_protocol::RunId;
 use cliq_settings::{
     KubernetesSettings, RecoveryChoice, ReplicaSettings, ServerSettings, Settings, TriggerSettings,
 };

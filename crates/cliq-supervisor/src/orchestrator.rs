@@ -31,7 +31,7 @@ pub(crate) fn start(options: &SupervisorOptions, run: &Run) -> Result<Child, Bac
 
 /// Starts a process that follows the Job of a run in a cluster.
 pub(crate) fn follow_job(options: &SupervisorOptions, run: &Run) -> Result<Child, BackendError> {
-    backend(options).spawn_follower(&run.workspace, run.id.as_str())
+    backend(options).spawn_follower(&run.workspace, &run.id)
 }
 
 fn backend(options: &SupervisorOptions) -> ChildProcess {

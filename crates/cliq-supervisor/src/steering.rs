@@ -54,7 +54,7 @@ impl Supervisor {
         loop {
             let run = shared.store.run(id).await?.ok_or(SteeringRefusal::NoRun)?;
             if run.life.state.is_final() {
-                return Err(SteerError::Ended(id.to_string()).into());
+                return Err(SteerError::Ended(id.clone()).into());
             }
             if !run.life.began {
                 match self.store_with_request(run, new.clone()).await? {
@@ -63,7 +63,7 @@ impl Supervisor {
                 }
             }
             let host = shared.options.host.clone();
-            let (run_id, sent) = (id.to_string(), new.clone());
+            let (run_id, sent) = (id.clone(), new.clone());
             let receipt = tokio::task::spawn_blocking(move || send(&host, &run, &run_id, sent)).await;
             let receipt = receipt??;
             self.import_of_parked(id).await?;
@@ -116,7 +116,12 @@ impl Supervisor {
     }
 }
 
-fn send(host: &Host, run: &Run, run_id: &str, new: NewSteering) -> Result<SteeringMessage, SteeringRefusal> {
+fn send(
+    host: &Host,
+    run: &Run,
+    run_id: &RunId,
+    new: NewSteering,
+) -> Result<SteeringMessage, SteeringRefusal> {
     let dir = CliqDir::open(&run.workspace).map_err(|_| SteeringRefusal::NoWorkspace)?;
     if let Some(phase) = new.phase()
         && let Ok(workflow) = Project::of(dir.clone(), host.clone()).workflow()

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use cliq_backends::RunArguments;
 use cliq_project::{LauncherKind, Profile};
-use cliq_protocol::Budget;
+use cliq_protocol::{Budget, RunId};
 
 /// Launcher of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -94,7 +94,7 @@ pub(crate) struct RunArgs {
     pub(crate) dry_run: bool,
     /// The id of the run, a UUID: for `cliq server`.
     #[arg(long, value_name = "ID", hide = true, value_parser = run_id)]
-    pub(crate) run_id: Option<String>,
+    pub(crate) run_id: Option<RunId>,
     /// Write `.cliq/signals/_a2a_events`; the name of this cliq: for `cliq server`.
     #[arg(long, value_name = "INSTANCE", hide = true)]
     pub(crate) a2a_events: Option<String>,
@@ -120,10 +120,8 @@ fn profile(text: &str) -> Result<Profile, String> {
     Profile::parse(text).ok_or_else(|| "write `off`, `workspace` or `strict`".to_owned())
 }
 
-fn run_id(text: &str) -> Result<String, String> {
-    cliq_protocol::RunId::parse_uuid(text)
-        .map(|id| id.as_str().to_owned())
-        .ok_or_else(|| "write a UUID".to_owned())
+fn run_id(text: &str) -> Result<RunId, String> {
+    RunId::parse_uuid(text).ok_or_else(|| "write a UUID".to_owned())
 }
 
 fn amount(text: &str) -> Result<f64, String> {

@@ -81,7 +81,8 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
     let now = now_millis();
     let title = view.title.as_ref().map(|title| format!("{}\n", ui::paint(ui::BOLD, ui::plain(title))));
     let mut out = title.unwrap_or_default();
-    let (team, run_id) = (ui::paint(ui::BOLD, &view.team), view.run_id.as_deref().unwrap_or("-"));
+    let (team, run_id) =
+        (ui::paint(ui::BOLD, &view.team), view.run_id.as_ref().map_or("-", cliq_protocol::RunId::as_str));
     out.push_str(&[&team, " ", &ui::paint(ui::DIM, run_id), "  ", state.as_str(), "\n"].concat());
     out.push_str(&summary::table(view, project, now - now % 1000));
     for row in (RunStatus { view, project }).rows() {

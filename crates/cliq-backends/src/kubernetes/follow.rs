@@ -1,5 +1,6 @@
 //! Following a run in a cluster to its end.
 
+use cliq_protocol::RunId;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
@@ -30,7 +31,7 @@ impl Cluster {
     /// The API server stays away for ten minutes, or forbids to watch.
     pub(super) async fn follow(
         &self,
-        run_id: &str,
+        run_id: &RunId,
         options: &KubernetesOptions,
         mut notice: impl FnMut(&str),
     ) -> Result<JobEnd, KubernetesError> {

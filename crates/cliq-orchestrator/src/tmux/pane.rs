@@ -1,5 +1,6 @@
 //! A job in a pane.
 
+use cliq_protocol::RunId;
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -74,7 +75,7 @@ impl Pane {
             log: job.log.clone(),
             log_start,
             mark: Mark {
-                run_id: variable("CLIQ_RUN_ID").unwrap_or_default(),
+                run_id: variable("CLIQ_RUN_ID").and_then(|id| RunId::parse(&id).ok()),
                 phase: variable("CLIQ_PHASE"),
                 session: i32::try_from(pid).ok(),
                 ..Mark::default()

@@ -164,7 +164,7 @@ impl Follower<'_> {
     async fn end_leftovers(&self) {
         let (path, id) = (self.run.workspace.clone(), self.run.id.clone());
         let ended = tokio::task::spawn_blocking(move || {
-            CliqDir::open(&path).map_or(0, |dir| cliq_orchestrator::end_dead_run(&dir, id.as_str(), GRACE))
+            CliqDir::open(&path).map_or(0, |dir| cliq_orchestrator::end_dead_run(&dir, &id, GRACE))
         });
         if let Ok(processes @ 1..) = ended.await {
             tracing::info!(run = %self.run.id, processes, "ended processes of a dead orchestrator");

@@ -103,7 +103,7 @@ async fn hint_of_run(review: &Review) {
 
 /// State of the run of a review, if a server started the run. A store that cannot be read says no.
 async fn run_of_server(review: &Review) -> Option<RunState> {
-    let id = RunId::parse_uuid(&review.run_id)?;
+    let id = RunId::parse_uuid(review.run_id.as_str())?;
     let run = gateway::open().await.ok()?.run(&id).await.ok()??;
     run.origin.is_started_by_server().then_some(run.life.state)
 }
