@@ -253,7 +253,7 @@ impl Shared {
     /// Ends what is left of a phase, or of the run, outside of the process groups that were ended. Gives how much there was.
     pub(super) async fn end_orphans(&self, phase: Option<&PhaseName>) -> usize {
         let mark = Mark {
-            run_id: self.run_id.clone(),
+            run_id: Some(self.run_id.clone()),
             phase: phase.map(ToString::to_string),
             descendant: self.plan.adopts_orphans,
             except: self.watchdog_pid(),
