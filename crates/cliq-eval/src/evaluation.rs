@@ -1,6 +1,6 @@
 //! Driver of an evaluation: performs the effects of the scheduler and stores each result once.
 
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
@@ -138,11 +138,11 @@ impl Evaluation {
         let suite = &self.workshop.suite;
         let mut scheduler = Scheduler::new(states, suite.max_parallel, suite.budget, progress.used);
         let mut attempts: JoinSet<(usize, AttemptEnd)> = JoinSet::new();
-        let mut effects = scheduler.step(Event::Tick, cliq_fs::now_millis());
-        let (mut wake, mut is_stopped) = (None::<i64>, false);
+        let mut effects = scheduler.step(Event::Tick, cliq_fs::now());
+        let (mut wake, mut is_stopped) = (None::<Timestamp>, false);
         loop {
             let mut is_finished = false;
-            wake = None.or(wake.filter(|at| *at > cliq_fs::now_millis()));
+            wake = None.or(wake.filter(|at| *at > cliq_fs::now()));
             for effect in std::mem::take(&mut effects) {
                 match effect {
                     Effect::Start { trial } => {
@@ -164,7 +164,7 @@ impl Evaluation {
                         self.finish(&mut rows[trial], &result).await?;
                         progress.finished += 1;
                     }
-                    Effect::Wake { at_ms } => wake = Some(at_ms),
+                    Effect::Wake { at } => wake = Some(at),
                     Effect::Finish => is_finished = true,
                 }
             }
@@ -172,8 +172,7 @@ impl Evaluation {
             if is_finished {
                 break;
             }
-            let pause =
-                wake.map(|at| Duration::from_millis(u64::try_from(at - cliq_fs::now_millis()).unwrap_or(0)));
+            let pause = wake.map(|at| at.since(cliq_fs::now()));
             let event = tokio::select! {
                 Some(ended) = attempts.join_next() => match ended {
                     Ok((trial, end)) => {
@@ -189,7 +188,7 @@ impl Evaluation {
                 }
                 () = tokio::time::sleep(pause.unwrap_or(Duration::from_secs(3600))), if pause.is_some() => Event::Tick,
             };
-            effects = scheduler.step(event, cliq_fs::now_millis());
+            effects = scheduler.step(event, cliq_fs::now());
             progress.used = scheduler.used();
         }
         if !stop.is_cancelled() && progress.finished == progress.trials {

@@ -189,12 +189,13 @@ impl RunView {
         }
     }
 
-    /// Marks the run as interrupted: its orchestrator ended without an end of the run. Clocks stop at `last_ms`, the time of its last
-    /// record in milliseconds since 1970. Does nothing if the run has ended or is parked.
-    pub fn interrupt(&mut self, last_ms: Option<i64>) {
+    /// Marks the run as interrupted: its orchestrator ended without an end of the run. Clocks stop at `last`, the time of its last
+    /// record. Does nothing if the run has ended or is parked.
+    pub fn interrupt(&mut self, last: Option<Timestamp>) {
         if self.status.is_some() || self.waiting.is_some() {
             return;
         }
+        let last_ms = last.map(Timestamp::unix_millis);
         self.ended_ms = self.ended_ms.or(last_ms);
         for phase in &mut self.phases {
             if matches!(phase.status, PhaseStatus::Running | PhaseStatus::Waiting) {
@@ -205,10 +206,10 @@ impl RunView {
         }
     }
 
-    /// Returns the duration of the run in milliseconds, up to `now_ms` if it is active.
+    /// Returns the duration of the run in milliseconds, up to `now` if it is active.
     #[must_use]
-    pub fn elapsed_ms(&self, now_ms: i64) -> i64 {
-        self.started_ms.map_or(0, |started| self.ended_ms.unwrap_or(now_ms) - started)
+    pub fn elapsed_ms(&self, now: Timestamp) -> i64 {
+        self.started_ms.map_or(0, |started| self.ended_ms.unwrap_or_else(|| now.unix_millis()) - started)
     }
 
     /// The usage of all phases; `None` if none was reported.

@@ -212,11 +212,8 @@ fn prune_if_due(store: &Store) -> Result<(), CheckpointError> {
     if !is_due {
         return Ok(());
     }
-    let now = cliq_fs::now_millis();
-    let seconds = |ts: &str| {
-        let then = Timestamp::parse(ts).map_or(now, Timestamp::unix_millis);
-        u64::try_from((now - then) / 1000).unwrap_or(0)
-    };
+    let now = cliq_fs::now();
+    let seconds = |ts: &str| Timestamp::parse(ts).map_or(0, |then| now.since(then).as_secs());
     store.prune(seconds)?;
     let _ = std::fs::write(&marker, "");
     Ok(())

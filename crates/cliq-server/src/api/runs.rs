@@ -264,9 +264,7 @@ pub(crate) async fn timeline(
     let run = app.run(&id).await?;
     let project = app.project(&run)?;
     let made = tokio::task::spawn_blocking(move || {
-        project
-            .recorded_run(Some(run.id.as_str()))
-            .map(|record| json!(record.timeline(cliq_fs::now_millis())))
+        project.recorded_run(Some(run.id.as_str())).map(|record| json!(record.timeline(cliq_fs::now())))
     });
     let made = made.await.map_err(|error| Problem::unavailable(error.to_string()))?;
     made.map(axum::Json).map_err(|_| Problem::not_found("the run has not started, or its record is gone"))

@@ -132,7 +132,7 @@ impl Follower<'_> {
                     count_phases(&mut change.run, view);
                     // The clocks of its phases stop: nobody works any more.
                     let mut view = view.clone();
-                    view.interrupt(Some(cliq_fs::now_millis()));
+                    view.interrupt(Some(cliq_fs::now()));
                     let view = &view;
                     change.run.view = status_document(host, &change.run, view);
                     change.run.caveats = Caveat::of_document(&change.run.view);
