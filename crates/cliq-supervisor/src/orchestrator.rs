@@ -26,7 +26,7 @@ pub(crate) fn start(options: &SupervisorOptions, run: &Run) -> Result<Child, Bac
         sandbox: options.sandbox_of(run),
         parks: true,
     };
-    backend(options).spawn(&run.workspace, run.id.as_str(), &start, &choices)
+    backend(options).spawn(&run.workspace, &run.id, &start, &choices)
 }
 
 /// Starts a process that follows the Job of a run in a cluster.

@@ -174,7 +174,7 @@ fn event_of(run: &Run, record: &Record, view: &RunView) -> NewRunEvent {
 /// # Errors
 /// Returns an error if the inbox cannot be written.
 pub(crate) fn pass_on(run: &Run) -> Result<(), FsError> {
-    let mut inbox = SteeringInbox::open(&CliqDir::open(&run.workspace)?, run.id.as_str())?;
+    let mut inbox = SteeringInbox::open(&CliqDir::open(&run.workspace)?, &run.id)?;
     for message in &run.request.steering {
         if !inbox.messages().iter().any(|known| known.id == message.id) {
             inbox.append(message.clone())?;

@@ -337,9 +337,9 @@ impl Engine {
         };
         let mut at_work = 0;
         for container in found {
-            let run = container.labels.as_ref().and_then(|labels| labels.get(RUN));
+            let run = container.labels.as_ref().and_then(|labels| RunId::parse(labels.get(RUN)?).ok());
             let (Some(run), Some(id)) = (run, container.id) else { continue };
-            if Slot::is_taken(places, run)? {
+            if Slot::is_taken(places, &run)? {
                 continue;
             }
             if container.state == Some(ContainerSummaryStateEnum::RUNNING) {

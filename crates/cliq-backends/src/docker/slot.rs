@@ -97,12 +97,12 @@ mod tests {
     fn slots_are_first_come_first_served_and_skip_dead_holders() {
         let dir = tempfile::tempdir().expect("a directory");
         let dir = Utf8Path::from_path(dir.path()).expect("UTF-8").join("places");
-        let place =
-            |run: &str, now| Slot::take(&dir, &RunId::parse(run).expect("an id"), now).expect("a place");
+        let id = |run: &str| RunId::parse(run).expect("an id");
+        let place = |run: &str, now| Slot::take(&dir, &id(run), now).expect("a place");
         let (first, second, third) = (place("a", 1), place("b", 2), place("c", 10));
         let ahead = |place: &Slot| place.ahead().expect("counted");
         assert_eq!((ahead(&first), ahead(&second), ahead(&third)), (0, 1, 2));
-        assert!(Slot::is_taken(&dir, "a").expect("known") && !Slot::is_taken(&dir, "x").expect("known"));
+        assert!(Slot::is_taken(&dir, &id("a")).expect("known") && !Slot::is_taken(&dir, &id("x")).expect("known"));
         drop(first);
         assert_eq!((ahead(&second), ahead(&third)), (0, 1));
         // A file that nobody has locked.
