@@ -170,7 +170,7 @@ fn find_active(
     settings: &Settings,
     args: &RunArgs,
     kind: BackendKind,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<RunId>, Failure> {
     // A run in a container holds the project's lock, which is asked for below.
     if args.dry_run || (kind == BackendKind::Docker && !args.resume) {
         return Ok(None);
