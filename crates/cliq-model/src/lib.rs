@@ -10,6 +10,7 @@ mod audit;
 mod caveat;
 mod change;
 mod evaluation;
+mod event;
 mod last_run;
 mod lifecycle;
 mod page;
@@ -27,6 +28,10 @@ pub use audit::{AuditAction, AuditEntry, AuditFilter, AuditStore};
 pub use caveat::Caveat;
 pub use change::{Change, NewRunEvent, RunEventRow};
 pub use evaluation::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
+pub use event::{
+    LogEvent, OutputSource, PhaseOutput, QueueRequest, ServerEvent, Setback, TaskOutcome, ToolCheck,
+    WorkspaceCheck,
+};
 pub use last_run::{LastRun, NotLast, RecordedRun};
 pub use lifecycle::{
     Death, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, NotAllowed, Recovery, RunOutcome,

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
-use cliq_model::{Change, PushRow, Run, RunId, RunState, StoredTask, TaskFilter, TaskRow, TaskStore};
+use cliq_model::{
+    Change, NewRunEvent, PushRow, Run, RunId, RunState, StoredTask, TaskFilter, TaskRow, TaskStore,
+};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
@@ -38,7 +40,7 @@ macro_rules! listed {
 pub(crate) async fn follow(transaction: &mut Tx<'_>, change: &Change) -> Result<bool, DatabaseError> {
     let run = &change.run;
     let (id, state) = (run.id.as_str(), task_state(run));
-    let changed_at = change.events.last().map(|event| event.ts.as_str());
+    let changed_at = change.events.last().map(NewRunEvent::ts);
     let Some(task) = &change.task else {
         let sql = "UPDATE a2a_tasks SET task_state = $2, updated_at = COALESCE($3, updated_at) WHERE id = $1";
         transaction.run(sql, arguments![id, state, changed_at]).await?;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use cliq_gateway::{GatewayError, Outcome};
 use cliq_model::{
     Added, Change, EndedRun, Firing, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState,
-    MarkStep, NewFiring, NewTrigger, Run, RunId, RunOrigin, TriggerRow, TriggerStore,
+    MarkStep, NewFiring, NewRunEvent, NewTrigger, Run, RunId, RunOrigin, TriggerRow, TriggerStore,
 };
 
 use crate::connection::{Connection, Target, Tx};
@@ -67,7 +67,7 @@ pub(crate) async fn record_end(transaction: &mut Tx<'_>, change: &Change) -> Res
         transaction.run(sql, arguments![run.id.as_str()]).await?;
     }
     // Only with the event that ends it: later changes of a finished run are no ends.
-    if !change.events.iter().any(|event| event.kind == "run_finished") {
+    if !change.events.iter().any(NewRunEvent::ends_run) {
         return Ok(());
     }
     // A trial is stored when somebody looks at it.

@@ -1,8 +1,7 @@
 //! Changes of stored runs: load, step, store, publish.
 
 use cliq_gateway::{GatewayError, Outcome};
-use cliq_model::{Change, NewRunEvent, NotAllowed, NotLast, Run, RunId};
-use serde_json::Value;
+use cliq_model::{Change, NewRunEvent, NotAllowed, NotLast, Run, RunId, ServerEvent};
 
 use crate::clock;
 use crate::shared::Shared;
@@ -27,14 +26,9 @@ pub enum ChangeError {
     Store(#[from] GatewayError),
 }
 
-/// Creates an event of the supervisor itself (`docs/server.md` lists the kinds).
-pub(crate) fn event(kind: &str, fields: &Value) -> NewRunEvent {
-    let ts = clock::now();
-    let mut data = serde_json::json!({"event": kind, "ts": ts});
-    if let (Some(data), Some(fields)) = (data.as_object_mut(), fields.as_object()) {
-        data.extend(fields.clone());
-    }
-    NewRunEvent { ts, kind: kind.to_owned(), data: data.to_string() }
+/// Encodes an event of the server that happens now.
+pub(crate) fn event(event: &ServerEvent) -> NewRunEvent {
+    NewRunEvent::of_server(clock::now(), event)
 }
 
 /// Changes a stored run. `step` runs again, on the newest version, if another writer changed the run in the meantime.

@@ -6,8 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cliq_gateway::GatewayError;
-use cliq_model::{Change, LifecycleEvent, Run};
-use serde_json::json;
+use cliq_model::{Change, LifecycleEvent, Run, ServerEvent};
 
 use crate::change::event;
 use crate::follower::{StartMode, follow};
@@ -48,7 +47,7 @@ pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<
         has_slot(shared, &change.run).await? && change.run.life.step(LifecycleEvent::Dispatched).is_ok();
     if begins {
         change.run.replica = shared.replica();
-        change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
+        change.push(event(&ServerEvent::RunDispatched { workspace: change.run.workspace.clone() }));
     }
     let Some(run) = shared.commit(&change).await? else { return Ok(None) };
     if !begins {
@@ -103,7 +102,7 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
             continue;
         }
         change.run.replica = shared.replica();
-        change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
+        change.push(event(&ServerEvent::RunDispatched { workspace: change.run.workspace.clone() }));
         // `None`: cancelled at this moment.
         if let Some(run) = shared.commit(&change).await? {
             own += 1;

@@ -10,8 +10,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use cliq_gateway::GatewayError;
-use cliq_model::{Change, Run, RunId, RunStore};
-use serde_json::json;
+use cliq_model::{Change, Run, RunId, RunStore, ServerEvent};
 
 use crate::change::event;
 use crate::follower::{StartMode, follow};
@@ -131,7 +130,8 @@ fn notify_or_follow(shared: &Arc<Shared>, run: Run) {
 async fn take(shared: &Arc<Shared>, run: Run) -> Result<bool, GatewayError> {
     let mut change = Change::of(run);
     let before = change.run.replica.replace(shared.options.replica.clone());
-    change.push(event("run_taken_over", &json!({"from": before, "to": shared.options.replica})));
+    let taken = ServerEvent::RunTakenOver { from: before.clone(), to: shared.options.replica.clone() };
+    change.push(event(&taken));
     let Some(run) = shared.commit(&change).await? else { return Ok(false) };
     tracing::info!(run = %run.id, from = before, "taking over a run: its replica has not renewed its lease");
     follow(shared, run, StartMode::Adopt);

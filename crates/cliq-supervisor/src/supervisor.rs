@@ -5,17 +5,17 @@ use std::sync::Arc;
 use cliq_fs::CliqDir;
 use cliq_gateway::GatewayError;
 use cliq_model::{
-    Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, Run, RunId,
-    RunState, RunStore, RunTrigger, TaskRow,
+    Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, QueueRequest, Run,
+    RunId, RunState, RunStore, RunTrigger, ServerEvent, Setback, TaskRow,
 };
-use cliq_orchestrator::RunView;
+use cliq_orchestrator::{PipelineStatus, RunView};
 use cliq_review::ReviewStore;
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::change::{ChangeError, event, update};
 use crate::counters::Counters;
 use crate::hub::Hub;
+use crate::journal::ended;
 use crate::options::SupervisorOptions;
 use crate::request::{self, CheckedRun, NewRun, RequestError, RunRules};
 use crate::review_store::SupervisedReviews;
@@ -177,11 +177,9 @@ impl Supervisor {
             let (was_requested, former) = (change.run.life.cancel_requested, change.run.life.former);
             let effects = change.run.life.step(LifecycleEvent::CancelRequested)?;
             if !was_requested {
-                let mut fields = json!({"caller": caller});
-                if let Some(reason) = reason {
-                    fields["reason"] = reason.into();
-                }
-                change.push(event("cancel_requested_by_caller", &fields));
+                let reason = reason.map(str::to_owned);
+                change
+                    .push(event(&ServerEvent::CancelRequestedByCaller { caller: caller.to_owned(), reason }));
                 // The journal of a cancelled run has no reason of its own.
                 change.run.reason = Some(format!("cancelled by {caller}{detail}"));
             }
@@ -191,11 +189,12 @@ impl Supervisor {
             }
             if let Some(outcome) = former.filter(|_| change.run.life.state.is_final()) {
                 let reason = format!("{caller} cancelled the resumption before it began");
-                change.push(event("run_not_resumed", &json!({"reason": reason, "state": outcome.as_str()})));
+                let setback = Setback { reason, state: outcome.into() };
+                change.push(event(&ServerEvent::RunNotResumed(setback)));
             } else if change.run.life.state == RunState::Cancelled {
                 change.run.ended_at = Some(clock::now());
                 change.run.reason = Some(format!("cancelled by {caller} before it began{detail}"));
-                change.push(event("run_finished", &json!({"status": "CANCELLED"})));
+                change.push(ended(PipelineStatus::Cancelled, None));
                 if let Some(instance_id) = self.shared.options.task_instance(&change.run) {
                     let (host, view) = (&self.shared.options.host, RunView::empty());
                     change.push(task::finished(host, instance_id, &change.run, &view, &[]));
@@ -248,10 +247,11 @@ impl Supervisor {
             change.run.request.budget = change.run.request.budget.overridden_by(budget);
             change.run.queued_at = clock::now();
             // The former end, its reason and its time stay until the orchestrator has begun the run again.
-            change.push(event(
-                "run_queued",
-                &json!({"run_id": id, "caller": caller, "resume": true, "from": from}),
-            ));
+            change.push(event(&ServerEvent::RunQueued {
+                run_id: id.clone(),
+                caller: caller.to_owned(),
+                request: QueueRequest::Resume { from: from.clone() },
+            }));
             if let Some(run) = self.shared.commit(&change).await? {
                 self.shared.has_queued();
                 return Ok(run);
@@ -288,11 +288,11 @@ impl Supervisor {
 
 fn queued(run: Run) -> Change {
     let mut change = Change::of(run);
-    let mut fields = json!({"run_id": change.run.id, "caller": change.run.caller});
-    if let Some(trigger) = &change.run.request.trigger {
-        fields["trigger"] = trigger.name.as_str().into();
-        fields["firing"] = trigger.firing.into();
-    }
-    change.push(event("run_queued", &fields));
+    let request = match &change.run.request.trigger {
+        Some(trigger) => QueueRequest::Trigger { trigger: trigger.name.clone(), firing: trigger.firing },
+        None => QueueRequest::New,
+    };
+    let (run_id, caller) = (change.run.id.clone(), change.run.caller.clone());
+    change.push(event(&ServerEvent::RunQueued { run_id, caller, request }));
     change
 }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_a2a::{Artifact, Content, Part, Version, wire};
 use cliq_fs::CliqDir;
-use cliq_model::{NewRunEvent, Run, RunState};
+use cliq_model::{NewRunEvent, Run, RunState, ServerEvent, TaskOutcome};
 use cliq_orchestrator::{PhaseStatus, RunView};
 use cliq_project::{Host, Project};
 use cliq_protocol::lenient_json;
@@ -30,7 +30,7 @@ const MAX_HANDOFF: u64 = 4 << 20;
 pub(crate) fn prepared(host: &Host, run: &Run) -> NewRunEvent {
     let project = Project::open(&run.workspace, host.clone()).ok();
     let requirement = run.request.requirement.as_deref().unwrap_or_default();
-    event("workspace_prepared", &cliq_project::workspace_prepared(project.as_ref(), requirement))
+    event(&ServerEvent::WorkspacePrepared(cliq_project::check_workspace(project.as_ref(), requirement)))
 }
 
 /// The end of a task with its artifacts (seed 004, "Final artifact"). Made once, before the workspace goes.
@@ -42,9 +42,9 @@ pub(crate) fn finished(
     verdicts: &[Value],
 ) -> NewRunEvent {
     let status = match run.life.state {
-        RunState::Completed => "completed",
-        RunState::Cancelled => "cancelled",
-        _ => "failed",
+        RunState::Completed => TaskOutcome::Completed,
+        RunState::Cancelled => TaskOutcome::Cancelled,
+        _ => TaskOutcome::Failed,
     };
     let mut result = json!({"status": status, "instance_id": instance_id});
     if !view.phases.is_empty() {
@@ -73,10 +73,10 @@ pub(crate) fn finished(
     if let Some(text) = log_tail(&run.workspace.join(CliqDir::NAME).join("orchestrator.log")) {
         result["orchestrator_log"] = text.into();
     }
-    if status == "failed" {
+    if status == TaskOutcome::Failed {
         result["escalation"] = json!({"phase": run.phase, "reason": run.reason});
     }
-    let mut artifacts = if status == "completed" { outputs(host, run) } else { Vec::new() };
+    let mut artifacts = if status == TaskOutcome::Completed { outputs(host, run) } else { Vec::new() };
     artifacts.push(Artifact {
         artifact_id: "pipeline_result".to_owned(),
         name: Some("pipeline_result".to_owned()),
@@ -85,8 +85,8 @@ pub(crate) fn finished(
     });
     let artifacts: Vec<Value> =
         artifacts.iter().map(|artifact| wire::write_artifact(Version::V1_0, artifact)).collect();
-    let fields = json!({"status": status, "reason": run.reason, "phase": run.phase, "artifacts": artifacts});
-    event("task_finished", &fields)
+    let (reason, phase) = (run.reason.clone(), run.phase.clone());
+    event(&ServerEvent::TaskFinished { status, reason, phase, artifacts })
 }
 
 fn log_tail(path: &Utf8Path) -> Option<String> {

@@ -48,11 +48,8 @@ pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
 }
 
 fn event(kind: &str) -> NewRunEvent {
-    NewRunEvent {
-        ts: "2026-01-01T00:00:00.000Z".into(),
-        kind: kind.into(),
-        data: json!({"event": kind}).to_string(),
-    }
+    let line = json!({"event": kind}).to_string();
+    NewRunEvent::of_journal("2026-01-01T00:00:00.000Z".into(), kind.into(), line)
 }
 
 fn change(run: &Run, kinds: &[&str]) -> Change {

@@ -10,7 +10,7 @@ use crate::runs::new_run;
 use crate::test_database::TestDatabase;
 
 fn event(ts: &str, kind: &str) -> NewRunEvent {
-    NewRunEvent { ts: ts.into(), kind: kind.into(), data: "{}".into() }
+    NewRunEvent::of_journal(ts.into(), kind.into(), "{}".into())
 }
 
 fn time(second: u32) -> String {

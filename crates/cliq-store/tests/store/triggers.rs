@@ -153,7 +153,7 @@ fn ended(mut run: Run, outcome: RunOutcome) -> Change {
     }
     run.ended_at = Some(AT.to_owned());
     let mut change = Change::of(run);
-    change.push(NewRunEvent { ts: AT.to_owned(), kind: "run_finished".to_owned(), data: "{}".to_owned() });
+    change.push(NewRunEvent::of_journal(AT.to_owned(), "run_finished".to_owned(), "{}".to_owned()));
     change
 }
 

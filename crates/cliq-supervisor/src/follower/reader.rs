@@ -8,7 +8,9 @@ use cliq_orchestrator::{JournalFollower, JournalUpdate, PhaseStatus, Record, Run
 use cliq_protocol::PhaseName;
 
 use super::state::Follower;
-use crate::journal::{apply, count_phases, ended_work, is_of, status_document, stored, totals};
+use crate::journal::{
+    apply, count_phases, ended_work, is_of, status_document, stored, stored_for_task, totals,
+};
 use crate::{task, workspace};
 
 /// Event of a run that is not stored yet.
@@ -122,8 +124,7 @@ impl Follower<'_> {
         if matches!(record.event, RunEvent::Verdict { .. }) {
             self.verdicts.push(event.clone());
         }
-        let kind = event["event"].as_str().unwrap_or("unknown").to_owned();
-        NewRunEvent { ts: record.ts.as_str().to_owned(), kind, data: event.to_string() }
+        stored_for_task(record, &event)
     }
 
     /// Adds new output of a phase's agent.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::CliqDir;
-use cliq_model::{Caveat, Death, LifecycleEffect, LifecycleEvent, Recovery, RunState};
-use serde_json::json;
+use cliq_model::{Caveat, Death, LifecycleEffect, LifecycleEvent, Recovery, RunState, ServerEvent, Setback};
+use cliq_orchestrator::PipelineStatus;
 
 use super::REFUSED;
 use super::state::Follower;
 use crate::change::event;
-use crate::journal::{count_phases, status_document, totals};
+use crate::journal::{count_phases, ended, status_document, totals};
 use crate::{clock, task, workspace};
 
 /// Grace period for processes that a dead orchestrator left.
@@ -111,19 +111,17 @@ impl Follower<'_> {
                 if state == RunState::Queued {
                     change.run.replica = None;
                 }
-                let fields = json!({"reason": reason, "state": state.as_str()});
+                let setback = Setback { reason: reason.clone(), state };
                 if former.is_some() && state.is_final() {
                     // The attempt to resume it came to nothing: its outcome, its reason and its phases stay as they are.
-                    change.push(event("run_not_resumed", &fields));
+                    change.push(event(&ServerEvent::RunNotResumed(setback)));
                     return Vec::new();
                 }
-                match death {
-                    Death::ProjectBusy if state == RunState::Queued => {
-                        change.push(event("run_requeued", &fields))
-                    }
-                    Death::Died => change.push(event("orchestrator_died", &fields)),
-                    _ => change.push(event("run_not_started", &fields)),
-                }
+                change.push(event(&match death {
+                    Death::ProjectBusy if state == RunState::Queued => ServerEvent::RunRequeued(setback),
+                    Death::Died => ServerEvent::OrchestratorDied(setback),
+                    Death::ProjectBusy | Death::NeverBegan => ServerEvent::RunNotStarted(setback),
+                }));
                 if state.is_final() {
                     change.run.ended_at = Some(clock::now());
                     change.run.reason = Some(reason.clone());
@@ -135,8 +133,10 @@ impl Follower<'_> {
                     let view = &view;
                     change.run.view = status_document(host, &change.run, view);
                     change.run.caveats = Caveat::of_document(&change.run.view);
-                    let status = if state == RunState::Cancelled { "CANCELLED" } else { "FAILED" };
-                    change.push(event("run_finished", &json!({"status": status, "reason": reason})));
+                    let is_cancelled = state == RunState::Cancelled;
+                    let status =
+                        if is_cancelled { PipelineStatus::Cancelled } else { PipelineStatus::Failed };
+                    change.push(ended(status, Some(reason.clone())));
                     if let Some(instance_id) = shared.options.task_instance(&change.run) {
                         change.push(task::finished(host, instance_id, &change.run, view, &verdicts));
                     }
