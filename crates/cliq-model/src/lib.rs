@@ -1,6 +1,6 @@
 //! Runs as a server keeps them (SPEC section 15). Pure: no files, no clock, no network.
 //!
-//! A [`Run`] is a row of the store: what was asked for ([`RunRequest`]), how it stands ([`Lifecycle`]), and its events. [`Lifecycle::step`]
+//! A [`Run`] is a row of the store: what was asked for ([`RunRequest`] with its [`RunSpec`]), how it stands ([`Lifecycle`]), and its events. [`Lifecycle::step`]
 //! decides what follows from what happens to a run. A [`Change`] is a new version of a run with the events that belong to it; a
 //! [`RunStore`] makes all of it durable, or nothing. A [`TaskRow`] is what a run has beside it when a
 //! caller of A2A asked for it. [`Token`] is the right to call the server. An [`EvaluationRow`] has [`TrialRow`]s, each the outcome of one run.
@@ -18,6 +18,7 @@ mod parking;
 mod queue;
 mod run;
 mod sign_in;
+mod spec;
 mod store;
 mod task;
 mod token;
@@ -42,6 +43,7 @@ pub use parking::{Cause, park, wake};
 pub use queue::{Queue, Turns};
 pub use run::{Instance, Run, RunId, RunOrigin, RunRequest, RunTotals, RunTrigger};
 pub use sign_in::{Person, SignInAttempt, SignInStore};
+pub use spec::RunSpec;
 pub use store::{RunCounts, RunStore};
 pub use task::{PushRow, PushState, StoredTask, TaskFilter, TaskRow, TaskStore};
 pub use token::{NewToken, Scope, Secret, Token, TokenKind};

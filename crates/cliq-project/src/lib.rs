@@ -83,6 +83,7 @@ pub use reviews::{
     KeptReview, PageAddress, REVIEW_SOCKET, RecordCheck, ReviewBackend, ReviewSocket, SocketReviews,
     check_record, kept_review, kept_reviews, review_agent, settle, settled_notices,
 };
+pub use cliq_model::RunSpec;
 pub use run_plan::{RunOptions, timing};
 pub use run_team::RunTeam;
 pub use status::{PhaseRow, RunState, RunStatus};

@@ -128,7 +128,7 @@ fn send(host: &Host, run: &Run, run_id: &str, new: NewSteering) -> Result<Steeri
 
 /// Returns the team of a run that has not started.
 fn workflow_of(host: &Host, run: &Run) -> Option<ValidatedWorkflow> {
-    match &run.request.team {
+    match &run.request.spec.team {
         Some(name) => host.find_team(name).ok()?.folder.check().workflow,
         None => Project::open(&run.workspace, host.clone()).ok()?.workflow().ok(),
     }

@@ -244,7 +244,7 @@ impl Supervisor {
             change.run.life.step(LifecycleEvent::Resumed(last))?;
             change.run.replica = None;
             change.run.request.from.clone_from(&from);
-            change.run.request.budget = change.run.request.budget.overridden_by(budget);
+            change.run.request.spec.budget = change.run.request.spec.budget.overridden_by(budget);
             change.run.queued_at = clock::now();
             // The former end, its reason and its time stay until the orchestrator has begun the run again.
             change.push(event(&ServerEvent::RunQueued {

@@ -29,7 +29,7 @@ const MAX_HANDOFF: u64 = 4 << 20;
 /// The workspace is there. Says which of the team's programs are on the PATH.
 pub(crate) fn prepared(host: &Host, run: &Run) -> NewRunEvent {
     let project = Project::open(&run.workspace, host.clone()).ok();
-    let requirement = run.request.requirement.as_deref().unwrap_or_default();
+    let requirement = run.request.spec.requirement.as_deref().unwrap_or_default();
     event(&ServerEvent::WorkspacePrepared(cliq_project::check_workspace(project.as_ref(), requirement)))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cliq_gateway::Outcome;
 use cliq_model::{
     Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Run, RunCursor, RunFilter,
-    RunId, RunOrigin, RunOutcome, RunRequest, RunState, RunStore, RunTotals, Scope, TokenKind,
+    RunId, RunOrigin, RunOutcome, RunRequest, RunSpec, RunState, RunStore, RunTotals, Scope, TokenKind,
 };
 use serde_json::json;
 
@@ -20,9 +20,12 @@ pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
         origin: RunOrigin::Server,
         caller: "ci".to_owned(),
         request: RunRequest {
-            team: Some(team.to_owned()),
-            requirement: Some("Build \u{1f980} it".to_owned()),
-            inputs: BTreeMap::from([("branch".to_owned(), "x'; DROP TABLE runs; --".to_owned())]),
+            spec: RunSpec {
+                team: Some(team.to_owned()),
+                requirement: Some("Build \u{1f980} it".to_owned()),
+                inputs: BTreeMap::from([("branch".to_owned(), "x'; DROP TABLE runs; --".to_owned())]),
+                ..RunSpec::default()
+            },
             ..RunRequest::default()
         },
         workspace: "/w".into(),

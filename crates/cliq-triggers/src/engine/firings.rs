@@ -215,18 +215,9 @@ async fn start(
             },
         },
     };
-    let new = NewRun {
-        team: planned.team,
-        instance,
-        title: Some(planned.title),
-        requirement: planned.requirement,
-        inputs: planned.inputs,
-        repos: planned.repos,
-        agent: planned.agent,
-        budget: planned.budget,
-        caller: format!("trigger {}", trigger.name),
-        ..NewRun::default()
-    };
+    let sandbox = sandbox_of(inner, trigger, planned.spec.sandbox);
+    let caller = format!("trigger {}", trigger.name);
+    let new = NewRun { spec: planned.spec, instance, keep_workspace: false, caller };
     let checked = match inner.supervisor.check(new, &RunRules::for_trigger()).await {
         Ok(checked) => checked,
         Err(RequestError::Store(error)) => return Err(error),
@@ -244,7 +235,7 @@ async fn start(
         name: trigger.name.clone(),
         firing: firing.id,
         depth: firing.depth,
-        sandbox: Some(sandbox_of(inner, trigger, planned.sandbox).to_string()),
+        sandbox: Some(sandbox.to_string()),
     };
     let start = FiringStart { firing: firing.id, group };
     match inner.supervisor.submit_fired(checked, run_trigger, start).await? {
