@@ -1,4 +1,4 @@
-//! Backend of runs that work in a container (SPEC section 19).
+//! Backend of runs that work in a container (docs/docker.md).
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

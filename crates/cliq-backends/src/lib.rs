@@ -1,4 +1,4 @@
-//! Backends: where a run works (SPEC sections 19 and 28). In this process, in a child process, in a container, or as a Kubernetes Job.
+//! Backends: where a run works (docs/embedding.md). In this process, in a child process, in a container, or as a Kubernetes Job.
 //!
 //! A [`Backend`] starts, finds, follows and cancels a run. [`run`] does all of it: it adopts the run if it is active, starts it
 //! otherwise, and follows it to its end. A [`RunJob`] says what to run; a [`RunObserver`] receives events, output and notices.

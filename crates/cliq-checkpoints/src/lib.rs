@@ -1,4 +1,4 @@
-//! Checkpoints (SPEC section 24): snapshots of the files of a workspace, tracked and untracked but not ignored.
+//! Checkpoints (docs/checkpoints.md): snapshots of the files of a workspace, tracked and untracked but not ignored.
 //!
 //! [`Store::take`] writes the files of each repository of a workspace as a git tree into a store of its own, with an index of its own. The
 //! program `git` does the work with a private directory and without any configuration, so nothing of the project's repositories is used but

@@ -39,7 +39,7 @@ pub fn container_name(run_id: &str) -> String {
     format!("cliq-{run_id}")
 }
 
-/// The description of the container of a run: limits and hardening of SPEC section 19.
+/// The description of the container of a run, with its limits and hardening (docs/docker.md).
 #[must_use]
 pub fn description(job: &Job, options: &DockerOptions) -> ContainerCreateBody {
     let (uid, gid) = job.user;

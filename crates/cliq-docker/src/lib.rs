@@ -1,4 +1,4 @@
-//! Runs in containers (SPEC section 19): the whole pipeline of a run works in one container, with its workspace mounted at the same
+//! Runs in containers (docs/docker.md): the whole pipeline of a run works in one container, with its workspace mounted at the same
 //! path, as the user who started it, without capabilities.
 //!
 //! The container runs `cliq contained`, which reads settings and variables from its standard input (so that no key is in the

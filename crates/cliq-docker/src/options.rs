@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cliq_settings::{Environment, Settings};
 
-/// The settings `docker.*` (SPEC section 19).
+/// The settings `docker.*` (docs/docker.md).
 #[derive(Debug, Clone, PartialEq)]
 pub struct DockerOptions {
     /// The image.

@@ -43,7 +43,7 @@ pub enum ContainerEnd {
 }
 
 impl ContainerEnd {
-    /// The end that the facts show; `None` where it runs.
+    /// The end that the facts show; `None` if it runs.
     #[must_use]
     pub fn of(facts: &ContainerFacts) -> Option<Self> {
         if facts.is_running {

@@ -1,6 +1,6 @@
 //! The bound on containers at a time: who comes first begins first.
 //!
-//! Each that wants a container keeps a locked file in a directory. The lock goes with its process, however that ends, so nobody waits for
+//! Each process that needs a container keeps a locked file in a directory. The lock goes with its process, however that ends, so nobody waits for
 //! a dead one.
 
 use std::fs::{self, File, TryLockError};

@@ -155,7 +155,7 @@ impl Cluster {
         KubernetesError::Refused { action, why: format!("there is no namespace `{}`", self.namespace) }
     }
 
-    /// Looks at a claim. `None` where this user may not.
+    /// Looks at a claim. `None` if this user may not.
     ///
     /// # Errors
     /// Returns an error if the claim does not exist or the API server does not respond.

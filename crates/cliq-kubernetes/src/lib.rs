@@ -1,4 +1,4 @@
-//! Runs in a Kubernetes cluster (SPEC section 19): a Job for each run, which does the whole pipeline in one pod.
+//! Runs in a Kubernetes cluster (docs/kubernetes.md): a Job for each run, which does the whole pipeline in one pod.
 //!
 //! Workspaces are on a claim that several nodes can write to, and that is mounted here at the same path as in pods. So journal, logs and
 //! results of a run are read from files, as those of any other run; the API server is asked for how the Job stands only.

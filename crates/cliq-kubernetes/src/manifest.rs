@@ -116,7 +116,7 @@ pub fn owner(job: &Job) -> OwnerReference {
     }
 }
 
-/// The Job of a run: limits and hardening of SPEC section 19.
+/// The Job of a run, with its limits and hardening (docs/kubernetes.md).
 ///
 /// # Errors
 /// The workspace, or something else that is to be mounted, is not on the claim.

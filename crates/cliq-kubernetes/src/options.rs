@@ -6,7 +6,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use cliq_settings::Settings;
 
-/// The settings `kubernetes.*` (SPEC section 19).
+/// The settings `kubernetes.*` (docs/kubernetes.md).
 #[derive(Clone, PartialEq)]
 pub struct KubernetesOptions {
     /// The context of the kubeconfig, where one is set.

@@ -1,4 +1,4 @@
-//! Checkpoints of a project's workspace (SPEC section 24).
+//! Checkpoints of a project's workspace (docs/checkpoints.md).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
