@@ -1,5 +1,6 @@
 //! Steps of stored plans: load, step, store, all or nothing.
 
+use cliq_model::{Outcome, StoreError};
 use std::fs::{self, TryLockError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 use cliq_fs::{FsError, IoContext, open_append, write_atomic};
 
-use cliq_gateway::{Claim, Finish, GatewayError, NewEvent, Outcome, PlanName, PlanRow, Step, Store};
+use cliq_gateway::{Claim, Finish, NewEvent, PlanName, PlanRow, Step, Store};
 use serde_json::json;
 
 use crate::layout::plan_dir;
@@ -24,7 +25,7 @@ const ATTEMPTS: u32 = 20;
 pub enum StepError {
     /// The store cannot be used.
     #[error(transparent)]
-    Gateway(#[from] GatewayError),
+    Gateway(#[from] StoreError),
     /// There is no such plan.
     #[error("there is no plan `{plan}` in {project}: `cliq plan add FILE` adds one")]
     NoPlan {
@@ -177,7 +178,7 @@ impl Plans {
         context: &Context<'_>,
         claim: Option<&Claim>,
     ) -> Result<Effects, StepError> {
-        let refused = async |why: &StepError| -> Result<(), GatewayError> {
+        let refused = async |why: &StepError| -> Result<(), StoreError> {
             if let Some(claim) = claim {
                 let _ = self.store.finish(claim, &Finish::Failed(why.to_string())).await?;
             }

@@ -25,10 +25,10 @@ mod token;
 mod trigger;
 mod usage;
 
-pub use audit::{AuditAction, AuditEntry, AuditFilter, AuditStore};
+pub use audit::{AuditAction, AuditEntry, AuditFilter};
 pub use caveat::Caveat;
 pub use change::{Change, NewRunEvent, RunEventRow};
-pub use evaluation::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
+pub use evaluation::{EvaluationRow, TrialRow, TrialState};
 pub use event::{
     LogEvent, OutputSource, PhaseOutput, QueueRequest, ServerEvent, Setback, TaskOutcome, ToolCheck,
     WorkspaceCheck,
@@ -42,14 +42,16 @@ pub use page::{RunCursor, RunFilter};
 pub use parking::{Cause, park, wake};
 pub use queue::{Queue, Turns};
 pub use run::{Instance, Run, RunId, RunOrigin, RunRequest, RunTotals, RunTrigger};
-pub use sign_in::{Person, SignInAttempt, SignInStore};
+pub use sign_in::{Person, SignInAttempt};
 pub use spec::RunSpec;
-pub use store::{RunCounts, RunStore};
-pub use task::{PushRow, PushState, StoredTask, TaskFilter, TaskRow, TaskStore};
+pub use store::{
+    AuditStore, EvaluationStore, Outcome, RunCounts, RunStore, SignInStore, StoreError, TaskStore, TriggerStore,
+};
+pub use task::{PushRow, PushState, StoredTask, TaskFilter, TaskRow};
 pub use token::{NewToken, Scope, Secret, Token, TokenKind};
 pub use trigger::{
     Added, EndedRun, Firing, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState, MarkStep,
-    NewFiring, NewTrigger, SourceKind, TriggerRow, TriggerStore,
+    NewFiring, NewTrigger, SourceKind, TriggerRow,
 };
 pub use usage::{DayTotals, ModelTotals, UsageTotals};
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cliq_protocol::{CommandResult, Object, PhaseName, ReviewSpec};
+use cliq_model::StoreError;
 use cliq_review::{
     Answer, Choice, Content, Event, NewReview, Outcome, Review, ReviewFilter, ReviewId, ReviewState,
-    ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews, Time, Via,
+    ReviewStore, Reviews, ReviewsError, StoredReviews, Time, Via,
 };
 use serde_json::json;
 

@@ -1,7 +1,6 @@
 //! Changes of stored runs: load, step, store, publish.
 
-use cliq_gateway::{GatewayError, Outcome};
-use cliq_model::{Change, NewRunEvent, NotAllowed, NotLast, Run, RunId, ServerEvent};
+use cliq_model::{Change, NewRunEvent, NotAllowed, NotLast, Outcome, Run, RunId, ServerEvent, StoreError};
 
 use crate::clock;
 use crate::shared::Shared;
@@ -23,7 +22,7 @@ pub enum ChangeError {
     NotAllowed(#[from] NotAllowed),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
 }
 
 /// Encodes an event of the server that happens now.
@@ -49,7 +48,7 @@ pub(crate) async fn update<T>(
 
 impl Shared {
     /// Stores a change and publishes its events. Returns the stored run, or `None` on an optimistic-lock conflict.
-    pub(crate) async fn commit(&self, change: &Change) -> Result<Option<Run>, GatewayError> {
+    pub(crate) async fn commit(&self, change: &Change) -> Result<Option<Run>, StoreError> {
         if self.store.change(change).await? == Outcome::Stale {
             return Ok(None);
         }

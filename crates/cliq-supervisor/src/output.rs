@@ -10,8 +10,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use camino::Utf8Path;
 use cliq_fs::CliqDir;
-use cliq_gateway::GatewayError;
-use cliq_model::{LogEvent, NewRunEvent, OutputSource, PhaseOutput, RunId, RunStore, ServerEvent};
+use cliq_model::{LogEvent, NewRunEvent, OutputSource, PhaseOutput, RunId, RunStore, ServerEvent, StoreError};
 use cliq_protocol::PhaseName;
 use serde_json::Value;
 
@@ -34,7 +33,7 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// Restores the position from the event log: a server that begins again goes on where the one before was.
-    pub(crate) async fn restore(store: &dyn RunStore, run: &RunId) -> Result<Self, GatewayError> {
+    pub(crate) async fn restore(store: &dyn RunStore, run: &RunId) -> Result<Self, StoreError> {
         let (mut outputs, mut after) = (Self::default(), 0);
         loop {
             let rows = store.run_events(run, after, 1000).await?;

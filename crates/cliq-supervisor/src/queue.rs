@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cliq_gateway::GatewayError;
-use cliq_model::{Change, LifecycleEvent, Run, ServerEvent};
+use cliq_model::{Change, LifecycleEvent, Run, ServerEvent, StoreError};
 
 use crate::change::event;
 use crate::follower::{StartMode, follow};
@@ -41,7 +40,7 @@ fn poll(shared: &Shared) -> Duration {
 
 /// Stores a new run. The run gets a slot in the same transaction if one is free and no other run is queued. Returns `None` if
 /// nothing was stored because the message of the task has already created a task.
-pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<Option<Run>, GatewayError> {
+pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<Option<Run>, StoreError> {
     let slots = shared.slots.lock().await;
     let begins =
         has_slot(shared, &change.run).await? && change.run.life.step(LifecycleEvent::Dispatched).is_ok();
@@ -62,7 +61,7 @@ pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<
 }
 
 /// Whether a new run can start immediately.
-async fn has_slot(shared: &Shared, run: &Run) -> Result<bool, GatewayError> {
+async fn has_slot(shared: &Shared, run: &Run) -> Result<bool, StoreError> {
     if shared.stopping.is_cancelled() || shared.may_wait.load(Ordering::SeqCst) {
         return Ok(false);
     }
@@ -73,7 +72,7 @@ async fn has_slot(shared: &Shared, run: &Run) -> Result<bool, GatewayError> {
     Ok(own < shared.options.max_runs && !is_busy)
 }
 
-async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
+async fn dispatch(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let mut turns = shared.slots.lock().await;
     let mut queue = shared.store.queue(WINDOW).await?;
     // The lock excludes new runs. A run that is resumed or requeued at this moment sets the flag again.

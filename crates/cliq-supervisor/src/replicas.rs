@@ -9,8 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use cliq_gateway::GatewayError;
-use cliq_model::{Change, Run, RunId, RunStore, ServerEvent};
+use cliq_model::{Change, Run, RunId, RunStore, ServerEvent, StoreError};
 
 use crate::change::event;
 use crate::follower::{StartMode, follow};
@@ -47,7 +46,7 @@ impl Duty {
         &mut self,
         store: &dyn RunStore,
         options: &SupervisorOptions,
-    ) -> Result<bool, GatewayError> {
+    ) -> Result<bool, StoreError> {
         if !store.is_shared() {
             return Ok(true);
         }
@@ -87,7 +86,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 }
 
 /// Reads the database once. Returns the number of runs that this replica owns.
-pub(super) async fn round(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Result<usize, GatewayError> {
+pub(super) async fn round(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Result<usize, StoreError> {
     let (store, replica) = (&shared.store, &shared.options.replica);
     store.take_lease(&format!("{LIVE_PREFIX}{replica}"), replica, shared.options.lease).await?;
     // A run that gets a slot at this moment has its follower once the lock is free.
@@ -127,7 +126,7 @@ fn notify_or_follow(shared: &Arc<Shared>, run: Run) {
 }
 
 /// Takes over a run of a dead replica. Returns `false` if another replica was faster.
-async fn take(shared: &Arc<Shared>, run: Run) -> Result<bool, GatewayError> {
+async fn take(shared: &Arc<Shared>, run: Run) -> Result<bool, StoreError> {
     let mut change = Change::of(run);
     let before = change.run.replica.replace(shared.options.replica.clone());
     let taken = ServerEvent::RunTakenOver { from: before.clone(), to: shared.options.replica.clone() };
@@ -139,7 +138,7 @@ async fn take(shared: &Arc<Shared>, run: Run) -> Result<bool, GatewayError> {
 }
 
 /// Publishes new events of other replicas' runs to subscribers here.
-async fn publish_foreign(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Result<(), GatewayError> {
+async fn publish_foreign(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Result<(), StoreError> {
     let read = shared.hub.subscribed();
     foreign.published.retain(|id, _| read.contains(id));
     for id in read {

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_gateway::GatewayError;
+use cliq_model::{Instance, Run, RunId, RunOrigin, RunRequest, RunSpec, RunStore, StoreError};
 use cliq_http::Guard;
-use cliq_model::{Instance, Run, RunId, RunOrigin, RunRequest, RunSpec, RunStore};
 use cliq_project::{Host, Project, ProjectError};
 use cliq_protocol::Budget;
 use cliq_workflow::{Diagnostic, Input, ValidatedWorkflow};
@@ -131,7 +130,7 @@ pub enum RequestError {
     Project(#[from] ProjectError),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
     /// The check was interrupted.
     #[error("the check of the run was interrupted: {0}")]
     Interrupted(#[from] tokio::task::JoinError),

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cliq_gateway::GatewayError;
-use cliq_model::RunId;
+use cliq_model::{RunId, StoreError};
 
 use crate::replicas::Duty;
 use crate::shared::Shared;
@@ -59,7 +58,7 @@ async fn remove_at_end(shared: &Shared, duty: &mut Duty) {
 }
 
 /// Removes runs that ended before the retention time, until `has_to_stop`.
-async fn remove_old(shared: &Shared, has_to_stop: impl Fn() -> bool) -> Result<usize, GatewayError> {
+async fn remove_old(shared: &Shared, has_to_stop: impl Fn() -> bool) -> Result<usize, StoreError> {
     shared.store.remove_expired_tokens(&clock::now()).await?;
     let before = clock::ago(shared.options.retention);
     let mut removed = 0;
@@ -93,7 +92,7 @@ async fn remove_old(shared: &Shared, has_to_stop: impl Fn() -> bool) -> Result<u
 
 /// Removes workspaces without a stored run that have not changed for the retention time. They may belong to another database that
 /// was in use before, so an active one is kept.
-async fn remove_abandoned(shared: &Shared) -> Result<(), GatewayError> {
+async fn remove_abandoned(shared: &Shared) -> Result<(), StoreError> {
     // Tasks may have a directory of their own.
     let of_tasks = shared.options.tasks.as_ref().map(|tasks| &tasks.workspace_root);
     let roots: HashSet<_> = std::iter::once(&shared.options.workspace_root).chain(of_tasks).collect();

@@ -1,9 +1,10 @@
 //! Store of reviews that gives woken runs their slots at once.
 
+use cliq_model::StoreError;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cliq_review::{Content, Review, ReviewFilter, ReviewId, ReviewStore, StoreError, Time};
+use cliq_review::{Content, Review, ReviewFilter, ReviewId, ReviewStore, Time};
 
 use crate::shared::Shared;
 

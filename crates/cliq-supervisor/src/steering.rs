@@ -1,8 +1,7 @@
 //! Steering of a run (docs/steering.md): stored with the request until the run has started, then passed to its orchestrator.
 
 use cliq_fs::{CliqDir, FsError, SteeringInbox};
-use cliq_gateway::GatewayError;
-use cliq_model::{Change, NewRunEvent, Run, RunId, RunOrigin, RunState, ServerEvent};
+use cliq_model::{Change, NewRunEvent, Run, RunId, RunOrigin, RunState, ServerEvent, StoreError};
 use cliq_orchestrator::{
     JournalFollower, JournalUpdate, Record, RunView, SteerError, ValidatedWorkflow, accepts_steering, steer,
 };
@@ -29,7 +28,7 @@ pub enum SteeringRefusal {
     NoWorkspace,
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
     /// An internal error.
     #[error("cannot send the message: {0}")]
     Internal(#[from] JoinError),

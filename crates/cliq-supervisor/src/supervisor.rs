@@ -3,11 +3,7 @@
 use std::sync::Arc;
 
 use cliq_fs::CliqDir;
-use cliq_gateway::GatewayError;
-use cliq_model::{
-    Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, QueueRequest, Run,
-    RunId, RunState, RunStore, RunTrigger, ServerEvent, Setback, TaskRow,
-};
+use cliq_model::{Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, QueueRequest, Run, RunId, RunState, RunStore, RunTrigger, ServerEvent, Setback, StoreError, TaskRow};
 use cliq_orchestrator::{PipelineStatus, RunView};
 use cliq_review::ReviewStore;
 use tokio_util::sync::CancellationToken;
@@ -40,7 +36,7 @@ impl Supervisor {
         options: SupervisorOptions,
         store: Arc<dyn RunStore>,
         stopping: CancellationToken,
-    ) -> Result<Self, GatewayError> {
+    ) -> Result<Self, StoreError> {
         let shared = Arc::new(Shared::new(options, store, stopping));
         if shared.store.is_shared() {
             let runs = replicas::round(&shared, &mut replicas::ForeignRuns::default()).await?;
@@ -76,7 +72,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// Returns an error if the run cannot be stored.
-    pub async fn submit(&self, checked: CheckedRun) -> Result<Run, GatewayError> {
+    pub async fn submit(&self, checked: CheckedRun) -> Result<Run, StoreError> {
         let change = queued(checked.run);
         let fallback = change.run.clone();
         // `None` is impossible: the id is new.
@@ -92,7 +88,7 @@ impl Supervisor {
         checked: CheckedRun,
         task: TaskRow,
         push: Option<PushRow>,
-    ) -> Result<(), GatewayError> {
+    ) -> Result<(), StoreError> {
         let mut change = queued(checked.run);
         (change.task, change.push) = (Some(task), push);
         queue::enqueue(&self.shared, change).await.map(drop)
@@ -108,7 +104,7 @@ impl Supervisor {
         mut checked: CheckedRun,
         trigger: RunTrigger,
         start: FiringStart,
-    ) -> Result<Option<Run>, GatewayError> {
+    ) -> Result<Option<Run>, StoreError> {
         checked.run.request.trigger = Some(trigger);
         let mut change = queued(checked.run);
         change.firing = Some(start);
@@ -119,7 +115,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// Returns an error if the store fails.
-    pub async fn register_project(&self, path: &camino::Utf8Path) -> Result<Option<Instance>, GatewayError> {
+    pub async fn register_project(&self, path: &camino::Utf8Path) -> Result<Option<Instance>, StoreError> {
         let Ok(dir) = CliqDir::open(path) else { return Ok(None) };
         let id = cliq_fs::read_text(&dir.id_file(), 256).unwrap_or_default();
         let plain = |id: &&str| {
@@ -275,7 +271,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// Returns an error if the store fails.
-    pub async fn adopt_trial(&self, workspace: &camino::Utf8Path) -> Result<Option<RunId>, GatewayError> {
+    pub async fn adopt_trial(&self, workspace: &camino::Utf8Path) -> Result<Option<RunId>, StoreError> {
         discovery::adopt_trial(&self.shared, workspace).await
     }
 

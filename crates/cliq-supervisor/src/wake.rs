@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cliq_gateway::GatewayError;
-use cliq_model::{Cause, wake};
+use cliq_model::{Cause, StoreError, wake};
 
 use crate::clock;
 use crate::shared::Shared;
@@ -34,7 +33,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 }
 
 /// Queues the runs that are due. Returns the time until the next one is.
-async fn wake_due(shared: &Shared) -> Result<Duration, GatewayError> {
+async fn wake_due(shared: &Shared) -> Result<Duration, StoreError> {
     loop {
         let due = shared.store.due(BATCH).await?;
         if due.is_empty() {

@@ -37,11 +37,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-http", &["cliq-protocol"]),
     ("cliq-connectors", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-http"]),
     ("cliq-a2a", &["cliq-protocol", "cliq-model"]),
-    ("cliq-review", &["cliq-protocol"]),
+    ("cliq-review", &["cliq-protocol", "cliq-model"]),
     ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
     ("cliq-markers", &[]),
-    ("cliq-gateway", &["cliq-protocol", "cliq-fs"]),
-    ("cliq-model", &["cliq-protocol", "cliq-gateway"]),
+    ("cliq-gateway", &["cliq-protocol", "cliq-fs", "cliq-model"]),
+    ("cliq-model", &["cliq-protocol"]),
     ("cliq-store", &["cliq-gateway", "cliq-model", "cliq-review"]),
     ("cliq-testkit", &[]),
     ("cliq-backends", BACKENDS),
@@ -58,7 +58,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-telemetry", &[]),
     (
         "cliq-lifecycle",
-        &["cliq-protocol", "cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs", "cliq-git"],
+        &[
+            "cliq-protocol",
+            "cliq-model",
+            "cliq-gateway",
+            "cliq-markers",
+            "cliq-orchestrator",
+            "cliq-fs",
+            "cliq-git",
+        ],
     ),
     (
         "cliq-project",
@@ -132,7 +140,6 @@ const EVAL: &[&str] = &[
     "cliq-project",
     "cliq-backends",
     "cliq-settings",
-    "cliq-gateway",
     "cliq-model",
 ];
 const SUPERVISOR: &[&str] = &[
@@ -144,7 +151,6 @@ const SUPERVISOR: &[&str] = &[
     "cliq-project",
     "cliq-backends",
     "cliq-settings",
-    "cliq-gateway",
     "cliq-model",
     "cliq-review",
     "cliq-http",
@@ -157,7 +163,6 @@ const TRIGGERS: &[&str] = &[
     "cliq-fs",
     "cliq-workflow",
     "cliq-settings",
-    "cliq-gateway",
     "cliq-model",
     "cliq-supervisor",
 ];

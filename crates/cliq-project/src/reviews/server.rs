@@ -1,12 +1,11 @@
 //! The reviews of a cliq server elsewhere, over its API.
 
+use cliq_model::StoreError;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cliq_http::{Answer, Client, Limits, Request};
-use cliq_review::{
-    Choice, Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError, StoreError, Time,
-};
+use cliq_review::{Choice, Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError, Time};
 use cliq_settings::Secret;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

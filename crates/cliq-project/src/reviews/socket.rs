@@ -3,6 +3,7 @@
 //!
 //! One connection, one line of JSON each way.
 
+use cliq_model::StoreError;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
@@ -13,9 +14,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_review::{
-    Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError, StoreError,
-};
+use cliq_review::{Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;

@@ -3,11 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cliq_gateway::Outcome;
-use cliq_model::{
-    Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Run, RunCursor, RunFilter,
-    RunId, RunOrigin, RunOutcome, RunRequest, RunSpec, RunState, RunStore, RunTotals, Scope, TokenKind,
-};
+use cliq_model::{Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Outcome, Run, RunCursor, RunFilter, RunId, RunOrigin, RunOutcome, RunRequest, RunSpec, RunState, RunStore, RunTotals, Scope, TokenKind};
 use serde_json::json;
 
 use crate::test_database::TestDatabase;

@@ -1,10 +1,6 @@
 //! Tasks of A2A and receivers of push notifications.
 
-use cliq_gateway::Outcome;
-use cliq_model::{
-    Change, LifecycleEvent, NewRunEvent, PushRow, PushState, Run, RunId, RunOrigin, RunState, RunStore,
-    TaskFilter, TaskRow, TaskStore,
-};
+use cliq_model::{Change, LifecycleEvent, NewRunEvent, Outcome, PushRow, PushState, Run, RunId, RunOrigin, RunState, RunStore, TaskFilter, TaskRow, TaskStore};
 
 use crate::runs::new_run;
 use crate::test_database::TestDatabase;

@@ -1,11 +1,6 @@
 //! Triggers, firings, concurrency groups: each cause once, with many connections at the same moment.
 
-use cliq_gateway::Outcome;
-use cliq_model::{
-    Added, Change, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState, LifecycleEvent,
-    MarkStep, NewFiring, NewRunEvent, NewTrigger, Run, RunOrigin, RunOutcome, RunState, RunStore, RunTrigger,
-    SourceKind, TriggerStore,
-};
+use cliq_model::{Added, Change, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState, LifecycleEvent, MarkStep, NewFiring, NewRunEvent, NewTrigger, Outcome, Run, RunOrigin, RunOutcome, RunState, RunStore, RunTrigger, SourceKind, TriggerStore};
 use cliq_store::SqlStore;
 use futures_util::future::join_all;
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_gateway::GatewayError;
-use cliq_model::{EndedRun, NewFiring, Run};
+use cliq_model::{EndedRun, NewFiring, Run, StoreError};
 use serde_json::{Value, json};
 
 use super::firings::digest_of;
@@ -46,7 +45,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
     }
 }
 
-async fn look(inner: &Inner, triggers: &[Arc<Trigger>]) -> Result<(), GatewayError> {
+async fn look(inner: &Inner, triggers: &[Arc<Trigger>]) -> Result<(), StoreError> {
     loop {
         let ends = inner.store.ended_runs(BATCH).await?;
         if ends.is_empty() {
