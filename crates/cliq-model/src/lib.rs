@@ -44,6 +44,8 @@ pub use queue::{Queue, Turns};
 pub use run::{Instance, Run, RunId, RunOrigin, RunRequest, RunTotals, RunTrigger};
 pub use sign_in::{Person, SignInAttempt};
 pub use spec::RunSpec;
+#[cfg(feature = "test-util")]
+pub use store::MemoryStore;
 pub use store::{
     AuditStore, EvaluationStore, Outcome, RunCounts, RunStore, SignInStore, StoreError, TaskStore, TriggerStore,
 };

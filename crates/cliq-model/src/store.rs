@@ -1,8 +1,11 @@
-//! Storage traits. `cliq-store` implements them for SQLite and PostgreSQL.
+//! Storage traits. `cliq-store` implements them for SQLite and PostgreSQL; `MemoryStore` (feature `test-util`) is for
+//! unit tests.
 
 mod access;
 mod error;
 mod evaluations;
+#[cfg(feature = "test-util")]
+mod memory;
 mod runs;
 mod tasks;
 mod triggers;
@@ -10,6 +13,8 @@ mod triggers;
 pub use access::{AuditStore, SignInStore};
 pub use error::StoreError;
 pub use evaluations::EvaluationStore;
+#[cfg(feature = "test-util")]
+pub use memory::MemoryStore;
 pub use runs::{RunCounts, RunStore};
 pub use tasks::TaskStore;
 pub use triggers::TriggerStore;
