@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use cliq_eval::EvalError;
 use cliq_fs::{FsError, LockError};
-use cliq_model::StoreError;
 use cliq_lifecycle::{PlanState, StepError};
+use cliq_model::StoreError;
 use cliq_orchestrator::{JournalError, ResumeError, StartError, SteerError, TmuxError};
 use cliq_project::{InvalidTeam, PlanCommandError, ProjectError};
 use cliq_settings::SettingsError;

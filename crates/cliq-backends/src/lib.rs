@@ -39,8 +39,8 @@ pub use kind::BackendKind;
 #[cfg(feature = "kubernetes")]
 pub use kubernetes::Kubernetes;
 pub use monitor::{PARKED, RunEnd, RunMonitor, RunObserver};
-pub use run_mode::RunMode;
 pub use run_job::{RunJob, last_run_id};
+pub use run_mode::RunMode;
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

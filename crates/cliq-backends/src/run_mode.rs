@@ -1,9 +1,9 @@
 //! Arguments of the `cliq run` that is the process of a run. What the run does is in its [`RunSpec`], which the process reads from its
 //! standard input.
 
-use cliq_project::RunStart;
 #[cfg(doc)]
 use cliq_project::RunSpec;
+use cliq_project::RunStart;
 
 /// Behaviour of the process of a run, beside the description of the run.
 #[derive(Debug, Clone, Default)]

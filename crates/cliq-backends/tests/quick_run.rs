@@ -5,9 +5,7 @@ use std::fs;
 
 use async_trait::async_trait;
 use camino::Utf8Path;
-use cliq_backends::{
-    Backend, BackendError, RunEnd, RunHandle, RunJob, RunMonitor, RunObserver, run,
-};
+use cliq_backends::{Backend, BackendError, RunEnd, RunHandle, RunJob, RunMonitor, RunObserver, run};
 use cliq_orchestrator::{Record, RunView};
 use cliq_project::{Environment, Host, Project, RunSpec, RunStart, write_files};
 use tokio_util::sync::CancellationToken;

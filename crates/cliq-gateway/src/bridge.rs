@@ -11,6 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
+use cliq_model::StoreError;
+
 use crate::error::ErrorContext;
 use crate::sentinel;
 use crate::signal::{MAX_PAYLOAD, NewSignal};

@@ -47,7 +47,8 @@ pub use spec::RunSpec;
 #[cfg(feature = "test-util")]
 pub use store::MemoryStore;
 pub use store::{
-    AuditStore, EvaluationStore, Outcome, RunCounts, RunStore, SignInStore, StoreError, TaskStore, TriggerStore,
+    AuditStore, EvaluationStore, Outcome, RunCounts, RunStore, SignInStore, StoreError, TaskStore,
+    TriggerStore,
 };
 pub use task::{PushRow, PushState, StoredTask, TaskFilter, TaskRow};
 pub use token::{NewToken, Scope, Secret, Token, TokenKind};

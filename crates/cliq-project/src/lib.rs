@@ -59,6 +59,7 @@ pub use checkpoints::ActivationChanges;
 pub use cliq_checkpoints::{
     Change, Checkpoint, CheckpointError, Label, Moment, Restored, Store as CheckpointStore,
 };
+pub use cliq_model::RunSpec;
 pub use doctor::{Check, CheckStatus};
 pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};
@@ -83,7 +84,6 @@ pub use reviews::{
     KeptReview, PageAddress, REVIEW_SOCKET, RecordCheck, ReviewBackend, ReviewSocket, SocketReviews,
     check_record, kept_review, kept_reviews, review_agent, settle, settled_notices,
 };
-pub use cliq_model::RunSpec;
 pub use run_plan::{RunOptions, timing};
 pub use run_team::RunTeam;
 pub use status::{PhaseRow, RunState, RunStatus};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cliq_fs::DEFAULT_FILE_LIMIT;
-use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing};
 use cliq_model::RunSpec;
+use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing};
 use cliq_protocol::{PhaseKind, Sandbox};
 use cliq_settings::Settings;
 use cliq_workflow::ValidatedWorkflow;

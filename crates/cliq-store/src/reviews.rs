@@ -1,7 +1,7 @@
 //! Reviews, and what their reviewers are shown.
 
 use async_trait::async_trait;
-use cliq_model::{StoreError};
+use cliq_model::StoreError;
 use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, ReviewStore, Time};
 
 use crate::connection::{Connection, Target, Tx};

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cliq_model::{Change, Instance, NewToken, Outcome, Queue, Run, RunCounts, RunEventRow, RunFilter, RunId, RunOrigin, RunState, RunStore, StoreError, Token, UsageTotals};
+use cliq_model::{
+    Change, Instance, NewToken, Outcome, Queue, Run, RunCounts, RunEventRow, RunFilter, RunId, RunOrigin,
+    RunState, RunStore, StoreError, Token, UsageTotals,
+};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

@@ -1,7 +1,10 @@
 //! Tasks of A2A: what a run has beside it when a caller of A2A asked for it.
 
 use async_trait::async_trait;
-use cliq_model::{Change, NewRunEvent, PushRow, Run, RunId, RunState, StoreError, StoredTask, TaskFilter, TaskRow, TaskStore};
+use cliq_model::{
+    Change, NewRunEvent, PushRow, Run, RunId, RunState, StoreError, StoredTask, TaskFilter, TaskRow,
+    TaskStore,
+};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
@@ -157,11 +160,7 @@ impl TaskStore for SqlStore {
         on!(self.reader(), connection => find(connection, owner, id.as_str()).await)
     }
 
-    async fn task_of_message(
-        &self,
-        owner: &str,
-        message_id: &str,
-    ) -> Result<Option<StoredTask>, StoreError> {
+    async fn task_of_message(&self, owner: &str, message_id: &str) -> Result<Option<StoredTask>, StoreError> {
         on!(self.reader(), connection => find_by_message(connection, owner, message_id).await)
     }
 

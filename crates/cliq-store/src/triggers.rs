@@ -3,7 +3,11 @@
 //! Each cause becomes a firing in one transaction with what makes it unique: the version of a mark, a key, or the row of a run's end.
 
 use async_trait::async_trait;
-use cliq_model::{Added, Change, EndedRun, Firing, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState, MarkStep, NewFiring, NewRunEvent, NewTrigger, Outcome, Run, RunId, RunOrigin, StoreError, TriggerRow, TriggerStore};
+use cliq_model::{
+    Added, Change, EndedRun, Firing, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState,
+    MarkStep, NewFiring, NewRunEvent, NewTrigger, Outcome, Run, RunId, RunOrigin, StoreError, TriggerRow,
+    TriggerStore,
+};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
@@ -308,12 +312,7 @@ impl TriggerStore for SqlStore {
         on!(self.reader(), connection => row(connection, name).await)
     }
 
-    async fn set_paused(
-        &self,
-        name: &str,
-        is_paused: bool,
-        mark: Option<&str>,
-    ) -> Result<bool, StoreError> {
+    async fn set_paused(&self, name: &str, is_paused: bool, mark: Option<&str>) -> Result<bool, StoreError> {
         on!(self.writer("the trigger"), connection => set_paused(connection, name, is_paused, mark).await)
     }
 
@@ -329,12 +328,7 @@ impl TriggerStore for SqlStore {
         on!(self.reader(), connection => pending(connection, after, limit).await)
     }
 
-    async fn decide_firing(
-        &self,
-        id: i64,
-        decision: &FiringDecision,
-        at: &str,
-    ) -> Result<bool, StoreError> {
+    async fn decide_firing(&self, id: i64, decision: &FiringDecision, at: &str) -> Result<bool, StoreError> {
         on!(self.writer("the decision about the firing"), connection => decide(connection, id, decision, at).await)
     }
 

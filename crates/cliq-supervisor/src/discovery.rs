@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
-use cliq_model::{Change, Instance, Lifecycle, LifecycleEvent, Outcome, Run, RunId, RunOrigin, RunState, StoreError};
+use cliq_model::{
+    Change, Instance, Lifecycle, LifecycleEvent, Outcome, Run, RunId, RunOrigin, RunState, StoreError,
+};
 use cliq_orchestrator::Journal;
 
 use crate::clock;

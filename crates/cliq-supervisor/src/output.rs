@@ -10,7 +10,9 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use camino::Utf8Path;
 use cliq_fs::CliqDir;
-use cliq_model::{LogEvent, NewRunEvent, OutputSource, PhaseOutput, RunId, RunStore, ServerEvent, StoreError};
+use cliq_model::{
+    LogEvent, NewRunEvent, OutputSource, PhaseOutput, RunId, RunStore, ServerEvent, StoreError,
+};
 use cliq_protocol::PhaseName;
 use serde_json::Value;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_model::{Instance, Run, RunId, RunOrigin, RunRequest, RunSpec, RunStore, StoreError};
 use cliq_http::Guard;
+use cliq_model::{Instance, Run, RunId, RunOrigin, RunRequest, RunSpec, RunStore, StoreError};
 use cliq_project::{Host, Project, ProjectError};
 use cliq_protocol::Budget;
 use cliq_workflow::{Diagnostic, Input, ValidatedWorkflow};

@@ -2,8 +2,8 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use cliq_model::StoreError;
 use cliq_lifecycle::StepError;
+use cliq_model::StoreError;
 use cliq_orchestrator::SteerError;
 use cliq_project::{PlanCommandError, ProjectError};
 use cliq_review::{Refusal, ReviewsError};

@@ -1,9 +1,9 @@
 //! Inputs of the daemon: files, signals, and ends of agents.
 
-use cliq_model::StoreError;
 use camino::Utf8Path;
 use cliq_fs::CliqDir;
 use cliq_gateway::{Finish, Inbox, PlanName, SignalType};
+use cliq_model::StoreError;
 use tracing::Instrument;
 
 use super::{Daemon, DaemonEvent};

@@ -12,11 +12,8 @@ pub trait EvaluationStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Returns an error if the store cannot be written.
-    async fn add_evaluation(
-        &self,
-        evaluation: &EvaluationRow,
-        trials: &[TrialRow],
-    ) -> Result<(), StoreError>;
+    async fn add_evaluation(&self, evaluation: &EvaluationRow, trials: &[TrialRow])
+    -> Result<(), StoreError>;
 
     /// Returns the newest evaluations.
     ///

@@ -19,11 +19,7 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn task_of_message(
-        &self,
-        owner: &str,
-        message_id: &str,
-    ) -> Result<Option<StoredTask>, StoreError>;
+    async fn task_of_message(&self, owner: &str, message_id: &str) -> Result<Option<StoredTask>, StoreError>;
 
     /// A task by its id alone, for the server itself.
     ///

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 
 use crate::store::{Outcome, StoreError};
 use crate::trigger::{
-    Added, EndedRun, Firing, FiringDecision, FiringFilter, GroupState, MarkStep, NewFiring, NewTrigger, TriggerRow,
+    Added, EndedRun, Firing, FiringDecision, FiringFilter, GroupState, MarkStep, NewFiring, NewTrigger,
+    TriggerRow,
 };
 
 /// Keeps triggers and firings. Each function is one transaction, and returns an error if the store fails.
@@ -32,8 +33,7 @@ pub trait TriggerStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Returns an error if the store cannot be written.
-    async fn set_paused(&self, name: &str, is_paused: bool, mark: Option<&str>)
-    -> Result<bool, StoreError>;
+    async fn set_paused(&self, name: &str, is_paused: bool, mark: Option<&str>) -> Result<bool, StoreError>;
 
     /// Moves a mark and adds the firings of the causes in between, unless another server was faster.
     ///
@@ -57,8 +57,7 @@ pub trait TriggerStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Returns an error if the store cannot be written.
-    async fn decide_firing(&self, id: i64, decision: &FiringDecision, at: &str)
-    -> Result<bool, StoreError>;
+    async fn decide_firing(&self, id: i64, decision: &FiringDecision, at: &str) -> Result<bool, StoreError>;
 
     /// Returns the state of a concurrency group.
     ///

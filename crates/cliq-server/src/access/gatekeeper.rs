@@ -143,11 +143,7 @@ impl Gatekeeper {
     }
 
     /// Makes a token that signs a browser in, once.
-    pub(crate) async fn make_sign_in(
-        &self,
-        label: &str,
-        scope: Scope,
-    ) -> Result<Option<Secret>, StoreError> {
+    pub(crate) async fn make_sign_in(&self, label: &str, scope: Scope) -> Result<Option<Secret>, StoreError> {
         self.make(TokenKind::SignIn, label, scope, clock::after(SIGN_IN), None, None).await
     }
 

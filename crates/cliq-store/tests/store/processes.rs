@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
-use cliq_gateway::{Claim, Filter, Finish, Inbox, NewSignal, PlanEvent, PlanRow, Signal, SignalStatus, Step, Store};
+use cliq_gateway::{
+    Claim, Filter, Finish, Inbox, NewSignal, PlanEvent, PlanRow, Signal, SignalStatus, Step, Store,
+};
 use cliq_store::{Location, SqlStore};
 
 use crate::queue::done;

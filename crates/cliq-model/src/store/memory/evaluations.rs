@@ -15,7 +15,11 @@ fn counted(state: &State, evaluation: &EvaluationRow) -> EvaluationRow {
 
 #[async_trait]
 impl EvaluationStore for MemoryStore {
-    async fn add_evaluation(&self, evaluation: &EvaluationRow, trials: &[TrialRow]) -> Result<(), StoreError> {
+    async fn add_evaluation(
+        &self,
+        evaluation: &EvaluationRow,
+        trials: &[TrialRow],
+    ) -> Result<(), StoreError> {
         self.call(|state| {
             state.evaluations.insert(evaluation.id.clone(), evaluation.clone());
             for trial in trials {

@@ -70,7 +70,8 @@ fn change(state: &mut State, change: &Change, now: &str) -> Option<()> {
 }
 
 fn matches(run: &Run, filter: &RunFilter) -> bool {
-    let RunFilter { states, team, instance, caller, since, until, words, with_trials, after, limit: _ } = filter;
+    let RunFilter { states, team, instance, caller, since, until, words, with_trials, after, limit: _ } =
+        filter;
     let is = |wanted: &Option<String>, value: Option<&str>| wanted.is_none() || wanted.as_deref() == value;
     let text = run.search_words();
     let has = |word: &String| {
@@ -233,9 +234,7 @@ impl RunStore for MemoryStore {
     }
 
     async fn active(&self) -> Result<Vec<Run>, StoreError> {
-        self.call(|state| {
-            state.runs.values().filter(|run| run.life.state.is_active()).cloned().collect()
-        })
+        self.call(|state| state.runs.values().filter(|run| run.life.state.is_active()).cloned().collect())
     }
 
     async fn later_run(&self, run: &Run) -> Result<Option<RunId>, StoreError> {
@@ -306,9 +305,10 @@ impl RunStore for MemoryStore {
     async fn lease_holders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         let now = self.now_millis();
         self.call(|state| {
-            let held = state.leases.iter().filter(|(name, lease)| {
-                name.starts_with(prefix) && lease.until_millis >= now
-            });
+            let held = state
+                .leases
+                .iter()
+                .filter(|(name, lease)| name.starts_with(prefix) && lease.until_millis >= now);
             let mut holders: Vec<String> = held.map(|(_, lease)| lease.holder.clone()).collect();
             holders.sort();
             holders
@@ -336,6 +336,8 @@ impl RunStore for MemoryStore {
     }
 
     async fn remove_expired_tokens(&self, now: &str) -> Result<(), StoreError> {
-        self.call(|state| state.tokens.retain(|_, token| token.expires_at.as_deref().is_none_or(|at| at >= now)))
+        self.call(|state| {
+            state.tokens.retain(|_, token| token.expires_at.as_deref().is_none_or(|at| at >= now))
+        })
     }
 }

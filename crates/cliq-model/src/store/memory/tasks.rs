@@ -25,9 +25,8 @@ pub(super) fn follow(state: &mut State, change: &Change) -> Option<()> {
         }
         return Some(());
     };
-    let is_known = |other: &StoredTaskRow| {
-        other.row.owner == task.owner && other.row.message_id == task.message_id
-    };
+    let is_known =
+        |other: &StoredTaskRow| other.row.owner == task.owner && other.row.message_id == task.message_id;
     if state.tasks.contains_key(&run.id) || state.tasks.values().any(is_known) {
         return None;
     }

@@ -108,7 +108,13 @@ fn sync(state: &mut State, triggers: &[NewTrigger]) {
     let is_kept = |old: &TriggerRow| triggers.iter().any(|new| new.name == old.name && new.kind == old.kind);
     state.triggers.retain(|_, old| is_kept(old));
     for NewTrigger { name, kind, mark } in triggers {
-        let new = || TriggerRow { name: name.clone(), kind: *kind, is_paused: false, mark: mark.clone(), version: 1 };
+        let new = || TriggerRow {
+            name: name.clone(),
+            kind: *kind,
+            is_paused: false,
+            mark: mark.clone(),
+            version: 1,
+        };
         state.triggers.entry(name.clone()).or_insert_with(new);
     }
 }
@@ -152,7 +158,9 @@ impl TriggerStore for MemoryStore {
             }
             row.mark.clone_from(&step.mark);
             row.version += 1;
-            firings.iter().for_each(|new| drop(add(state, new, &now)));
+            for new in firings {
+                add(state, new, &now);
+            }
             Some(())
         })?;
         Ok(if advanced.is_some() { Outcome::Applied } else { Outcome::Stale })
@@ -176,10 +184,14 @@ impl TriggerStore for MemoryStore {
 
     async fn group(&self, name: &str) -> Result<GroupState, StoreError> {
         self.call(|state| {
-            let members = || state.firings.values().filter(|stored| stored.firing.group.as_deref() == Some(name));
+            let members =
+                || state.firings.values().filter(|stored| stored.firing.group.as_deref() == Some(name));
             GroupState {
                 version: state.groups.get(name).copied().unwrap_or_default(),
-                running: members().filter(|member| member.is_open).filter_map(|m| m.firing.run.clone()).collect(),
+                running: members()
+                    .filter(|member| member.is_open)
+                    .filter_map(|m| m.firing.run.clone())
+                    .collect(),
                 waiting: members()
                     .filter(|member| member.firing.state == FiringState::Pending)
                     .map(|member| member.firing.id)
@@ -204,7 +216,12 @@ impl TriggerStore for MemoryStore {
     async fn last_firings(&self) -> Result<Vec<Firing>, StoreError> {
         self.call(|state| {
             let last = |name: &String| {
-                state.firings.values().rev().find(|stored| stored.firing.trigger == *name).map(without_payload)
+                state
+                    .firings
+                    .values()
+                    .rev()
+                    .find(|stored| stored.firing.trigger == *name)
+                    .map(without_payload)
             };
             state.triggers.keys().filter_map(last).collect()
         })
@@ -223,7 +240,9 @@ impl TriggerStore for MemoryStore {
         let consumed = self.transaction(|state| {
             state.ends.get(&end.run).filter(|known| known.event == end.event)?;
             state.ends.remove(&end.run);
-            firings.iter().for_each(|new| drop(add(state, new, &now)));
+            for new in firings {
+                add(state, new, &now);
+            }
             Some(())
         })?;
         Ok(consumed.is_some())

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cliq_a2a::{StreamItem, Task, TaskContext, Update, Version, wire};
-use cliq_model::{PushRow, PushState, RunId, StoreError};
 use cliq_http::{Client, Guard, Limits, Request};
+use cliq_model::{PushRow, PushState, RunId, StoreError};
 use tokio::sync::Semaphore;
 
 use super::attempt::{Attempt, after};
