@@ -9,9 +9,8 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jiff::Timestamp;
-
 use cliq_model::StoreError;
+use jiff::Timestamp;
 
 use crate::error::ErrorContext;
 use crate::sentinel;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_checkpoints::{Checkpoint, Label, Limits, Moment, Store};
+use cliq_git::checkpoints::{Checkpoint, Label, Limits, Moment, Store};
 
 struct Work {
     _place: tempfile::TempDir,

@@ -2,7 +2,7 @@
 
 /// State of a container as reported by the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ContainerFacts {
+pub(super) struct ContainerFacts {
     /// Whether it runs.
     pub is_running: bool,
     /// Whether it has begun.
@@ -18,7 +18,7 @@ pub struct ContainerFacts {
 /// End of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ContainerEnd {
+pub(super) enum ContainerEnd {
     /// The first process exited: the process of the run.
     Exited {
         /// Exit status.
@@ -45,7 +45,7 @@ pub enum ContainerEnd {
 impl ContainerEnd {
     /// The end that the facts show; `None` if it runs.
     #[must_use]
-    pub fn of(facts: &ContainerFacts) -> Option<Self> {
+    pub(super) fn of(facts: &ContainerFacts) -> Option<Self> {
         if facts.is_running {
             return None;
         }

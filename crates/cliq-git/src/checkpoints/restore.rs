@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::git::parts;
-use crate::record::{Checkpoint, Label, Unit};
-use crate::store::{Change, CheckpointError, Store};
+use super::record::{Checkpoint, Label, Unit};
+use super::store::{Change, CheckpointError, Store};
+use crate::bytes::parts;
 
 /// Result of a restoration.
 #[derive(Debug)]

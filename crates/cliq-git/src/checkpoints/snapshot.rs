@@ -8,9 +8,10 @@ use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::git::{Git, parts};
-use crate::record::{LargeFile, Unit};
-use crate::store::{CheckpointError, Store};
+use super::private::Git;
+use super::record::{LargeFile, Unit};
+use super::store::{CheckpointError, Store};
+use crate::bytes::parts;
 
 /// Directory that is never part of a snapshot, at the top of the workspace.
 const PRIVATE: &str = ".cliq";

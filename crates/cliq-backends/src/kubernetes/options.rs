@@ -8,7 +8,7 @@ use cliq_settings::Settings;
 
 /// The settings `kubernetes.*` (docs/kubernetes.md).
 #[derive(Clone, PartialEq)]
-pub struct KubernetesOptions {
+pub(super) struct KubernetesOptions {
     /// The context of the kubeconfig, where one is set.
     pub context: Option<String>,
     /// The namespace, where one is set.
@@ -53,7 +53,7 @@ pub struct KubernetesOptions {
 
 /// A taint of nodes: `NAME[=VALUE][:EFFECT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taint {
+pub(super) struct Taint {
     /// Key of the taint.
     pub name: String,
     /// Value of the taint. `None` matches any value.
@@ -79,7 +79,7 @@ impl Taint {
 impl KubernetesOptions {
     /// The options in settings.
     #[must_use]
-    pub fn of(settings: &Settings) -> Self {
+    pub(super) fn of(settings: &Settings) -> Self {
         let text = |key: &str| settings.text(key).filter(|text| !text.is_empty());
         let need = |key: &str| text(key).unwrap_or_default();
         let label = |text: String| {

@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 
+use crate::GitError;
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_git::GitError;
 
-use crate::CheckpointError;
+use super::CheckpointError;
 
 /// Settings of each call. What a project's `.gitattributes` asks for is overridden by `info/attributes` of the store.
 const SETTINGS: &[&str] = &[
@@ -55,7 +55,7 @@ impl Git<'_> {
         input: &[u8],
     ) -> Result<Vec<u8>, CheckpointError> {
         let args: Vec<_> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
-        let git = cliq_git::Git::new(self.work_tree.unwrap_or(self.store)).private();
+        let git = crate::Git::new(self.work_tree.unwrap_or(self.store)).private();
         let path = self.path.map(|path| ("PATH", path.to_owned()));
         let tree = self.work_tree.map(|tree| ("GIT_WORK_TREE", tree.to_string()));
         let index = self.index.as_ref().map(|index| ("GIT_INDEX_FILE", index.to_string()));
@@ -83,9 +83,4 @@ impl Git<'_> {
             },
         })
     }
-}
-
-/// Parts of an output that are separated by NUL.
-pub(crate) fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split(|byte| *byte == 0).filter(|part| !part.is_empty())
 }

@@ -7,11 +7,11 @@ use std::fs::{self, File, TryLockError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::DockerError;
+use super::DockerError;
 
 /// A place in the order, kept until this is dropped or the process ends.
 #[derive(Debug)]
-pub struct Slot {
+pub(super) struct Slot {
     path: Utf8PathBuf,
     _file: File,
 }
@@ -21,7 +21,7 @@ impl Slot {
     ///
     /// # Errors
     /// The directory cannot be used.
-    pub fn take(dir: &Utf8Path, run_id: &str, now: u64) -> Result<Self, DockerError> {
+    pub(super) fn take(dir: &Utf8Path, run_id: &str, now: u64) -> Result<Self, DockerError> {
         let failed = |path: &Utf8Path| {
             let path = path.to_owned();
             move |error| DockerError::File { path, error }
@@ -41,7 +41,7 @@ impl Slot {
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub fn ahead(&self) -> Result<usize, DockerError> {
+    pub(super) fn ahead(&self) -> Result<usize, DockerError> {
         let dir = self.path.parent().unwrap_or(&self.path);
         let own = self.path.file_name().unwrap_or_default();
         Ok(living(dir)?.iter().filter(|name| name.as_str() < own).count())
@@ -51,7 +51,7 @@ impl Slot {
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub fn is_taken(dir: &Utf8Path, run_id: &str) -> Result<bool, DockerError> {
+    pub(super) fn is_taken(dir: &Utf8Path, run_id: &str) -> Result<bool, DockerError> {
         Ok(living(dir)?.iter().any(|name| name.split_once('.').is_some_and(|(_, run)| run == run_id)))
     }
 }

@@ -6,7 +6,7 @@ use cliq_settings::{Environment, Settings};
 
 /// The settings `docker.*` (docs/docker.md).
 #[derive(Debug, Clone, PartialEq)]
-pub struct DockerOptions {
+pub(super) struct DockerOptions {
     /// The image.
     pub image: String,
     /// The most memory, in bytes. There is no swap beside it.
@@ -32,7 +32,7 @@ pub struct DockerOptions {
 impl DockerOptions {
     /// The options in settings.
     #[must_use]
-    pub fn of(settings: &Settings) -> Self {
+    pub(super) fn of(settings: &Settings) -> Self {
         let text = |key: &str| settings.text(key).unwrap_or_default();
         Self {
             image: text("docker.image"),
@@ -51,7 +51,7 @@ impl DockerOptions {
 
 /// The address of the engine: what is set, else `DOCKER_HOST`, else the first of the usual sockets of Docker and Podman that is there.
 #[must_use]
-pub fn engine_address(options: &DockerOptions, environment: &Environment) -> String {
+pub(super) fn engine_address(options: &DockerOptions, environment: &Environment) -> String {
     let set = options.host.clone().or_else(|| environment.get("DOCKER_HOST").map(str::to_owned));
     set.unwrap_or_else(|| {
         let own = environment.get("XDG_RUNTIME_DIR").map(|dir| format!("{dir}/podman/podman.sock"));

@@ -6,7 +6,7 @@ use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, Moun
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::SharedPath;
 
-use crate::DockerOptions;
+use super::DockerOptions;
 
 /// The label that has the id of the run.
 pub(crate) const RUN: &str = "dev.cliq.run";
@@ -16,7 +16,7 @@ const WORKSPACE: &str = "dev.cliq.workspace";
 
 /// A run that works in a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub(super) struct Job {
     /// The run.
     pub run_id: String,
     /// Workspace of the run.
@@ -35,13 +35,13 @@ pub struct Job {
 
 /// The name of a run's container.
 #[must_use]
-pub fn container_name(run_id: &str) -> String {
+pub(super) fn container_name(run_id: &str) -> String {
     format!("cliq-{run_id}")
 }
 
 /// The description of the container of a run, with its limits and hardening (docs/docker.md).
 #[must_use]
-pub fn description(job: &Job, options: &DockerOptions) -> ContainerCreateBody {
+pub(super) fn description(job: &Job, options: &DockerOptions) -> ContainerCreateBody {
     let (uid, gid) = job.user;
     let tmpfs = [
         // Builds and tests run programs that they make there.

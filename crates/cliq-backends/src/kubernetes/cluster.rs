@@ -13,10 +13,10 @@ use kube::{Api, Client, Config};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::error::{innermost, status};
-use crate::job_status::one_line;
-use crate::manifest::{PREPARED, RUN, SECRET_LIMIT, job, job_name, owner, secret};
-use crate::{JobStatus, KubernetesError, KubernetesOptions, Work, job_status};
+use super::error::{innermost, status};
+use super::job_status::one_line;
+use super::manifest::{PREPARED, RUN, SECRET_LIMIT, job, job_name, owner, secret};
+use super::{JobStatus, KubernetesError, KubernetesOptions, Work, job_status};
 
 /// Deadlines for a connection and for a response.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ const FORGOTTEN: Duration = Duration::from_secs(3600);
 
 /// The Job of a run that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobState {
+pub(super) enum JobState {
     /// The process that created the Job died before it released the Job.
     Prepared,
     /// The Job works, or waits for a node.
@@ -61,7 +61,7 @@ pub const RIGHTS: &[Right] = &[
 
 /// Properties of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub(super) struct Claim {
     /// Whether several nodes can write to it.
     pub is_shared: bool,
     /// Whether it has its volume.
@@ -70,7 +70,7 @@ pub struct Claim {
 
 /// A namespace of a cluster.
 #[derive(Clone)]
-pub struct Cluster {
+pub(super) struct Cluster {
     client: Client,
     address: String,
     namespace: String,
@@ -90,7 +90,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Neither names one, or the kubeconfig is broken.
-    pub async fn connect(options: &KubernetesOptions) -> Result<Self, KubernetesError> {
+    pub(super) async fn connect(options: &KubernetesOptions) -> Result<Self, KubernetesError> {
         let unknown = |error: &dyn std::error::Error| KubernetesError::NoCluster(one_line(&innermost(error)));
         let mut config = match &options.context {
             Some(context) => {
@@ -111,13 +111,13 @@ impl Cluster {
 
     /// Address of the API server.
     #[must_use]
-    pub fn address(&self) -> &str {
+    pub(super) fn address(&self) -> &str {
         &self.address
     }
 
     /// The namespace.
     #[must_use]
-    pub fn namespace(&self) -> &str {
+    pub(super) fn namespace(&self) -> &str {
         &self.namespace
     }
 
@@ -159,7 +159,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Returns an error if the claim does not exist or the API server does not respond.
-    pub async fn claim(&self, name: &str) -> Result<Option<Claim>, KubernetesError> {
+    pub(super) async fn claim(&self, name: &str) -> Result<Option<Claim>, KubernetesError> {
         let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &self.namespace);
         let claim = match self.ask("look at the claim", claims.get(name)).await {
             Err(KubernetesError::Forbidden { .. }) => return Ok(None),
@@ -180,7 +180,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The API server does not answer.
-    pub async fn missing_rights(&self) -> Result<Vec<String>, KubernetesError> {
+    pub(super) async fn missing_rights(&self) -> Result<Vec<String>, KubernetesError> {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         let mut missing = Vec::new();
         for right in RIGHTS {
@@ -212,7 +212,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The API server does not answer, or forbids it.
-    pub async fn find(&self, run_id: &str) -> Result<Option<JobState>, KubernetesError> {
+    pub(super) async fn find(&self, run_id: &str) -> Result<Option<JobState>, KubernetesError> {
         let Some(job) = self.ask("look at Jobs", self.jobs().get(&job_name(run_id))).await? else {
             return Ok(None);
         };
@@ -233,7 +233,7 @@ impl Cluster {
     /// # Errors
     /// Something is not on the claim, or the cluster refuses: a missing right (also one to follow the run), a quota, a policy.
     /// Nothing is left then.
-    pub async fn start(
+    pub(super) async fn start(
         &self,
         work: &Work,
         options: &KubernetesOptions,
@@ -304,7 +304,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The API server does not answer or forbids it, or the pod does not end.
-    pub async fn remove(&self, run_id: &str) -> Result<(), KubernetesError> {
+    pub(super) async fn remove(&self, run_id: &str) -> Result<(), KubernetesError> {
         let (name, jobs) = (job_name(run_id), self.jobs());
         // The Job stays until its pods are gone.
         let removed = self.ask("delete the Job", jobs.delete(&name, &DeleteParams::foreground())).await?;
@@ -333,7 +333,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The API server does not answer, or forbids it.
-    pub async fn forget_secret(&self, run_id: &str) -> Result<(), KubernetesError> {
+    pub(super) async fn forget_secret(&self, run_id: &str) -> Result<(), KubernetesError> {
         let deleted = async { self.secrets().delete(&job_name(run_id), &DeleteParams::default()).await };
         self.ask("delete the Secret", deleted).await.map(|_| ())
     }
@@ -342,7 +342,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The API server does not answer, or forbids it.
-    pub async fn sweep(&self) -> Result<(), KubernetesError> {
+    pub(super) async fn sweep(&self) -> Result<(), KubernetesError> {
         let prepared = ListParams::default().labels(PREPARED);
         let Some(jobs) = self.ask("list Jobs", self.jobs().list(&prepared)).await? else { return Ok(()) };
         for job in jobs.items.iter().filter(|job| age(job) > FORGOTTEN) {

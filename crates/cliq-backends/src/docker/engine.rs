@@ -16,9 +16,9 @@ use futures_util::StreamExt;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::description::{HOME, RUN, container_name, description};
-use crate::error::status;
-use crate::{ContainerEnd, ContainerFacts, DockerError, DockerOptions, Job, Slot};
+use super::description::{HOME, RUN, container_name, description};
+use super::error::status;
+use super::{ContainerEnd, ContainerFacts, DockerError, DockerOptions, Job, Slot};
 
 /// Maximum number of attempts to read a list of containers that cannot be parsed.
 const MOST_LISTS: usize = 50;
@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Output stream of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub(super) enum Stream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -40,7 +40,7 @@ pub enum Stream {
 
 /// A container of a run that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContainerState {
+pub(super) enum ContainerState {
     /// The container is running.
     Running,
     /// The container has ended or never started.
@@ -49,7 +49,7 @@ pub enum ContainerState {
 
 /// A container engine.
 #[derive(Debug, Clone)]
-pub struct Engine {
+pub(super) struct Engine {
     docker: Docker,
     address: String,
     is_podman: bool,
@@ -60,7 +60,7 @@ impl Engine {
     ///
     /// # Errors
     /// None answers, or this user may not speak to it.
-    pub async fn connect(address: &str) -> Result<Self, DockerError> {
+    pub(super) async fn connect(address: &str) -> Result<Self, DockerError> {
         let away = |error: &_| DockerError::of("answer", address, error);
         let docker = Docker::connect_with_host(address).map_err(|error| away(&error))?;
         let asked = timeout(FIRST_ANSWER, async {
@@ -84,21 +84,15 @@ impl Engine {
     ///
     /// # Errors
     /// The engine stays away.
-    pub async fn reconnect(address: &str, mut notice: impl FnMut(&str)) -> Result<Self, DockerError> {
+    pub(super) async fn reconnect(address: &str, mut notice: impl FnMut(&str)) -> Result<Self, DockerError> {
         when_back(&mut notice, || Self::connect(address)).await
-    }
-
-    /// Address of the engine.
-    #[must_use]
-    pub fn address(&self) -> &str {
-        &self.address
     }
 
     /// Whether it is a rootless Podman, which gives users of a container other numbers where it is not told to keep them.
     ///
     /// # Errors
     /// The engine does not answer.
-    pub async fn maps_users(&self) -> Result<bool, DockerError> {
+    pub(super) async fn maps_users(&self) -> Result<bool, DockerError> {
         if !self.is_podman {
             return Ok(false);
         }
@@ -108,7 +102,7 @@ impl Engine {
 
     /// Whether it is Podman.
     #[must_use]
-    pub fn is_podman(&self) -> bool {
+    pub(super) fn is_podman(&self) -> bool {
         self.is_podman
     }
 
@@ -116,7 +110,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine does not answer.
-    pub async fn has_image(&self, image: &str) -> Result<bool, DockerError> {
+    pub(super) async fn has_image(&self, image: &str) -> Result<bool, DockerError> {
         match self.docker.inspect_image(image).await {
             Ok(_) => Ok(true),
             Err(error) if status(&error) == Some(404) => Ok(false),
@@ -128,7 +122,11 @@ impl Engine {
     ///
     /// # Errors
     /// There is no such image.
-    pub async fn require_image(&self, image: &str, mut notice: impl FnMut(&str)) -> Result<(), DockerError> {
+    pub(super) async fn require_image(
+        &self,
+        image: &str,
+        mut notice: impl FnMut(&str),
+    ) -> Result<(), DockerError> {
         if self.has_image(image).await? {
             return Ok(());
         }
@@ -171,7 +169,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine does not answer.
-    pub async fn find(&self, run_id: &str) -> Result<Option<ContainerState>, DockerError> {
+    pub(super) async fn find(&self, run_id: &str) -> Result<Option<ContainerState>, DockerError> {
         Ok(self
             .facts(&container_name(run_id))
             .await?
@@ -182,7 +180,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine refuses: a mount, a network, a limit. Nothing is left then.
-    pub async fn start(
+    pub(super) async fn start(
         &self,
         job: &Job,
         options: &DockerOptions,
@@ -228,7 +226,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine stays away.
-    pub async fn follow(
+    pub(super) async fn follow(
         &self,
         run_id: &str,
         mut line: impl FnMut(Stream, &str),
@@ -269,7 +267,11 @@ impl Engine {
     ///
     /// # Errors
     /// The engine stays away.
-    pub async fn remove_ended(&self, run_id: &str, mut notice: impl FnMut(&str)) -> Result<(), DockerError> {
+    pub(super) async fn remove_ended(
+        &self,
+        run_id: &str,
+        mut notice: impl FnMut(&str),
+    ) -> Result<(), DockerError> {
         when_back(&mut notice, || self.remove(run_id)).await
     }
 
@@ -277,7 +279,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine does not answer.
-    pub async fn terminate(&self, run_id: &str) -> Result<(), DockerError> {
+    pub(super) async fn terminate(&self, run_id: &str) -> Result<(), DockerError> {
         self.signal(run_id, "SIGTERM").await
     }
 
@@ -285,7 +287,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine does not answer.
-    pub async fn kill(&self, run_id: &str) -> Result<(), DockerError> {
+    pub(super) async fn kill(&self, run_id: &str) -> Result<(), DockerError> {
         self.signal(run_id, "SIGKILL").await
     }
 
@@ -302,7 +304,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine does not answer.
-    pub async fn remove(&self, run_id: &str) -> Result<(), DockerError> {
+    pub(super) async fn remove(&self, run_id: &str) -> Result<(), DockerError> {
         self.remove_named(&container_name(run_id)).await
     }
 
@@ -320,7 +322,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine does not answer, or the directory of places cannot be read.
-    pub async fn sweep(&self, home: &Utf8Path, places: &Utf8Path) -> Result<usize, DockerError> {
+    pub(super) async fn sweep(&self, home: &Utf8Path, places: &Utf8Path) -> Result<usize, DockerError> {
         let filters = HashMap::from([("label".to_owned(), vec![format!("{HOME}={home}")])]);
         let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
         let mut tries = 0;
@@ -352,7 +354,7 @@ impl Engine {
     ///
     /// # Errors
     /// As for [`Self::sweep`].
-    pub async fn wait_for_place(
+    pub(super) async fn wait_for_place(
         &self,
         place: &Slot,
         home: &Utf8Path,

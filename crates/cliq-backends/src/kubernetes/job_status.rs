@@ -3,11 +3,11 @@
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod, PodCondition};
 
-use crate::manifest::CONTAINER;
+use super::manifest::CONTAINER;
 
 /// State of a run in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JobStatus {
+pub(super) enum JobStatus {
     /// The run has not started.
     Waiting(Waiting),
     /// The run works.
@@ -18,7 +18,7 @@ pub enum JobStatus {
 
 /// Why a run has not begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub(super) struct Waiting {
     /// Missing part.
     pub cause: Cause,
     /// Message of the cluster. Empty if there is no problem.
@@ -28,7 +28,7 @@ pub struct Waiting {
 /// Missing part that a run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Cause {
+pub(super) enum Cause {
     /// The pod. The cluster creates it unless a quota or policy forbids that.
     Pod,
     /// Whoever suspended its Job.
@@ -46,7 +46,7 @@ pub enum Cause {
 /// End of a run in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum JobEnd {
+pub(super) enum JobEnd {
     /// The process exited.
     Exited {
         /// Exit status.
@@ -85,7 +85,7 @@ pub enum JobEnd {
 ///
 /// `warnings` are the messages of events about the Job and the pod, newest last.
 #[must_use]
-pub fn job_status(job: Option<&Job>, pods: &[Pod], warnings: &[String]) -> JobStatus {
+pub(super) fn job_status(job: Option<&Job>, pods: &[Pod], warnings: &[String]) -> JobStatus {
     let newest = pods.iter().max_by_key(|pod| pod.metadata.creation_timestamp.clone());
     let of_pod = newest.map(|pod| look_at_pod(pod, warnings));
     let Some(job) = job else {

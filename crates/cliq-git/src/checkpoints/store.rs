@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::git::{Git, parts};
-use crate::record::{Checkpoint, Label, Unit};
+use super::private::Git;
+use super::record::{Checkpoint, Label, Unit};
+use crate::bytes::parts;
 
 /// Reason why a checkpoint cannot be taken, compared or restored.
 #[derive(Debug, thiserror::Error)]

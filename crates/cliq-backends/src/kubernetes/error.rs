@@ -2,8 +2,8 @@
 
 use kube::Error;
 
-use crate::NotOnClaim;
-use crate::job_status::one_line;
+use super::NotOnClaim;
+use super::job_status::one_line;
 
 /// Why a run was not started, or not followed.
 #[derive(Debug, thiserror::Error)]

@@ -15,8 +15,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use crate::KubernetesOptions;
-use crate::options::Taint;
+use super::KubernetesOptions;
+use super::options::Taint;
 
 /// The label that has the id of the run.
 pub(crate) const RUN: &str = "cliq.dev/run";
@@ -34,11 +34,11 @@ const HANDOVER_DIR: &str = "/run/cliq";
 pub(crate) const SECRET_LIMIT: usize = 1 << 20;
 
 /// The file in the container that has the handover of a run.
-pub const HANDOVER_FILE: &str = "/run/cliq/handover";
+pub(super) const HANDOVER_FILE: &str = "/run/cliq/handover";
 
 /// A run that works in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Work {
+pub(super) struct Work {
     /// The run.
     pub run_id: String,
     /// Workspace below the mount path of the claim.
@@ -57,7 +57,7 @@ pub struct Work {
 
 /// The name of a run's Job and of its Secret.
 #[must_use]
-pub fn job_name(run_id: &str) -> String {
+pub(super) fn job_name(run_id: &str) -> String {
     format!("cliq-{run_id}")
 }
 
@@ -75,7 +75,7 @@ pub struct NotOnClaim {
 ///
 /// # Errors
 /// Returns an error if the path is not below the mount path.
-pub fn on_claim(path: &Utf8Path, mount_path: &Utf8Path) -> Result<String, NotOnClaim> {
+pub(super) fn on_claim(path: &Utf8Path, mount_path: &Utf8Path) -> Result<String, NotOnClaim> {
     let inner = path.strip_prefix(mount_path).ok().filter(|inner| !inner.as_str().is_empty());
     inner
         .map(ToString::to_string)
@@ -90,7 +90,7 @@ fn labels(run_id: &str) -> BTreeMap<String, String> {
 
 /// The Secret of a run: what it gets that nobody else is to see. It cannot be changed.
 #[must_use]
-pub fn secret(run_id: &str, handover: Vec<u8>) -> Secret {
+pub(super) fn secret(run_id: &str, handover: Vec<u8>) -> Secret {
     Secret {
         metadata: ObjectMeta {
             name: Some(job_name(run_id)),
@@ -106,7 +106,7 @@ pub fn secret(run_id: &str, handover: Vec<u8>) -> Secret {
 
 /// Whose the Secret is: the cluster removes it with the Job.
 #[must_use]
-pub fn owner(job: &Job) -> OwnerReference {
+pub(super) fn owner(job: &Job) -> OwnerReference {
     OwnerReference {
         api_version: "batch/v1".to_owned(),
         kind: "Job".to_owned(),
@@ -120,7 +120,7 @@ pub fn owner(job: &Job) -> OwnerReference {
 ///
 /// # Errors
 /// The workspace, or something else that is to be mounted, is not on the claim.
-pub fn job(work: &Work, options: &KubernetesOptions) -> Result<Job, NotOnClaim> {
+pub(super) fn job(work: &Work, options: &KubernetesOptions) -> Result<Job, NotOnClaim> {
     let metadata = ObjectMeta {
         name: Some(job_name(&work.run_id)),
         labels: Some(labels(&work.run_id)),
