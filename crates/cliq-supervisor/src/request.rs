@@ -442,14 +442,14 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_refused() {
-        let check = |new: NewRun| value_errors(&new, &[]);
-        assert_eq!(check(NewRun::default()), []);
-        let parallel = |n| NewRun { max_parallel: Some(n), ..NewRun::default() };
+        let check = |new: RunSpec| value_errors(&new, &[]);
+        assert_eq!(check(RunSpec::default()), []);
+        let parallel = |n| RunSpec { max_parallel: Some(n), ..RunSpec::default() };
         assert_eq!(check(parallel(0)), [ValueError::MaxParallel]);
         assert_eq!(check(parallel(1)), []);
         assert_eq!(check(parallel(MAX_PARALLEL)), []);
         assert_eq!(check(parallel(MAX_PARALLEL + 1)), [ValueError::MaxParallel]);
-        let title = |n: usize| NewRun { title: Some("ä".repeat(n)), ..NewRun::default() };
+        let title = |n: usize| RunSpec { title: Some("ä".repeat(n)), ..RunSpec::default() };
         assert_eq!(check(title(MAX_TITLE)), []);
         assert_eq!(check(title(MAX_TITLE + 1)), [ValueError::Title]);
         let tokens = |n| check_budget(&Budget { tokens: Some(n), usd: None });
@@ -468,12 +468,12 @@ mod tests {
     fn texts_with_zero_bytes_are_refused_wherever_they_are() {
         let zero = || "a\0b".to_owned();
         for new in [
-            NewRun { agent: Some(zero()), ..NewRun::default() },
-            NewRun { requirement: Some(zero()), ..NewRun::default() },
-            NewRun { inputs: [("k".to_owned(), zero())].into(), ..NewRun::default() },
-            NewRun { inputs: [(zero(), String::new())].into(), ..NewRun::default() },
-            NewRun { inputs: [(String::new(), String::new())].into(), ..NewRun::default() },
-            NewRun { inputs: [("a=b".to_owned(), String::new())].into(), ..NewRun::default() },
+            RunSpec { agent: Some(zero()), ..RunSpec::default() },
+            RunSpec { requirement: Some(zero()), ..RunSpec::default() },
+            RunSpec { inputs: [("k".to_owned(), zero())].into(), ..RunSpec::default() },
+            RunSpec { inputs: [(zero(), String::new())].into(), ..RunSpec::default() },
+            RunSpec { inputs: [(String::new(), String::new())].into(), ..RunSpec::default() },
+            RunSpec { inputs: [("a=b".to_owned(), String::new())].into(), ..RunSpec::default() },
         ] {
             assert_eq!(value_errors(&new, &[]), [ValueError::Text], "{new:?}");
         }

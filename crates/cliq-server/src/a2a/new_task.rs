@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use cliq_a2a::{A2aError, ErrorKind, PipelineRequest, PushConfig, SendRequest, Version, Violation, wire};
-use cliq_model::{PushRow, PushState, RunId, RunOrigin, StoredTask, TaskRow};
+use cliq_model::{PushRow, PushState, RunId, RunOrigin, RunSpec, StoredTask, TaskRow};
 use cliq_supervisor::{AllowedTeams, InputErrors, NewRun, RequestError, RunRules, ValueError, clock};
 use serde_json::Value;
 

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_gateway::NewSignal;
-use cliq_model::{
-    AuditStore, EvaluationStore, MemoryStore, RunStore, SignInStore, TaskStore, TriggerStore,
-};
+use cliq_model::{AuditStore, EvaluationStore, MemoryStore, RunStore, SignInStore, TaskStore, TriggerStore};
 use cliq_store::{Location, Options, SqlStore};
 use cliq_testkit::PostgresServer;
 
