@@ -1,5 +1,6 @@
 //! Options of a supervisor.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -7,6 +8,8 @@ use cliq_http::Guard;
 use cliq_model::{Recovery, Run, RunId, RunOrigin};
 use cliq_project::{Host, Profile};
 use cliq_settings::Settings;
+
+use crate::task_log::TaskLog;
 
 /// Options of runs that are tasks of A2A callers (docs/a2a.md).
 #[derive(Debug, Clone)]
@@ -51,6 +54,8 @@ pub struct SupervisorOptions {
     pub trigger_repo_hosts: Vec<String>,
     /// Options of tasks, or `None` if the A2A agent is disabled.
     pub tasks: Option<TaskOptions>,
+    /// Source of events for the callers of tasks, or `None` if there are no tasks.
+    pub task_log: Option<Arc<dyn TaskLog>>,
 }
 
 impl SupervisorOptions {
@@ -79,6 +84,7 @@ impl SupervisorOptions {
             workflow_streaming: settings.flag("server.workflow_streaming"),
             trigger_repo_hosts: settings.list("triggers.repo_hosts"),
             tasks: None,
+            task_log: None,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::request::{self, CheckedRun, NewRun, RequestError, RunRules};
 use crate::review_store::SupervisedReviews;
 use crate::shared::Shared;
 use crate::tail::EventTail;
-use crate::{clock, discovery, follower, last_run, orchestrator, queue, replicas, retention, task, wake};
+use crate::{clock, discovery, follower, last_run, orchestrator, queue, replicas, retention, wake};
 
 /// Handle of a supervisor. Clones share the same supervisor.
 #[derive(Debug, Clone)]
@@ -194,10 +194,8 @@ impl Supervisor {
                 change.run.ended_at = Some(clock::now());
                 change.run.reason = Some(format!("cancelled by {caller} before it began{detail}"));
                 change.push(ended(PipelineStatus::Cancelled, None));
-                if let Some(instance_id) = self.shared.options.task_instance(&change.run) {
-                    let (host, view) = (&self.shared.options.host, RunView::empty());
-                    change.push(task::finished(host, instance_id, &change.run, &view, &[]));
-                }
+                let finished = self.shared.options.task_finished(&change.run, &RunView::empty(), &[]);
+                finished.into_iter().for_each(|finished| change.push(finished));
             }
             Ok(effects)
         })

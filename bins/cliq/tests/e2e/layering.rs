@@ -148,7 +148,6 @@ const SUPERVISOR: &[&str] = &[
     "cliq-model",
     "cliq-review",
     "cliq-http",
-    "cliq-a2a",
 ];
 const TRIGGERS: &[&str] = &[
     "cliq-document",

@@ -11,7 +11,7 @@ use super::state::Follower;
 use crate::journal::{
     apply, count_phases, ended_work, is_of, status_document, stored, stored_for_task, totals,
 };
-use crate::{task, workspace};
+use crate::workspace;
 
 /// Event of a run that is not stored yet.
 pub(super) struct PendingEvent {
@@ -101,12 +101,10 @@ impl Follower<'_> {
                     let document = document.get_or_insert_with(|| status_document(host, &change.run, view));
                     change.run.view.clone_from(document);
                     change.run.caveats = Caveat::of_document(document);
-                    if let Some(instance_id) = shared.options.task_instance(&change.run) {
-                        let finished = finished.get_or_insert_with(|| {
-                            task::finished(host, instance_id, &change.run, view, &verdicts)
-                        });
-                        change.push(finished.clone());
-                    }
+                    let finished = finished.get_or_insert_with(|| {
+                        shared.options.task_finished(&change.run, view, &verdicts)
+                    });
+                    finished.iter().for_each(|finished| change.push(finished.clone()));
                 }
                 effects
             })

@@ -11,7 +11,7 @@ use super::REFUSED;
 use super::state::Follower;
 use crate::change::event;
 use crate::journal::{count_phases, ended, status_document, totals};
-use crate::{clock, task, workspace};
+use crate::{clock, workspace};
 
 /// Grace period for processes that a dead orchestrator left.
 const GRACE: Duration = Duration::from_secs(5);
@@ -137,8 +137,8 @@ impl Follower<'_> {
                     let status =
                         if is_cancelled { PipelineStatus::Cancelled } else { PipelineStatus::Failed };
                     change.push(ended(status, Some(reason.clone())));
-                    if let Some(instance_id) = shared.options.task_instance(&change.run) {
-                        change.push(task::finished(host, instance_id, &change.run, view, &verdicts));
+                    if let Some(finished) = shared.options.task_finished(&change.run, view, &verdicts) {
+                        change.push(finished);
                     }
                 }
                 Vec::new()

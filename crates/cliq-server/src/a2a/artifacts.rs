@@ -1,4 +1,4 @@
-//! Runs that are tasks of A2A: what their callers get beside the journal. Workspace and result; the output of agents is in `output.rs`.
+//! What the callers of tasks get beside the journal: the check of the workspace, and the end with its artifacts.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -7,14 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_a2a::{Artifact, Content, Part, Version, wire};
 use cliq_fs::CliqDir;
-use cliq_model::{NewRunEvent, Run, RunState, ServerEvent, TaskOutcome};
+use cliq_model::{Run, RunState, ServerEvent, TaskOutcome};
 use cliq_orchestrator::{PhaseStatus, RunView};
 use cliq_project::{Host, Project};
 use cliq_protocol::lenient_json;
+use cliq_supervisor::{TaskLog, workspace_files};
 use serde_json::{Value, json};
-
-use crate::change::event;
-use crate::workspace_files;
 
 /// The last bytes of the orchestrator's log that are in the result.
 const LOG_TAIL: u64 = 10 << 10;
@@ -26,21 +24,35 @@ const MAX_ENTRIES: usize = 100;
 /// The most bytes of a handoff that is looked at for an output.
 const MAX_HANDOFF: u64 = 4 << 20;
 
-/// The workspace is there. Says which of the team's programs are on the PATH.
-pub(crate) fn prepared(host: &Host, run: &Run) -> NewRunEvent {
-    let project = Project::open(&run.workspace, host.clone()).ok();
-    let requirement = run.request.spec.requirement.as_deref().unwrap_or_default();
-    event(&ServerEvent::WorkspacePrepared(cliq_project::check_workspace(project.as_ref(), requirement)))
+/// Writer of the events that the callers of tasks get.
+#[derive(Debug)]
+pub(crate) struct TaskArtifacts {
+    /// Host of the runs.
+    pub(crate) host: Host,
+    /// Name of this cliq.
+    pub(crate) instance_id: String,
 }
 
-/// The end of a task with its artifacts (docs/a2a.md). Made once, before the workspace goes.
-pub(crate) fn finished(
+impl TaskLog for TaskArtifacts {
+    fn prepared(&self, run: &Run) -> ServerEvent {
+        let project = Project::open(&run.workspace, self.host.clone()).ok();
+        let requirement = run.request.spec.requirement.as_deref().unwrap_or_default();
+        ServerEvent::WorkspacePrepared(cliq_project::check_workspace(project.as_ref(), requirement))
+    }
+
+    fn finished(&self, run: &Run, view: &RunView, verdicts: &[Value]) -> ServerEvent {
+        finished(&self.host, &self.instance_id, run, view, verdicts)
+    }
+}
+
+/// Returns the end of a task with its artifacts (docs/a2a.md). Reads the workspace.
+fn finished(
     host: &Host,
     instance_id: &str,
     run: &Run,
     view: &RunView,
     verdicts: &[Value],
-) -> NewRunEvent {
+) -> ServerEvent {
     let status = match run.life.state {
         RunState::Completed => TaskOutcome::Completed,
         RunState::Cancelled => TaskOutcome::Cancelled,
@@ -86,7 +98,7 @@ pub(crate) fn finished(
     let artifacts: Vec<Value> =
         artifacts.iter().map(|artifact| wire::write_artifact(Version::V1_0, artifact)).collect();
     let (reason, phase) = (run.reason.clone(), run.phase.clone());
-    event(&ServerEvent::TaskFinished { status, reason, phase, artifacts })
+    ServerEvent::TaskFinished { status, reason, phase, artifacts }
 }
 
 fn log_tail(path: &Utf8Path) -> Option<String> {
