@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_project::{PageAddress, REVIEW_SOCKET, ReviewBackend, SocketReviews};
-use cliq_review::{Review, ReviewId, Reviews, StoredReviews, Time};
+use cliq_protocol::Timestamp;
+use cliq_review::{Review, ReviewId, Reviews, StoredReviews};
 use cliq_server::ReviewPages;
 use cliq_settings::Settings;
 use tokio::sync::Mutex;
@@ -24,8 +25,8 @@ const LOOKED_AT: Duration = Duration::from_secs(15);
 const IN_FLIGHT: Duration = Duration::from_millis(500);
 
 /// Now.
-pub(crate) fn now() -> Time {
-    Time::from_millis(cliq_fs::now_millis())
+pub(crate) fn now() -> Timestamp {
+    cliq_fs::now()
 }
 
 /// The reviews of this machine.

@@ -1,12 +1,12 @@
 //! Steps of stored plans: load, step, store, all or nothing.
 
-use cliq_model::{Outcome, StoreError};
 use std::fs::{self, TryLockError};
 use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8Path;
 use cliq_fs::{FsError, IoContext, open_append, write_atomic};
+use cliq_model::{Outcome, StoreError};
 
 use cliq_gateway::{Claim, Finish, NewEvent, PlanName, PlanRow, Step, Store};
 use serde_json::json;

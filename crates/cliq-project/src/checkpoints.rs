@@ -26,7 +26,7 @@ impl Checkpoints for ProjectCheckpoints {
         let moment = if of.is_end { Moment::After } else { Moment::Before };
         let phase = of.phase.to_string();
         let label = Label { run: of.run_id.clone(), phase, activation: of.activation, moment };
-        let taken = self.store.take(&label, cliq_fs::now().as_str());
+        let taken = self.store.take(&label, &cliq_fs::now().to_string());
         let pruned =
             if self.has_begun.swap(true, Ordering::Relaxed) { Ok(()) } else { prune_if_due(&self.store) };
         taken.map(drop).and(pruned).map_err(|error| error.to_string())
@@ -186,7 +186,7 @@ impl Project {
     /// # Errors
     /// Returns an error if git fails.
     pub fn losses(&self, store: &Store, to: &Checkpoint) -> Result<Vec<Change>, ProjectError> {
-        let now = store.take(&self.restore_label(to), cliq_fs::now().as_str())?;
+        let now = store.take(&self.restore_label(to), &cliq_fs::now().to_string())?;
         Ok(store.changes(&now, to)?)
     }
 
@@ -195,7 +195,7 @@ impl Project {
     /// # Errors
     /// Returns an error if git or a file fails.
     pub fn restore(&self, store: &Store, to: &Checkpoint) -> Result<Restored, ProjectError> {
-        Ok(store.restore(to, &self.restore_label(to), cliq_fs::now().as_str())?)
+        Ok(store.restore(to, &self.restore_label(to), &cliq_fs::now().to_string())?)
     }
 
     fn restore_label(&self, to: &Checkpoint) -> Label {
@@ -217,7 +217,7 @@ fn prune_if_due(store: &Store) -> Result<(), CheckpointError> {
     }
     let now = cliq_fs::now_millis();
     let seconds = |ts: &str| {
-        let then = Timestamp::from_text(ts.to_owned()).unix_millis().unwrap_or(now);
+        let then = Timestamp::parse(ts).map_or(now, Timestamp::unix_millis);
         u64::try_from((now - then) / 1000).unwrap_or(0)
     };
     store.prune(seconds)?;

@@ -1,10 +1,10 @@
 //! The signal queue (docs/signals.md).
 
-use cliq_model::{Outcome, StoreError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cliq_gateway::{Claim, Filter, Finish, NewSignal, PlanEvent, PlanRow, Signal, SignalStatus, Step, Store};
+use cliq_model::{Outcome, StoreError};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

@@ -1,6 +1,5 @@
 //! Reconciliation of agents: compares those that run with those that the plans require.
 
-use cliq_model::StoreError;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,6 +7,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, write_atomic};
 use cliq_gateway::PlanName;
+use cliq_model::StoreError;
 use cliq_orchestrator::{Journal, Run, RunPlan, RunView};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -1,9 +1,9 @@
 //! When the daemon runs the reaper, which makes signals pending again that a worker claimed and did not finish.
 
-use cliq_model::StoreError;
 use std::time::Instant;
 
 use cliq_gateway::{REAP_EVERY, STUCK_AFTER, Store};
+use cliq_model::StoreError;
 
 /// The schedule of the reaper.
 #[derive(Debug, Default)]

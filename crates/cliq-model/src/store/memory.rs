@@ -163,7 +163,7 @@ impl MemoryStore {
     }
 
     fn now(&self) -> String {
-        Timestamp::from_unix_millis(self.now_millis()).as_str().to_owned()
+        Timestamp::from_unix_millis(self.now_millis()).to_string()
     }
 }
 

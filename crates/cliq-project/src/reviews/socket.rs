@@ -3,7 +3,6 @@
 //!
 //! One connection, one line of JSON each way.
 
-use cliq_model::StoreError;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
@@ -14,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_model::StoreError;
 use cliq_review::{Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};

@@ -46,13 +46,7 @@ impl TaskLog for TaskArtifacts {
 }
 
 /// Returns the end of a task with its artifacts (docs/a2a.md). Reads the workspace.
-fn finished(
-    host: &Host,
-    instance_id: &str,
-    run: &Run,
-    view: &RunView,
-    verdicts: &[Value],
-) -> ServerEvent {
+fn finished(host: &Host, instance_id: &str, run: &Run, view: &RunView, verdicts: &[Value]) -> ServerEvent {
     let status = match run.life.state {
         RunState::Completed => TaskOutcome::Completed,
         RunState::Cancelled => TaskOutcome::Cancelled,

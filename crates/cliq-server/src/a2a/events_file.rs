@@ -46,9 +46,9 @@ impl TaskEventsFile {
         if is_new {
             let requirement = cliq_fs::read_text(&dir.requirement(), MAX_REQUIREMENT).unwrap_or_default();
             let check = cliq_project::check_workspace(Some(project), requirement.trim_end());
-            let now = cliq_fs::now();
-            let event = ServerEvent::WorkspacePrepared(check).to_value(now.as_str());
-            let lines = this.lines(now.as_str(), &event);
+            let now = cliq_fs::now().to_string();
+            let event = ServerEvent::WorkspacePrepared(check).to_value(&now);
+            let lines = this.lines(&now, &event);
             this.file.write_all(&lines).at("write", &path)?;
         }
         Ok(this)
@@ -62,7 +62,7 @@ impl TaskEventsFile {
         self.seen += 1;
         let mut lines = Vec::new();
         if record.event.is_journaled() || record.event.is_command_step() {
-            lines = self.lines(record.ts.as_str(), &task_event(record, view));
+            lines = self.lines(&record.ts.to_string(), &task_event(record, view));
         }
         if let RunEvent::RunFinished { status, reason, phase } = &record.event {
             let event = match status {
@@ -71,7 +71,7 @@ impl TaskEventsFile {
                 PipelineStatus::Escalated | PipelineStatus::Failed => "on_fail",
             };
             let end = json!({"event": event, "reason": reason, "phase": phase,
-                "instance_id": self.context.instance_id, "ts": record.ts.as_str()});
+                "instance_id": self.context.instance_id, "ts": record.ts});
             lines.extend(format!("{end}\n").bytes());
         }
         // One write: a reader sees whole lines.

@@ -1,10 +1,10 @@
 //! Databases and files that are not as they should be: a clear error, and nothing lost.
 
-use cliq_model::StoreError;
 use std::fs;
 use std::time::Duration;
 
 use cliq_gateway::{Filter, Signal, Store};
+use cliq_model::StoreError;
 use cliq_store::{Location, SqlStore};
 use rusqlite::Connection;
 

@@ -1,11 +1,11 @@
 //! A PostgreSQL that is not as it should be: a clear error, nothing lost, and the store goes on when it is back.
 
-use cliq_model::StoreError;
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_gateway::{Filter, Store};
+use cliq_model::StoreError;
 use cliq_store::{Location, SqlStore};
 use cliq_testkit::PostgresServer;
 

@@ -1,6 +1,5 @@
 //! Many processes, some of which are killed. Each is this test program, started again for one of its tests below.
 
-use cliq_model::{Outcome, StoreError};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +11,7 @@ use camino::Utf8PathBuf;
 use cliq_gateway::{
     Claim, Filter, Finish, Inbox, NewSignal, PlanEvent, PlanRow, Signal, SignalStatus, Step, Store,
 };
+use cliq_model::{Outcome, StoreError};
 use cliq_store::{Location, SqlStore};
 
 use crate::queue::done;

@@ -1,12 +1,12 @@
 //! The queue of signals, plans, and the bridge of files.
 
-use cliq_model::Outcome;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use cliq_gateway::{Filter, Finish, Inbox, NewEvent, PlanRow, Signal, SignalStatus, Step, Store};
+use cliq_model::Outcome;
 use cliq_store::SqlStore;
 use proptest::prelude::*;
 

@@ -65,7 +65,7 @@ impl Follower<'_> {
             }
             let event = if self.is_task() { self.task_event(&record) } else { stored(&record) };
             if is_new {
-                let step = Some((record.event, record.ts.as_str().to_owned()));
+                let step = Some((record.event, record.ts.to_string()));
                 pending.push(PendingEvent { line: Some(self.seen), step, event });
             }
         }
@@ -101,9 +101,8 @@ impl Follower<'_> {
                     let document = document.get_or_insert_with(|| status_document(host, &change.run, view));
                     change.run.view.clone_from(document);
                     change.run.caveats = Caveat::of_document(document);
-                    let finished = finished.get_or_insert_with(|| {
-                        shared.options.task_finished(&change.run, view, &verdicts)
-                    });
+                    let finished = finished
+                        .get_or_insert_with(|| shared.options.task_finished(&change.run, view, &verdicts));
                     finished.iter().for_each(|finished| change.push(finished.clone()));
                 }
                 effects
