@@ -34,6 +34,8 @@ mod steering;
 mod supervisor;
 mod tail;
 mod task_log;
+#[cfg(test)]
+mod test_support;
 mod wake;
 mod workspace;
 pub mod workspace_files;

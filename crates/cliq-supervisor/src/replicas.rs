@@ -166,3 +166,66 @@ async fn publish_foreign(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Res
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use cliq_model::MemoryStore;
+
+    use super::*;
+    use crate::test_support::TestSupervisor;
+
+    fn shared_store() -> MemoryStore {
+        let store = MemoryStore::default();
+        store.share();
+        store
+    }
+
+    #[tokio::test]
+    async fn runs_are_taken_over_once_the_lease_has_expired() {
+        let store = shared_store();
+        let test = TestSupervisor::on(store.clone(), |_| {});
+        let lease = test.shared.options.lease;
+        assert!(store.take_lease("replica/other", "other", lease).await.unwrap());
+        let run = test.add(&test.running(Some("other"))).await;
+        let mut foreign = ForeignRuns::default();
+        assert_eq!(round(&test.shared, &mut foreign).await.unwrap(), 0, "its owner lives");
+        assert_eq!(test.run(&run.id).await.replica.as_deref(), Some("other"));
+        store.advance(lease + Duration::from_secs(1));
+        assert_eq!(round(&test.shared, &mut foreign).await.unwrap(), 1);
+        let taken = test.run(&run.id).await;
+        assert_eq!(taken.replica.as_ref(), Some(&test.shared.options.replica));
+        assert_eq!(test.events(&run.id).await.first().map(String::as_str), Some("run_taken_over"));
+        test.shared.stopping.cancel();
+    }
+
+    #[tokio::test]
+    async fn one_of_two_replicas_takes_a_run() {
+        let store = shared_store();
+        let tests = [TestSupervisor::on(store.clone(), |_| {}), TestSupervisor::on(store.clone(), |_| {})];
+        let run = tests[0].add(&tests[0].running(Some("dead"))).await;
+        assert!(take(&tests[0].shared, run.clone()).await.unwrap());
+        assert!(!take(&tests[1].shared, run).await.unwrap(), "its row has a newer version");
+        tests.iter().for_each(|test| test.shared.stopping.cancel());
+    }
+
+    #[tokio::test]
+    async fn duty_is_of_one_replica_until_its_lease_has_expired() {
+        let store = shared_store();
+        let tests = [TestSupervisor::on(store.clone(), |_| {}), TestSupervisor::on(store.clone(), |_| {})];
+        let is_own = async |n: usize, duty: &mut Duty| {
+            duty.is_own(&store, &tests[n].shared.options).await.unwrap()
+        };
+        let (mut first, mut second) = (Duty::new("retention"), Duty::new("retention"));
+        assert!(is_own(0, &mut first).await && !is_own(1, &mut second).await);
+        assert!(is_own(1, &mut Duty::new("other")).await, "another duty");
+        store.advance(tests[0].shared.options.lease + Duration::from_secs(1));
+        assert!(is_own(1, &mut second).await);
+    }
+
+    #[tokio::test]
+    async fn supervisor_without_replicas_has_every_duty() {
+        let test = TestSupervisor::new();
+        assert!(Duty::new("retention").is_own(&test.store, &test.shared.options).await.unwrap());
+        assert_eq!(test.store.lease_holders("duty/").await.unwrap(), Vec::<String>::new());
+    }
+}

@@ -171,3 +171,73 @@ impl Follower<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use cliq_model::{MemoryStore, Recovery, Run, RunState};
+
+    use crate::follower::{StartMode, follow};
+    use crate::test_support::TestSupervisor;
+
+    /// Follows a run whose orchestrator is gone, to the end.
+    async fn lose(test: &TestSupervisor, run: &Run, state: RunState) -> Run {
+        follow(&test.shared, run.clone(), StartMode::Adopt);
+        test.wait(&run.id, state).await
+    }
+
+    #[tokio::test]
+    async fn lost_run_fails_with_the_reason() {
+        let test = TestSupervisor::new();
+        let run = test.add(&test.running(None)).await;
+        let run = lose(&test, &run, RunState::Failed).await;
+        assert!(run.reason.unwrap().contains("its workspace is not here"));
+        assert!(run.ended_at.is_some());
+        assert_eq!(test.events(&run.id).await, ["orchestrator_died", "run_finished"]);
+    }
+
+    #[tokio::test]
+    async fn lost_run_is_resumed_if_the_setting_asks_for_it() {
+        let test = TestSupervisor::on(MemoryStore::default(), |options| options.recovery = Recovery::Resume);
+        let run = test.add(&test.running(None)).await;
+        fs::create_dir_all(&run.workspace).unwrap();
+        let run = lose(&test, &run, RunState::Failed).await;
+        let events = test.events(&run.id).await;
+        assert_eq!(events.first().map(String::as_str), Some("orchestrator_died"));
+        // Its program does not exist: the attempt to resume it ends.
+        assert!(run.life.recoveries > 0 && events.last().is_some_and(|kind| kind == "run_finished"), "{events:?}");
+    }
+
+    #[tokio::test]
+    async fn dispatched_run_of_a_dead_supervisor_is_queued_again() {
+        let test = TestSupervisor::new();
+        let mut run = test.new_run();
+        run.life.step(cliq_model::LifecycleEvent::Dispatched).unwrap();
+        let run = test.add(&run).await;
+        let run = lose(&test, &run, RunState::Queued).await;
+        assert_eq!(test.events(&run.id).await, ["run_requeued"]);
+        assert_eq!(run.replica, None);
+    }
+
+    #[tokio::test]
+    async fn follower_stores_its_change_once_the_store_works_again() {
+        let test = TestSupervisor::new();
+        let run = test.add(&test.running(None)).await;
+        follow(&test.shared, run.clone(), StartMode::Adopt);
+        test.store.fail(2);
+        let failed = async {
+            loop {
+                // The store fails for the first calls of this test too.
+                if let Ok(Some(run)) = cliq_model::RunStore::run(&test.store, &run.id).await
+                    && run.life.state == RunState::Failed
+                {
+                    return;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(10), failed).await.unwrap();
+        assert_eq!(test.events(&run.id).await, ["orchestrator_died", "run_finished"], "once");
+    }
+}
