@@ -9,7 +9,7 @@ use cliq_project::{PageAddress, REVIEW_SOCKET, ReviewBackend, SocketReviews};
 use cliq_protocol::Timestamp;
 use cliq_review::{Review, ReviewId, Reviews, StoredReviews};
 use cliq_server::ReviewPages;
-use cliq_settings::Settings;
+use cliq_settings::{ReviewSettings, Settings};
 use tokio::sync::Mutex;
 
 use crate::failure::Failure;
@@ -129,7 +129,7 @@ impl ReviewBackend for MachineReviews {
             *own = None;
             let home = gateway::home().ok();
             let settings = home.as_deref().and_then(|home| Settings::load(Some(home), None).ok());
-            let public = settings.and_then(|settings| settings.text("hug.public_url"));
+            let public = settings.and_then(|settings| ReviewSettings::read(&settings).public_url);
             let base_url = public.map_or(url, |public| public.trim_end_matches('/').to_owned());
             return Ok(PageAddress { base_url, has_dashboard: true, hint: None });
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use cliq_git::checkpoints::{Change, Checkpoint, CheckpointError, Label, Limits, Moment, Restored, Store};
 use cliq_orchestrator::{CheckpointOf, Checkpoints, Journal, repositories};
 use cliq_protocol::Timestamp;
-use cliq_settings::Settings;
+use cliq_settings::{CheckpointSettings, Settings};
 
 use crate::{Project, ProjectError};
 
@@ -60,7 +60,10 @@ impl Project {
     /// Returns an error if no checkpoints are taken: the setting `checkpoints.enabled` is off, or the workspace is not a git repository and
     /// `checkpoints.always` is off.
     pub fn checkpoint_store(&self, settings: &Settings) -> Result<Store, ProjectError> {
-        if !settings.flag("checkpoints.enabled") {
+        // All fields are named, so a new setting does not compile until it has a use here.
+        let CheckpointSettings { enabled, always, max_file, max_age, max_size } =
+            CheckpointSettings::read(settings);
+        if !enabled {
             return Err(ProjectError::NoCheckpoints("the setting `checkpoints.enabled` is false".to_owned()));
         }
         let workspace = self.dir().workspace();
@@ -68,8 +71,8 @@ impl Project {
         let found = repositories(workspace).into_iter().filter(|dir| has_repository(dir));
         let mut roots: Vec<String> =
             found.filter_map(|dir| dir.strip_prefix(workspace).ok().map(ToString::to_string)).collect();
-        if roots.is_empty() || !roots.contains(&String::new()) && settings.flag("checkpoints.always") {
-            if !settings.flag("checkpoints.always") {
+        if roots.is_empty() || !roots.contains(&String::new()) && always {
+            if !always {
                 let why = format!(
                     "{workspace} is not a git repository and contains none; `cliq settings set checkpoints.always true` stores it too"
                 );
@@ -77,14 +80,8 @@ impl Project {
             }
             roots.push(String::new());
         }
-        let defaults = Limits::default();
-        let limits = Limits {
-            max_file_bytes: settings.size("checkpoints.max_file").unwrap_or(defaults.max_file_bytes),
-            max_age_secs: settings
-                .duration("checkpoints.max_age")
-                .map_or(defaults.max_age_secs, |age| age.as_secs()),
-            max_bytes: settings.size("checkpoints.max_size").unwrap_or(defaults.max_bytes),
-        };
+        let limits =
+            Limits { max_file_bytes: max_file, max_age_secs: max_age.as_secs(), max_bytes: max_size };
         let store = Store::new(&self.dir().root().join("checkpoints.git"), workspace, &roots, limits);
         Ok(store.with_path(self.host().path()))
     }

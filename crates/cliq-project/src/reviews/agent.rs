@@ -16,7 +16,7 @@ use cliq_review::{
     Reviews, ReviewsError,
 };
 use cliq_sdk::{Agent, Completion, GateContext};
-use cliq_settings::Settings;
+use cliq_settings::{ReviewSettings, Settings};
 use serde_json::{Value, json};
 
 use super::links::KeptReview;
@@ -118,7 +118,7 @@ impl<'a> Gate<'a> {
         let dir = CliqDir::at(ctx.cliq_dir(), ctx.workspace())?;
         let project = Project::of(dir.clone(), host.clone());
         let settings = Project::of(outermost(ctx)?, host.clone()).settings()?;
-        let directory = settings.reviewers();
+        let directory = ReviewSettings::read(&settings).reviewers;
         let reviewers = directory.expand(&spec.reviewers)?;
         let path = host.environment.get("CLIQ_RUN_PATH").unwrap_or_default();
         let outermost_run = path.split_once('/').map(|(run, _)| run.to_owned());
@@ -229,7 +229,7 @@ impl<'a> Gate<'a> {
     }
 
     fn remote(&self) -> Option<(String, Arc<dyn Reviews>)> {
-        let url = self.settings.text("hug.server_url")?.trim_end_matches('/').to_owned();
+        let url = ReviewSettings::read(&self.settings).server_url?.trim_end_matches('/').to_owned();
         let reviews = self.server(&url);
         Some((url, reviews))
     }
@@ -239,7 +239,7 @@ impl<'a> Gate<'a> {
     }
 
     fn client(&self, url: &str) -> ServerReviews {
-        ServerReviews::new(url, self.settings.secret("hug.token"))
+        ServerReviews::new(url, ReviewSettings::read(&self.settings).token)
     }
 
     /// Whether the server that has the review also has the run, and so wakes it after an answer.
