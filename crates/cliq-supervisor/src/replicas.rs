@@ -212,9 +212,8 @@ mod tests {
     async fn duty_is_of_one_replica_until_its_lease_has_expired() {
         let store = shared_store();
         let tests = [TestSupervisor::on(store.clone(), |_| {}), TestSupervisor::on(store.clone(), |_| {})];
-        let is_own = async |n: usize, duty: &mut Duty| {
-            duty.is_own(&store, &tests[n].shared.options).await.unwrap()
-        };
+        let is_own =
+            async |n: usize, duty: &mut Duty| duty.is_own(&store, &tests[n].shared.options).await.unwrap();
         let (mut first, mut second) = (Duty::new("retention"), Duty::new("retention"));
         assert!(is_own(0, &mut first).await && !is_own(1, &mut second).await);
         assert!(is_own(1, &mut Duty::new("other")).await, "another duty");

@@ -206,7 +206,10 @@ mod tests {
         let events = test.events(&run.id).await;
         assert_eq!(events.first().map(String::as_str), Some("orchestrator_died"));
         // Its program does not exist: the attempt to resume it ends.
-        assert!(run.life.recoveries > 0 && events.last().is_some_and(|kind| kind == "run_finished"), "{events:?}");
+        assert!(
+            run.life.recoveries > 0 && events.last().is_some_and(|kind| kind == "run_finished"),
+            "{events:?}"
+        );
     }
 
     #[tokio::test]

@@ -82,10 +82,7 @@ fn repositories_obey_number_and_host() {
     assert_eq!(repository_errors(&repos(MAX_REPOS), &[]), []);
     assert_eq!(repository_errors(&repos(MAX_REPOS + 1), &[]), [ValueError::TooManyRepositories]);
     let hosts = ["b.example".to_owned()];
-    assert_eq!(
-        repository_errors(&repos(1), &hosts),
-        [ValueError::RepositoryHost("a.example".to_owned())]
-    );
+    assert_eq!(repository_errors(&repos(1), &hosts), [ValueError::RepositoryHost("a.example".to_owned())]);
     assert_eq!(repository_errors(&["https://b.example/x".to_owned()], &hosts), []);
 }
 
@@ -109,7 +106,9 @@ async fn refusals_name_what_is_missing() {
     let (test, rules) = (TestSupervisor::new(), RunRules::for_token());
     assert!(matches!(refusal(&test, NewRun::default(), &rules).await, RequestError::TeamMissing));
     let unknown = NewRun { instance: Some("cliq-none".to_owned()), ..NewRun::default() };
-    assert!(matches!(refusal(&test, unknown, &rules).await, RequestError::UnknownProject(id) if id == "cliq-none"));
+    assert!(
+        matches!(refusal(&test, unknown, &rules).await, RequestError::UnknownProject(id) if id == "cliq-none")
+    );
     let gone = register(&test, "cliq-gone").await;
     assert!(matches!(refusal(&test, gone, &rules).await, RequestError::ProjectGone));
     let bare = register(&test, "cliq-bare").await;
@@ -122,7 +121,10 @@ async fn refusals_name_what_is_missing() {
 async fn team_outside_of_the_offer_is_refused() {
     let (test, rules) = (TestSupervisor::new(), RunRules::for_token());
     for path in ["/etc", "../team", "@a/../b", "@builder/x", "team"] {
-        assert!(matches!(refusal(&test, of_team(path), &rules).await, RequestError::NotATeamName(_)), "{path}");
+        assert!(
+            matches!(refusal(&test, of_team(path), &rules).await, RequestError::NotATeamName(_)),
+            "{path}"
+        );
     }
     let listed = RunRules { teams: AllowedTeams::Listed(vec!["@cliq/other".to_owned()]), ..rules };
     let refused = refusal(&test, of_team("@cliq/hello-world"), &listed).await;
