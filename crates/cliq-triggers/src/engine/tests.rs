@@ -17,9 +17,9 @@ use super::{Inner, MAX_DEPTH, catalog, ends, firings};
 use crate::model::Trigger;
 
 const AT: &str = "2026-01-01T00:00:00.000Z";
-const AFTER: &str = "triggers:\n  - name: chain\n    after: { states: [completed] }\n    team: \"@cliq/hello-world\"\n    title: \"After $(run.title)\"\n";
-const GROUP: &str = "triggers:\n  - name: chain\n    after: { states: [completed] }\n    team: \"@cliq/hello-world\"\n    concurrency: { group: one }\n";
-const NO_TEAM: &str = "triggers:\n  - name: chain\n    after: { states: [completed] }\n    team: \"@local/none\"\n";
+const AFTER: &str = "triggers:\n  - name: chain\n    after: { state: completed }\n    team: \"@cliq/hello-world\"\n    title: \"After $(run.title)\"\n";
+const GROUP: &str = "triggers:\n  - name: chain\n    after: { state: completed }\n    team: \"@cliq/hello-world\"\n    concurrency: { group: one }\n";
+const NO_TEAM: &str = "triggers:\n  - name: chain\n    after: { state: completed }\n    team: \"@local/none\"\n";
 
 struct TestEngine {
     inner: Arc<Inner>,
