@@ -9,6 +9,8 @@ mod catalog;
 mod ends;
 mod files;
 mod firings;
+#[cfg(test)]
+mod tests;
 mod ticks;
 
 use std::collections::HashMap;

@@ -45,7 +45,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
     }
 }
 
-async fn look(inner: &Inner, triggers: &[Arc<Trigger>]) -> Result<(), StoreError> {
+pub(super) async fn look(inner: &Inner, triggers: &[Arc<Trigger>]) -> Result<(), StoreError> {
     loop {
         let ends = inner.store.ended_runs(BATCH).await?;
         if ends.is_empty() {

@@ -86,7 +86,7 @@ async fn tidy(inner: &Inner, duty: &mut Duty) {
 }
 
 /// Looks at all undecided firings. Returns whether some are left.
-async fn pass(inner: &Arc<Inner>) -> Result<bool, StoreError> {
+pub(super) async fn pass(inner: &Arc<Inner>) -> Result<bool, StoreError> {
     let (mut after, mut is_left) = (0, false);
     let mut busy = HashSet::new();
     loop {
