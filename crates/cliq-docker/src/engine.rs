@@ -127,7 +127,7 @@ impl Engine {
     /// Makes sure that the image is there: fetches it where it is not. `notice` gets what happens.
     ///
     /// # Errors
-    /// There is no such image.
+    /// The image does not exist.
     pub async fn require_image(&self, image: &str, mut notice: impl FnMut(&str)) -> Result<(), DockerError> {
         if self.has_image(image).await? {
             return Ok(());

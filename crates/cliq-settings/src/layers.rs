@@ -110,7 +110,7 @@ impl Settings {
     /// A setting: its value, or else its default.
     ///
     /// # Errors
-    /// There is no such key.
+    /// The key does not exist.
     pub fn entry(&self, path: &str) -> Result<Entry, SettingsError> {
         let key = Key::find(path)?;
         let set = self.layers.iter().rev().find_map(|(file, values)| Some((file, at(values, path)?)));

@@ -79,7 +79,7 @@ impl Options {
     }
 }
 
-/// Why diagnostics cannot be set up.
+/// Reason why diagnostics cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TelemetryError {
