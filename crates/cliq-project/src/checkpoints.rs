@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use cliq_checkpoints::{Change, Checkpoint, CheckpointError, Label, Limits, Moment, Restored, Store};
+use cliq_git::checkpoints::{Change, Checkpoint, CheckpointError, Label, Limits, Moment, Restored, Store};
 use cliq_orchestrator::{CheckpointOf, Checkpoints, Journal, repositories};
 use cliq_protocol::Timestamp;
 use cliq_settings::Settings;

@@ -6,10 +6,10 @@ use camino::Utf8PathBuf;
 use cliq_project::Host;
 use cliq_review::Directory;
 use cliq_settings::{Secret, Settings};
-use cliq_sign_in::{GroupScopes, OptionsError, ProviderOptions};
 use cliq_supervisor::{SupervisorOptions, TaskOptions};
 
 use crate::a2a::options::A2aOptions;
+use crate::access::{GroupScopes, OptionsError, ProviderOptions};
 
 /// Files of a TLS certificate, in PEM.
 #[derive(Debug, Clone)]

@@ -13,7 +13,6 @@ use cliq_dashboard::ReviewSite;
 use cliq_gateway::{GatewayError, Store};
 use cliq_model::{AuditStore, EvaluationStore, RunStore, SignInStore, TaskStore, TriggerStore};
 use cliq_review::{ReviewStore, StoredReviews};
-use cliq_sign_in::Provider;
 use cliq_supervisor::{Duty, Supervisor};
 use cliq_triggers::{Engine, EngineOptions, StartError, TriggersCheck};
 use cliq_web::{Core, People};
@@ -25,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::a2a::card_document::CardCache;
 use crate::a2a::mesh::status::Meshes;
-use crate::access::{AllowedHosts, Gatekeeper, guard, session_router};
+use crate::access::{AllowedHosts, Gatekeeper, Provider, guard, session_router};
 use crate::access_log::AccessLog;
 use crate::app::App;
 use crate::listener::{self, Limits};
