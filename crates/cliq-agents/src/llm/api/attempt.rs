@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 impl Api {
     /// Applies a piece of a reply as text.
-    fn apply_text(&self, data: &[u8], draft: &mut Draft) -> Result<Option<String>, CallError> {
+    pub(super) fn apply_text(&self, data: &[u8], draft: &mut Draft) -> Result<Option<String>, CallError> {
         if data.trim_ascii() == b"[DONE]" {
             draft.is_done = true;
             return Ok(None);
