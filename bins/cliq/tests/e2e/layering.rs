@@ -41,7 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-markers", &[]),
     ("cliq-gateway", &["cliq-protocol", "cliq-fs"]),
     ("cliq-model", &["cliq-protocol", "cliq-gateway"]),
-    ("cliq-store", &["cliq-gateway", "cliq-model", "cliq-review"]),
+    ("cliq-store", &["cliq-fs", "cliq-gateway", "cliq-model", "cliq-protocol", "cliq-review"]),
     ("cliq-testkit", &[]),
     ("cliq-backends", BACKENDS),
     ("cliq-supervisor", SUPERVISOR),
