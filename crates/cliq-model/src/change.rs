@@ -62,7 +62,7 @@ impl NewRunEvent {
 pub struct RunEventRow {
     /// Number of the event.
     pub id: i64,
-    /// When it happened, UTC.
+    /// Time of the event, UTC.
     pub ts: String,
     /// Name of the event on the wire.
     pub kind: String,
