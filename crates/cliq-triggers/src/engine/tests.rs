@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use cliq_model::{
-    Change, FiringFilter, FiringState, MemoryStore, NewFiring, NewRunEvent, Run, RunFilter, RunOrigin, RunState,
-    RunStore, RunTrigger, TriggerStore,
+    Change, FiringFilter, FiringState, MemoryStore, NewFiring, NewRunEvent, Run, RunFilter, RunOrigin,
+    RunState, RunStore, RunTrigger, TriggerStore,
 };
 use cliq_project::{Environment, Host};
 use cliq_settings::Settings;
@@ -19,7 +19,8 @@ use crate::model::Trigger;
 const AT: &str = "2026-01-01T00:00:00.000Z";
 const AFTER: &str = "triggers:\n  - name: chain\n    after: { state: completed }\n    team: \"@cliq/hello-world\"\n    title: \"After $(run.title)\"\n";
 const GROUP: &str = "triggers:\n  - name: chain\n    after: { state: completed }\n    team: \"@cliq/hello-world\"\n    concurrency: { group: one }\n";
-const NO_TEAM: &str = "triggers:\n  - name: chain\n    after: { state: completed }\n    team: \"@local/none\"\n";
+const NO_TEAM: &str =
+    "triggers:\n  - name: chain\n    after: { state: completed }\n    team: \"@local/none\"\n";
 
 struct TestEngine {
     inner: Arc<Inner>,
@@ -45,7 +46,9 @@ impl TestEngine {
             store: Arc::new(store.clone()),
             runs: Arc::new(store.clone()),
             supervisor,
-            catalog: watch::Sender::new(Arc::new(catalog::load(home).unwrap_or_else(|error| panic!("{error:?}")))),
+            catalog: watch::Sender::new(Arc::new(
+                catalog::load(home).unwrap_or_else(|error| panic!("{error:?}")),
+            )),
             pending: Notify::new(),
             stopping,
         };
@@ -59,7 +62,13 @@ impl TestEngine {
 
     /// Stores a run that has completed. `depth` is that of the trigger that started it.
     async fn complete(&self, title: &str, depth: Option<u32>) -> Run {
-        let mut run = Run::new(cliq_model::RunId::generate(), "@local/first".into(), RunOrigin::Server, "/w".into(), AT.into());
+        let mut run = Run::new(
+            cliq_model::RunId::generate(),
+            "@local/first".into(),
+            RunOrigin::Server,
+            "/w".into(),
+            AT.into(),
+        );
         title.clone_into(&mut run.title);
         run.life.state = RunState::Completed;
         run.request.trigger =
