@@ -1,11 +1,11 @@
 //! The scheduler in every order of events.
 
-use cliq_protocol::Timestamp;
 use std::collections::BTreeMap;
 
 use cliq_eval::suite::SuiteBudget;
 use cliq_eval::{Effect, Event, MAX_ATTEMPTS, Scheduler};
 use cliq_model::RunTotals;
+use cliq_protocol::Timestamp;
 use proptest::prelude::*;
 
 #[derive(Debug, Clone, Copy, PartialEq)]

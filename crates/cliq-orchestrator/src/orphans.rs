@@ -1,11 +1,11 @@
 //! Orphans: processes that left their process group (by `setsid`, for example). They are found by the mark of the run in their
 //! environment.
 
-use cliq_protocol::RunId;
 use std::fs::{self, File};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
+use cliq_protocol::RunId;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// Makes this process, instead of the first one of the system, the parent of processes that its descendants leave behind.

@@ -1,11 +1,11 @@
 //! Removing the files of runs.
 
-use cliq_protocol::RunId;
 use std::fs;
 use std::io;
 
 use cliq_fs::{IoContext, ProjectLock, archive_run};
 use cliq_orchestrator::{Journal, TmuxServer};
+use cliq_protocol::RunId;
 
 use crate::{Project, ProjectError};
 

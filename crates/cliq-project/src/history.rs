@@ -1,11 +1,11 @@
 //! Finding the record of the last run or of an earlier one.
 
-use cliq_protocol::RunId;
 use std::io::{BufRead, BufReader, Read};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, ProjectLock};
 use cliq_orchestrator::{Journal, Record, RunEvent};
+use cliq_protocol::RunId;
 
 use crate::{Project, ProjectError};
 

@@ -1,6 +1,5 @@
 //! The engine: Docker, or Podman under the same API.
 
-use cliq_protocol::RunId;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use bollard::query_parameters::{
     RemoveContainerOptionsBuilder,
 };
 use camino::Utf8Path;
+use cliq_protocol::RunId;
 use futures_util::StreamExt;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, timeout};
@@ -122,7 +122,7 @@ impl Engine {
     /// Makes sure that the image is there: fetches it where it is not. `notice` gets what happens.
     ///
     /// # Errors
-    /// There is no such image.
+    /// The image does not exist.
     pub(super) async fn require_image(
         &self,
         image: &str,

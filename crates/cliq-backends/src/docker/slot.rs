@@ -3,10 +3,10 @@
 //! Each process that needs a container keeps a locked file in a directory. The lock goes with its process, however that ends, so nobody waits for
 //! a dead one.
 
-use cliq_protocol::RunId;
 use std::fs::{self, File, TryLockError};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_protocol::RunId;
 
 use super::DockerError;
 
@@ -102,7 +102,9 @@ mod tests {
         let (first, second, third) = (place("a", 1), place("b", 2), place("c", 10));
         let ahead = |place: &Slot| place.ahead().expect("counted");
         assert_eq!((ahead(&first), ahead(&second), ahead(&third)), (0, 1, 2));
-        assert!(Slot::is_taken(&dir, &id("a")).expect("known") && !Slot::is_taken(&dir, &id("x")).expect("known"));
+        assert!(
+            Slot::is_taken(&dir, &id("a")).expect("known") && !Slot::is_taken(&dir, &id("x")).expect("known")
+        );
         drop(first);
         assert_eq!((ahead(&second), ahead(&third)), (0, 1));
         // A file that nobody has locked.

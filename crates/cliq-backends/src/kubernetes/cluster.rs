@@ -1,8 +1,8 @@
 //! The cluster: requests to its API server.
 
-use cliq_protocol::RunId;
 use std::time::Duration;
 
+use cliq_protocol::RunId;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };

@@ -1,10 +1,10 @@
 //! Following a run in a cluster to its end.
 
-use cliq_protocol::RunId;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
 
+use cliq_protocol::RunId;
 use futures_util::stream::{BoxStream, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -126,7 +126,7 @@ impl std::fmt::Display for Cause {
 #[derive(Debug)]
 struct StartPatience {
     most: Duration,
-    /// When the image was first not to be had.
+    /// Time of the first failure to fetch the image.
     image: Option<Duration>,
 }
 

@@ -1,6 +1,5 @@
 //! A job in a pane.
 
-use cliq_protocol::RunId;
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 use cliq_fs::{open_regular, read_limited};
+use cliq_protocol::RunId;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::time::Instant;
 
