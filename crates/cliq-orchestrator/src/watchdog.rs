@@ -320,6 +320,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn ended_groups_are_sent_with_the_next_group_or_on_demand() {
+        let mut child =
+            Command::new("/bin/cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut read = BufReader::new(child.stdout.take().unwrap());
+        let pipe = child.stdin.take().unwrap();
+        let mut watchdog = Watchdog { child, pipe, unsent: String::new() };
+        let mut line = || {
+            let mut line = String::new();
+            read.read_line(&mut line).unwrap();
+            line
+        };
+        watchdog.began(20);
+        watchdog.ended(20);
+        assert_eq!(line(), "+20\n");
+        assert_eq!(watchdog.unsent, "-20\n");
+        watchdog.began(30);
+        // The number of a group that ended may be that of the next one.
+        assert_eq!([line(), line()], ["-20\n", "+30\n"]);
+        watchdog.ended(30);
+        let shared = Arc::new(Mutex::new(WatchdogState::Active(watchdog)));
+        send_ended_groups(&shared);
+        assert_eq!(line(), "-30\n");
+        let WatchdogState::Active(watchdog) = std::mem::take(&mut *shared.lock().unwrap()) else { panic!() };
+        assert_eq!(watchdog.unsent, "");
+        watchdog.dismiss();
+    }
+
+    #[test]
     fn watchdog_knows_the_groups_that_have_not_ended() {
         let order = WatchdogOrder {
             root: "/project/.cliq".into(),

@@ -127,7 +127,8 @@ impl Project {
         }
         let (usable, broken) = agents::usable_and_broken(&self.host);
         let known = usable.into_iter().chain(agents).collect();
-        let folder = TeamFolder::load(self.dir.root())?.with_installed_agents(known).with_broken_agents(broken);
+        let folder =
+            TeamFolder::load(self.dir.root())?.with_installed_agents(known).with_broken_agents(broken);
         // The entries of its agents lie in .cliq/team, as `agents.json` says; they were checked when it was assembled.
         let checked = cliq_workflow::check(folder.text(), &AssembledFiles(&folder));
         checked.workflow.ok_or_else(|| {

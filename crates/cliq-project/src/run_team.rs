@@ -107,3 +107,33 @@ impl Project {
         is_id.then(|| RunTeam::read(&place, run_id)).flatten()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cliq_settings::Environment;
+
+    use super::*;
+    use crate::Host;
+
+    #[test]
+    fn kept_team_is_the_one_that_the_plan_was_made_from() {
+        let temp = tempfile::tempdir().unwrap();
+        let workspace = Utf8Path::from_path(temp.path()).unwrap();
+        let project =
+            Project::init_for_run(workspace, Host::new(Environment::default(), "/bin/false".into())).unwrap();
+        let dir = project.dir();
+        let team =
+            "name: \"@local/kept\"\nphases:\n- {name: a, type: exec, commands: [{name: t, run: 'true'}]}\n";
+        std::fs::write(dir.team_file(), team).unwrap();
+        std::fs::create_dir_all(dir.root().join("roles")).unwrap();
+        std::fs::write(dir.root().join("roles/a.md"), "Be brief.\n").unwrap();
+        let workflow = project.workflow().unwrap();
+        std::fs::write(dir.team_file(), "name: \"@local/other\"\n").unwrap();
+        RunTeam::new("r1", &workflow.texts).write(dir).unwrap();
+        let kept = RunTeam::read(dir.root(), "r1").expect("a kept team");
+        assert_eq!(kept.text(), team);
+        assert_eq!(kept.roles()["a"], "Be brief.\n");
+        assert_eq!(kept.workflow().expect("accepted").texts, workflow.texts);
+        assert!(RunTeam::read(dir.root(), "r2").is_none());
+    }
+}
