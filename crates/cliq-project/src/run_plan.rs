@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cliq_fs::DEFAULT_FILE_LIMIT;
+use cliq_model::RunSpec;
 use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing};
-use cliq_protocol::{Budget, PhaseKind, Sandbox};
-use cliq_settings::Settings;
+use cliq_protocol::{PhaseKind, Sandbox};
+use cliq_settings::{DurabilityChoice, NotificationSettings, PriceSettings, RunSettings, Settings};
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::agents::needs_default;
@@ -19,25 +19,15 @@ use crate::{Project, ProjectError};
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// The agent for phases that name none, in the teams of team phases too. Default: the setting, else the first usable
-    /// model agent.
-    pub agent: Option<String>,
-    /// Values for inputs of the team.
-    pub inputs: BTreeMap<String, String>,
-    /// The most phases that work at the same time. Default: the setting.
-    pub max_parallel: Option<usize>,
+    /// Description of the run. Its agent is that of team phases too; default: the setting, else the first usable model agent. Team,
+    /// requirement and repositories have no effect: they are those of the project.
+    pub spec: RunSpec,
     /// The launcher. Default: plain child processes.
     pub launcher: Option<Arc<dyn Launcher>>,
-    /// The most that the run may use of language models, in place of the team's `budget`, part by part.
-    pub budget: Budget,
     /// Whether the run works in another place, such as a container. Programs and variables that this host lacks are not checked then.
     pub is_elsewhere: bool,
-    /// Sandbox around all processes, beside those of settings and team.
-    pub sandbox: Option<Sandbox>,
     /// The id of the run, where the caller chooses it ([`RunPlan::run_id`]).
     pub run_id: Option<String>,
-    /// Title of the run. Default: the first line of the requirement.
-    pub title: Option<String>,
 }
 
 impl Project {
@@ -63,18 +53,30 @@ impl Project {
         if !options.is_elsewhere {
             self.check_programs(&workflow)?;
         }
+        let RunSpec {
+            // The project has its team, its requirement and its files.
+            team: _,
+            requirement: _,
+            repos: _,
+            title,
+            inputs,
+            agent,
+            max_parallel,
+            budget,
+            sandbox,
+        } = &options.spec;
         let mut plan = self.base_plan(workflow, settings);
-        if let Some(agent) = &options.agent {
+        if let Some(agent) = agent {
             check_agent(&plan.agents, agent)?;
             self.set_default_agent(&mut plan, agent);
         }
-        plan.inputs.clone_from(&options.inputs);
+        plan.inputs.clone_from(inputs);
         plan.run_id.clone_from(&options.run_id);
-        plan.title = options.title.as_deref().and_then(title_of).or_else(|| self.title());
-        if options.max_parallel.is_some() {
-            plan.max_parallel = options.max_parallel;
+        plan.title = title.as_deref().and_then(title_of).or_else(|| self.title());
+        if let Some(max_parallel) = max_parallel {
+            plan.max_parallel = Some(*max_parallel as usize);
         }
-        plan.budget = plan.budget.overridden_by(options.budget);
+        plan.budget = plan.budget.overridden_by(*budget);
         plan.notifications = notifications(settings);
         if !options.is_elsewhere {
             self.check_team_phases(&plan, settings)?;
@@ -83,7 +85,8 @@ impl Project {
             plan.launcher = Arc::clone(launcher);
         }
         if !options.is_elsewhere {
-            let access = RunAccess { requested: options.sandbox.as_ref(), ..RunAccess::default() };
+            let requested = sandbox.map(Sandbox::profile);
+            let access = RunAccess { requested: requested.as_ref(), ..RunAccess::default() };
             self.confine(&mut plan, settings, access)?;
         }
         Ok(plan)
@@ -96,11 +99,15 @@ impl Project {
         if needs_default(&plan.workflow) {
             plan.default_agent = self.host().default_agent(settings);
         }
-        plan.max_parallel = settings.count("max_parallel");
-        plan.timing = timing(settings);
-        plan.durability = durability(settings);
-        plan.max_file_bytes = max_file_bytes(settings);
-        plan.prices = settings.prices();
+        let run = RunSettings::read(settings);
+        plan.max_parallel = run.max_parallel;
+        plan.timing = timing_of(&run);
+        plan.durability = match run.durability {
+            DurabilityChoice::Power => Durability::Power,
+            DurabilityChoice::Process => Durability::Process,
+        };
+        plan.max_file_bytes = run.max_file_bytes as u64;
+        plan.prices = PriceSettings::all(settings);
         plan.guards_inputs = self.host().has_variable(GUARD_INPUTS);
         plan.checkpoints = self.checkpoints(settings);
         plan.watchdog = vec![self.host().program.to_string(), "watchdog".to_owned()];
@@ -167,29 +174,20 @@ fn check_agent(agents: &Agents, name: &str) -> Result<(), ProjectError> {
 /// Timeouts and intervals of runs, from the settings.
 #[must_use]
 pub fn timing(settings: &Settings) -> Timing {
+    timing_of(&RunSettings::read(settings))
+}
+
+fn timing_of(run: &RunSettings) -> Timing {
     let mut timing = Timing::default();
-    for (key, field) in [
-        ("poll_interval", &mut timing.poll_interval),
-        ("phase_timeout", &mut timing.phase_timeout),
-        ("gate_agent_timeout", &mut timing.gate_agent_timeout),
-    ] {
-        if let Some(duration) = settings.duration(key) {
-            *field = duration;
-        }
-    }
+    timing.poll_interval = run.poll_interval;
+    timing.phase_timeout = run.phase_timeout;
+    timing.gate_agent_timeout = run.gate_agent_timeout;
     timing
 }
 
 /// The most bytes of a file that an agent wrote.
 pub(crate) fn max_file_bytes(settings: &Settings) -> u64 {
-    settings.count("max_file_bytes").map_or(DEFAULT_FILE_LIMIT, |bytes| bytes as u64)
-}
-
-fn durability(settings: &Settings) -> Durability {
-    match settings.text("durability").as_deref() {
-        Some("power") => Durability::Power,
-        _ => Durability::Process,
-    }
+    RunSettings::read(settings).max_file_bytes as u64
 }
 
 /// The recipients of notifications, by event.
@@ -198,6 +196,6 @@ fn notifications(settings: &Settings) -> BTreeMap<String, Vec<Recipient>> {
         let (agent, channel) = channel.split_once(':').unwrap_or((&channel, "default"));
         Recipient { agent: agent.to_owned(), channel: channel.to_owned() }
     };
-    let lists = settings.lists_below("notifications").into_iter();
+    let lists = NotificationSettings::read(settings).channels.into_iter();
     lists.map(|(event, channels)| (event, channels.into_iter().map(recipient).collect())).collect()
 }

@@ -11,6 +11,7 @@ use cliq_project::{
     Check, CheckStatus, Environment, Handover, Project, REVIEW_SOCKET, ReviewBackend, ReviewSocket, Settings,
     timing,
 };
+use cliq_settings::DockerSettings;
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Backend, RunHandle};
@@ -73,7 +74,7 @@ impl Docker {
 
     /// Checks whether the engine responds and has the image. Returns `None` if the settings do not enable containers.
     pub async fn check(settings: &Settings, environment: &Environment) -> Option<Check> {
-        if !settings.flag("docker.enabled") {
+        if !DockerSettings::read(settings).enabled {
             return None;
         }
         let options = DockerOptions::of(settings);
@@ -129,7 +130,8 @@ impl Docker {
         let mut env = job.variables()?;
         env.extend(self.options.env.clone());
         env.insert(REVIEW_SOCKET.to_owned(), self.socket(&job.run_id).to_string());
-        Ok(Handover { env, settings: job.project.host().settings_for_container() }.encode())
+        let (settings, spec) = (job.project.host().settings_for_container(), job.handed_spec());
+        Ok(Handover { env, settings, spec }.encode())
     }
 
     /// Lets human gates of a run reach the reviews of this machine. Returns only if that is impossible.
