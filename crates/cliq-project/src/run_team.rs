@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use camino::Utf8Path;
 use cliq_fs::{CliqDir, FsError, read_if_exists, write_atomic};
 use cliq_protocol::RunId;
-use cliq_workflow::{EntryFile, TeamFiles, TeamFolder, ValidatedWorkflow};
+use cliq_workflow::{EntryFile, TeamFiles, TeamTexts, ValidatedWorkflow};
 use serde::{Deserialize, Serialize};
 
+use crate::Project;
 use crate::history::recorded_run_id;
-use crate::{Project, agents};
 
 /// Name of the file in `.cliq`, and in the history of an earlier run.
 const FILE: &str = "run_team.json";
@@ -21,8 +21,8 @@ const LIMIT: u64 = 64 << 20;
 pub struct RunTeam {
     /// Version of the format, 1.
     version: u32,
-    /// Id of the run, once the run has started.
-    run_id: Option<RunId>,
+    /// Id of the run.
+    run_id: RunId,
     /// Text of team.yml.
     team: String,
     /// Texts of the roles by name.
@@ -32,32 +32,29 @@ pub struct RunTeam {
 }
 
 impl RunTeam {
-    /// Reads the assembled team of a project. Returns `None` if it cannot be read: the run then has no kept team.
-    pub(crate) fn take(project: &Project) -> Option<Self> {
-        let folder = TeamFolder::load(project.dir().root()).ok()?;
-        let role = |name: String| folder.role(&name).map(str::to_owned).map(|text| (name, text));
-        Some(Self {
+    /// Returns the team of a run that has started, from the texts that its workflow was checked from.
+    pub(crate) fn new(run_id: &RunId, texts: &TeamTexts) -> Self {
+        Self {
             version: 1,
-            run_id: None,
-            team: folder.text().to_owned(),
-            roles: folder.role_names().into_iter().filter_map(role).collect(),
-            installed_agents: agents::installed_names(project.host()).into_iter().collect(),
-        })
+            run_id: run_id.clone(),
+            team: texts.text.clone(),
+            roles: texts.roles.clone(),
+            installed_agents: texts.installed_agents.clone(),
+        }
     }
 
-    /// Writes the team of a run that has started.
+    /// Writes the team beside the record of the run.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn write(&mut self, dir: &CliqDir, run_id: &RunId) -> Result<(), FsError> {
-        self.run_id = Some(run_id.clone());
+    pub(crate) fn write(&self, dir: &CliqDir) -> Result<(), FsError> {
         write_atomic(&dir.root().join(FILE), &serde_json::to_vec(self).unwrap_or_default())
     }
 
     fn read(place: &Utf8Path, run_id: &RunId) -> Option<Self> {
         let bytes = read_if_exists(&place.join(FILE), LIMIT).ok().flatten()?;
         let read = serde_json::from_slice::<Self>(&bytes).ok()?;
-        (read.version == 1 && read.run_id.as_ref() == Some(run_id)).then_some(read)
+        (read.version == 1 && read.run_id == *run_id).then_some(read)
     }
 
     /// Text of team.yml.
@@ -106,5 +103,36 @@ impl Project {
             return RunTeam::read(self.dir().root(), run_id);
         }
         RunTeam::read(&self.dir().history().join(run_id.as_str()), run_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cliq_settings::Environment;
+
+    use super::*;
+    use crate::Host;
+
+    #[test]
+    fn kept_team_is_the_one_that_the_plan_was_made_from() {
+        let temp = tempfile::tempdir().unwrap();
+        let workspace = Utf8Path::from_path(temp.path()).unwrap();
+        let project =
+            Project::init_for_run(workspace, Host::new(Environment::default(), "/bin/false".into())).unwrap();
+        let dir = project.dir();
+        let team =
+            "name: \"@local/kept\"\nphases:\n- {name: a, type: exec, commands: [{name: t, run: 'true'}]}\n";
+        std::fs::write(dir.team_file(), team).unwrap();
+        std::fs::create_dir_all(dir.root().join("roles")).unwrap();
+        std::fs::write(dir.root().join("roles/a.md"), "Be brief.\n").unwrap();
+        let workflow = project.workflow().unwrap();
+        std::fs::write(dir.team_file(), "name: \"@local/other\"\n").unwrap();
+        let [id, other] = ["r1", "r2"].map(|id| RunId::parse(id).unwrap());
+        RunTeam::new(&id, &workflow.texts).write(dir).unwrap();
+        let kept = RunTeam::read(dir.root(), &id).expect("a kept team");
+        assert_eq!(kept.text(), team);
+        assert_eq!(kept.roles()["a"], "Be brief.\n");
+        assert_eq!(kept.workflow().expect("accepted").texts, workflow.texts);
+        assert!(RunTeam::read(dir.root(), &other).is_none());
     }
 }
