@@ -169,10 +169,7 @@ impl Server {
             sign_ins: store.clone(),
             triggers,
             people: People::new(options.reviewers.clone()),
-            reviews: Arc::new(StoredReviews::new(
-                supervisor.reviews(store.clone()),
-                cliq_supervisor::clock::review_time,
-            )),
+            reviews: Arc::new(StoredReviews::new(supervisor.reviews(store.clone()), cliq_fs::now)),
             supervisor,
             stopping,
         };
@@ -220,11 +217,7 @@ impl Server {
                     continue;
                 }
                 let age = app.core.supervisor.options().retention.max(REVIEWS);
-                let before = cliq_supervisor::clock::review_time().millis()
-                    - i64::try_from(age.as_millis()).unwrap_or(i64::MAX / 2);
-                if let Err(error) =
-                    app.core.reviews.remove_before(cliq_review::Time::from_millis(before)).await
-                {
+                if let Err(error) = app.core.reviews.remove_before(cliq_fs::now().before(age)).await {
                     tracing::error!(%error, "old reviews cannot be removed; it is tried again");
                 }
             }
