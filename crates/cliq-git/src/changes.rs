@@ -46,10 +46,9 @@ pub fn uncommitted_changes(git: &Git) -> Result<UncommittedChanges, GitError> {
         "--find-renames",
         "--src-prefix=a/",
         "--dst-prefix=b/",
-        "--unified=3",
     ];
     let numstat = indexed.run_cut([&diff[..], &["--numstat", "-z", &base], &within[..]].concat())?;
-    let patch = indexed.run_cut([&diff[..], &["--patch", &base], &within[..]].concat())?;
+    let patch = indexed.run_cut([&diff[..], &["--patch", "--unified=3", &base], &within[..]].concat())?;
     Ok(UncommittedChanges { numstat, patch })
 }
 
