@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use cliq_backends::BackendError;
 use cliq_fs::FsError;
-use cliq_gateway::GatewayError;
+use cliq_model::StoreError;
 use cliq_project::ProjectError;
 use cliq_protocol::without_credentials;
 use cliq_settings::SettingsError;
@@ -33,7 +33,7 @@ pub enum EvalError {
     /// Another process works on the evaluation.
     #[error("evaluation {0} is being worked on by another process")]
     Busy(String),
-    /// There is no such evaluation.
+    /// The evaluation does not exist.
     #[error("there is no evaluation `{0}`")]
     Unknown(String),
     /// The stored suite cannot be read.
@@ -82,5 +82,5 @@ pub enum EvalError {
     Backend(#[from] BackendError),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
 }

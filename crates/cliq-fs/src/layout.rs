@@ -41,7 +41,7 @@ impl CliqDir {
     /// The directory at `root`, for a team that works in `workspace`: that of a team phase is `.cliq/teams/<phase>/`.
     ///
     /// # Errors
-    /// There is no such directory, or a path is not UTF-8.
+    /// The directory does not exist, or a path is not UTF-8.
     pub fn at(root: &Utf8Path, workspace: &Utf8Path) -> Result<Self, FsError> {
         let root = root.canonicalize_utf8().at("open", root)?;
         Ok(Self { root, workspace: workspace.canonicalize_utf8().at("open", workspace)? })
@@ -119,6 +119,12 @@ impl CliqDir {
         let directories =
             entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         Ok(directories.filter_map(|entry| entry.file_name().into_string().ok()).collect())
+    }
+
+    /// File with the description of the last run that `cliq run --detach` started.
+    #[must_use]
+    pub fn detached_spec(&self) -> Utf8PathBuf {
+        self.root.join("detached.json")
     }
 
     /// Directory of shared design documents.

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, SignalWatch};
-use cliq_gateway::GatewayError;
+use cliq_model::StoreError;
 use cliq_orchestrator::RunPlan;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
@@ -41,13 +41,13 @@ pub trait PlanAgents: Send + Sync {
     /// Returns the configuration of a project's plans.
     ///
     /// # Errors
-    /// Why the settings cannot be read.
+    /// Reason why the settings cannot be read.
     fn config(&self, project: &Utf8Path) -> Result<Config, String>;
 
     /// Returns the run of an agent: a team of one phase, named after the role, in the named directory.
     ///
     /// # Errors
-    /// Why it cannot be run, for people.
+    /// Reason why it cannot be run, for people.
     fn prepare(&self, assignment: &Assignment) -> Result<AgentRun, String>;
 
     /// Projects whose inboxes are read although no plan or signal of theirs is stored.
@@ -246,7 +246,7 @@ impl Daemon {
     ///
     /// # Errors
     /// The store cannot be used at all.
-    pub async fn run(mut self, watch: &Utf8Path, stop: CancellationToken) -> Result<(), GatewayError> {
+    pub async fn run(mut self, watch: &Utf8Path, stop: CancellationToken) -> Result<(), StoreError> {
         // Before anything else: whether there is a store to work with.
         let projects = self.plans.store().projects().await?;
         let left = self.plans.store().reset_claims(WORKER).await?;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use cliq_fs::{FsError, IoContext, open_append, write_atomic};
+use cliq_model::{Outcome, StoreError};
 
-use cliq_gateway::{Claim, Finish, GatewayError, NewEvent, Outcome, PlanName, PlanRow, Step, Store};
+use cliq_gateway::{Claim, Finish, NewEvent, PlanName, PlanRow, Step, Store};
 use serde_json::json;
 
 use crate::layout::plan_dir;
@@ -18,14 +19,14 @@ use crate::plan_file::{PlanFile, PlanProblem};
 /// Maximum number of attempts of a step after an optimistic-lock conflict.
 const ATTEMPTS: u32 = 20;
 
-/// Why a step was not made.
+/// Reason why a step was not made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
     /// The store cannot be used.
     #[error(transparent)]
-    Gateway(#[from] GatewayError),
-    /// There is no such plan.
+    Gateway(#[from] StoreError),
+    /// The plan does not exist.
     #[error("there is no plan `{plan}` in {project}: `cliq plan add FILE` adds one")]
     NoPlan {
         /// The plan.
@@ -54,12 +55,12 @@ pub enum StepError {
     Document {
         /// The plan.
         plan: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// Why a plan was not added.
+/// Reason why a plan was not added.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddError {
@@ -177,7 +178,7 @@ impl Plans {
         context: &Context<'_>,
         claim: Option<&Claim>,
     ) -> Result<Effects, StepError> {
-        let refused = async |why: &StepError| -> Result<(), GatewayError> {
+        let refused = async |why: &StepError| -> Result<(), StoreError> {
             if let Some(claim) = claim {
                 let _ = self.store.finish(claim, &Finish::Failed(why.to_string())).await?;
             }

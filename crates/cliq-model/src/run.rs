@@ -1,14 +1,13 @@
 //! A run as a row of the store, and what a caller asks for.
 
-use std::collections::BTreeMap;
-
 use camino::Utf8PathBuf;
-use cliq_protocol::{Budget, SteeringMessage};
+use cliq_protocol::SteeringMessage;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::caveat::Caveat;
 use crate::lifecycle::Lifecycle;
+use crate::spec::RunSpec;
 
 /// The id of a run: a UUID of version 7 in its usual form, the same in the journal and in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -33,6 +32,13 @@ impl RunId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for RunId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("a run id is a UUID"))
     }
 }
 
@@ -98,26 +104,13 @@ impl RunOrigin {
     }
 }
 
-/// Request of a caller.
+/// Request of a caller, as it is stored with its run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunRequest {
-    /// The team, `@scope/name`. `None`: the one that is assembled in the project.
-    pub team: Option<String>,
-    /// Title of the run, if the caller chooses it.
-    pub title: Option<String>,
-    /// Requirement for the team. `None` for the requirement of the project.
-    pub requirement: Option<String>,
-    /// Values for inputs of the team.
-    pub inputs: BTreeMap<String, String>,
-    /// The agent for phases that name none.
-    pub agent: Option<String>,
-    /// The most phases that work at the same time.
-    pub max_parallel: Option<u32>,
-    /// The most that the run may use of language models.
-    pub budget: Budget,
-    /// Repositories that are cloned into a fresh workspace.
-    pub repos: Vec<String>,
+    /// Description of the run.
+    #[serde(flatten)]
+    pub spec: RunSpec,
     /// The phase that the run goes on from. Only where it is resumed.
     pub from: Option<String>,
     /// Whether the workspace of a task stays after the end, until the retention removes it.
@@ -176,15 +169,15 @@ pub struct Run {
     pub workspace: Utf8PathBuf,
     /// Life cycle of the run.
     pub life: Lifecycle,
-    /// Why it did not complete.
+    /// Reason why it did not complete.
     pub reason: Option<String>,
     /// The phase that the reason is about.
     pub phase: Option<String>,
-    /// When it was asked for, UTC.
+    /// Time of the request, UTC.
     pub queued_at: String,
-    /// When its orchestrator began it, UTC.
+    /// Time at which its orchestrator began it, UTC.
     pub started_at: Option<String>,
-    /// When it ended, UTC.
+    /// Time of the end, UTC.
     pub ended_at: Option<String>,
     /// Usage of language models.
     pub totals: RunTotals,
@@ -198,13 +191,13 @@ pub struct Run {
     pub version: i64,
     /// The server that has it, where several share a database.
     pub replica: Option<String>,
-    /// When a run that waits is woken by the supervisor, UTC. `None` if a person resumes it.
+    /// Time at which a run that waits is woken by the supervisor, UTC. `None` if a person resumes it.
     pub wake_at: Option<String>,
     /// Main phases that are done as of the last event that was stored.
     pub phases_done: u64,
     /// Main phases, once its team is known.
     pub phases_all: u64,
-    /// When a run was woken, UTC, until its orchestrator continues it: its position in the queue.
+    /// Time at which a run was woken, UTC, until its orchestrator continues it: its position in the queue.
     pub woken_at: Option<String>,
     /// Caveats of its phases when it ended.
     pub caveats: Vec<Caveat>,

@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_workflow::TeamFolder;
 use serde::Serialize;
 
-use crate::agents::installed_names;
+use crate::agents::usable_and_broken;
 use crate::bundled::{BUNDLED, HIDDEN, write_files};
 use crate::error::InvalidTeam;
 use crate::{Host, ProjectError};
@@ -77,7 +77,7 @@ impl Host {
     /// The team that a reference names: `@scope/name` (installed, else bundled), or a path.
     ///
     /// # Errors
-    /// There is no such team, or it cannot be read. Its team.yml is not checked.
+    /// The team does not exist, or it cannot be read. Its team.yml is not checked.
     pub fn find_team(&self, reference: &str) -> Result<FoundTeam, ProjectError> {
         if !reference.starts_with('@') || Utf8Path::new(reference).exists() {
             return self.load_team(Utf8Path::new(reference));
@@ -120,8 +120,9 @@ impl Host {
 
     /// The team at a path: a folder, or its team.yml.
     pub(crate) fn load_team(&self, path: &Utf8Path) -> Result<FoundTeam, ProjectError> {
-        let folder = TeamFolder::load(path)?.with_installed_agents(installed_names(self));
-        Ok(FoundTeam::of(folder.with_broken_agents(self.broken_agents())))
+        let (usable, broken) = usable_and_broken(self);
+        let folder = TeamFolder::load(path)?.with_installed_agents(usable);
+        Ok(FoundTeam::of(folder.with_broken_agents(broken)))
     }
 
     /// All teams: in `here` and directly below it, installed, bundled.

@@ -10,8 +10,8 @@ use axum::http::Uri;
 use axum::response::Response;
 use camino::Utf8PathBuf;
 use cliq_dashboard::ReviewSite;
-use cliq_gateway::{GatewayError, Store};
-use cliq_model::{AuditStore, EvaluationStore, RunStore, SignInStore, TaskStore, TriggerStore};
+use cliq_gateway::Store;
+use cliq_model::{AuditStore, EvaluationStore, RunStore, SignInStore, StoreError, TaskStore, TriggerStore};
 use cliq_review::{ReviewStore, StoredReviews};
 use cliq_supervisor::{Duty, Supervisor};
 use cliq_triggers::{Engine, EngineOptions, StartError, TriggersCheck};
@@ -37,7 +37,7 @@ const REVIEWS: std::time::Duration = std::time::Duration::from_secs(30 * 86_400)
 /// The fewest characters of `CLIQ_ADMIN_TOKEN`.
 const MIN_ADMIN_TOKEN: usize = 16;
 
-/// Why a server did not start. Each says how to mend it.
+/// Reason why a server did not start. Each says how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -75,7 +75,7 @@ pub enum ServerError {
     TriggersFile(String),
     /// The database cannot be used.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
     /// A file of the server cannot be made.
     #[error("cannot create {path}: {source}")]
     File {

@@ -35,12 +35,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-sandbox", &["cliq-protocol", "cliq-http"]),
     ("cliq-http", &["cliq-protocol"]),
     ("cliq-connectors", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-http"]),
-    ("cliq-a2a", &["cliq-protocol"]),
-    ("cliq-review", &["cliq-protocol"]),
+    ("cliq-a2a", &["cliq-protocol", "cliq-model"]),
+    ("cliq-review", &["cliq-protocol", "cliq-model"]),
     ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
     ("cliq-markers", &[]),
-    ("cliq-gateway", &["cliq-protocol", "cliq-fs"]),
-    ("cliq-model", &["cliq-protocol", "cliq-gateway"]),
+    ("cliq-gateway", &["cliq-protocol", "cliq-fs", "cliq-model"]),
+    ("cliq-model", &["cliq-protocol"]),
     ("cliq-store", &["cliq-fs", "cliq-gateway", "cliq-model", "cliq-protocol", "cliq-review"]),
     ("cliq-testkit", &[]),
     ("cliq-backends", BACKENDS),
@@ -53,7 +53,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-mcp", &["cliq-protocol"]),
     (
         "cliq-lifecycle",
-        &["cliq-protocol", "cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs", "cliq-git"],
+        &[
+            "cliq-protocol",
+            "cliq-model",
+            "cliq-gateway",
+            "cliq-markers",
+            "cliq-orchestrator",
+            "cliq-fs",
+            "cliq-git",
+        ],
     ),
     (
         "cliq-project",
@@ -67,6 +75,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-orchestrator",
             "cliq-agents",
             "cliq-gateway",
+            "cliq-model",
             "cliq-lifecycle",
             "cliq-review",
             "cliq-http",
@@ -122,7 +131,6 @@ const EVAL: &[&str] = &[
     "cliq-project",
     "cliq-backends",
     "cliq-settings",
-    "cliq-gateway",
     "cliq-model",
 ];
 const SUPERVISOR: &[&str] = &[
@@ -134,11 +142,9 @@ const SUPERVISOR: &[&str] = &[
     "cliq-project",
     "cliq-backends",
     "cliq-settings",
-    "cliq-gateway",
     "cliq-model",
     "cliq-review",
     "cliq-http",
-    "cliq-a2a",
 ];
 const TRIGGERS: &[&str] = &[
     "cliq-document",
@@ -147,7 +153,6 @@ const TRIGGERS: &[&str] = &[
     "cliq-fs",
     "cliq-workflow",
     "cliq-settings",
-    "cliq-gateway",
     "cliq-model",
     "cliq-supervisor",
 ];
@@ -265,6 +270,30 @@ fn libraries_do_not_read_the_environment() {
         for call in ["env::var", "env::home_dir", "env::current_dir"] {
             let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
             assert!(!code.clone().any(|line| line.contains(call)), "{} uses {call}", path.display());
+        }
+    }
+}
+
+/// Calls of git have one environment, one set of settings and one way to fail: those of `cliq-git`.
+#[test]
+fn only_cliq_git_names_the_program_git() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let packages = std::fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let sources: Vec<_> = packages.chain([root.join("bins/cliq")]).map(|path| path.join("src")).collect();
+    for path in sources_below(&sources) {
+        let place = path.to_string_lossy();
+        if place.contains("crates/cliq-git/") || place.contains("/tests") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for call in ["Command::new(\"git\")", "find_program(\"git\")", "\"git\".into()", "args([\"git\""] {
+            assert!(!code.contains(call), "{place} runs git by {call}: cliq-git has the operations");
+        }
+        let is_user = code.contains("cliq_git::");
+        for call in [".run([", ".run(&[", ".text([", ".ask(["] {
+            let is_raw = is_user && code.contains(&format!("git{call}"));
+            assert!(!is_raw, "{place} calls git with arguments: cliq-git has the operations");
         }
     }
 }

@@ -16,6 +16,7 @@ mod gates;
 mod hostile_files;
 mod items;
 mod layering;
+mod manifests;
 mod markers;
 mod mcp;
 mod models;

@@ -20,21 +20,21 @@ const COMPARISONS: [&str; 2] =
 
 /// Reference to a page, with an anchor or the heading in quotes.
 static PAGE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r#"\bdocs/([\w/-]+\.md)`?(?:#([\w-]+)|,\s+"([^"]+)")?"#).unwrap());
-static DECISION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[Dd]ecision (\d+)\b").unwrap());
+    LazyLock::new(|| Regex::new(r#"\bdocs/([\w/-]+\.md)`?(?:#([\w-]+)|,\s+"([^"]+)")?"#).expect("a pattern"));
+static DECISION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[Dd]ecision (\d+)\b").expect("a pattern"));
 /// Link to a decision whose text is its number.
 static DECISION_LINK: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"\[(?:[Dd]ecision )?(\d+)\]\((?:decisions/)?(\d{4})-").unwrap());
+    LazyLock::new(|| Regex::new(r"\[(?:[Dd]ecision )?(\d+)\]\((?:decisions/)?(\d{4})-").expect("a pattern"));
 /// Path from the root of the repository.
 static PATH: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?:^|[\s`(])((?:crates|bins|scripts|benches|fixtures|fuzz)/[\w./-]*\w)").unwrap()
+    Regex::new(r"(?:^|[\s`(])((?:crates|bins|scripts|benches|fixtures|fuzz)/[\w./-]*\w)").expect("a pattern")
 });
 /// Name of a source file, with some of its directories.
 static SOURCE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(?:^|[\s`(])((?:[\w-]+/)*\w{2,}\.rs)\b").unwrap());
+    LazyLock::new(|| Regex::new(r"(?:^|[\s`(])((?:[\w-]+/)*\w{2,}\.rs)\b").expect("a pattern"));
 /// References to documents that are not part of the repository.
 static OUTSIDE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"\bSPEC (?:section|\d)|\b[Ss]eed \d{3}\b").unwrap());
+    LazyLock::new(|| Regex::new(r"\bSPEC (?:section|\d)|\b[Ss]eed \d{3}\b").expect("a pattern"));
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

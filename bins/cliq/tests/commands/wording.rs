@@ -1,7 +1,8 @@
 //! Wording of doc comments (docs/decisions/0032-wording.md): the share of those that begin with a question word or a pronoun.
 
 /// First words that a doc comment of a reference manual does not begin with.
-const RIDDLES: [&str; 9] = ["What", "How", "Who", "Where", "Which", "It", "Its", "They", "That"];
+const RIDDLES: [&str; 12] =
+    ["What", "How", "Who", "Whose", "Why", "When", "Where", "Which", "It", "Its", "They", "That"];
 /// Maximum share in percent.
 const LIMIT: f64 = 2.0;
 

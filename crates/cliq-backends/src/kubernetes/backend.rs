@@ -34,7 +34,7 @@ pub struct Kubernetes {
 
 impl Kubernetes {
     /// Creates the backend that the settings describe. `is_shared_database` tells whether servers on other machines see the same
-    /// database, which runs in a cluster need (seed 004).
+    /// database, which runs in a cluster need (docs/kubernetes.md).
     ///
     /// # Errors
     /// Returns an error if the database is not shared, or the project's host has no cliq home.
@@ -133,7 +133,8 @@ impl Kubernetes {
         let mut env = job.variables()?;
         env.extend(self.options.env.clone());
         env.insert(DIE_BY_SIGNALS.to_owned(), "1".to_owned());
-        Ok(Handover { env, settings: job.project.host().settings_for_container() }.encode())
+        let (settings, spec) = (job.project.host().settings_for_container(), job.handed_spec());
+        Ok(Handover { env, settings, spec }.encode())
     }
 
     async fn create_job(
