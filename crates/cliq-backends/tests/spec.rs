@@ -24,7 +24,7 @@ async fn process_reads_the_description_from_its_input() {
         ..RunSpec::default()
     };
     let mode = RunMode { parks: true, a2a_events: None };
-    let mut child = backend.spawn(dir, "some-id", &RunStart::Fresh, &spec, &mode).unwrap();
+    let mut child = backend.spawn(dir, &"some-id".parse().unwrap(), &RunStart::Fresh, &spec, &mode).unwrap();
     assert!(child.wait().await.unwrap().success());
     let arguments = fs::read_to_string(dir.join("arguments")).unwrap();
     assert_eq!(arguments, format!("-C {dir} run --headless --force --run-id some-id --spec - --park\n"));
