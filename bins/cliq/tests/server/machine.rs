@@ -196,6 +196,11 @@ impl Drop for Running {
 }
 
 impl Running {
+    /// Process id of the server.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Kills the server without a warning.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
