@@ -1,4 +1,4 @@
-//! Phases with expressions: those that are skipped, and those that work on the items of a list (SPEC section 24).
+//! Phases with expressions: those that are skipped, and those that work on the items of a list (docs/expressions.md).
 
 use cliq_workflow::PhaseId;
 use serde_json::Value;
@@ -81,8 +81,8 @@ impl Pipeline {
         u32::try_from(items.cells.len()).ok()
     }
 
-    /// Starts a phase whose expressions decide, or whose items work in its place. Returns `false` for other phases.
-    pub(super) fn starts_otherwise(&mut self, phase: PhaseId, out: &mut Vec<Effect>) -> bool {
+    /// Starts a phase that has a condition or a list: evaluates its expressions, or starts its items. Returns `false` for other phases.
+    pub(super) fn start_conditional(&mut self, phase: PhaseId, out: &mut Vec<Effect>) -> bool {
         let spec = self.workflow.phase(phase);
         let (has_condition, has_list) = (spec.when.is_some(), spec.for_each.is_some());
         if !has_condition && !has_list {
@@ -92,7 +92,7 @@ impl Pipeline {
         let lacks_list = has_list && cell.items.is_none();
         if !cell.is_decided || lacks_list {
             cell.state = PhaseState::Deciding;
-            // A gate that routes to a skipped phase wants it to run.
+            // A gate that routes to a skipped phase requires it to run.
             let ignores_when = cell.is_decided;
             self.forget_items(phase);
             out.push(Effect::Decide { phase, ignores_when });
