@@ -1,4 +1,6 @@
 //! Results of commands, and the history of verdicts that a gate's agent is shown.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;

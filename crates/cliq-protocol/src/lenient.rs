@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Maximum number of values in a JSON document from a caller of the server: items of lists and members of objects, at any depth.
 ///
 /// The memory of a parsed document depends on its values more than on its bytes: an object of 7 bytes takes about 600.
-pub const MAX_JSON_VALUES: usize = 100_000;
+pub const MAX_JSON_VALUES: usize = 50_000;
 
 /// Whether a JSON document has more than [`MAX_JSON_VALUES`] values. Linear time, no memory. The answer for text that is not JSON has no
 /// meaning.

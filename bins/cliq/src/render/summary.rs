@@ -1,4 +1,6 @@
 //! A run at its end, or as it stands: the table of phases, and for an escalation what to do next.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -87,7 +89,14 @@ fn word(phase: &PhaseView) -> String {
     let status = match phase.status {
         PhaseStatus::Pending if phase.support => "idle",
         PhaseStatus::Stopped if phase.interrupted => "interrupted",
-        status => status.as_str(),
+        PhaseStatus::Pending
+        | PhaseStatus::Running
+        | PhaseStatus::Waiting
+        | PhaseStatus::Completed
+        | PhaseStatus::Skipped
+        | PhaseStatus::Failed
+        | PhaseStatus::Escalated
+        | PhaseStatus::Stopped => phase.status.as_str(),
     };
     match &phase.limited {
         Some(limited) => format!("{status} at {limited}"),

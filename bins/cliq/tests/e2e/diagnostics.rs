@@ -142,7 +142,7 @@ fn a_collector_that_is_away_or_refuses_does_no_harm() {
 fn demo_exports_traces_as_run_does() {
     let Some(mut collector) = Collector::start("200") else { return };
     let env = Env::bare();
-    let mut demo = env.command(["demo", "demo", "--headless"]);
+    let mut demo = env.command(["demo", "demo"]);
     demo.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint);
     done(&demo.output().expect("it starts")).expect(0);
     let spans = collector.spans();

@@ -202,7 +202,6 @@ say '"status":"complete","result":{}'
     let old = get("0.3", "tasks/get");
     assert_eq!(old["status"]["state"], "input-required", "{old}");
     assert!(old["status"]["message"]["parts"].to_string().contains("hug_review"), "{old}");
-    let decide = json!({"messageId": "d", "taskId": id, "role": "ROLE_USER", "parts": [{"data": {"verdict": "reject", "reason": "no"}}]});
-    call(&server, "1.0", "SendMessage", &json!({"message": decide}));
+    call(&server, "1.0", "CancelTask", &json!({"id": id}));
     wait_for("its end", || is_final(&server.run(&id)).then_some(()));
 }

@@ -488,10 +488,10 @@ fn bodies_with_too_many_values_are_refused() {
         assert_eq!(response.status, 413, "{path}: {}", response.body);
         assert!(response.body.len() < 500, "{path}: {}", response.body);
     }
-    let most = server.send("POST", "/a2a/jsonrpc", &headers, Some(&body(49_000)));
+    let most = server.send("POST", "/a2a/jsonrpc", &headers, Some(&body(24_000)));
     assert_eq!(most.status, 200, "{}", most.body);
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
-    assert!(kilobytes < 300_000, "{peak}");
+    assert!(kilobytes < 250_000, "{peak}");
 }

@@ -2,6 +2,8 @@
 //!
 //! The prompt names no file of `.cliq`: agents hand over through it, and it is not theirs to read. Texts of other phases are fenced and marked as
 //! data.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::fmt::Write;
 

@@ -1,4 +1,6 @@
 //! Head of the pages of a run: its title, its state in a sentence, facts, and the tabs.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use cliq_model::{Run, RunState};
 use cliq_web::{RunDocument, RunSummary, TrialDocument};

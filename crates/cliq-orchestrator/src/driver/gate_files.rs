@@ -1,4 +1,6 @@
 //! Files of a gate: `gate_context.md`, and its verdict in the channels of the phases it concerns.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::fmt::Write;
 

@@ -1,4 +1,6 @@
 //! Recovery of a run whose orchestrator died.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,7 +124,7 @@ impl Follower<'_> {
                         change.push(event("run_requeued", &fields))
                     }
                     Death::Died => change.push(event("orchestrator_died", &fields)),
-                    _ => change.push(event("run_not_started", &fields)),
+                    Death::ProjectBusy | Death::NeverBegan => change.push(event("run_not_started", &fields)),
                 }
                 if state.is_final() {
                     change.run.ended_at = Some(clock::now());

@@ -152,7 +152,7 @@ mod tests {
             }
         }
         let objects = format!("[{}]", vec!["{\"\":0}"; 60_000].join(","));
-        assert_eq!(parse_body(None, objects.as_bytes()), Err("it has more than 100000 values".to_owned()));
+        assert_eq!(parse_body(None, objects.as_bytes()), Err("it has more than 50000 values".to_owned()));
         // A form with `payload` first or last is its JSON.
         for body in ["x=1&payload=%7B%22n%22%3A1%7D", "payload=%7B%22n%22%3A1%7D&x=1"] {
             assert_eq!(parse_body(form, body.as_bytes()), Ok(json!({"n": 1})), "{body}");
