@@ -55,7 +55,7 @@ pub struct PushRecord {
     pub identity: Option<String>,
     /// Whether it is there.
     pub state: State,
-    /// When that was noted.
+    /// Time of the note.
     pub at: String,
     /// Data with which the service can find an interrupted publication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -256,7 +256,7 @@ pub(crate) fn publish(
             mode: target.mode(),
             identity: target.identity.clone(),
             state: State::Begun,
-            at: crate::context::now(),
+            at: cliq_fs::now().to_string(),
             note: None,
             entry: None,
         },
@@ -268,7 +268,7 @@ pub(crate) fn publish(
         ledger.put(PushRecord {
             note: Some(note),
             state: State::Begun,
-            at: crate::context::now(),
+            at: cliq_fs::now().to_string(),
             ..begun.clone()
         })
     };
@@ -276,7 +276,7 @@ pub(crate) fn publish(
     let entry = service.publish(cx, &target, file, &mut intent)?;
     ledger.put(PushRecord {
         state: State::Done,
-        at: crate::context::now(),
+        at: cliq_fs::now().to_string(),
         note: None,
         entry: Some(entry.clone()),
         ..record

@@ -457,7 +457,7 @@ impl Driver {
 
     /// Writes an event to the journal and the log, and sends it to the subscriber.
     fn publish(&mut self, event: RunEvent) {
-        let record = Record { ts: cliq_fs::now(), event };
+        let record = Record { ts: cliq_fs::now().into(), event };
         if let Err(error) = self.record(&record) {
             self.cannot_record(&error);
         }

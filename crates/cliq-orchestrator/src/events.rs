@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
     CommandResult, Limited, Object, PhaseKind, PhaseName, Sandbox, Timestamp, Usage, Verdict, WaitingReview,
+    WireTime,
 };
 use cliq_workflow::FailureCause;
 use serde::{Deserialize, Serialize};
@@ -178,7 +179,7 @@ pub enum RunEvent {
         others: Vec<String>,
         /// Time of the next reminder or of the expiry, or `None` if the agent works.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        due: Option<Timestamp>,
+        due: Option<WireTime>,
     },
     /// Agent and commands of a phase run in a sandbox (docs/sandbox.md).
     PhaseSandboxed {
@@ -208,7 +209,7 @@ pub enum RunEvent {
         /// Ids of the reviews that it waits for.
         on: Vec<String>,
         /// Time at which it wakes without an answer.
-        until: Timestamp,
+        until: WireTime,
     },
     /// The run received a steering message (docs/steering.md).
     SteeringReceived {
@@ -253,7 +254,7 @@ pub enum RunEvent {
     WorkFailed {
         /// The phase.
         phase: PhaseName,
-        /// Why.
+        /// Reason.
         reason: String,
         /// The last of what it printed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -298,7 +299,7 @@ pub enum RunEvent {
         phase: PhaseName,
         /// Type of the phase.
         kind: PhaseKind,
-        /// Why.
+        /// Reason.
         reason: SkipReason,
     },
     /// Items of a phase start, or start again.
@@ -314,7 +315,7 @@ pub enum RunEvent {
     ItemFailed {
         /// The item: `PHASE.INDEX`.
         phase: PhaseName,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// An attempt failed, and another follows.
@@ -355,7 +356,7 @@ pub enum RunEvent {
         /// Files with the kinds of their conflicts, or nothing if all are conflicts of lines. Without a conflict: parts that were left apart.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
-        /// Why they cannot be merged.
+        /// Reason why they cannot be merged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -364,7 +365,7 @@ pub enum RunEvent {
         /// The phase.
         phase: PhaseName,
         /// Time of the next attempt.
-        until: Timestamp,
+        until: WireTime,
     },
     /// The time of the next attempt has come.
     RetryDue {
@@ -391,7 +392,7 @@ pub enum RunEvent {
         gate: PhaseName,
         /// Number of the evaluation.
         iteration: u32,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A phase is done.
@@ -403,7 +404,7 @@ pub enum RunEvent {
     PhaseEscalated {
         /// The phase.
         phase: PhaseName,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A phase is to be done again.
@@ -436,7 +437,7 @@ pub enum RunEvent {
     },
     /// The orchestrator cannot go on.
     OrchestratorFailed {
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The run is over.
@@ -444,7 +445,7 @@ pub enum RunEvent {
         /// `COMPLETED`, `ESCALATED`, `FAILED` or `CANCELLED`.
         #[serde(with = "status_text")]
         status: PipelineStatus,
-        /// Why it did not complete.
+        /// Reason why it did not complete.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The phase that it is about.

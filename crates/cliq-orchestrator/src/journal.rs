@@ -100,7 +100,7 @@ pub struct Journal {
     pub(crate) len: u64,
 }
 
-/// Why a journal cannot be read.
+/// Reason why a journal cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
@@ -342,7 +342,7 @@ workflow:
         }
         assert!(pipeline.is_finished(), "{events:#?}");
         for cut in 1..=events.len() {
-            let record = |event: &RunEvent| Record { ts: cliq_fs::now(), event: event.clone() };
+            let record = |event: &RunEvent| Record { ts: cliq_fs::now().into(), event: event.clone() };
             let records = events[..cut].iter().map(record).collect();
             let journal = Journal { records, torn: false, len: 0 };
             let (_, unfinished) = journal.replay_to_the_end(Arc::clone(&workflow));

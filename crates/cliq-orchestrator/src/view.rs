@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    CommandResult, Limited, PhaseKind, PhaseName, Sandbox, Timestamp, Verdict, WaitingReview,
+    CommandResult, Limited, PhaseKind, PhaseName, Sandbox, Timestamp, Verdict, WaitingReview, WireTime,
 };
 use cliq_workflow::ValidatedWorkflow;
 use serde::Serialize;
@@ -80,7 +80,7 @@ pub struct WaitView {
     /// Ids of the reviews.
     pub on: Vec<String>,
     /// Time at which the run wakes without an answer.
-    pub until: Timestamp,
+    pub until: WireTime,
 }
 
 /// A run.
@@ -99,16 +99,16 @@ pub struct RunView {
     pub phase_count: Option<u32>,
     /// End of the run: `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`. `None` while it is active.
     pub status: Option<String>,
-    /// Why it did not complete.
+    /// Reason why it did not complete.
     pub reason: Option<String>,
     /// The phase that this is about.
     pub phase: Option<PhaseName>,
     /// Cause of the wait while the run is parked (docs/decisions/0033-waiting-is-a-state.md).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitView>,
-    /// When it began, in milliseconds since 1970.
+    /// Time of the start, in milliseconds since 1970.
     pub started_ms: Option<i64>,
-    /// When it ended.
+    /// Time of the end.
     pub ended_ms: Option<i64>,
     /// Phases in the order of the file.
     pub phases: Vec<PhaseView>,
@@ -288,7 +288,7 @@ impl RunView {
     /// Takes the next event.
     pub fn apply(&mut self, record: &Record) {
         // Only some events need it, and a time takes longer to parse than the rest.
-        let now = || record.ts.unix_millis();
+        let now = || record.ts.time().map(Timestamp::unix_millis);
         match &record.event {
             RunEvent::RunStarted { run_id, team, title, phase_count, kept, .. } => {
                 self.title.clone_from(title);

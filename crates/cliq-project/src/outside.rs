@@ -44,7 +44,7 @@ pub struct OutsideEntry {
     pub size: Option<u64>,
     /// Whether it was published before, so that nothing would be done.
     pub is_there: bool,
-    /// Why it would fail now, where that is known. A file that is not there yet may be written by a phase before.
+    /// Reason why it would fail now, where that is known. A file that is not there yet may be written by a phase before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -229,11 +229,11 @@ impl Values for Preview<'_> {
     }
 
     fn date(&self) -> String {
-        self.now.as_str().chars().take(10).collect()
+        self.now.to_string().chars().take(10).collect()
     }
 
     fn timestamp(&self) -> String {
-        self.now.as_str().to_owned()
+        self.now.to_string()
     }
 
     fn phase(&self) -> String {

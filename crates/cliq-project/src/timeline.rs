@@ -5,7 +5,7 @@ use cliq_fs::PipelineStatus;
 use cliq_orchestrator::{
     DecisionKind, Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView, SteeringLedger, UsageSummary,
 };
-use cliq_protocol::{CommandEnd, CommandResult, Outcome, PhaseKind};
+use cliq_protocol::{CommandEnd, CommandResult, Outcome, PhaseKind, Timestamp, WireTime};
 use serde::Serialize;
 
 use crate::history::RecordedRun;
@@ -23,7 +23,7 @@ pub struct Timeline {
     pub title: Option<String>,
     /// `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`, `INTERRUPTED`, `RUNNING` or `WAITING`.
     pub status: String,
-    /// Why it did not complete.
+    /// Reason why it did not complete.
     pub reason: Option<String>,
     /// The phase that the reason is about.
     pub phase: Option<String>,
@@ -53,8 +53,8 @@ pub struct Timeline {
 pub struct Step {
     /// Milliseconds since the run began.
     pub at_ms: i64,
-    /// When, in UTC.
-    pub ts: String,
+    /// Time, in UTC.
+    pub ts: WireTime,
     /// Significance for the outcome.
     #[serde(rename = "weight")]
     pub significance: Significance,
@@ -123,7 +123,7 @@ impl RecordedRun {
         let focus = view.phase.as_ref().and_then(|name| view.find(name));
         let focus = focus
             .or_else(|| unfinished.first().copied().filter(|_| status != "COMPLETED" && status != "RUNNING"));
-        let last = journal.records.last().and_then(|record| record.ts.unix_millis());
+        let last = journal.records.last().and_then(|record| record.ts.time()).map(Timestamp::unix_millis);
         let end = if self.running { now_ms } else { last.unwrap_or(now_ms) };
         Timeline {
             run_id: view.run_id.clone().unwrap_or_default(),
@@ -239,8 +239,8 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
         }
         _ => (Significance::Usual, record.event.describe()),
     };
-    let at_ms = record.ts.unix_millis().unwrap_or(0) - view.started_ms.unwrap_or(0);
-    Some(Step { at_ms: at_ms.max(0), ts: record.ts.as_str().to_owned(), significance, text })
+    let at_ms = record.ts.time().map_or(0, Timestamp::unix_millis) - view.started_ms.unwrap_or(0);
+    Some(Step { at_ms: at_ms.max(0), ts: record.ts.clone(), significance, text })
 }
 
 fn shortened(value: &serde_json::Value) -> String {
@@ -252,7 +252,7 @@ fn shortened(value: &serde_json::Value) -> String {
     }
 }
 
-/// Why a run ended that has no reason of its own.
+/// Reason why a run ended that has no reason of its own.
 fn end_reason(status: &str, journal: &Journal) -> Option<String> {
     let events = journal.records.iter().rev().map(|record| &record.event);
     match status {

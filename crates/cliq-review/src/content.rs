@@ -4,7 +4,7 @@ use cliq_protocol::{CommandResult, HistoryEntry, PhaseName};
 use serde::{Deserialize, Serialize};
 
 use crate::id::hash;
-use crate::time::Time;
+use cliq_protocol::Timestamp;
 
 /// Content for reviewers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -94,7 +94,7 @@ pub enum ArtifactView {
     TooLarge,
     /// Nothing: it cannot be read.
     Unreadable {
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
@@ -138,8 +138,8 @@ pub struct FileDiff {
 /// Something that happened in the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineEntry {
-    /// When.
-    pub at: Time,
+    /// Time.
+    pub at: Timestamp,
     /// Description in a sentence.
     pub text: String,
 }

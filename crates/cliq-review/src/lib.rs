@@ -15,7 +15,6 @@ mod people;
 mod refusal;
 mod review;
 mod store;
-mod time;
 mod via;
 
 pub use audit::{AuditFile, AuditRecord, ChainProblem, next_record, read_record, verify_chain};
@@ -30,7 +29,6 @@ pub use review::{
     AcceptedAnswer, Answer, AuditReference, Choice, Link, NewReview, Outcome, Review, ReviewState,
 };
 pub use store::{ReviewFilter, ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews};
-pub use time::Time;
 pub use via::Via;
 
 /// Runs the example of the README as a documentation test.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::people::Channel;
-use crate::time::Time;
+use cliq_protocol::Timestamp;
 
 /// Kind of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub enum NoticeState {
     Sent,
     /// The notice could not be sent.
     Failed {
-        /// Why.
+        /// Reason.
         error: String,
     },
     /// The run ended while it was being sent. It is not sent again, so that no reviewer is notified twice.
@@ -57,8 +57,8 @@ pub struct Notice {
     pub reviewer: String,
     /// Channel of the notice.
     pub channel: Channel,
-    /// When it was due.
-    pub at: Time,
+    /// Time at which it was due.
+    pub at: Timestamp,
     /// State of the notice.
     #[serde(flatten)]
     pub state: NoticeState,

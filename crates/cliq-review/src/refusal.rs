@@ -1,6 +1,6 @@
 //! Refusals of events, as the person who answers reads them.
 
-use crate::time::Time;
+use cliq_protocol::Timestamp;
 
 /// The most bytes of a reviewer's words.
 pub(crate) const MAX_WORDS: usize = 64 * 1024;
@@ -8,7 +8,7 @@ pub(crate) const MAX_WORDS: usize = 64 * 1024;
 pub(crate) const MAX_COMMENT: usize = 16 * 1024;
 pub(crate) const MAX_COMMENTS: usize = 200;
 
-/// Why an event is refused.
+/// Reason why an event is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -17,7 +17,7 @@ pub enum Refusal {
     Decided(String),
     /// The deadline passed.
     #[error("this review has expired (its deadline was {0})")]
-    Expired(Time),
+    Expired(Timestamp),
     /// The review is no longer needed.
     #[error("the review was cancelled: {0}")]
     Cancelled(String),

@@ -13,8 +13,8 @@ use crate::id::{LinkToken, ReviewId};
 use crate::notice::{Notice, NoticeKind, NoticeState};
 use crate::people::{Channel, first_sufficient, is_all};
 use crate::refusal::Refusal;
-use crate::time::Time;
 use crate::via::Via;
+use cliq_protocol::Timestamp;
 
 /// Choice of a reviewer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,8 +77,8 @@ pub struct Answer {
 /// An answer that counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AcceptedAnswer {
-    /// When it came.
-    pub at: Time,
+    /// Time of arrival.
+    pub at: Timestamp,
     /// The answer. Its inputs have the types of the form, and a request for changes has its phase.
     #[serde(flatten)]
     pub answer: Answer,
@@ -116,22 +116,22 @@ pub enum ReviewState {
     Pending,
     /// The review is decided.
     Decided {
-        /// When.
-        at: Time,
+        /// Time.
+        at: Timestamp,
         /// Outcome of the review.
         #[serde(flatten)]
         outcome: Outcome,
     },
     /// The deadline has passed.
     Expired {
-        /// When that was seen.
-        at: Time,
+        /// Time at which that was seen.
+        at: Timestamp,
     },
     /// The review is no longer needed.
     Cancelled {
-        /// When.
-        at: Time,
-        /// Why.
+        /// Time.
+        at: Timestamp,
+        /// Reason.
         reason: String,
     },
 }
@@ -152,7 +152,7 @@ impl ReviewState {
 /// Stored form of a reviewer's link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Whose it is.
+    /// Owner.
     pub reviewer: String,
     /// The SHA-256 of its token.
     pub sha256: String,
@@ -200,9 +200,9 @@ pub struct Review {
     #[serde(default, skip_serializing_if = "Form::is_empty")]
     pub form: Form,
     /// When it was made.
-    pub created: Time,
+    pub created: Timestamp,
     /// When it expires.
-    pub deadline: Time,
+    pub deadline: Timestamp,
     /// Interval of reminders in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remind_every: Option<u64>,
@@ -262,8 +262,8 @@ pub struct NewReview {
     pub channels: Vec<(String, Vec<Channel>)>,
     /// See [`Review`].
     pub links: Vec<Link>,
-    /// When it is made.
-    pub now: Time,
+    /// Time of creation.
+    pub now: Timestamp,
 }
 
 impl Review {
@@ -454,8 +454,8 @@ impl Review {
         WaitingReview {
             id: self.id.to_string(),
             reviewers: self.waits_for().into_iter().map(str::to_owned).collect(),
-            since: self.created.timestamp(),
-            until: self.deadline.timestamp(),
+            since: self.created.into(),
+            until: self.deadline.into(),
             due: None,
             others: Vec::new(),
             page,
@@ -464,9 +464,9 @@ impl Review {
         }
     }
 
-    /// When its state changes by itself: the next reminder, or the deadline. `None` once it is over.
+    /// Time at which its state changes by itself: the next reminder, or the deadline. `None` once it is over.
     #[must_use]
-    pub fn next_due(&self) -> Option<Time> {
+    pub fn next_due(&self) -> Option<Timestamp> {
         if !self.is_pending() {
             return None;
         }
@@ -482,7 +482,7 @@ impl Review {
         self.notices.iter().filter(|notice| notice.state == NoticeState::Planned)
     }
 
-    pub(crate) fn plan(&mut self, kind: NoticeKind, mark: &str, ways: Vec<(String, Channel)>, at: Time) {
+    pub(crate) fn plan(&mut self, kind: NoticeKind, mark: &str, ways: Vec<(String, Channel)>, at: Timestamp) {
         for (n, (reviewer, channel)) in ways.into_iter().enumerate() {
             let id = format!("{}-{mark}{n}", self.id);
             self.notices.push(Notice { id, kind, reviewer, channel, at, state: NoticeState::Planned });

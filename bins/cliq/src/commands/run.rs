@@ -11,6 +11,7 @@ use cliq_project::{
 };
 use cliq_protocol::{Budget, PhaseKind, Sandbox};
 use cliq_server::TaskEventsFile;
+use cliq_settings::{PushSettings, RunSettings};
 use cliq_workflow::{Phase, ValidatedWorkflow};
 
 use super::execution::{execute_here, exit_code};
@@ -93,7 +94,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
     }
     let may_ask = !args.yes && !args.headless && !args.json && ui::can_ask();
-    if may_ask && settings.flag("push.confirm") {
+    if may_ask && PushSettings::read(&settings).confirm {
         confirm_publishing(&project, &plan)?;
     }
     if args.restore
@@ -109,7 +110,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             RunStart::Fresh | RunStart::Changed => plan.check(&has_variable).map_err(StartError::from)?,
             RunStart::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &has_variable)?,
         }
-        return super::detach::run(dir, args, backend, settings.flag("tmux.keep_session"));
+        return super::detach::run(dir, args, backend, RunSettings::read(&settings).keep_session);
     }
     if let Some((kind, workflow)) = remote {
         cancel_reviews(&project, &start)?;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::env::{Env, done, has_program, skipped};
-use crate::site::{Fault, ReceivedRequest, Reply, Site, html, reply};
+use cliq_testkit::env::{Env, done, has_program};
+use cliq_testkit::not_run;
+
+use crate::outside::site::{Fault, ReceivedRequest, Reply, Site, html, reply};
 
 const PAGE: &str = "<title>T</title><main><h1>Head</h1><p>text of the page</p></main>";
 
@@ -245,7 +247,7 @@ fn templates_and_handoffs_choose_sources() {
 
 #[test]
 fn pdf_becomes_text() {
-    if !crate::env::has_program("chromium") {
+    if !cliq_testkit::env::has_program("chromium") {
         return;
     }
     let env = Env::bare();
@@ -275,7 +277,7 @@ fn callers_choose_no_addresses_of_this_network() {
     let input = format!("at={}", site.base);
     let run = |env: &Env| {
         let mut command = env.command(["run", "--headless", "-f", "--input", &input]);
-        crate::env::done(&command.env("CLIQ_GUARD_INPUTS", "1").output().unwrap())
+        cliq_testkit::env::done(&command.env("CLIQ_GUARD_INPUTS", "1").output().unwrap())
     };
     // What team.yml itself names may be private; what an input names may not.
     run(&env).expect(3).says("source `a`").says("not public").says("pull.allow_hosts");
@@ -290,7 +292,7 @@ fn callers_choose_no_addresses_of_this_network() {
 #[test]
 fn pull_phase_opens_no_pane() {
     if !has_program("tmux") {
-        return skipped("there is no tmux here");
+        return not_run("there is no tmux here");
     }
     let may_answer = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&may_answer);

@@ -13,10 +13,10 @@ use cliq_fs::{CliqDir, PipelineStatus, read_status};
 use cliq_protocol::{NotifyRequest, Object, ReviewSpec, WaitingReview};
 use cliq_review::{
     Directory, Event, NewReview, NoticeKind, NoticeState, Review, ReviewFilter, ReviewId, ReviewState,
-    Reviews, ReviewsError, Time,
+    Reviews, ReviewsError,
 };
 use cliq_sdk::{Agent, Completion, GateContext};
-use cliq_settings::Settings;
+use cliq_settings::{ReviewSettings, Settings};
 use serde_json::{Value, json};
 
 use super::links::KeptReview;
@@ -118,7 +118,7 @@ impl<'a> Gate<'a> {
         let dir = CliqDir::at(ctx.cliq_dir(), ctx.workspace())?;
         let project = Project::of(dir.clone(), host.clone());
         let settings = Project::of(outermost(ctx)?, host.clone()).settings()?;
-        let directory = settings.reviewers();
+        let directory = ReviewSettings::read(&settings).reviewers;
         let reviewers = directory.expand(&spec.reviewers)?;
         let path = host.environment.get("CLIQ_RUN_PATH").unwrap_or_default();
         let outermost_run = path.split_once('/').map(|(run, _)| run.to_owned());
@@ -229,7 +229,7 @@ impl<'a> Gate<'a> {
     }
 
     fn remote(&self) -> Option<(String, Arc<dyn Reviews>)> {
-        let url = self.settings.text("hug.server_url")?.trim_end_matches('/').to_owned();
+        let url = ReviewSettings::read(&self.settings).server_url?.trim_end_matches('/').to_owned();
         let reviews = self.server(&url);
         Some((url, reviews))
     }
@@ -239,7 +239,7 @@ impl<'a> Gate<'a> {
     }
 
     fn client(&self, url: &str) -> ServerReviews {
-        ServerReviews::new(url, self.settings.secret("hug.token"))
+        ServerReviews::new(url, ReviewSettings::read(&self.settings).token)
     }
 
     /// Whether the server that has the review also has the run, and so wakes it after an answer.
@@ -308,7 +308,7 @@ impl<'a> Gate<'a> {
             route_targets: self.ctx.route_targets().to_vec(),
             channels: self.reviewers.names().into_iter().map(channels).collect(),
             links: kept.hashes(),
-            now: Time::from_millis(cliq_fs::now_millis()),
+            now: cliq_fs::now(),
         });
         let review = patiently(self.ctx, || reviews.create(&review, &content)).await?;
         Ok(ExistingReview { review, kept, reviews })
@@ -371,7 +371,7 @@ impl<'a> Gate<'a> {
                     continue;
                 }
             }
-            if found.review.next_due().is_some_and(|due| cliq_fs::now_millis() >= due.millis())
+            if found.review.next_due().is_some_and(|due| cliq_fs::now() >= due)
                 && let Ok(review) = found.reviews.apply(&found.review.id, Event::Clock).await
             {
                 found.review = review;
@@ -390,7 +390,7 @@ impl<'a> Gate<'a> {
             });
             let mut waiting = found.review.waiting(page.flatten());
             if is_woken == Some(true) && found.review.planned_notices().next().is_none() {
-                waiting.due = found.review.next_due().map(cliq_review::Time::timestamp);
+                waiting.due = found.review.next_due().map(Into::into);
             }
             if reported.as_ref() != Some(&waiting) {
                 let who = waiting.reviewers.join(", ");
@@ -406,9 +406,8 @@ impl<'a> Gate<'a> {
                 reported = Some(waiting.clone());
             }
             // Nothing is to be sent: only a change of the review, a deadline or another server matters.
-            let due = waiting.due.filter(|_| wakeups.are_complete()).and_then(|due| due.unix_millis());
-            let left = due.map(|due| u64::try_from(due - cliq_fs::now_millis()).unwrap_or(0));
-            wakeups.wait(left.map_or(poll, |left| IDLE_PAGES.min(Duration::from_millis(left)))).await;
+            let due = waiting.due.filter(|_| wakeups.are_complete()).and_then(|due| due.time());
+            wakeups.wait(due.map_or(poll, |due| IDLE_PAGES.min(due.since(cliq_fs::now())))).await;
         }
     }
 

@@ -1,0 +1,284 @@
+//! Layering of the crates (docs/architecture.md): actual dependencies are the documented ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("cliq-protocol", &[]),
+    ("cliq-fs", &["cliq-protocol"]),
+    ("cliq-git", &[]),
+    ("cliq-document", &["cliq-protocol"]),
+    ("cliq-expr", &[]),
+    ("cliq-workflow", &["cliq-protocol", "cliq-fs", "cliq-document", "cliq-expr"]),
+    ("cliq-gate", &["cliq-protocol"]),
+    ("cliq-sdk", &["cliq-protocol", "cliq-fs"]),
+    ("cliq-orchestrator", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-workflow", "cliq-gate"]),
+    (
+        "cliq-agents",
+        &[
+            "cliq-protocol",
+            "cliq-sdk",
+            "cliq-settings",
+            "cliq-markers",
+            "cliq-http",
+            "cliq-a2a",
+            "cliq-workflow",
+            "cliq-connectors",
+            "cliq-sandbox",
+            "cliq-fs",
+            "cliq-coder",
+            "cliq-mcp",
+        ],
+    ),
+    ("cliq-scripted-model", &[]),
+    ("cliq-coder", &["cliq-protocol", "cliq-fs"]),
+    ("cliq-sandbox", &["cliq-protocol", "cliq-http"]),
+    ("cliq-http", &["cliq-protocol"]),
+    ("cliq-connectors", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-http"]),
+    ("cliq-a2a", &["cliq-protocol"]),
+    ("cliq-review", &["cliq-protocol"]),
+    ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
+    ("cliq-markers", &[]),
+    ("cliq-gateway", &["cliq-protocol", "cliq-fs"]),
+    ("cliq-model", &["cliq-protocol", "cliq-gateway"]),
+    ("cliq-store", &["cliq-fs", "cliq-gateway", "cliq-model", "cliq-protocol", "cliq-review"]),
+    ("cliq-testkit", &[]),
+    ("cliq-backends", BACKENDS),
+    ("cliq-supervisor", SUPERVISOR),
+    ("cliq-eval", EVAL),
+    ("cliq-triggers", TRIGGERS),
+    ("cliq-web", WEB),
+    ("cliq-dashboard", DASHBOARD),
+    ("cliq-server", SERVER),
+    ("cliq-mcp", &["cliq-protocol"]),
+    (
+        "cliq-lifecycle",
+        &["cliq-protocol", "cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs", "cliq-git"],
+    ),
+    (
+        "cliq-project",
+        &[
+            "cliq-git",
+            "cliq-protocol",
+            "cliq-fs",
+            "cliq-workflow",
+            "cliq-sdk",
+            "cliq-settings",
+            "cliq-orchestrator",
+            "cliq-agents",
+            "cliq-gateway",
+            "cliq-lifecycle",
+            "cliq-review",
+            "cliq-http",
+            "cliq-sandbox",
+        ],
+    ),
+    (
+        "cliq",
+        &[
+            "cliq-protocol",
+            "cliq-fs",
+            "cliq-workflow",
+            "cliq-sdk",
+            "cliq-settings",
+            "cliq-markers",
+            "cliq-http",
+            "cliq-review",
+            "cliq-gateway",
+            "cliq-model",
+            "cliq-store",
+            "cliq-server",
+            "cliq-lifecycle",
+            "cliq-mcp",
+            "cliq-backends",
+            "cliq-eval",
+            "cliq-triggers",
+            "cliq-orchestrator",
+            "cliq-agents",
+            "cliq-project",
+            "cliq-scripted-model",
+            "cliq-git",
+        ],
+    ),
+];
+
+const BACKENDS: &[&str] = &[
+    "cliq-protocol",
+    "cliq-fs",
+    "cliq-workflow",
+    "cliq-orchestrator",
+    "cliq-project",
+    "cliq-settings",
+    "cliq-http",
+];
+const EVAL: &[&str] = &[
+    "cliq-git",
+    "cliq-document",
+    "cliq-protocol",
+    "cliq-fs",
+    "cliq-expr",
+    "cliq-workflow",
+    "cliq-orchestrator",
+    "cliq-project",
+    "cliq-backends",
+    "cliq-settings",
+    "cliq-gateway",
+    "cliq-model",
+];
+const SUPERVISOR: &[&str] = &[
+    "cliq-git",
+    "cliq-protocol",
+    "cliq-fs",
+    "cliq-workflow",
+    "cliq-orchestrator",
+    "cliq-project",
+    "cliq-backends",
+    "cliq-settings",
+    "cliq-gateway",
+    "cliq-model",
+    "cliq-review",
+    "cliq-http",
+    "cliq-a2a",
+];
+const TRIGGERS: &[&str] = &[
+    "cliq-document",
+    "cliq-expr",
+    "cliq-protocol",
+    "cliq-fs",
+    "cliq-workflow",
+    "cliq-settings",
+    "cliq-gateway",
+    "cliq-model",
+    "cliq-supervisor",
+];
+const WEB: &[&str] = &[
+    "cliq-protocol",
+    "cliq-fs",
+    "cliq-workflow",
+    "cliq-orchestrator",
+    "cliq-project",
+    "cliq-lifecycle",
+    "cliq-gateway",
+    "cliq-model",
+    "cliq-review",
+    "cliq-supervisor",
+    "cliq-triggers",
+];
+const DASHBOARD: &[&str] = &[
+    "cliq-protocol",
+    "cliq-fs",
+    "cliq-workflow",
+    "cliq-orchestrator",
+    "cliq-project",
+    "cliq-lifecycle",
+    "cliq-gateway",
+    "cliq-model",
+    "cliq-review",
+    "cliq-supervisor",
+    "cliq-eval",
+    "cliq-triggers",
+    "cliq-web",
+];
+const SERVER: &[&str] = &[
+    "cliq-protocol",
+    "cliq-fs",
+    "cliq-workflow",
+    "cliq-orchestrator",
+    "cliq-project",
+    "cliq-settings",
+    "cliq-lifecycle",
+    "cliq-gateway",
+    "cliq-model",
+    "cliq-review",
+    "cliq-http",
+    "cliq-a2a",
+    "cliq-supervisor",
+    "cliq-mcp",
+    "cliq-triggers",
+    "cliq-web",
+    "cliq-dashboard",
+];
+
+#[test]
+fn crates_use_only_what_they_may() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let allowed: BTreeMap<_, BTreeSet<_>> =
+        ALLOWED.iter().map(|(c, d)| (*c, d.iter().copied().collect())).collect();
+    let packages = metadata["packages"].as_array().unwrap();
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        let may = allowed.get(name).unwrap_or_else(|| panic!("{name} is not in the table"));
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let other = dependency["name"].as_str().unwrap();
+            let ours = other.starts_with("cliq");
+            assert!(
+                !ours || dependency["kind"] == "dev" || may.contains(other),
+                "{name} must not use {other}"
+            );
+        }
+    }
+    assert_eq!(packages.len(), ALLOWED.len());
+}
+
+#[test]
+fn the_machine_knows_no_disk_clock_or_process() {
+    let sources = [
+        include_str!("../../../../crates/cliq-orchestrator/src/engine.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/budget.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/ending.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/items.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/kept.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/machine.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/record.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/resume.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/retry.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/routing.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/src/engine/waiting.rs"),
+        include_str!("../../../../crates/cliq-gate/src/machine.rs"),
+    ];
+    for word in ["std::fs", "std::time", "std::process", "tokio", "jiff", "std::env", "std::thread"] {
+        assert!(sources.iter().all(|source| !source.contains(word)), "the machine uses {word}");
+    }
+}
+
+/// The environment is a value (`Environment`), so that a server can have several. Exceptions are programs of their own: the shim
+/// in a pane, an agent; and tests.
+#[test]
+fn libraries_do_not_read_the_environment() {
+    const MAY: [&str; 4] = [
+        "cliq-orchestrator/src/tmux/shim.rs",
+        "cliq-sdk/src/run.rs",
+        "cliq-settings/src/environment.rs",
+        "cliq-testkit/src/",
+    ];
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
+    let packages = std::fs::read_dir(&crates).unwrap().map(|entry| entry.unwrap().path().join("src"));
+    let found = sources_below(&packages.collect::<Vec<_>>());
+    assert!(found.len() > 100, "the sources are not where this test looks");
+    for path in found.iter().filter(|path| !MAY.iter().any(|may| path.to_string_lossy().contains(may))) {
+        let text = std::fs::read_to_string(path).unwrap();
+        for call in ["env::var", "env::home_dir", "env::current_dir"] {
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            assert!(!code.clone().any(|line| line.contains(call)), "{} uses {call}", path.display());
+        }
+    }
+}
+
+/// Returns the Rust files below directories.
+pub(crate) fn sources_below(dirs: &[std::path::PathBuf]) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in dirs.iter().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten()) {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(sources_below(&[path]));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
