@@ -28,7 +28,7 @@ pub use refusal::Refusal;
 pub use review::{
     AcceptedAnswer, Answer, AuditReference, Choice, Link, NewReview, Outcome, Review, ReviewState,
 };
-pub use store::{ReviewFilter, ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews};
+pub use store::{ReviewFilter, ReviewStore, Reviews, ReviewsError, StoredReviews};
 pub use via::Via;
 
 /// Runs the example of the README as a documentation test.

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
-use cliq_gateway::{GatewayError, Outcome};
-use cliq_model::{Change, Instance, Lifecycle, LifecycleEvent, Run, RunId, RunOrigin, RunState};
+use cliq_model::{
+    Change, Instance, Lifecycle, LifecycleEvent, Outcome, Run, RunId, RunOrigin, RunState, StoreError,
+};
 use cliq_orchestrator::Journal;
 
 use crate::clock;
@@ -46,7 +47,7 @@ async fn scan(
     shared: &Arc<Shared>,
     instance: &Instance,
     seen: &mut HashMap<Utf8PathBuf, FileState>,
-) -> Result<(), GatewayError> {
+) -> Result<(), StoreError> {
     let Ok(dir) = CliqDir::open(&instance.path) else { return Ok(()) };
     let path = dir.journal();
     let Ok(meta) = std::fs::symlink_metadata(&path) else { return Ok(()) };
@@ -82,7 +83,7 @@ async fn scan(
 }
 
 /// Stores a run that was started without the supervisor, and follows it.
-async fn adopt(shared: &Arc<Shared>, mut run: Run) -> Result<(), GatewayError> {
+async fn adopt(shared: &Arc<Shared>, mut run: Run) -> Result<(), StoreError> {
     run.replica = shared.replica();
     let change = Change::of(run);
     if shared.store.change(&change).await? == Outcome::Applied
@@ -97,7 +98,7 @@ async fn adopt(shared: &Arc<Shared>, mut run: Run) -> Result<(), GatewayError> {
 pub(crate) async fn adopt_trial(
     shared: &Arc<Shared>,
     workspace: &Utf8Path,
-) -> Result<Option<RunId>, GatewayError> {
+) -> Result<Option<RunId>, StoreError> {
     let Ok(dir) = CliqDir::open(workspace) else { return Ok(None) };
     let path = dir.journal();
     let read = tokio::task::spawn_blocking(move || read(&path)).await.ok().flatten();

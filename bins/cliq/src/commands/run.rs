@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use cliq_backends::{BackendKind, PARKED, RunJob};
+use cliq_backends::{BackendKind, PARKED, RunJob, RunMode};
 use cliq_fs::{CliqDir, ProjectLock};
 use cliq_orchestrator::{Journal, Run, RunPlan, StartError};
 use cliq_project::{
     Comparison, LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings,
     rerun_rule,
 };
-use cliq_protocol::{Budget, PhaseKind, Sandbox};
+use cliq_protocol::PhaseKind;
 use cliq_server::TaskEventsFile;
 use cliq_settings::{PushSettings, RunSettings};
 use cliq_workflow::{Phase, ValidatedWorkflow};
@@ -34,12 +34,13 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(format!("a run in {} has no panes", kind.name()))
             .hint("`cliq run --no-docker --launcher tmux` works on this machine"));
     }
-    let choices = args.run_arguments();
+    let spec = args.spec()?;
     if let Some(kind) = backend
         && let Some(active) = find_active(&project, &settings, args, kind)?
     {
         let start = RunStart::Resume { from: None };
-        let job = RunJob::new(&project, workflow, &settings, start, choices, None, Some(active))?;
+        let mut job = RunJob::new(&project, workflow, &settings, start, spec, None, Some(active))?;
+        job.mode = mode(args);
         return backends::run(kind, &job, args.json, args.headless);
     }
     // The lock first, so that an error names a run under way and not the state of the last run.
@@ -67,16 +68,12 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         ui::warning("no requirement is set: `cliq req -m TEXT` sets it");
     }
     let mut options = RunOptions::default();
-    options.agent.clone_from(&args.agent);
-    options.inputs = args.inputs.iter().cloned().collect();
-    options.max_parallel = args.max_parallel.map(|n| n as usize);
+    options.spec.clone_from(&spec);
     options.run_id.clone_from(&args.run_id);
-    options.title.clone_from(&args.title);
-    options.budget = Budget { tokens: args.budget_tokens, usd: args.budget_usd };
-    options.sandbox = args.sandbox.map(Sandbox::profile);
     options.is_elsewhere = backend.is_some();
     if args.changed {
-        options.inputs = changed::inputs(&project, &workflow, std::mem::take(&mut options.inputs))?;
+        let given = std::mem::take(&mut options.spec.inputs);
+        options.spec.inputs = changed::inputs(&project, &workflow, given)?;
     }
     let remote = backend.map(|kind| (kind, workflow.clone()));
     let mut plan = project.run_plan_of(workflow, &settings, &options)?;
@@ -110,12 +107,13 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             RunStart::Fresh | RunStart::Changed => plan.check(&has_variable).map_err(StartError::from)?,
             RunStart::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &has_variable)?,
         }
-        return super::detach::run(dir, args, backend, RunSettings::read(&settings).keep_session);
+        return super::detach::run(dir, args, &spec, backend, RunSettings::read(&settings).keep_session);
     }
     if let Some((kind, workflow)) = remote {
         cancel_reviews(&project, &start)?;
         let run_id = args.run_id.clone();
-        let job = RunJob::new(&project, workflow, &settings, start, choices, run_id, None)?;
+        let mut job = RunJob::new(&project, workflow, &settings, start, spec, run_id, None)?;
+        job.mode = mode(args);
         return backends::run(kind, &job, args.json, args.headless);
     }
     cliq_orchestrator::raise_descriptor_limit();
@@ -146,6 +144,11 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         summary::show(&view, &project)?;
     }
     Ok(if view.waiting.is_some() { ExitCode::from(PARKED) } else { exit_code(view.pipeline_status()) })
+}
+
+/// Returns the behaviour of the process in a container or Job.
+fn mode(args: &RunArgs) -> RunMode {
+    RunMode { parks: args.park, a2a_events: args.a2a_events.clone() }
 }
 
 /// Whether a run has begun in the project: a server that slept since it gave the run its place starts it once more.
