@@ -44,6 +44,7 @@ use crate::journal::{Journal, JournalWriter};
 use crate::plan::{Durability, RunPlan};
 use crate::view::RunView;
 use crate::watch::DirectoryWatch;
+use crate::watchdog::send_ended_groups;
 pub use commands::repositories;
 use parking::Parking;
 pub(crate) use recovery::put_earlier_run_aside;
@@ -231,6 +232,7 @@ impl Driver {
                 tokio::task::yield_now().await;
                 if self.inbox.is_empty() {
                     self.flush_log();
+                    send_ended_groups(&self.shared.watchdog);
                 }
             }
             tokio::select! {
@@ -359,6 +361,7 @@ impl Driver {
     /// Waits for remaining agents and deliveries. Their late messages become warnings.
     async fn wind_up(&mut self) {
         self.flush_log();
+        send_ended_groups(&self.shared.watchdog);
         self.shared.over.cancel();
         self.tasks.close();
         self.notifications.close();
