@@ -35,8 +35,8 @@ pub(super) async fn page(
     let read = match core.project(&run) {
         Ok(project) => {
             let read = move || {
-                let checkpoints = checkpoints_of(&project, run.id.as_str())?;
-                Ok((changes_of(&project, run.id.as_str(), of.as_deref(), true)?, activations(&checkpoints)))
+                let checkpoints = checkpoints_of(&project, &run.id)?;
+                Ok((changes_of(&project, &run.id, of.as_deref(), true)?, activations(&checkpoints)))
             };
             let read = tokio::task::spawn_blocking(read).await;
             read.map_err(|error| Problem::unavailable(error.to_string()))?

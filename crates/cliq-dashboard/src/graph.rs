@@ -102,7 +102,7 @@ fn detail(view: &Value) -> String {
 fn svg(workflow: &ValidatedWorkflow, phases: &Value, links: &Links<'_>) -> String {
     let picture = fold::fold(picture(workflow, phases));
     let places = place::place(&picture);
-    draw::draw(&picture, &places, &workflow.name, links)
+    draw::draw(&picture, &places, workflow.name.as_str(), links)
 }
 
 /// Explanation for a run without a kept team.
@@ -137,7 +137,7 @@ pub(super) enum RunPicture {
 /// Draws a run with the team that it had when it started.
 pub(super) async fn of_run(core: &Arc<Core>, run: &Run, phases: &Value, chosen: Option<&str>) -> RunPicture {
     let Ok(project) = core.project(run) else { return RunPicture::None };
-    let (phases, run_id, life) = (phases.clone(), run.id.to_string(), run.life.clone());
+    let (phases, run_id, life) = (phases.clone(), run.id.clone(), run.life.clone());
     let (base, chosen) = (format!("/runs/{}", run.id), chosen.map(str::to_owned));
     let drawn = tokio::task::spawn_blocking(move || {
         let links = Links { base: Some(&base), chosen: chosen.as_deref() };

@@ -129,7 +129,7 @@ pub(super) async fn page(
 /// Returns the team of a run as it was when the run started, if it was kept.
 async fn team_of(core: &Core, run: &Run) -> Option<RunTeam> {
     let (project, id) = (core.project(run).ok()?, run.id.clone());
-    tokio::task::spawn_blocking(move || project.team_of_run(id.as_str())).await.ok().flatten()
+    tokio::task::spawn_blocking(move || project.team_of_run(&id)).await.ok().flatten()
 }
 
 /// Address of the event stream of a run that has not ended.

@@ -120,7 +120,8 @@ fn is_elsewhere(shared: &Shared, run: &Run) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cliq_model::{Cause, RunId, RunState, park, wake};
+    use cliq_model::{Cause, RunState, park, wake};
+    use cliq_protocol::RunId;
 
     use super::*;
     use crate::test_support::{AT, TestSupervisor};

@@ -45,7 +45,7 @@ pub(crate) async fn changes(
 ) -> Result<axum::Json<Changes>, Problem> {
     let run = app.run(&id).await?;
     let project = app.project(&run)?;
-    let read = move || changes_of(&project, run.id.as_str(), query.of.as_deref(), query.patch);
+    let read = move || changes_of(&project, &run.id, query.of.as_deref(), query.patch);
     let activations = tokio::task::spawn_blocking(read).await;
     let activations = activations.map_err(|error| Problem::unavailable(error.to_string()))??;
     Ok(axum::Json(Changes { activations }))
@@ -61,7 +61,7 @@ pub(crate) async fn checkpoints(
 ) -> Result<axum::Json<RunCheckpoints>, Problem> {
     let run = app.run(&id).await?;
     let project = app.project(&run)?;
-    let read = tokio::task::spawn_blocking(move || checkpoints_of(&project, run.id.as_str())).await;
+    let read = tokio::task::spawn_blocking(move || checkpoints_of(&project, &run.id)).await;
     let checkpoints = read.map_err(|error| Problem::unavailable(error.to_string()))??;
     Ok(axum::Json(RunCheckpoints { checkpoints }))
 }

@@ -132,7 +132,7 @@ impl Follower<'_> {
                     count_phases(&mut change.run, view);
                     // The clocks of its phases stop: nobody works any more.
                     let mut view = view.clone();
-                    view.interrupt(Some(cliq_fs::now_millis()));
+                    view.interrupt(Some(cliq_fs::now()));
                     let view = &view;
                     change.run.view = status_document(host, &change.run, view);
                     change.run.caveats = Caveat::of_document(&change.run.view);
@@ -166,7 +166,7 @@ impl Follower<'_> {
     async fn end_leftovers(&self) {
         let (path, id) = (self.run.workspace.clone(), self.run.id.clone());
         let ended = tokio::task::spawn_blocking(move || {
-            CliqDir::open(&path).map_or(0, |dir| cliq_orchestrator::end_dead_run(&dir, id.as_str(), GRACE))
+            CliqDir::open(&path).map_or(0, |dir| cliq_orchestrator::end_dead_run(&dir, &id, GRACE))
         });
         if let Ok(processes @ 1..) = ended.await {
             tracing::info!(run = %self.run.id, processes, "ended processes of a dead orchestrator");
