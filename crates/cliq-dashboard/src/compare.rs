@@ -8,7 +8,7 @@ use cliq_web::{Core, Problem, RunDocument, find_run};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::elements::{badge, count, folded, state, took, usage};
+use crate::elements::{badge, count, folded, is_estimated, state, took, usage};
 use crate::page::{Page, show};
 use crate::text::shown;
 use crate::visitor::Visitor;
@@ -97,7 +97,7 @@ fn cell(phase: Option<&Value>) -> Markup {
         (cliq_project::duration(phase["duration_ms"].as_i64().unwrap_or(0)))
         @let rounds = phase["iterations"].as_u64().unwrap_or(0);
         @if rounds > 1 { ", " (rounds) " rounds" }
-        @if used > 0 { ", " (count(used)) " tokens" }
+        @if used > 0 { ", " @if is_estimated(&phase["usage"]) { "≈" } (count(used)) " tokens" }
         @if let Some(cost) = phase["usage"]["cost_usd"].as_f64() { ", $" (format!("{cost:.4}")) }
     }
 }

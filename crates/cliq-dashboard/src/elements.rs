@@ -106,6 +106,16 @@ pub(super) fn usage(totals: &RunTotals) -> String {
     }
 }
 
+/// Mark after usage of which a part is an estimate.
+pub(super) fn estimated(is_estimated: bool) -> &'static str {
+    if is_estimated { ", estimated" } else { "" }
+}
+
+/// Whether a document of usage is marked as an estimate.
+pub(super) fn is_estimated(usage: &serde_json::Value) -> bool {
+    usage["estimated"] == true
+}
+
 /// A number with its thousands apart.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();

@@ -22,7 +22,7 @@ use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::elements::{count, folded, output, phase_state, size};
+use crate::elements::{count, folded, is_estimated, output, phase_state, size};
 use crate::graph::{self, RunPicture};
 use crate::markdown;
 use crate::page::{Page, PageError, show};
@@ -235,7 +235,7 @@ fn row(phase: &Value, base: &str, depth: usize) -> Markup {
             td { (text("type")) @if phase["support"] == true { " (support)" } }
             td.number data-label="rounds" { (phase["iterations"].as_u64().unwrap_or(0)) }
             td.number data-label="took" { (cliq_project::duration(millis + since)) }
-            td.number data-label="used" { @if used > 0 { (count(used)) @if let Some(cost) = cost { " $" (format!("{cost:.4}")) } } @else { "–" } }
+            td.number data-label="used" { @if used > 0 { @if is_estimated(&phase["usage"]) { "≈" } (count(used)) @if let Some(cost) = cost { " $" (format!("{cost:.4}")) } } @else { "–" } }
             td.why {
                 (folded(text("message")))
                 @if let Some(review) = phase["review"]["id"].as_str().filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())) {

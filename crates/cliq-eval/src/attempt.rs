@@ -103,7 +103,7 @@ impl Workshop {
         let has_broken = match run.status {
             Some(PipelineStatus::Failed) | None => true,
             Some(PipelineStatus::Cancelled) => !run.is_late,
-            _ => false,
+            Some(PipelineStatus::Completed | PipelineStatus::Escalated) => false,
         };
         if has_broken || (run.status == Some(PipelineStatus::Escalated) && run.is_infrastructure) {
             let reason = if reason.is_empty() { "the run has no recorded end".to_owned() } else { reason };
@@ -289,7 +289,7 @@ impl Workshop {
             Some(PipelineStatus::Escalated) if !run.is_infrastructure && has_verdict(&project) => {
                 Ok(Some(CheckResult { name: name.to_owned(), pass: false, detail: reason }))
             }
-            _ => {
+            Some(PipelineStatus::Escalated | PipelineStatus::Failed | PipelineStatus::Cancelled) | None => {
                 let message = format!("judge `{name}`: {reason}");
                 Err(EvalError::Backend(BackendError::NotStarted { message, hint: None }))
             }

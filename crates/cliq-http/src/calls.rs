@@ -79,7 +79,10 @@ type Notice = dyn Fn(&str) + Send + Sync;
 /// A client for services. Clones share connections and cancellation. Calls block their thread.
 #[derive(Clone)]
 pub struct Client {
+    /// Connections by the proxy of the environment, if there is one.
     agent: Agent,
+    /// Connections to servers on this machine, which no proxy reaches.
+    direct: Agent,
     pub(crate) limits: Limits,
     cancelled: Arc<AtomicBool>,
     notice: Arc<Notice>,
@@ -94,7 +97,8 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client for addresses that a person set. It follows redirects without credentials to other hosts.
+    /// A client for addresses that a person set. It follows redirects without credentials to other hosts. Servers on this machine are
+    /// reached without the proxy of the environment.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self::of(limits, |config| Agent::new_with_config(config.build()))
@@ -109,21 +113,24 @@ impl Client {
 
     fn of(
         limits: Limits,
-        make: impl FnOnce(ureq::config::ConfigBuilder<ureq::typestate::AgentScope>) -> Agent,
+        make: impl Fn(ureq::config::ConfigBuilder<ureq::typestate::AgentScope>) -> Agent,
     ) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(limits.redirects)
-            .max_redirects_will_error(limits.redirects > 0)
-            .timeout_connect(Some(limits.connect))
-            .timeout_recv_response(Some(limits.first_byte))
-            .timeout_per_read(Some(limits.idle))
-            .timeout_per_write(Some(limits.idle))
-            .timeout_per_call(Some(limits.whole))
-            .max_idle_connections_per_host(MAX_KEPT)
-            .user_agent(USER_AGENT);
+        let config = || {
+            Agent::config_builder()
+                .http_status_as_error(false)
+                .max_redirects(limits.redirects)
+                .max_redirects_will_error(limits.redirects > 0)
+                .timeout_connect(Some(limits.connect))
+                .timeout_recv_response(Some(limits.first_byte))
+                .timeout_per_read(Some(limits.idle))
+                .timeout_per_write(Some(limits.idle))
+                .timeout_per_call(Some(limits.whole))
+                .max_idle_connections_per_host(MAX_KEPT)
+                .user_agent(USER_AGENT)
+        };
         Self {
-            agent: make(config),
+            agent: make(config()),
+            direct: make(config().proxy(None)),
             limits,
             cancelled: Arc::default(),
             notice: Arc::new(|_| {}),
@@ -142,6 +149,7 @@ impl Client {
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
         self.agent.clone().shutdown();
+        self.direct.clone().shutdown();
     }
 
     /// Whether it was cancelled.
@@ -207,7 +215,10 @@ impl Client {
         while result.as_ref().is_err_and(was_closed) && self.may_reopen(request) {
             result = self.exchange(request)?;
         }
-        let response = result.map_err(|error| CallError::transport(&who, &error))?;
+        let response = result.map_err(|error| match self.proxy_of(request) {
+            Some(proxy) => CallError::transport(&format!("{who}, through the proxy {proxy},"), &error),
+            None => CallError::transport(&who, &error),
+        })?;
         self.kept.fetch_add(1, Ordering::Relaxed);
         let status = response.status();
         if status.is_success() || status.is_redirection() || request.answers.contains(&status.as_u16()) {
@@ -225,12 +236,21 @@ impl Client {
             && self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, kept).is_ok()
     }
 
+    /// Host and port of the proxy that a request goes through.
+    fn proxy_of(&self, request: &Request) -> Option<String> {
+        let uri = request.url.parse::<Uri>().ok().filter(|uri| !is_on_this_machine(uri))?;
+        let proxy = self.agent.config().proxy().filter(|proxy| !proxy.is_no_proxy(&uri))?;
+        Some(format!("{}:{}", proxy.host(), proxy.port()))
+    }
+
     /// Sends a request once. The outer error is that of a request that cannot be made.
     fn exchange(&self, request: &Request) -> Result<Result<Response<Body>, ureq::Error>, CallError> {
         let mut http = ureq::http::Request::builder().method(request.method.clone()).uri(&request.url);
         for (name, value) in &request.headers {
             http = http.header(name.as_str(), value.as_str());
         }
+        let is_direct = request.url.parse::<Uri>().is_ok_and(|uri| is_on_this_machine(&uri));
+        let agent = if is_direct { &self.direct } else { &self.agent };
         let who = request.who();
         let invalid = |error: ureq::http::Error| {
             CallError::permanent(format!("the request to {who} cannot be made: {error}"))
@@ -239,12 +259,12 @@ impl Client {
             Content::Nothing => {
                 // A body is expected of these, be it empty.
                 if matches!(request.method.as_str(), "POST" | "PUT" | "PATCH") {
-                    self.agent.run(http.body(&[][..]).map_err(invalid)?)
+                    agent.run(http.body(&[][..]).map_err(invalid)?)
                 } else {
-                    self.agent.run(http.body(()).map_err(invalid)?)
+                    agent.run(http.body(()).map_err(invalid)?)
                 }
             }
-            Content::Bytes(bytes) => self.agent.run(http.body(bytes.as_slice()).map_err(invalid)?),
+            Content::Bytes(bytes) => agent.run(http.body(bytes.as_slice()).map_err(invalid)?),
             Content::File { path, offset, length } => {
                 let opened = File::open(path).and_then(|mut file| {
                     file.seek(SeekFrom::Start(*offset))?;
@@ -254,7 +274,7 @@ impl Client {
                     CallError::permanent(format!("cannot read {}: {error}", path.display()))
                 })?;
                 let http = http.header("content-length", *length);
-                self.agent.run(http.body(SendBody::from_owned_reader(file)).map_err(invalid)?)
+                agent.run(http.body(SendBody::from_owned_reader(file)).map_err(invalid)?)
             }
         };
         Ok(result)
@@ -273,6 +293,14 @@ impl Client {
         }
         Ok(Answer { status, headers, body, url: shown(&url, request) })
     }
+}
+
+/// Whether an address names this machine: `localhost`, or a loopback address.
+fn is_on_this_machine(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default();
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Whether the server closed a connection before the first byte of its response.

@@ -1,4 +1,6 @@
 //! Caveats of runs: what keeps an end from being a plain success. Pure.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -22,7 +22,12 @@ impl Journal {
             let status = match phase.status {
                 PhaseStatus::Completed => KeptStatus::Completed,
                 PhaseStatus::Skipped => KeptStatus::Skipped,
-                _ => return None,
+                PhaseStatus::Pending
+                | PhaseStatus::Running
+                | PhaseStatus::Waiting
+                | PhaseStatus::Failed
+                | PhaseStatus::Escalated
+                | PhaseStatus::Stopped => return None,
             };
             let kept = KeptPhase::new(phase.name.clone(), phase.kind, run_id.clone(), status);
             Some((phase.name.clone(), kept))

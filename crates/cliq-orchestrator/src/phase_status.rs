@@ -1,4 +1,6 @@
 //! State of a phase for people.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use serde::Serialize;
 

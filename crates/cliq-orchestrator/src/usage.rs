@@ -15,6 +15,9 @@ pub struct UsageSummary {
     pub tokens_cached: u64,
     /// The cost in US dollars; `None` if a part of it is unknown.
     pub cost_usd: Option<f64>,
+    /// Whether a part of the counts is an estimate: replies that were cancelled, timed out or killed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// The same for each model.
     pub models: Vec<Usage>,
 }
@@ -36,6 +39,7 @@ impl UsageSummary {
         self.tokens_cached = self.tokens_cached.saturating_add(usage.tokens_cached.unwrap_or(0));
         let before = self.cost_usd.unwrap_or(0.0);
         self.cost_usd = usage.cost_usd.filter(|_| known_before).map(|cost| before + cost);
+        self.estimated |= usage.estimated;
         let same = |known: &&mut Usage| known.provider == usage.provider && known.model == usage.model;
         match self.models.iter_mut().find(same) {
             Some(known) => known.add(usage),
@@ -85,5 +89,25 @@ mod tests {
         assert_eq!(summary.cost_usd, None, "what was unknown stays unknown");
         assert_eq!(summary.models[0].cost_usd, Some(3.0));
         assert_eq!(summary.as_usage().tokens(), 15);
+    }
+
+    #[test]
+    fn sum_is_estimated_if_a_part_is() {
+        let usage = |model: &str, estimated| Usage {
+            model: Some(model.to_owned()),
+            tokens_in: 2,
+            estimated,
+            ..Usage::default()
+        };
+        let exact = UsageSummary::of([&usage("a", false)]);
+        let written = serde_json::to_value(&exact).expect("JSON");
+        assert!(written.get("estimated").is_none(), "{written}");
+        let mut sum = exact;
+        sum.merge(&UsageSummary::of([&usage("b", true), &usage("b", false)]));
+        let models: Vec<bool> = sum.models.iter().map(|model| model.estimated).collect();
+        assert_eq!((sum.estimated, models, sum.as_usage().estimated), (true, vec![false, true], true));
+        let read: UsageSummary =
+            serde_json::from_value(serde_json::to_value(&sum).expect("JSON")).expect("a summary");
+        assert_eq!(read, sum);
     }
 }

@@ -1,4 +1,6 @@
 //! The status of a run, with the runs of team phases in it.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use cliq_orchestrator::{PhaseView, RunView};
 use cliq_protocol::PhaseKind;

@@ -5,7 +5,7 @@ use cliq_fs::PipelineStatus;
 use cliq_orchestrator::{
     DecisionKind, Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView, SteeringLedger, UsageSummary,
 };
-use cliq_protocol::{CommandResult, Outcome, PhaseKind, Timestamp, WireTime};
+use cliq_protocol::{CommandEnd, CommandResult, Outcome, PhaseKind, Timestamp, WireTime};
 use serde::Serialize;
 
 use crate::history::RecordedRun;
@@ -193,7 +193,10 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
             let view = view.find(phase);
             let took = duration(view.map_or(0, |phase| phase.duration_ms));
             let usage = view.and_then(|phase| phase.usage.as_ref());
-            let usage = usage.map(|usage| format!(", {} tokens", usage.tokens())).unwrap_or_default();
+            let estimated = |usage: &UsageSummary| if usage.estimated { " estimated" } else { "" };
+            let usage = usage
+                .map(|usage| format!(", {}{} tokens", usage.tokens(), estimated(usage)))
+                .unwrap_or_default();
             (Significance::Good, format!("{} (worked {took}{usage})", record.event.describe()))
         }
         RunEvent::Verdict { verdict, failing, .. }
@@ -274,10 +277,7 @@ fn end_reason(status: &str, journal: &Journal) -> Option<String> {
 fn outputs(phase: &PhaseView, place: &Utf8Path) -> Vec<OutputTail> {
     let at = |file: &Option<String>| file.as_ref().map(|file| place.join(file));
     let commands = phase.commands.iter().filter(|command| !command.pass).map(|command| OutputTail {
-        of: match command.exit_code {
-            Some(code) => format!("command `{}`, which ended with exit status {code}", command.label()),
-            None => format!("command `{}`, which failed", command.label()),
-        },
+        of: format!("command `{}`, which {}", command.label(), how(command.end())),
         tail: command.output_tail.clone().unwrap_or_default(),
         file: at(&command.log_file),
     });
@@ -287,6 +287,17 @@ fn outputs(phase: &PhaseView, place: &Utf8Path) -> Vec<OutputTail> {
         file: at(&phase.log_file),
     });
     commands.chain(agent).collect()
+}
+
+/// Describes the end of a command that did not pass.
+fn how(end: CommandEnd) -> String {
+    match end {
+        CommandEnd::Failed(code) => format!("ended with exit status {code}"),
+        CommandEnd::Killed(signal) => format!("was ended by signal {signal}"),
+        CommandEnd::TimedOut(_) => "did not end in time".to_owned(),
+        CommandEnd::NotStarted(_) => "could not be started".to_owned(),
+        CommandEnd::Passed | CommandEnd::Skipped | CommandEnd::Unclear => "failed".to_owned(),
+    }
 }
 
 /// The files about a phase: its message, what it was handed, what it printed, what it reported.

@@ -1,4 +1,6 @@
 //! Results of commands, and the history of verdicts that a gate's agent is shown.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -30,6 +32,43 @@ pub struct CommandResult {
     pub log_file: Option<String>,
     /// Fields that this version does not know.
     pub extra: Object,
+}
+
+/// End of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandEnd<'a> {
+    /// It exited with status 0.
+    Passed,
+    /// Its condition did not hold.
+    Skipped,
+    /// It exited with another status.
+    Failed(i64),
+    /// A signal ended it.
+    Killed(i64),
+    /// It was active when its own time was over. The sentence has the limit.
+    TimedOut(&'a str),
+    /// It could not be started, for this reason.
+    NotStarted(&'a str),
+    /// It did not pass, and the record does not tell why.
+    Unclear,
+}
+
+impl CommandEnd<'_> {
+    /// Describes the end of the command with this label in a sentence without a full stop.
+    #[must_use]
+    pub fn sentence(self, label: &str) -> String {
+        match self {
+            Self::Passed => format!("command `{label}` passed"),
+            Self::Skipped => format!("command `{label}` was skipped"),
+            Self::Failed(code) => format!("command `{label}` failed with exit status {code}"),
+            Self::Killed(signal) => format!("command `{label}` was ended by signal {signal}"),
+            Self::TimedOut("") => format!("command `{label}` did not end in time"),
+            Self::TimedOut(sentence) => sentence.to_owned(),
+            Self::NotStarted("") => format!("command `{label}` could not be started"),
+            Self::NotStarted(why) => format!("command `{label}` could not be started: {why}"),
+            Self::Unclear => format!("command `{label}` failed"),
+        }
+    }
 }
 
 impl CommandResult {
@@ -91,6 +130,23 @@ impl CommandResult {
         Value::Object(map)
     }
 
+    /// Returns the end of the command.
+    #[must_use]
+    pub fn end(&self) -> CommandEnd<'_> {
+        let is_set = |key: &str| self.extra.get(key).is_some_and(|value| *value == Value::Bool(true));
+        let reason = self.output_tail.as_deref().unwrap_or_default();
+        let signal = self.extra.get("signal").and_then(Value::as_i64);
+        match (self.pass, self.exit_code, signal) {
+            _ if self.was_skipped() => CommandEnd::Skipped,
+            (true, ..) => CommandEnd::Passed,
+            _ if is_set("not_started") => CommandEnd::NotStarted(reason),
+            _ if is_set("timed_out") => CommandEnd::TimedOut(reason),
+            (false, Some(code), _) => CommandEnd::Failed(code),
+            (false, None, Some(signal)) => CommandEnd::Killed(signal),
+            (false, None, None) => CommandEnd::Unclear,
+        }
+    }
+
     /// Whether the command was skipped.
     #[must_use]
     pub fn was_skipped(&self) -> bool {
@@ -143,3 +199,40 @@ macro_rules! serde_by_value {
     )*};
 }
 serde_by_value!(CommandResult => CommandResult::from_value, HistoryEntry => HistoryEntry::read);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_end_of_a_command_has_a_sentence_of_its_own() {
+        for (fields, end, sentence) in [
+            (json!({"pass": true, "exit_code": 0}), CommandEnd::Passed, "command `x` passed"),
+            (json!({"pass": true, "skipped": true}), CommandEnd::Skipped, "command `x` was skipped"),
+            (
+                json!({"pass": false, "exit_code": 7}),
+                CommandEnd::Failed(7),
+                "command `x` failed with exit status 7",
+            ),
+            (json!({"pass": false, "signal": 9}), CommandEnd::Killed(9), "command `x` was ended by signal 9"),
+            (
+                json!({"pass": false, "timed_out": true, "output_tail": "command `x` did not end within 1 s"}),
+                CommandEnd::TimedOut("command `x` did not end within 1 s"),
+                "command `x` did not end within 1 s",
+            ),
+            (
+                json!({"pass": false, "not_started": true, "output_tail": "no directory"}),
+                CommandEnd::NotStarted("no directory"),
+                "command `x` could not be started: no directory",
+            ),
+            (json!({"pass": false}), CommandEnd::Unclear, "command `x` failed"),
+        ] {
+            let mut value = fields.clone();
+            value["name"] = "x".into();
+            let result = CommandResult::from_value(value).expect("a result");
+            assert_eq!((result.end(), result.end().sentence("x").as_str()), (end, sentence), "{fields}");
+        }
+    }
+}

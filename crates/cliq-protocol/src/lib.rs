@@ -42,14 +42,14 @@ mod violations;
 
 pub use address::without_credentials;
 pub use channel::{ChannelBody, ChannelMessage, DispatchType, NotifyRequest};
-pub use check::{CommandResult, HistoryEntry};
+pub use check::{CommandEnd, CommandResult, HistoryEntry};
 pub use duration::{format_duration, parse_duration};
 pub use envelope::{Body, Envelope, GateData};
 pub use error::{DecodeError, FieldError};
 pub use form::{Form, FormField, FormFieldType};
 pub use ids::{MAX_RUN_ID_LEN, RunId, RunIdError, TeamName, TeamNameError};
 pub use kind::{EnvelopeType, PhaseKind};
-pub use lenient::{lenient_bytes, lenient_json, read_json};
+pub use lenient::{MAX_JSON_VALUES, has_too_many_values, lenient_bytes, lenient_json, read_json};
 pub use limited::Limited;
 pub use mcp::{McpServerSpec, is_mcp_server_name};
 pub use message::{

@@ -1,4 +1,6 @@
 //! Kinds of model replies (docs/outcomes.md).
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use serde::{Deserialize, Serialize};
 

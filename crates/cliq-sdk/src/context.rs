@@ -1,4 +1,6 @@
 //! Context of handlers.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::collections::BTreeMap;
 use std::io;

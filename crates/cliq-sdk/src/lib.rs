@@ -34,8 +34,8 @@ mod session;
 mod steering;
 
 pub use cliq_protocol::{
-    CommandResult, Envelope, HistoryEntry, Limited, NotifyRequest, Object, Outcome, PhaseKind, PhaseName,
-    SteeringMessage, Timestamp, Usage, Verdict,
+    CommandEnd, CommandResult, Envelope, HistoryEntry, Limited, NotifyRequest, Object, Outcome, PhaseKind,
+    PhaseName, SteeringMessage, Timestamp, Usage, Verdict,
 };
 pub use context::{GateContext, NotifyContext, PhaseContext, StandardContext, TeamContext};
 pub use handoff::{Handoff, ReceivedHandoff};

@@ -216,7 +216,12 @@ impl Follower<'_> {
         match self.run.life.state {
             RunState::Running => true,
             RunState::Starting => cliq_backends::is_followed(&self.run.workspace),
-            _ => false,
+            RunState::Queued
+            | RunState::Waiting
+            | RunState::Completed
+            | RunState::Escalated
+            | RunState::Failed
+            | RunState::Cancelled => false,
         }
     }
 

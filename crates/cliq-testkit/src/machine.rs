@@ -216,6 +216,12 @@ impl Drop for Running {
 }
 
 impl Running {
+    /// Process id of the server.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Kills the server without a warning.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

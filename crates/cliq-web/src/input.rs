@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header;
 use axum::http::request::Parts;
 use bytes::Bytes;
-use cliq_protocol::lenient_bytes;
+use cliq_protocol::{has_too_many_values, lenient_bytes};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -65,7 +65,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Json<T> {
         if !has_type(&request, "application/json") {
             return Err(Problem::media_type("application/json"));
         }
-        decode(&read(request).await?).map(Self)
+        decode(&read_json_body(request.into_body()).await?).map(Self)
     }
 }
 
@@ -107,7 +107,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for LargeJson<T> {
         if !has_type(&request, "application/json") {
             return Err(Problem::media_type("application/json"));
         }
-        decode(&read_limited(request.into_body(), MAX_REVIEW).await?).map(Self)
+        decode(&few_values(read_limited(request.into_body(), MAX_REVIEW).await?)?).map(Self)
     }
 }
 
@@ -124,7 +124,7 @@ impl<S: Sync> FromRequest<S> for Form {
         if !has_type(&request, "application/x-www-form-urlencoded") {
             return Err(Problem::media_type("application/x-www-form-urlencoded"));
         }
-        let bytes = read(request).await?;
+        let bytes = read_limited(request.into_body(), MAX_BODY).await?;
         let fields = serde_urlencoded::from_bytes(&bytes);
         fields.map(Self).map_err(|error| Problem::bad_request(error.to_string()))
     }
@@ -146,16 +146,16 @@ fn has_type(request: &Request, expected: &str) -> bool {
     })
 }
 
-async fn read(request: Request<Body>) -> Result<Bytes, Problem> {
-    read_body(request.into_body()).await
-}
-
-/// Reads a whole body of at most [`MAX_BODY`] bytes.
+/// Reads a whole JSON body of at most [`MAX_BODY`] bytes and [`MAX_JSON_VALUES`](cliq_protocol::MAX_JSON_VALUES) values.
 ///
 /// # Errors
 /// Returns a problem if the body is too large, too slow, or breaks off.
-pub async fn read_body(body: Body) -> Result<Bytes, Problem> {
-    read_limited(body, MAX_BODY).await
+pub async fn read_json_body(body: Body) -> Result<Bytes, Problem> {
+    few_values(read_limited(body, MAX_BODY).await?)
+}
+
+fn few_values(bytes: Bytes) -> Result<Bytes, Problem> {
+    if has_too_many_values(&bytes) { Err(Problem::too_many_values()) } else { Ok(bytes) }
 }
 
 /// Returns a request with the same JSON body, of at most [`MAX_BODY`] bytes, in which text that is not Unicode is replaced by U+FFFD.
@@ -164,7 +164,7 @@ pub async fn read_body(body: Body) -> Result<Bytes, Problem> {
 /// Returns a problem if the body is too large, too slow, or breaks off.
 pub async fn with_lenient_body(request: Request) -> Result<Request, Problem> {
     let (mut parts, body) = request.into_parts();
-    let bytes = read_body(body).await?;
+    let bytes = read_json_body(body).await?;
     let bytes = match lenient_bytes(&bytes) {
         Cow::Borrowed(_) => bytes,
         Cow::Owned(repaired) => {

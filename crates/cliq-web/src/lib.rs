@@ -28,7 +28,9 @@ pub use changes::{ActivationDiff, FileChange, RunCheckpoint, changes_of, checkpo
 pub use core::Core;
 pub use files::{FileEntry, FileKind, list_directory};
 pub use handoffs::{HandoffSummary, list_handoffs, read_handoff};
-pub use input::{Form, Json, LargeJson, MAX_BODY, Path, Query, read_body, whole_number, with_lenient_body};
+pub use input::{
+    Form, Json, LargeJson, MAX_BODY, Path, Query, read_json_body, whole_number, with_lenient_body,
+};
 pub use logs::{LogFile, list_logs, list_transcripts, read_log, read_transcript};
 pub use people::People;
 pub use plans::list_plans;

@@ -6,6 +6,7 @@ use cliq_lifecycle::StepError;
 use cliq_model::StoreError;
 use cliq_orchestrator::SteerError;
 use cliq_project::{PlanCommandError, ProjectError};
+use cliq_protocol::MAX_JSON_VALUES;
 use cliq_review::{Refusal, ReviewsError};
 use cliq_supervisor::workspace_files::FileError;
 use cliq_supervisor::{ChangeError, PhaseError, RequestError, SteeringRefusal};
@@ -98,6 +99,13 @@ impl Problem {
     #[must_use]
     pub fn too_large(limit: usize) -> Self {
         let detail = format!("the body has more than {limit} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The body is too large", detail)
+    }
+
+    /// Returns a problem for a JSON body with too many values (413).
+    #[must_use]
+    pub fn too_many_values() -> Self {
+        let detail = format!("the JSON body has more than {MAX_JSON_VALUES} values");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The body is too large", detail)
     }
 

@@ -1,4 +1,6 @@
 //! Execution of a run plan in this process.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::process::ExitCode;
 

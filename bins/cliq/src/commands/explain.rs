@@ -80,7 +80,8 @@ fn show(timeline: &Timeline, caveats: &[Caveat], dir: &CliqDir) -> std::io::Resu
             let name = model.model.as_deref().unwrap_or("a model that was not named");
             let cost = model.cost_usd.map_or("cost unknown".to_owned(), usage::dollars);
             let tokens = usage::tokens(model.tokens());
-            ui::line(format!("  {}: {tokens} tokens, {cost}", ui::plain(name)))?;
+            let estimated = usage::estimated(model.estimated);
+            ui::line(format!("  {}: {tokens} tokens, {cost}{estimated}", ui::plain(name)))?;
         }
     }
     let pending: Vec<&SteeringView> = timeline.steering.pending().collect();

@@ -1,4 +1,6 @@
 //! `cliq status`
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -90,9 +92,10 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
             row.phase.review.as_ref().filter(|_| matches!(state, RunState::Running | RunState::Waiting));
         // The phase around a team's has it too.
         let Some(review) = waiting.filter(|_| row.phase.kind == PhaseKind::HumanGate) else { continue };
-        let lines = match state {
-            RunState::Waiting => reviews::parked_line(review),
-            _ => reviews::lines(project.host().home.as_deref(), review).join("\n  "),
+        let lines = if state == RunState::Waiting {
+            reviews::parked_line(review)
+        } else {
+            reviews::lines(project.host().home.as_deref(), review).join("\n  ")
         };
         let _ = writeln!(out, "{} {lines}", ui::paint(ui::YELLOW, format!("{}:", row.phase.name)));
     }

@@ -132,7 +132,7 @@ pub(crate) fn status(plan: &Plan, name: &str) -> String {
 }
 
 fn short(usage: &UsageSummary) -> String {
-    format!("{} tokens, {}", usage::tokens(usage.tokens()), usage::cost(usage))
+    format!("{} tokens, {}", usage::cell(usage), usage::cost(usage))
 }
 
 /// The goal and every task, with how far each is.

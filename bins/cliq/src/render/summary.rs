@@ -1,4 +1,6 @@
 //! A run at its end, or as it stands: the table of phases, and for an escalation what to do next.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,7 +10,7 @@ use cliq_fs::CliqDir;
 use cliq_model::Caveat;
 use cliq_orchestrator::{PhaseStatus, PhaseView, PipelineStatus, RunView, SteeringView};
 use cliq_project::{PhaseRow, Project, RunStatus};
-use cliq_protocol::{CommandResult, SteeringMessage, Timestamp};
+use cliq_protocol::{CommandEnd, CommandResult, SteeringMessage, Timestamp};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
 
@@ -46,7 +48,7 @@ pub(crate) fn table(view: &RunView, project: &Project, now: Timestamp) -> String
         ];
         if has_usage {
             let usage = phase.usage.as_ref();
-            cells.push(usage.map_or("-".to_owned(), |usage| usage::tokens(usage.tokens())));
+            cells.push(usage.map_or("-".to_owned(), usage::cell));
             cells.push(usage.map_or("-".to_owned(), usage::cost));
         }
         table.add_row(cells);
@@ -87,7 +89,14 @@ fn word(phase: &PhaseView) -> String {
     let status = match phase.status {
         PhaseStatus::Pending if phase.support => "idle",
         PhaseStatus::Stopped if phase.interrupted => "interrupted",
-        status => status.as_str(),
+        PhaseStatus::Pending
+        | PhaseStatus::Running
+        | PhaseStatus::Waiting
+        | PhaseStatus::Completed
+        | PhaseStatus::Skipped
+        | PhaseStatus::Failed
+        | PhaseStatus::Escalated
+        | PhaseStatus::Stopped => phase.status.as_str(),
     };
     match &phase.limited {
         Some(limited) => format!("{status} at {limited}"),
@@ -204,9 +213,13 @@ fn explain(view: &RunView, dir: &CliqDir) -> io::Result<()> {
 }
 
 fn quote_command(command: &CommandResult, dir: &CliqDir) -> io::Result<()> {
-    let how = match command.exit_code {
-        Some(code) => format!("command `{}` ended with exit status {code}", command.label()),
-        None => format!("command `{}` failed", command.label()),
+    let label = command.label();
+    let how = match command.end() {
+        CommandEnd::Failed(code) => format!("command `{label}` ended with exit status {code}"),
+        CommandEnd::Killed(signal) => format!("command `{label}` was ended by signal {signal}"),
+        CommandEnd::TimedOut(_) => format!("command `{label}` did not end in time"),
+        CommandEnd::NotStarted(_) => format!("command `{label}` could not be started"),
+        CommandEnd::Passed | CommandEnd::Skipped | CommandEnd::Unclear => format!("command `{label}` failed"),
     };
     let file = command.log_file.as_ref().map(|file| dir.root().join(file).to_string());
     quote(&how, command.output_tail.as_deref().unwrap_or_default(), file.as_deref())

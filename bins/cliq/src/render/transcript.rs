@@ -1,9 +1,12 @@
 //! Transcripts of model agents for people.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::io;
 
 use cliq_protocol::{Origin, ReplyKind, ReplyUsage, Role, TranscriptBody, TranscriptEntry, Usage};
 
+use super::usage::estimated;
 use crate::ui::{self, BOLD, CYAN, DIM, GREEN, RED, YELLOW, paint};
 
 /// Maximum number of lines shown of a message of the user, and of a tool result. `--json` has all of them.
@@ -60,9 +63,10 @@ pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
             let time_taken = end.duration_ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
             ui::line(paint(DIM, format!("         {used}{time_taken}{}", kind(end))))
         }
-        TranscriptBody::Error { message, is_retried, .. } => {
+        TranscriptBody::Error { message, is_retried, usage, .. } => {
             head(RED, if *is_retried { "error, tried again" } else { "error" })?;
-            body(message, RESULT_LINES)
+            body(message, RESULT_LINES)?;
+            usage.iter().try_for_each(|usage| ui::line(paint(DIM, format!("         {}", tokens(usage)))))
         }
         TranscriptBody::End { .. } => head(BOLD, "answered"),
     }
@@ -94,7 +98,8 @@ fn kind(end: &ReplyUsage) -> String {
 
 fn tokens(usage: &Usage) -> String {
     let cached = usage.tokens_cached.map(|cached| format!(" ({cached} cached)")).unwrap_or_default();
-    format!("{} tokens in{cached}, {} out", usage.tokens_in, usage.tokens_out)
+    let estimated = estimated(usage.estimated);
+    format!("{} tokens in{cached}, {} out{estimated}", usage.tokens_in, usage.tokens_out)
 }
 
 /// Prints the first lines of a text, indented.

@@ -11,6 +11,16 @@ pub(crate) fn tokens(tokens: u64) -> String {
     }
 }
 
+/// Tokens of a cell of a table. `≈` marks an estimate.
+pub(crate) fn cell(usage: &UsageSummary) -> String {
+    format!("{}{}", if usage.estimated { "≈" } else { "" }, tokens(usage.tokens()))
+}
+
+/// The end of a sentence about usage: `, estimated`, or nothing.
+pub(crate) fn estimated(is_estimated: bool) -> &'static str {
+    if is_estimated { ", estimated" } else { "" }
+}
+
 /// The cost, or that it is unknown.
 pub(crate) fn cost(usage: &UsageSummary) -> String {
     usage.cost_usd.map_or("unknown".to_owned(), dollars)
@@ -31,12 +41,34 @@ pub(crate) fn sentence(usage: &UsageSummary) -> String {
         Some(cost) => dollars(cost),
         None => "cost unknown (`prices.MODEL` in the settings gives a model its price)".to_owned(),
     };
-    format!("{} tokens in{cached}, {} out, {cost}", tokens(usage.tokens_in), tokens(usage.tokens_out))
+    let estimated = estimated(usage.estimated);
+    format!(
+        "{} tokens in{cached}, {} out, {cost}{estimated}",
+        tokens(usage.tokens_in),
+        tokens(usage.tokens_out)
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use cliq_protocol::Usage;
+
     use super::*;
+
+    #[test]
+    fn estimates_are_marked() {
+        let exact = Usage { tokens_in: 12_345, tokens_out: 7, cost_usd: Some(0.5), ..Usage::default() };
+        let shown = |usage: &Usage| {
+            let summary = UsageSummary::of([usage]);
+            (cell(&summary), sentence(&summary))
+        };
+        assert_eq!(shown(&exact), ("12.3k".to_owned(), "12.3k tokens in, 7 out, $0.5000".to_owned()));
+        let estimate = Usage { estimated: true, ..exact };
+        assert_eq!(
+            shown(&estimate),
+            ("≈12.3k".to_owned(), "12.3k tokens in, 7 out, $0.5000, estimated".to_owned())
+        );
+    }
 
     #[test]
     fn numbers_are_short() {

@@ -136,3 +136,23 @@ fn a_collector_that_is_away_or_refuses_does_no_harm() {
         run(&collector.endpoint);
     }
 }
+
+#[test]
+fn demo_exports_traces_as_run_does() {
+    let Some(mut collector) = Collector::start("200") else { return };
+    let env = Env::bare();
+    let mut demo = env.command(["demo", "demo"]);
+    demo.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint);
+    done(&demo.output().expect("it starts")).expect(0);
+    let spans = collector.spans();
+    let run = spans.last().expect("the run");
+    assert_eq!((&run["parent"], &run["attributes"]["outcome"]), (&"".into(), &"COMPLETED".into()));
+    let status = env.cliq(["-C", "demo", "status", "--json"]).expect(0).json();
+    assert_eq!(run["attributes"]["run_id"], status["run_id"]);
+    assert!(spans.iter().all(|span| span["trace"] == run["trace"]), "one trace");
+    for phase in status["phases"].as_array().expect("phases") {
+        let name = format!("phase {}", phase["name"].as_str().expect("its name"));
+        let count = spans.iter().filter(|span| span["name"] == name.as_str()).count() as u64;
+        assert_eq!(Some(count), phase["iterations"].as_u64(), "{name}: {spans:#?}");
+    }
+}

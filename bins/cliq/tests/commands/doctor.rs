@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use cliq_testkit::env::{CommandOutput, Env};
+use cliq_testkit::env::{CommandOutput, Env, done};
 use serde_json::Value;
 
 use crate::commands::server::{Server, status};
@@ -15,12 +15,22 @@ fn check(output: &CommandOutput, name: &str) -> (String, String) {
 }
 
 fn doctor(agent: &str, base: &str, model: &str) -> (CommandOutput, (String, String)) {
+    doctor_with(agent, base, model, &[])
+}
+
+fn doctor_with(
+    agent: &str,
+    base: &str,
+    model: &str,
+    variables: &[(&str, &str)],
+) -> (CommandOutput, (String, String)) {
     let env = Env::bare();
     env.without_models();
     env.cliq(["init"]).expect(0);
     env.cliq(["settings", "set", &format!("agents.{agent}.base_url"), base]).expect(0);
     env.cliq(["settings", "set", &format!("agents.{agent}.model"), model]).expect(0);
-    let output = env.cliq(["doctor", "--json"]);
+    let mut command = env.command(["doctor", "--json"]);
+    let output = done(&command.envs(variables.iter().copied()).output().expect("cliq starts"));
     let found = check(&output, agent);
     (output, found)
 }
@@ -67,4 +77,21 @@ fn servers_that_cannot_be_used_are_named() {
     drop(listener);
     let (output, (_, detail)) = doctor("openai-api", &base, "m");
     assert!(output.code == 1 && detail.contains("does not answer"), "{detail}");
+}
+
+#[test]
+fn servers_on_this_machine_are_reached_without_the_proxy() {
+    // Nothing listens there.
+    let proxy = [("HTTP_PROXY", "http://user:secret@127.0.0.1:9"), ("NO_PROXY", "")];
+    let list = serde_json::json!({"data": [{"id": "m"}]}).to_string();
+    let server = Server::start(vec![status("200 OK", "", &list)]);
+    let port = server.base.rsplit(':').next().expect("a port");
+    for host in ["127.0.0.1", "localhost", "127.8.8.8"] {
+        let (_, (state, detail)) = doctor_with("openai-api", &format!("http://{host}:{port}"), "m", &proxy);
+        let is_reached = host != "127.8.8.8";
+        assert_eq!(state == "ok", is_reached, "{host}: {detail}");
+        assert!(!detail.contains("proxy"), "{host}: {detail}");
+    }
+    let (_, (_, detail)) = doctor_with("openai-api", "http://models.invalid", "m", &proxy);
+    assert!(detail.contains("through the proxy 127.0.0.1:9,") && !detail.contains("secret"), "{detail}");
 }

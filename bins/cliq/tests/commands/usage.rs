@@ -251,3 +251,20 @@ fn usage_that_is_wrong_does_no_harm() {
         .says("the usage that agent x reports is wrong");
     assert_eq!(used(&env), Value::Null);
 }
+
+#[test]
+fn estimated_usage_is_marked() {
+    let env = env(
+        "    - {name: a, type: standard, agent: x}\n    - {name: b, type: standard, agent: y, depends_on: [a]}\n",
+        &[("x", "done_with 20000 200"), ("y", "done_with 30000 300 ',\"estimated\":true'")],
+    );
+    let ended = env.cliq(["run", "--headless"]).expect(0);
+    assert!(ended.stdout.contains(" 20.2k ") && ended.stdout.contains("≈30.3k"), "{}", ended.stdout);
+    env.cliq(["status"]).expect(0).says("≈30.3k").says("500 out, cost unknown").says(", estimated\n");
+    let status = env.cliq(["status", "--json"]).expect(0).json();
+    let marks: Vec<&Value> =
+        [&status, &status["phases"][0], &status["phases"][1]].map(|of| &of["usage"]["estimated"]).into();
+    assert_eq!(marks, [&json!(true), &Value::Null, &json!(true)], "{status}");
+    env.cliq(["explain"]).expect(0).says("30300 estimated tokens").says("tokens, cost unknown, estimated");
+    assert_eq!(env.cliq(["explain", "--json"]).expect(0).json()["usage"]["estimated"], true);
+}

@@ -1,9 +1,12 @@
 //! Pull phases.
 
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use cliq_testkit::env::Env;
+use cliq_testkit::env::{Env, done, has_program};
+use cliq_testkit::not_run;
 
 use crate::outside::site::{Fault, ReceivedRequest, Reply, Site, html, reply};
 
@@ -284,4 +287,35 @@ fn callers_choose_no_addresses_of_this_network() {
     // Without a caller, everything may.
     env.cliq(["settings", "unset", "pull.allow_hosts"]).expect(0);
     env.cliq(["run", "--headless", "-f", "--input", &input]).expect(0);
+}
+
+#[test]
+fn pull_phase_opens_no_pane() {
+    if !has_program("tmux") {
+        return not_run("there is no tmux here");
+    }
+    let may_answer = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&may_answer);
+    let site = Site::start(move |_| {
+        while !gate.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        html(PAGE)
+    });
+    let workflow = team(&source("page", &format!("{}/page", site.base)))
+        + "    - {name: work, type: standard, agent: worker}\n";
+    let agent = "ok\ntouch at-work\nwhile [ ! -f go ]; do sleep 0.02; done\ncomplete\n";
+    let env = Env::new(&workflow, &[("worker", agent)]);
+    let run = env.spawn(["run", "--launcher", "tmux"]);
+    env.wait_for("both phases", || env.exists("at-work") && site.count("GET") == 1);
+    // Spare panes have a session of their own.
+    let filter = "#{?#{m:*-next,#{session_name}},0,1}";
+    let titles = || env.tmux(&["list-panes", "-a", "-f", filter, "-F", "#{pane_title}"]);
+    env.wait_for("the pane of the agent", || titles().contains("work"));
+    assert_eq!(titles(), "▸ work running\n");
+    may_answer.store(true, Ordering::SeqCst);
+    env.wait_for("the page", || env.exists(".cliq/pull/page.md"));
+    env.write("go", "");
+    done(&run.wait_with_output().unwrap()).expect(0);
+    assert_eq!(site.count("GET"), 1);
 }

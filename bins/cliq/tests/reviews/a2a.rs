@@ -1,6 +1,6 @@
 //! A task of A2A that waits for a review is `input-required`, and a message of its caller decides it.
 
-use cliq_testkit::machine::{Machine, Running, wait_for};
+use cliq_testkit::machine::{Machine, Running, is_final, wait_for};
 use serde_json::{Value, json};
 
 use crate::reviews::waiting::team;
@@ -157,4 +157,51 @@ fn client_that_only_sends_text() {
         "parts": [{"data": {"verdict": "approve", "inputs": {"version": "7"}}}]});
     let done = call(&server, "1.0", "SendMessage", &json!({"message": decide}));
     assert_eq!(done["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+}
+
+/// Output of other phases, which a stream shows, does not take the place of the question.
+#[test]
+fn question_stays_the_message_of_a_task_while_outputs_are_streamed() {
+    let settings = json!({"server": {"a2a": {"advertise": ["@local"]}, "workflow_streaming": true}});
+    let machine = Machine::new().settings(&settings).arguments(&["--a2a"]);
+    let workflow = team("        reviewer: ann\n")
+        + "    - {name: talk, type: standard, agent: talker, depends_on: [writer]}\n";
+    machine.team("review", &format!("agents: {{talker: {{entry: agents/talker}}}}\n{workflow}"));
+    let agent = r#"#!/bin/sh
+cat > /dev/null
+say() { printf '{"ts":"2026-01-01T00:00:00.000Z","version":1,"type":"phase",%s}\n' "$1" >> "$CLIQ_SIGNAL_FILE"; }
+say '"status":"ok"'
+until [ -e stop ]; do echo "a later output"; sleep 0.05; done
+say '"status":"complete","result":{}'
+"#;
+    machine.agent("review", "talker", agent, &["talk"]);
+    let server = machine.serve();
+    let sent = call(
+        &server,
+        "1.0",
+        "SendMessage",
+        &json!({"message": message("m1", &json!({"team": "@local/review"})), "configuration": {"returnImmediately": true}}),
+    );
+    let id = sent["result"]["task"]["id"].as_str().unwrap().to_owned();
+    let get =
+        |version: &str, method: &str| call(&server, version, method, &json!({"id": id}))["result"].clone();
+    let asks = || {
+        let task = get("1.0", "GetTask");
+        (task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED").then_some(task)
+    };
+    wait_for("the question", asks);
+    // Outputs that were printed after the question.
+    let outputs = || {
+        let events = server.events(&id);
+        events.iter().rev().take_while(|(_, event)| event["event"] != "review_waits").count()
+    };
+    wait_for("later outputs", || (outputs() > 2).then_some(()));
+    let task = asks().expect("it still asks");
+    let asked = task["status"]["message"]["parts"].to_string();
+    assert!(asked.contains("hug_review") && !asked.contains("a later output"), "{task}");
+    let old = get("0.3", "tasks/get");
+    assert_eq!(old["status"]["state"], "input-required", "{old}");
+    assert!(old["status"]["message"]["parts"].to_string().contains("hug_review"), "{old}");
+    call(&server, "1.0", "CancelTask", &json!({"id": id}));
+    wait_for("its end", || is_final(&server.run(&id)).then_some(()));
 }

@@ -95,3 +95,43 @@ fn a_pass_with_failed_commands_is_no_plain_success() {
         assert!(body.contains("passed with failures") && body.contains("badge unclear"), "{page}: {body}");
     }
 }
+
+#[test]
+fn estimated_usage_is_marked_on_pages() {
+    let machine = Machine::new();
+    machine.team(
+        "spender",
+        "agents: {spender: {entry: agents/spender}}
+workflow:
+  phases:
+    - {name: exact, type: standard, agent: spender}
+    - {name: rough, type: standard, agent: spender, depends_on: [exact]}
+",
+    );
+    let agent = r#"#!/bin/sh
+cat > /dev/null
+say() { printf '{"ts":"2026-01-01T00:00:00.000Z","version":1,"type":"phase",%s}\n' "$1" >> "$CLIQ_SIGNAL_FILE"; }
+[ "$CLIQ_PHASE" = exact ] || mark=',"estimated":true'
+say '"status":"ok"'
+say '"status":"complete","result":{"usage":{"model":"m-'$CLIQ_PHASE'","tokens_in":70,"tokens_out":7'$mark'}}'
+"#;
+    machine.agent("spender", "spender", agent, &["exact", "rough"]);
+    let server = machine.serve();
+    let id = server.start_run(&json!({"team": "@local/spender"}));
+    let run = server.ended(&id);
+    assert_eq!(run["state"], "completed", "{run}");
+    let estimated: Vec<&serde_json::Value> =
+        run["phases"].as_array().unwrap().iter().map(|phase| &phase["usage"]["estimated"]).collect();
+    assert_eq!(estimated, [&serde_json::Value::Null, &json!(true)], "{run}");
+    let page = |path: &str| server.get(&format!("/runs/{id}{path}")).expect(200).body;
+    let first = page("");
+    assert!(first.contains("140 in, 14 out, cost unknown, estimated"), "{first}");
+    assert_eq!(first.matches("≈77").count(), 1, "{first}");
+    assert!(page("?phase=rough").contains("70 tokens in, 7 out, estimated"));
+    assert!(!page("?phase=exact").contains("7 out, estimated"));
+    let cost = page("/cost");
+    // A row of the phase, one of the model, and their sums.
+    assert_eq!(cost.matches("≈70").count(), 2, "{cost}");
+    assert_eq!(cost.matches("≈140").count(), 2, "{cost}");
+    assert!(cost.contains("replies that were cancelled, timed out or killed"), "{cost}");
+}

@@ -460,3 +460,37 @@ fn tls() {
         .unwrap();
     assert!(String::from_utf8_lossy(&answer.stdout).contains("; Secure"));
 }
+
+#[test]
+fn bodies_with_too_many_values_are_refused() {
+    let machine =
+        Machine::new().settings(&json!({"server": {"a2a": {"advertise": ["@local"]}}})).arguments(&["--a2a"]);
+    machine.chain("quick", &["true"]);
+    let server = machine.serve();
+    let auth = format!("Bearer {}", server.token);
+    let headers = [
+        ("authorization", auth.as_str()),
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("a2a-version", "1.0"),
+    ];
+    let body = |objects: usize| {
+        let data = vec![r#"{"":0}"#; objects].join(",");
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{"message":{{"messageId":"m","role":"ROLE_USER","parts":[{{"data":[{data}]}}]}}}}}}"#
+        )
+    };
+    // 4 MB, of which each object takes a hundred times its size.
+    let large = body(570_000);
+    for path in ["/api/v1/runs", "/a2a/jsonrpc", "/a2a/rest/message:send", "/mcp"] {
+        let response = server.send("POST", path, &headers, Some(&large));
+        assert_eq!(response.status, 413, "{path}: {}", response.body);
+        assert!(response.body.len() < 500, "{path}: {}", response.body);
+    }
+    let most = server.send("POST", "/a2a/jsonrpc", &headers, Some(&body(24_000)));
+    assert_eq!(most.status, 200, "{}", most.body);
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kilobytes < 250_000, "{peak}");
+}

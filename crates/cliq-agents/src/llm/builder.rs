@@ -1,4 +1,6 @@
 //! The model that builds and improves teams: settings `builder.*`.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use cliq_coder::Turn;
 use cliq_protocol::ReplyKind;

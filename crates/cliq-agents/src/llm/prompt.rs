@@ -2,12 +2,15 @@
 //!
 //! The prompt names no file of `.cliq`: agents hand over through it, and it is not theirs to read. Texts of other phases are fenced and marked as
 //! data.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::fmt::Write;
 
 use camino::Utf8Path;
 use cliq_sdk::{
-    CommandResult, GateContext, PhaseContext, PhaseName, ReceivedHandoff, StandardContext, SteeringMessage,
+    CommandEnd, CommandResult, GateContext, PhaseContext, PhaseName, ReceivedHandoff, StandardContext,
+    SteeringMessage,
 };
 use serde_json::Value;
 
@@ -302,11 +305,14 @@ fn checks(ctx: &GateContext, text: &mut String) {
         text.push_str("No checks were run.\n\n");
     }
     for check in ctx.checks() {
-        let how = match (check.pass, check.skipped, check.exit_code) {
-            (_, Some(true), _) => "skipped".to_owned(),
-            (true, ..) => "pass".to_owned(),
-            (false, _, Some(code)) => format!("FAIL, exit status {code}"),
-            (false, ..) => "FAIL".to_owned(),
+        let how = match check.end() {
+            CommandEnd::Skipped => "skipped".to_owned(),
+            CommandEnd::Passed => "pass".to_owned(),
+            CommandEnd::Failed(code) => format!("FAIL, exit status {code}"),
+            CommandEnd::Killed(signal) => format!("FAIL, ended by signal {signal}"),
+            CommandEnd::TimedOut(_) => "FAIL, not ended in time".to_owned(),
+            CommandEnd::NotStarted(_) => "FAIL, not started".to_owned(),
+            CommandEnd::Unclear => "FAIL".to_owned(),
         };
         let _ = writeln!(text, "- {}: {how}", check.label());
         if let Some(tail) = check.output_tail.as_ref().filter(|tail| !tail.trim().is_empty()) {

@@ -7,41 +7,63 @@ use axum::extract::State;
 use cliq_model::RunTotals;
 use cliq_web::{Core, Path, find_run};
 use maud::{Markup, html};
+use serde_json::Value;
 
 use super::head::{Tab, head};
 use crate::chart::{Bar, bars};
-use crate::elements::{count, empty};
+use crate::elements::{count, empty, is_estimated};
 use crate::page::{Page, show};
 use crate::visitor::Visitor;
+
+/// Usage of a phase or a model.
+#[derive(Default)]
+struct Used {
+    totals: RunTotals,
+    /// Whether a part of the counts is an estimate.
+    is_estimated: bool,
+}
+
+impl Used {
+    fn of_document(usage: &Value) -> Self {
+        Self { totals: RunTotals::of_document(usage), is_estimated: is_estimated(usage) }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.totals.add(&other.totals);
+        self.is_estimated |= other.is_estimated;
+    }
+}
 
 /// The page.
 pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(id): Path<String>) -> Page {
     let (run, document) = find_run(&core, &id).await?;
-    let (mut phases, mut models) = (Vec::new(), BTreeMap::<String, RunTotals>::new());
+    let (mut phases, mut models) = (Vec::new(), BTreeMap::<String, Used>::new());
     for phase in document.phases.as_array().into_iter().flatten() {
-        let used = RunTotals::of_document(&phase["usage"]);
-        if used.tokens() > 0 {
+        let used = Used::of_document(&phase["usage"]);
+        if used.totals.tokens() > 0 {
             phases.push((phase["name"].as_str().unwrap_or_default().to_owned(), used));
         }
         for model in phase["usage"]["models"].as_array().into_iter().flatten() {
             let name = model["model"].as_str().unwrap_or("unknown model").to_owned();
-            models.entry(name).or_default().add(&RunTotals::of_document(model));
+            models.entry(name).or_default().add(&Used::of_document(model));
         }
     }
     // The dearest first, then the one that used most.
-    let order = |a: &RunTotals, b: &RunTotals| {
+    let order = |a: &Used, b: &Used| {
+        let (a, b) = (&a.totals, &b.totals);
         b.cost_usd.unwrap_or(0.0).total_cmp(&a.cost_usd.unwrap_or(0.0)).then(b.tokens().cmp(&a.tokens()))
     };
     phases.sort_by(|(_, a), (_, b)| order(a, b));
-    let mut models: Vec<(String, RunTotals)> = models.into_iter().collect();
+    let mut models: Vec<(String, Used)> = models.into_iter().collect();
     models.sort_by(|(_, a), (_, b)| order(a, b));
-    let has_cost = phases.iter().any(|(_, used)| used.cost_usd.is_some());
+    let has_cost = phases.iter().any(|(_, used)| used.totals.cost_usd.is_some());
     let chart: Vec<Bar> = phases
         .iter()
         .take(12)
-        .map(|(name, used)| match used.cost_usd {
+        .map(|(name, used)| match used.totals.cost_usd {
             _ if !has_cost => {
-                Bar { label: name.clone(), value: used.tokens() as f64, text: count(used.tokens()) }
+                let tokens = used.totals.tokens();
+                Bar { label: name.clone(), value: tokens as f64, text: count(tokens) }
             }
             cost => Bar { label: name.clone(), value: cost.unwrap_or(0.0), text: dollars(cost) },
         })
@@ -56,6 +78,9 @@ pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(i
                 (table("Phase", &phases))
                 h2 { "By model" }
                 (table("Model", &models))
+                @if models.iter().any(|(_, used)| used.is_estimated) {
+                    p.quiet { "≈ has a part that is estimated: replies that were cancelled, timed out or killed." }
+                }
             }
         }
     };
@@ -64,12 +89,12 @@ pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(i
 }
 
 /// The phase that costs most, with its share.
-fn dearest(phases: &[(String, RunTotals)]) -> Option<String> {
-    let mut all = RunTotals::default();
+fn dearest(phases: &[(String, Used)]) -> Option<String> {
+    let mut all = Used::default();
     phases.iter().for_each(|(_, used)| all.add(used));
     let (name, used) = phases.first()?;
-    let all = all.cost_usd.filter(|all| *all > 0.0)?;
-    let cost = used.cost_usd?;
+    let all = all.totals.cost_usd.filter(|all| *all > 0.0)?;
+    let cost = used.totals.cost_usd?;
     Some(format!("{name} costs most: ${cost:.4}, {:.0} % of the run.", cost / all * 100.0))
 }
 
@@ -77,8 +102,8 @@ fn dollars(cost: Option<f64>) -> String {
     cost.map_or("unknown".to_owned(), |cost| format!("${cost:.4}"))
 }
 
-fn table(title: &str, rows: &[(String, RunTotals)]) -> Markup {
-    let mut all = RunTotals::default();
+fn table(title: &str, rows: &[(String, Used)]) -> Markup {
+    let mut all = Used::default();
     rows.iter().for_each(|(_, used)| all.add(used));
     html! {
         table {
@@ -87,9 +112,9 @@ fn table(title: &str, rows: &[(String, RunTotals)]) -> Markup {
                 @for (name, used) in rows.iter().map(|(name, used)| (name.as_str(), used)).chain([("all", &all)]) {
                     tr {
                         td { (name) }
-                        td.number data-label="in" { (count(used.tokens_in)) }
-                        td.number data-label="out" { (count(used.tokens_out)) }
-                        td.number data-label="cost" { (dollars(used.cost_usd)) }
+                        td.number data-label="in" { @if used.is_estimated { "≈" } (count(used.totals.tokens_in)) }
+                        td.number data-label="out" { @if used.is_estimated { "≈" } (count(used.totals.tokens_out)) }
+                        td.number data-label="cost" { (dollars(used.totals.cost_usd)) }
                     }
                 }
             }

@@ -1,11 +1,13 @@
 //! Head of the pages of a run: its title, its state in a sentence, facts, and the tabs.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use cliq_model::{Run, RunState};
 use cliq_web::{RunDocument, RunSummary, TrialDocument};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::elements::{ago, badge, folded, progress, state, took, usage};
+use crate::elements::{ago, badge, estimated, folded, is_estimated, progress, state, took, usage};
 use crate::runs::short;
 use crate::text::shown;
 
@@ -72,7 +74,7 @@ pub(super) fn summary(run: &Run, document: &RunDocument) -> Markup {
             @if summary.cancel_requested && !summary.state.is_final() { span.badge.waiting { "is being cancelled" } }
             span { "asked for " (ago(&summary.queued_at)) " by " (summary.caller) }
             span { "took " (took(summary.started_at.as_deref(), summary.ended_at.as_deref())) }
-            span { "used " (usage(&summary.usage)) }
+            span { "used " (usage(&summary.usage)) (estimated(has_estimates(&document.phases))) }
             @if let Some(instance) = &summary.instance { span { "in project " code { (instance) } } }
             @if document.recoveries > 0 { span { "resumed " (document.recoveries) " times after a death" } }
         }
@@ -87,6 +89,11 @@ pub(super) fn summary(run: &Run, document: &RunDocument) -> Markup {
             dl.inputs { @for (key, value) in &document.inputs { dt { (key) } dd { (shown(value.as_bytes())) } } }
         }
     }
+}
+
+/// Whether the usage of a phase is an estimate.
+fn has_estimates(phases: &Value) -> bool {
+    phases.as_array().into_iter().flatten().any(|phase| is_estimated(&phase["usage"]))
 }
 
 /// The trial of an evaluation with its checks.

@@ -6,7 +6,7 @@ use cliq_web::{list_handoffs, list_logs, list_transcripts};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::elements::{badge, count, folded, output, phase_state, size};
+use crate::elements::{badge, count, estimated, folded, is_estimated, output, phase_state, size};
 use crate::text::shown;
 
 /// The most links of a kind that are listed.
@@ -103,6 +103,7 @@ fn used(phase: &Value) -> Markup {
             p {
                 (count(tokens("tokens_in"))) " tokens in, " (count(tokens("tokens_out"))) " out"
                 @if let Some(cost) = phase["usage"]["cost_usd"].as_f64() { ", $" (format!("{cost:.4}")) }
+                (estimated(is_estimated(&phase["usage"])))
             }
         }
     }

@@ -55,7 +55,7 @@ fn weight(event: &RunEvent, is_clear: bool) -> Option<&'static str> {
         RunEvent::PhaseCompleted { .. } => "good",
         RunEvent::Verdict { verdict, .. } => match verdict.outcome {
             Outcome::Pass => "good",
-            _ => "notable",
+            Outcome::Route(_) | Outcome::Escalate => "notable",
         },
         RunEvent::PhaseEscalated { .. }
         | RunEvent::WorkFailed { .. }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::head::{Tab, head};
 use super::timeline::each_record;
-use crate::elements::{ago, badge, count, empty, output, size};
+use crate::elements::{ago, badge, count, empty, estimated, output, size};
 use crate::markdown;
 use crate::page::{Page, show};
 use crate::text::shown;
@@ -218,11 +218,14 @@ fn conversation(entries: &[TranscriptEntry]) -> Markup {
                 TranscriptBody::ToolResult(result) => { details.message.tool { summary { "Result of a call before this part" } (result_text(&result.text)) } }
                 TranscriptBody::Usage(end) => {
                     @if let Some(usage) = &end.usage {
-                        p.quiet { (count(usage.tokens_in)) " tokens in, " (count(usage.tokens_out)) " out" @if let Some(cost) = usage.cost_usd { ", $" (format!("{cost:.4}")) } }
+                        p.quiet { (count(usage.tokens_in)) " tokens in, " (count(usage.tokens_out)) " out" @if let Some(cost) = usage.cost_usd { ", $" (format!("{cost:.4}")) } (estimated(usage.estimated)) }
                     }
                 }
-                TranscriptBody::Error { message, is_retried, .. } => {
+                TranscriptBody::Error { message, is_retried, usage, .. } => {
                     div.message.bad { header { "Error" @if *is_retried { ", tried again" } } pre { (shown(message.as_bytes())) } }
+                    @if let Some(usage) = usage {
+                        p.quiet { (count(usage.tokens_in)) " tokens in, " (count(usage.tokens_out)) " out" (estimated(usage.estimated)) }
+                    }
                 }
                 // The answer is the last message in most cases: it is not shown twice.
                 TranscriptBody::End { text } if Some(text.trim()) == last.map(str::trim) => { p.quiet { "End of the activation." } }

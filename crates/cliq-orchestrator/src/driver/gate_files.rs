@@ -1,11 +1,15 @@
 //! Files of a gate: `gate_context.md`, and its verdict in the channels of the phases it concerns.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::fmt::Write;
 
 use camino::Utf8PathBuf;
 use cliq_fs::{CliqDir, FsError, is_half_written, read_handoff, write_atomic, write_handoff};
 use cliq_gate::Gate;
-use cliq_protocol::{Body, CommandResult, Envelope, GateData, Outcome, PhaseName, SteeringMessage};
+use cliq_protocol::{
+    Body, CommandEnd, CommandResult, Envelope, GateData, Outcome, PhaseName, SteeringMessage,
+};
 use cliq_workflow::{PhaseId, ValidatedWorkflow};
 
 /// Writes what the gate's agent is shown, for people and agents that read markdown. Where a team has several gates,
@@ -44,8 +48,12 @@ fn render_context(name: &PhaseName, gate: &Gate, steering: &[SteeringMessage]) -
             (_, false) => "FAIL",
         };
         let _ = write!(out, "- {mark}: {}", check.label());
-        if let Some(code) = check.exit_code.filter(|_| !check.pass) {
-            let _ = write!(out, " (exit status {code})");
+        match check.end() {
+            CommandEnd::Failed(code) => drop(write!(out, " (exit status {code})")),
+            CommandEnd::Killed(signal) => drop(write!(out, " (ended by signal {signal})")),
+            CommandEnd::TimedOut(_) => out.push_str(" (not ended in time)"),
+            CommandEnd::NotStarted(_) => out.push_str(" (not started)"),
+            CommandEnd::Passed | CommandEnd::Skipped | CommandEnd::Unclear => {}
         }
         out.push('\n');
         for line in check.output_tail.as_deref().filter(|_| !check.pass).unwrap_or_default().lines() {

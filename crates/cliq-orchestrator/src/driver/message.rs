@@ -1,4 +1,6 @@
 //! Building the dispatch message of a phase (docs/protocol.md).
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,7 @@
 //! Notifications of a run: those of a phase, which the team declares, and those of the run, which the settings declare
 //! (docs/team-yml.md, "Notifications").
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! The end of a run: completed, escalated, failed or cancelled.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use cliq_fs::PipelineStatus;
 use cliq_gate::GateState;

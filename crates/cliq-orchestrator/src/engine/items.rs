@@ -250,8 +250,10 @@ impl Pipeline {
     pub(super) fn merged(&mut self, phase: PhaseId, outcome: MergeOutcome, out: &mut Vec<Effect>) {
         self.working -= 1;
         let resolver = self.workflow.phase(phase).for_each.as_ref().and_then(|list| list.on_conflict);
+        if self.is_stopping() {
+            return self.stopped(phase, out);
+        }
         match outcome {
-            _ if self.is_stopping() => self.stopped(phase, out),
             MergeOutcome::Done => {
                 self.cell_mut(phase).conflict = None;
                 self.complete(phase, out);

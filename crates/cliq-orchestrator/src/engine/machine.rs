@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cliq_fs::PipelineStatus;
 use cliq_gate::{Gate, GateEvent, GateSpec, GateState};
-use cliq_protocol::{Budget, CommandResult, PhaseKind};
+use cliq_protocol::{Budget, CommandEnd, CommandResult, PhaseKind};
 use cliq_workflow::{FailureCause, Phase, PhaseId, ValidatedWorkflow};
 use serde_json::Value;
 
@@ -414,14 +414,17 @@ impl Pipeline {
             !result.pass && commands.iter().find(|c| c.name == result.name).is_none_or(|c| c.escalate_on_fail)
         };
         let result = results.iter().find(fatal)?;
-        let how = result.exit_code.map(|code| format!(" with exit status {code}")).unwrap_or_default();
-        let is_late = result.extra.get("timed_out").is_some_and(|late| *late == Value::Bool(true));
-        let cause = if is_late { FailureCause::Timeout } else { FailureCause::Exit };
-        if result.extra.get("not_started").is_some_and(|not_started| *not_started == Value::Bool(true)) {
-            let why = result.output_tail.as_deref().unwrap_or("the reason is unknown");
-            return Some((format!("command `{}` could not be started: {why}", result.label()), cause));
-        }
-        Some((format!("command `{}` failed{how}", result.label()), cause))
+        let end = result.end();
+        let cause = match end {
+            CommandEnd::TimedOut(_) => FailureCause::Timeout,
+            CommandEnd::Passed
+            | CommandEnd::Skipped
+            | CommandEnd::Failed(_)
+            | CommandEnd::Killed(_)
+            | CommandEnd::NotStarted(_)
+            | CommandEnd::Unclear => FailureCause::Exit,
+        };
+        Some((end.sentence(&result.label()), cause))
     }
 
     fn agent_completed(&mut self, phase: PhaseId, result: Option<Value>, out: &mut Vec<Effect>) {

@@ -1,6 +1,6 @@
 //! Events as lines for people.
 
-use cliq_protocol::{CommandResult, PhaseName};
+use cliq_protocol::{CommandEnd, CommandResult, PhaseName};
 
 use super::{DecisionKind, RunEvent};
 
@@ -71,7 +71,11 @@ impl RunEvent {
             }
             Self::UsageReported { phase, usage, .. } => {
                 let cost = usage.cost_usd.map(|cost| format!(", {cost:.4} USD")).unwrap_or_default();
-                format!("{phase}: {} tokens in, {} out so far{cost}", usage.tokens_in, usage.tokens_out)
+                let estimated = if usage.estimated { ", estimated" } else { "" };
+                format!(
+                    "{phase}: {} tokens in, {} out so far{cost}{estimated}",
+                    usage.tokens_in, usage.tokens_out
+                )
             }
             Self::SteeringReceived { from, text, phase, .. } => {
                 let to = phase.as_ref().map(|phase| format!(" to {phase}")).unwrap_or_default();
@@ -165,15 +169,14 @@ fn count(n: usize, noun: &str) -> String {
 
 /// `name` passed, was skipped, or failed and how.
 fn outcome(result: &CommandResult) -> String {
-    let name = &result.label();
-    if result.was_skipped() {
-        format!("`{name}` skipped")
-    } else if result.pass {
-        format!("`{name}` passed")
-    } else {
-        match result.exit_code {
-            Some(code) => format!("`{name}` failed with exit status {code}"),
-            None => format!("`{name}` failed"),
-        }
+    let name = result.label();
+    match result.end() {
+        CommandEnd::Skipped => format!("`{name}` skipped"),
+        CommandEnd::Passed => format!("`{name}` passed"),
+        CommandEnd::Failed(code) => format!("`{name}` failed with exit status {code}"),
+        CommandEnd::Killed(signal) => format!("`{name}` was ended by signal {signal}"),
+        CommandEnd::TimedOut(_) => format!("`{name}` did not end in time"),
+        CommandEnd::NotStarted(_) => format!("`{name}` could not be started"),
+        CommandEnd::Unclear => format!("`{name}` failed"),
     }
 }

@@ -15,7 +15,7 @@ use super::agent::{self, Reply, execute, may};
 use super::json_rpc::{VERSION, event_stream, last_event_id, not_allowed, spoken, unsupported, version_of};
 use crate::app::App;
 use cliq_web::Problem;
-use cliq_web::read_body;
+use cliq_web::read_json_body;
 
 /// Media type of the binding. `application/json` is sent to callers that ask for it and not for this one.
 const JSON: &str = "application/a2a+json";
@@ -129,7 +129,7 @@ async fn answer(
     let (mut parts, body) = request.into_parts();
     let caller = A2aCaller::from_request_parts(&mut parts, &app).await?;
     let media_type = media_type(&parts.headers);
-    let bytes = if parts.method == Method::POST { read_body(body).await? } else { bytes::Bytes::new() };
+    let bytes = if parts.method == Method::POST { read_json_body(body).await? } else { bytes::Bytes::new() };
     let prepared = || -> Result<agent::Request, A2aError> {
         let query = parts.uri.query();
         let version = match version_of(&parts.headers, query) {

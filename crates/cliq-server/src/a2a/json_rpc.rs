@@ -17,7 +17,7 @@ use super::agent::{self, Reply, execute, may};
 use super::stream::{Piece, TaskStream};
 use crate::app::App;
 use cliq_web::Problem;
-use cliq_web::read_body;
+use cliq_web::read_json_body;
 
 /// The header that names the version, also as a parameter of the address.
 pub(super) const VERSION: &str = "a2a-version";
@@ -34,7 +34,7 @@ pub(super) async fn call(State(app): State<Arc<App>>, request: Request) -> Resul
     if !is_json {
         return Err(Problem::media_type("application/json"));
     }
-    let bytes = read_body(body).await?;
+    let bytes = read_json_body(body).await?;
     let header = version_of(&parts.headers, parts.uri.query());
     let last_event_id = last_event_id(&parts.headers);
     let (mut version, parsed) = (Version::V0_3, parse(&bytes));

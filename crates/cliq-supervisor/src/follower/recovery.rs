@@ -1,4 +1,6 @@
 //! Recovery of a run whose orchestrator died.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! Lines of a transcript for callers of a task. Pure.
 //!
 //! Thoughts and prompts are left out. Results of tools are counted and not quoted: they contain files of the workspace.
+// A new outcome has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use cliq_protocol::{Object, Role, TranscriptBody, TranscriptEntry};
 use serde_json::{Value, json};

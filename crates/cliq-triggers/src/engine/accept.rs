@@ -1,7 +1,7 @@
 //! Requests to webhooks: signature, replay, form. A firing is on the disk before the sender gets its response; nothing starts before.
 
 use cliq_model::{Added, NewFiring, StoreError};
-use cliq_protocol::{lenient_json, shorten};
+use cliq_protocol::{MAX_JSON_VALUES, has_too_many_values, lenient_json, shorten};
 use serde_json::{Map, Value, json};
 
 use super::Engine;
@@ -110,7 +110,7 @@ fn visible(headers: &[(String, String)]) -> Map<String, Value> {
 /// Parses a body: JSON, or the fields of a form. A form with the field `payload` has JSON in it. Text that is not Unicode is read with
 /// U+FFFD; the signature is that of the bytes.
 ///
-/// A body has at most 1 MiB ([`MAX_BODY`]). Time and memory are linear in it; an error has at most 300 bytes.
+/// A body has at most 1 MiB ([`MAX_BODY`]) and [`MAX_JSON_VALUES`] values. Time and memory are linear in it; an error has at most 300 bytes.
 ///
 /// # Errors
 /// Returns the reason if the body is neither.
@@ -119,7 +119,12 @@ pub fn parse_body(content_type: Option<&str>, body: &[u8]) -> Result<Value, Stri
     fn short(error: impl std::fmt::Display) -> String {
         shorten(&error.to_string(), 300).into_owned()
     }
-    let json_of = |text: &[u8]| lenient_json(text).map_err(short);
+    let json_of = |text: &[u8]| {
+        if has_too_many_values(text) {
+            return Err(format!("it has more than {MAX_JSON_VALUES} values"));
+        }
+        lenient_json(text).map_err(short)
+    };
     if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         return json_of(body);
     }
@@ -145,6 +150,8 @@ mod tests {
                 }
             }
         }
+        let objects = format!("[{}]", vec!["{\"\":0}"; 60_000].join(","));
+        assert_eq!(parse_body(None, objects.as_bytes()), Err("it has more than 50000 values".to_owned()));
         // A form with `payload` first or last is its JSON.
         for body in ["x=1&payload=%7B%22n%22%3A1%7D", "payload=%7B%22n%22%3A1%7D&x=1"] {
             assert_eq!(parse_body(form, body.as_bytes()), Ok(json!({"n": 1})), "{body}");

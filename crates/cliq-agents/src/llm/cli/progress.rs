@@ -178,7 +178,10 @@ impl<'a> Progress<'a> {
             TranscriptBody::ToolResult(result) => self.bytes.read += result.text.len() as u64,
             TranscriptBody::Thinking { text, .. } => self.bytes.written += text.len() as u64,
             TranscriptBody::Message { text, .. } => self.bytes.written += text.len() as u64,
-            _ => {}
+            TranscriptBody::Start(_)
+            | TranscriptBody::Usage(_)
+            | TranscriptBody::Error { .. }
+            | TranscriptBody::End { .. } => {}
         }
     }
 

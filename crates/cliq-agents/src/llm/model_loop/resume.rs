@@ -63,7 +63,12 @@ impl ModelLoop<'_> {
             let usage = match body {
                 TranscriptBody::Usage(end) => end.usage.as_ref(),
                 TranscriptBody::Error { usage, .. } => usage.as_ref(),
-                _ => None,
+                TranscriptBody::Start(_)
+                | TranscriptBody::Message { .. }
+                | TranscriptBody::Thinking { .. }
+                | TranscriptBody::ToolCall(_)
+                | TranscriptBody::ToolResult(_)
+                | TranscriptBody::End { .. } => None,
             };
             if let Some(usage) = usage {
                 spent.add(usage);
