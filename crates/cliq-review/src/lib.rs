@@ -17,6 +17,7 @@ mod review;
 mod store;
 mod time;
 mod via;
+mod wait;
 
 pub use audit::{AuditFile, AuditRecord, ChainProblem, next_record, read_record, verify_chain};
 pub use comment::{AcceptedComment, Comment};
@@ -32,6 +33,7 @@ pub use review::{
 pub use store::{ReviewFilter, ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews};
 pub use time::Time;
 pub use via::Via;
+pub use wait::{Delivery, Moment, Pages, ReviewWait, WaitEffect, WaitEvent, Waker};
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]
