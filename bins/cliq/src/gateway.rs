@@ -23,7 +23,7 @@ pub(crate) fn home() -> Result<Utf8PathBuf, Failure> {
     })
 }
 
-/// The database that the variable `CLIQ_DATABASE_URL` or the setting `database.url` names, else `CLIQ_HOME/cliq.db` (SPEC sections 12 and 15). A project cannot
+/// The database that the variable `CLIQ_DATABASE_URL` or the setting `database.url` names, else `CLIQ_HOME/cliq.db` (docs/signals.md, docs/server.md). A project cannot
 /// choose another one: all projects of a home share it.
 pub(crate) fn location() -> Result<Location, Failure> {
     let home = home()?;
@@ -45,7 +45,7 @@ pub(crate) async fn open() -> Result<Arc<SqlStore>, Failure> {
     Ok(Arc::new(SqlStore::open(&location()?).await?))
 }
 
-/// The project that signals are of: a directory's real path, or where there is no such directory, the name as it is.
+/// The project that signals are of: a directory's real path, or if there is no such directory, the name as it is.
 pub(crate) fn project_name(asked: Option<&str>) -> Result<String, Failure> {
     let set = std::env::var("CLIQ_PROJECT").ok().filter(|project| !project.is_empty());
     match asked.map(str::to_owned).or(set) {

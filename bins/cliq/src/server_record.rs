@@ -50,7 +50,7 @@ impl ServerRecord {
         Ok(RecordFile(path))
     }
 
-    /// Reads the file; `None` where there is none.
+    /// Reads the file; `None` if there is none.
     fn read(home: &Utf8Path) -> Option<Self> {
         let text = cliq_fs::read_text(&home.join("server.json"), LIMIT).ok()?;
         serde_json::from_str(&text).ok()

@@ -1,4 +1,4 @@
-//! Teams that the agent offers (seed 004, "Advertising teams").
+//! Teams that the agent offers (docs/a2a.md).
 
 /// The rules of `server.a2a.advertise`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
-//! The A2A protocol (Agent2Agent), versions 0.3 and 1.0 (SPEC section 17, seed 004). Pure: no server, no clock, no files.
+//! The A2A protocol (Agent2Agent), versions 0.3 and 1.0 (docs/a2a.md). Pure: no server, no clock, no files.
 //!
 //! * `model.rs`: messages, tasks, artifacts, free of any version. `wire/` reads and writes them in the format of a version.
-//! * `call.rs`: what a caller wants, from a method and its parameters. `error.rs`: what it gets instead.
+//! * `call.rs`: requests, parsed from a method and its parameters. `error.rs`: errors of requests.
 //! * `card.rs`, `skill.rs`, `advertise.rs`, `signature.rs`: the description that the agent publishes of itself.
 //! * `request.rs`: the pipeline that a message asks for. `updates.rs`: what the events of a run are to a caller.
 

@@ -172,7 +172,7 @@ pub struct Task {
     pub status: Status,
     /// Artifacts, or `None` if the caller did not ask for them.
     pub artifacts: Option<Vec<Artifact>>,
-    /// Messages, oldest first; `None` where they were not asked for.
+    /// Messages, oldest first; `None` if they were not asked for.
     pub history: Option<Vec<Message>>,
     /// Details that the protocol does not define.
     pub metadata: Option<Metadata>,

@@ -1,4 +1,4 @@
-//! The pipeline that a message asks for (seed 004, "Invoking a Pipeline").
+//! The pipeline that a message asks for (docs/a2a.md).
 
 use std::collections::BTreeMap;
 

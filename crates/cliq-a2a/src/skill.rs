@@ -1,4 +1,4 @@
-//! A team as a skill of the agent card (seed 004, "The Agent Card").
+//! A team as a skill of the agent card (docs/a2a.md).
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The events of a run as updates of a task (seed 004, "Event types").
+//! The events of a run as updates of a task (docs/a2a.md).
 //!
 //! A task has no log of its own: its updates follow from the events of its run, each from one event, without anything else. The
 //! same event gives the same updates at any time, to any reader.
@@ -211,7 +211,7 @@ fn working_drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
     }
 }
 
-/// Translates events of conditions, items, attempts and merges (SPEC section 24).
+/// Translates events of conditions, items, attempts and merges (docs/expressions.md).
 fn bounded_work(context: &TaskContext, event: &Value) -> Draft {
     let instance = &context.instance_id;
     let phase = event["phase"].as_str().unwrap_or_default();

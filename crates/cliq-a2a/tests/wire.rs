@@ -320,7 +320,7 @@ fn the_card_is_pinned() {
     insta::assert_json_snapshot!("card_1_0", of(Version::V1_0));
 }
 
-/// Each event of the seed's table, from the line of the journal or the event of the server that it comes from.
+/// Each event of the table in docs/a2a.md, from the line of the journal or the event of the server that it comes from.
 #[test]
 fn updates_are_pinned() {
     let events = [

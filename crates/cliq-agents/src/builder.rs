@@ -1,4 +1,4 @@
-//! `builder`: teams made by a language model (seed 004, "System Capabilities"). The name of the phase is the capability; its
+//! `builder`: teams made by a language model (docs/a2a.md). The name of the phase is the capability; its
 //! parameters are the requirement, as JSON.
 //!
 //! Output of a model is data: it is validated, the model is asked once to correct it, and nothing invalid is installed.

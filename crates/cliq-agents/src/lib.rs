@@ -1,4 +1,4 @@
-//! The agents that come with cliq (SPEC section 9), as handlers of the SDK. `cliq-agent` and `cliq agent handle` run
+//! The agents that come with cliq (docs/team-yml.md, docs/models.md), as handlers of the SDK. `cliq-agent` and `cliq agent handle` run
 //! them: the message on standard input names the agent.
 //!
 //! `rules` is a gate that needs no model; `exec` runs a phase's commands, for dispatchers other than the orchestrator;
@@ -78,7 +78,7 @@ pub fn agent(environment: Environment) -> Agent {
             #[cfg(feature = "http")]
             "builder" => builder::run(ctx, &environment),
             #[cfg(feature = "connectors")]
-            name if outside::is_ours(name) => outside::run(ctx, &environment),
+            name if outside::is_outside_agent(name) => outside::run(ctx, &environment),
             name if ModelAgent::find(name).is_some() => llm::standard(ctx, &environment),
             _ => Err(unknown(ctx)),
         })

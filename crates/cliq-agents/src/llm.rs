@@ -1,7 +1,7 @@
 //! Agents that are language models: over a vendor's HTTP API ([`api`]) or by a vendor's command line ([`cli`]).
 //!
 //! Common parts: the prompt ([`prompt`]) and the parser of replies ([`reply`]). A gate's reply without a usable verdict is requested
-//! once more (issue of SPEC section 9).
+//! once more.
 
 #[cfg(feature = "http")]
 mod api;
@@ -262,14 +262,14 @@ pub(crate) fn gate(ctx: &GateContext, environment: &Environment) -> Result<Compl
     }
 }
 
-/// The markers in a reply, for the record (SPEC section 9).
+/// The markers in a reply, for the record (docs/protocol.md).
 fn markers(text: &str) -> Vec<Value> {
     let found = cliq_markers::scan(text).markers;
     let record = |marker: &cliq_markers::Marker<'_>| json!({"signal": marker.kind.key(), "subject": marker.subject, "handler": marker.handler().as_str(), "fields": marker.body()});
     found.iter().map(record).collect()
 }
 
-/// Lets something happen no oftener than every so often.
+/// Rate limit of progress messages: at most one per [`PROGRESS_EVERY`].
 #[derive(Debug)]
 struct Throttle {
     last: Option<Instant>,

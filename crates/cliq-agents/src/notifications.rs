@@ -1,4 +1,4 @@
-//! `slack`, `email` and `webhook`: agents that deliver notifications (SPEC sections 9 and 16).
+//! `slack`, `email` and `webhook`: agents that deliver notifications (docs/team-yml.md, docs/reviews.md).
 
 #[cfg(feature = "email")]
 mod email;

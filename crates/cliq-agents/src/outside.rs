@@ -1,4 +1,4 @@
-//! `pull`, `push` and the connectors: thin handlers over `cliq-connectors` (SPEC section 18).
+//! `pull`, `push` and the connectors: thin handlers over `cliq-connectors` (docs/pull-push.md).
 
 use std::sync::Arc;
 
@@ -94,8 +94,8 @@ pub(crate) fn with_context<T>(
     work(&cx)
 }
 
-/// Whether an agent is one of this module's.
-pub(crate) fn is_ours(agent: &str) -> bool {
+/// Whether an agent exchanges outside content: `pull`, `push` or a connector.
+pub(crate) fn is_outside_agent(agent: &str) -> bool {
     matches!(agent, "pull" | "push") || Connector::find(agent).is_some()
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     })
 }
 
-/// Summarises the work for later phases, a line per entry. Fetched content is marked as data (SPEC section 18).
+/// Summarises the work for later phases, a line per entry. Fetched content is marked as data (docs/pull-push.md).
 fn summary(sources: &Map<String, Value>, targets: &Map<String, Value>) -> String {
     let line = |entry: &Value, verb: &str| {
         let text = |key: &str| entry[key].as_str().unwrap_or_default();

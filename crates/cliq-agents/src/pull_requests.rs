@@ -1,4 +1,4 @@
-//! Pull requests of the repository that a directory is in: `cliq tool run pr-exists` and `create-pr` (seed 003, SPEC section 18).
+//! Pull requests of the repository that a directory is in: `cliq tool run pr-exists` and `create-pr` (docs/connectors.md).
 
 use camino::Utf8Path;
 use cliq_connectors::code_host::{CodeHost, HostKind, NewPullRequest, PullRequest, Remote, Repository};

@@ -1,4 +1,4 @@
-//! `a2a`: a phase that is done by a remote A2A agent (SPEC section 17): another cliq, or any other.
+//! `a2a`: a phase that is done by a remote A2A agent (docs/a2a.md): another cliq, or any other.
 //!
 //! The requirement and the handoffs go as one message; progress comes as a stream that is taken up again where it breaks; artifacts
 //! become files of the phase. A cancellation is passed on. A question of the remote agent ends the phase: a person answers it.

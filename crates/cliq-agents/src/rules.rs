@@ -4,7 +4,7 @@ use cliq_sdk::{CommandResult, GateContext, Verdict};
 use serde_json::Value;
 
 /// PASS when every command passes; else where the first failing command's rule says, else to the first route target;
-/// ESCALATE where that is nowhere (SPEC section 9).
+/// ESCALATE where that is nowhere (docs/team-yml.md).
 #[must_use]
 pub fn decide(ctx: &GateContext) -> Verdict {
     if let Some(verdict) =
@@ -36,7 +36,7 @@ pub fn decide(ctx: &GateContext) -> Verdict {
     }
 }
 
-/// Verdict of the first condition that holds. The orchestrator evaluates conditions (SPEC section 24).
+/// Verdict of the first condition that holds. The orchestrator evaluates conditions (docs/expressions.md).
 fn by_condition(ctx: &GateContext, rules: &[Value]) -> Option<Verdict> {
     let rule = rules.iter().find(|rule| rule["holds"] == true)?;
     let condition = rule["if"].as_str().unwrap_or_default();

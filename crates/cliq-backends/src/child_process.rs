@@ -216,13 +216,13 @@ pub(crate) struct JournalTail {
     journal: JournalFollower,
     run_id: String,
     /// Whether the records that are read belong to the run.
-    is_ours: bool,
+    is_same_run: bool,
 }
 
 impl JournalTail {
     pub(crate) fn new(dir: &CliqDir, run_id: &str) -> Self {
         let journal = JournalFollower::new(&dir.journal());
-        Self { journal, run_id: run_id.to_owned(), is_ours: false }
+        Self { journal, run_id: run_id.to_owned(), is_same_run: false }
     }
 
     /// Passes new records on. A journal that cannot be read at this moment is read again later.
@@ -232,9 +232,9 @@ impl JournalTail {
         };
         for record in records {
             if let cliq_orchestrator::RunEvent::RunStarted { run_id, .. } = &record.event {
-                self.is_ours = *run_id == self.run_id;
+                self.is_same_run = *run_id == self.run_id;
             }
-            if self.is_ours {
+            if self.is_same_run {
                 monitor.record(&record);
             }
         }

@@ -21,11 +21,11 @@ pub enum BackendError {
     /// The container engine failed.
     #[cfg(feature = "docker")]
     #[error(transparent)]
-    Docker(#[from] cliq_docker::DockerError),
+    Docker(#[from] crate::DockerError),
     /// The cluster failed.
     #[cfg(feature = "kubernetes")]
     #[error(transparent)]
-    Kubernetes(#[from] cliq_kubernetes::KubernetesError),
+    Kubernetes(#[from] crate::KubernetesError),
     /// No cliq home is known.
     #[error("cannot find the cliq home: neither CLIQ_HOME nor HOME is set")]
     NoHome,

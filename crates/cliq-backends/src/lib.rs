@@ -1,4 +1,4 @@
-//! Backends: where a run works (SPEC sections 19 and 28). In this process, in a child process, in a container, or as a Kubernetes Job.
+//! Backends: where a run works. In this process, in a child process, in a container, or as a Kubernetes Job.
 //!
 //! A [`Backend`] starts, finds, follows and cancels a run. [`run`] does all of it: it adopts the run if it is active, starts it
 //! otherwise, and follows it to its end. A [`RunJob`] says what to run; a [`RunObserver`] receives events, output and notices.
@@ -31,12 +31,12 @@ pub use child_process::{ChildProcess, is_alive, is_followed, is_project_busy, re
 #[cfg(any(feature = "docker", feature = "kubernetes"))]
 pub use container_entry::enter;
 #[cfg(feature = "docker")]
-pub use docker::Docker;
+pub use docker::{Docker, DockerError};
 pub use error::BackendError;
 pub use in_process::InProcess;
 pub use kind::BackendKind;
 #[cfg(feature = "kubernetes")]
-pub use kubernetes::Kubernetes;
+pub use kubernetes::{Kubernetes, KubernetesError, NotOnClaim, RIGHTS, Right};
 pub use monitor::{PARKED, RunEnd, RunMonitor, RunObserver};
 pub use run_arguments::RunArguments;
 pub use run_job::{RunJob, last_run_id};

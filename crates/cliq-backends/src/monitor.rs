@@ -25,7 +25,7 @@ pub trait RunObserver: Send {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunEnd {
-    /// Exit code of the run's `cliq` (SPEC section 7), [`PARKED`] for a parked run.
+    /// Exit code of the run's `cliq` (docs/exit-codes.md), [`PARKED`] for a parked run.
     pub exit_code: u8,
     /// Recorded end, or `None` if the run is parked, or ended before it recorded anything.
     pub status: Option<PipelineStatus>,
@@ -140,10 +140,10 @@ impl<'a> RunMonitor<'a> {
     }
 }
 
-/// Exit code of `cliq run` for a parked run (SPEC section 21).
+/// Exit code of `cliq run` for a parked run (docs/exit-codes.md).
 pub const PARKED: u8 = 6;
 
-/// Returns the exit code of `cliq run` for a recorded end (SPEC section 7).
+/// Returns the exit code of `cliq run` for a recorded end (docs/exit-codes.md).
 pub(crate) fn exit_code(status: Option<PipelineStatus>) -> u8 {
     match status {
         Some(PipelineStatus::Completed) => 0,

@@ -18,9 +18,9 @@ pub struct RunArguments {
     pub max_parallel: Option<u32>,
     /// Name of this cliq if the run is a task of an A2A caller.
     pub a2a_events: Option<String>,
-    /// Profile of the sandbox around all processes, beside those of settings and team (SPEC section 22).
+    /// Profile of the sandbox around all processes, beside those of settings and team (docs/sandbox.md).
     pub sandbox: Option<Profile>,
-    /// Whether the run ends its process while it only waits for people (SPEC section 21).
+    /// Whether the run ends its process while it only waits for people (docs/reviews.md).
     pub parks: bool,
 }
 

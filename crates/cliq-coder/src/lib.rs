@@ -1,4 +1,4 @@
-//! Model agents with tools (SPEC section 23).
+//! Model agents with tools (docs/models.md).
 //!
 //! [`Loop`] is the pure machine of model turns and tool calls: a fold of the lines of a transcript, which tells the next step. [`tools`]
 //! has the built-in tools, [`ToolHost`] the process that they run in. Requests to models are not made here.

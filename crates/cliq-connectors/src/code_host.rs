@@ -1,4 +1,4 @@
-//! Pull requests of GitHub, GitLab and Bitbucket, and of their servers of one's own (seed 003, SPEC section 18).
+//! Pull requests of GitHub, GitLab and Bitbucket, and of their self-hosted servers (docs/connectors.md).
 
 mod bitbucket;
 mod git;
@@ -79,7 +79,7 @@ impl HostKind {
         }
     }
 
-    /// The kind of host that a repository is on: by the address of a host of one's own that `url_of` gives, else by its name. `None` where
+    /// The kind of host that a repository is on: by the address of a host of one's own that `url_of` gives, else by its name. `None` if
     /// neither says it.
     pub fn of(remote: &Remote, url_of: impl Fn(Self) -> Option<Url>) -> Option<Self> {
         let is_own = |kind: &Self| url_of(*kind).is_some_and(|url| url.host_str() == Some(remote.host()));
@@ -97,7 +97,7 @@ pub struct CodeHost {
 }
 
 impl CodeHost {
-    /// The host of a repository. `url` is the address of a host of one's own, or of its API. `None` where the repository's host is not a name.
+    /// The host of a repository. `url` is the address of a host of one's own, or of its API. `None` if the repository's host is not a name.
     #[must_use]
     pub fn new(
         client: Client,

@@ -62,7 +62,7 @@ pub(crate) fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// The extension for a type; nothing where there is no usual one.
+/// The extension for a type; nothing if there is no usual one.
 pub(crate) fn extension_of(content_type: &str) -> Option<&'static str> {
     Some(match content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
         "text/html" | "application/xhtml+xml" => "html",
@@ -164,7 +164,7 @@ pub fn inside(relative: &str) -> Result<Utf8PathBuf, ConnectorError> {
     Ok(path.to_owned())
 }
 
-/// Files that are never published, in addition to `push.deny` (SPEC section 18).
+/// Files that are never published, in addition to `push.deny` (docs/pull-push.md).
 const NEVER: &[&str] = &[".cliq/settings*", "**/.cliq/settings*", ".git/**", "**/.git/**", ".env", "**/.env"];
 
 /// Files of the workspace that may be published.

@@ -31,7 +31,7 @@ pub(crate) fn check_no_conflicts<'a>(
     Ok(())
 }
 
-/// Removes files of a directory that are none of `keep`, and directories that are empty then.
+/// Removes the files of a directory that are not in `keep`, and then the empty directories.
 pub(crate) fn remove_others(dir: &Utf8Path, keep: &[Utf8PathBuf]) -> Result<(), ConnectorError> {
     let keep: BTreeSet<&Utf8Path> = keep.iter().map(Utf8PathBuf::as_path).collect();
     remove(dir, dir, &keep)

@@ -1,4 +1,4 @@
-//! Outside content (seeds 000 and 003, SPEC section 18): [`pull()`] makes it files, [`push()`] publishes files, [`connector::run`] does what a
+//! Outside content (docs/pull-push.md): [`pull()`] makes it files, [`push()`] publishes files, [`connector::run`] does what a
 //! connector's phase says, and [`code_host`] has the pull requests of code hosts. Every service is a small module over the client of
 //! `cliq-http`: deadlines, retries, size caps, and errors that name host and status and never a secret.
 //!

@@ -1,4 +1,4 @@
-//! Pull: outside content as files of `.cliq/pull/` (seed 003, SPEC section 18).
+//! Pull: outside content as files of `.cliq/pull/` (docs/pull-push.md).
 
 mod location;
 

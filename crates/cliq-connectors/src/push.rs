@@ -1,4 +1,4 @@
-//! Push: local files to the outside (seed 003, SPEC section 18). What is there already is not published again: a manifest in `.cliq/push/`
+//! Push: local files to the outside (docs/pull-push.md). What is there already is not published again: a manifest in `.cliq/push/`
 //! says what went where, and before each publication, that it begins.
 
 mod destination;

@@ -101,7 +101,7 @@ impl<'a> Access<'a> {
         Request::new(method, url).secret(query)
     }
 
-    /// The headers of an object; `None` where there is no such object.
+    /// The headers of an object; `None` if there is no such object.
     fn head(&self, key: &str) -> Result<Option<Answer>, ConnectorError> {
         let action = self.bucket.head_object(Some(&self.credentials), key);
         match self.client.send(&self.request(Method::HEAD, &action)) {
@@ -276,7 +276,7 @@ pub(crate) struct PullResult {
     pub(crate) sha256: Option<String>,
 }
 
-/// Fetches an object to a file, or all objects below a prefix to a directory. `None` where the object has the ETag of an earlier fetch.
+/// Fetches an object to a file, or all objects below a prefix to a directory. `None` if the object has the ETag of an earlier fetch.
 /// `known` gives the ETag under which a file of the directory was fetched before.
 pub(crate) fn fetch(
     cx: &Context<'_>,

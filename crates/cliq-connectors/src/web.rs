@@ -34,7 +34,7 @@ pub(crate) struct FetchRequest<'a> {
     pub(crate) hint: &'a str,
 }
 
-/// Fetches a document to `dir/name.EXTENSION`. `None` where it has not changed since the validators were made.
+/// Fetches a document to `dir/name.EXTENSION`. `None` if it has not changed since the validators were made.
 pub(crate) fn fetch(
     cx: &Context<'_>,
     client: &Client,

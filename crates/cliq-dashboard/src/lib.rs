@@ -1,4 +1,4 @@
-//! The dashboard: HTML for people, rendered on the server (SPEC sections 15 and 25). It works without script; `assets/app.js` keeps an
+//! The dashboard: HTML for people, rendered on the server (docs/dashboard.md). It works without script; `assets/app.js` keeps an
 //! open page up to date.
 //!
 //! [`router`] has the pages for people who are signed in, [`link_router`] the pages of reviews for people with a link. A file per page;

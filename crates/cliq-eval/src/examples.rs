@@ -1,4 +1,4 @@
-//! Suites that come with cliq: as a demo without a model, and as a start for suites of one's own.
+//! Suites that come with cliq: as a demo without a model, and as a template for new suites.
 
 /// Files of a bundled suite: path and contents.
 pub type Files = &'static [(&'static str, &'static str)];

@@ -1,4 +1,4 @@
-//! Evaluations of teams (SPEC section 26): is this team better, by how much, how certain, at what price?
+//! Evaluations of teams (docs/eval.md): is this team better, by how much, how certain, at what price?
 //!
 //! A [`Suite`](suite::Suite) has cases with checks and variants of a team. Each trial is a run of a case by a variant in a workspace of
 //! its own. [`Evaluation`] runs the trials, stores each result once and continues after a kill. [`Report`](report::Report) summarizes

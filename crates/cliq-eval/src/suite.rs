@@ -1,4 +1,4 @@
-//! Suite of an evaluation: cases, checks, variants (SPEC section 26).
+//! Suite of an evaluation: cases, checks, variants (docs/eval.md).
 //!
 //! A [`Suite`] is made by [`read_suite`], which reports every problem with its place and remedy. It contains the contents of all files
 //! that the suite names but those of workspaces and teams, so that a resumed evaluation uses what it was started with.

@@ -1,4 +1,4 @@
-//! Expressions in CEL over JSON values (SPEC section 24).
+//! Expressions in CEL over JSON values (docs/expressions.md).
 //!
 //! [`Expression::parse`] checks length and nesting and finds the names that an expression reads; [`Expression::evaluate`] computes its
 //! value within a bounded number of steps. Types are inferred as far as literals and operators determine them.

@@ -98,7 +98,7 @@ pub fn sync_file_system(dir: &Utf8Path) -> Result<(), FsError> {
 }
 
 /// Opens a file for append, and creates it where it is missing. Never waits, and never writes through a link: another
-/// process may have left a FIFO or a link under this name (SPEC section 10).
+/// process may have left a FIFO or a link under this name (docs/decisions/0015-untrusted-files.md).
 ///
 /// # Errors
 /// Returns an error if the file cannot be opened or is not regular.

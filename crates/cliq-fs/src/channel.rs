@@ -1,4 +1,4 @@
-//! Channels: directories in which one phase leaves a handoff for another (seed 000, SPEC section 3).
+//! Channels: directories in which one phase leaves a handoff for another (docs/protocol.md).
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -141,7 +141,7 @@ impl Write for Spool<'_> {
     }
 }
 
-/// The handoff in a channel that `from` writes, of at most `limit` bytes; `None` where there is none.
+/// The handoff in a channel that `from` writes, of at most `limit` bytes; `None` if there is none.
 ///
 /// If only a `handoff.md` exists (placed there by a person), its content becomes the `text`.
 ///

@@ -1,4 +1,4 @@
-//! Layout of the `.cliq` directory (seed 000, SPEC section 2).
+//! Layout of the `.cliq` directory (docs/protocol.md).
 
 use std::collections::HashSet;
 use std::fs;
@@ -235,13 +235,13 @@ impl CliqDir {
         self.messages().join(format!("_notice-{id}.json"))
     }
 
-    /// Records of the reviews of the run (SPEC section 16). Those of earlier runs are in directories below it.
+    /// Records of the reviews of the run (docs/reviews.md). Those of earlier runs are in directories below it.
     #[must_use]
     pub fn reviews(&self) -> Utf8PathBuf {
         self.root.join("reviews")
     }
 
-    /// Directory of the steering messages of a run (SPEC section 21).
+    /// Directory of the steering messages of a run (docs/steering.md).
     #[must_use]
     pub fn steering(&self, run_id: &str) -> Utf8PathBuf {
         // Ids are ours, but a journal can be edited: never let one lead out of the directory.

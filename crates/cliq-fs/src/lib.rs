@@ -1,7 +1,7 @@
 //! The wire of cliq on disk.
 //!
 //! Everything of a project is under its `.cliq` directory, which a [`CliqDir`] stands for. Three rules hold for every
-//! file in it (SPEC section 2): what another process may read is written whole, to a temporary file in the same
+//! file in it (docs/protocol.md): what another process may read is written whole, to a temporary file in the same
 //! directory and then renamed ([`write_atomic`]); lines of JSON are appended with one write each ([`SignalWriter`]);
 //! and a reader of a growing file keeps its offset and reads only what is new ([`SignalTail`]).
 //!

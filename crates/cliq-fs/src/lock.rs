@@ -1,4 +1,4 @@
-//! One orchestrator per project: a lock that a process holds, not a stale file (SPEC section 7).
+//! One orchestrator per project: a lock that a process holds, not a stale file (docs/exit-codes.md).
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -62,7 +62,7 @@ impl ProjectLock {
         }
     }
 
-    /// The process that holds the lock of a project: `None` where none does, `Some(None)` where it has not said who it is.
+    /// The process that holds the lock of a project: `None` if none does, `Some(None)` where it has not said who it is.
     ///
     /// # Errors
     /// The lock file cannot be opened.

@@ -1,4 +1,4 @@
-//! Agreement of a run with the runs of its team phases that all of them wait: only then is the whole parked (SPEC section 21).
+//! Agreement of a run with the runs of its team phases that all of them wait: only then is the whole parked (docs/decisions/0033-waiting-is-a-state.md).
 
 use std::fs::{File, TryLockError};
 

@@ -23,13 +23,13 @@ pub fn process_group_is_alive(group: i32) -> Option<bool> {
     seen_any.then_some(false)
 }
 
-/// The session that a living process belongs to. `None` where there is no such process, or no `/proc`.
+/// The session that a living process belongs to. `None` if there is no such process, or no `/proc`.
 #[must_use]
 pub fn session_of(pid: i32) -> Option<i32> {
     stat(pid).filter(|stat| stat.alive).map(|stat| stat.session)
 }
 
-/// The parent of a living process. `None` where there is no such process, or no `/proc`.
+/// The parent of a living process. `None` if there is no such process, or no `/proc`.
 #[must_use]
 pub fn parent_of(pid: i32) -> Option<i32> {
     stat(pid).filter(|stat| stat.alive).map(|stat| stat.parent)

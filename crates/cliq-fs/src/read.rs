@@ -1,4 +1,4 @@
-//! Reading files that other processes wrote, without trusting them (SPEC section 10).
+//! Reading files that other processes wrote, without trusting them (docs/decisions/0015-untrusted-files.md).
 //!
 //! An agent may leave anything under a name that cliq reads: a FIFO, on which an ordinary `open` waits for ever, a link to
 //! `/dev/zero`, a directory, a link to a private file. These functions open without waiting, read regular files
@@ -38,7 +38,7 @@ pub fn read_within(path: &Utf8Path, root: &Utf8Path, limit: u64) -> Result<Vec<u
     read_open(&file, size, limit).at("read", path)
 }
 
-/// As [`read_limited`]; `None` where there is no such file.
+/// As [`read_limited`]; `None` if there is no such file.
 ///
 /// # Errors
 /// As for [`read_limited`], save that the file is not there.

@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 
-/// A file or directory of the host that a container, or the Job of a cluster, sees at the same path (SPEC section 19).
+/// A file or directory of the host that a container, or the Job of a cluster, sees at the same path (docs/docker.md).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedPath {
     /// Path on the host and in the container.

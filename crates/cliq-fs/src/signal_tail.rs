@@ -1,4 +1,4 @@
-//! Reading a signal channel as it grows (SPEC section 4).
+//! Reading a signal channel as it grows (docs/protocol.md).
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Writing a signal channel, in the only order that the seed allows.
+//! Writer of a signal channel, in the only order that the protocol allows (docs/protocol.md).
 
 use std::fs::File;
 

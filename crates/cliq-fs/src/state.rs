@@ -1,4 +1,4 @@
-//! Standalone signal files: state that outside tools can see (seed 000).
+//! Standalone signal files: state that outside tools can see (docs/protocol.md).
 
 use std::fmt;
 use std::fs;
@@ -8,7 +8,7 @@ use cliq_protocol::{CommandResult, PhaseName};
 
 use crate::{CliqDir, FsError, IoContext, read_if_exists, read_text, write_atomic};
 
-/// End of a run: the content of `_pipeline_status` (SPEC section 7).
+/// End of a run: the content of `_pipeline_status` (docs/protocol.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PipelineStatus {
     /// Every phase is done.
@@ -92,7 +92,7 @@ pub fn write_command_results(
     write_atomic(&dir.command_results(phase), &text)
 }
 
-/// Reads `<phase>_command_results.json`; `None` where there is none that could have been written here.
+/// Reads `<phase>_command_results.json`; `None` if there is none that could have been written here.
 ///
 /// # Errors
 /// The file is there and cannot be read.

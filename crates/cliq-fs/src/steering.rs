@@ -1,4 +1,4 @@
-//! Files of steering messages: the inbox of a run, and the tail of a growing file (SPEC section 21).
+//! Files of steering messages: the inbox of a run, and the tail of a growing file (docs/steering.md).
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -1,4 +1,4 @@
-//! Transcripts of model agents on disk (SPEC section 23).
+//! Transcripts of model agents on disk (docs/models.md).
 
 use std::fs;
 

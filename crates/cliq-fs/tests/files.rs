@@ -264,7 +264,7 @@ fn standalone_signals_are_cleared_and_foreign_files_are_not() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// For any calls of the writer, the file has the order of the seed.
+    /// For any calls of the writer, the file has the order of the protocol.
     #[test]
     fn no_sequence_of_writes_breaks_the_order(picks in proptest::collection::vec(0..5, 0..12)) {
         let (_guard, path) = workspace();

@@ -1,4 +1,4 @@
-//! The state machine of a gate (seed 003, SPEC section 6).
+//! The state machine of a gate (docs/team-yml.md).
 //!
 //! A gate evaluates: its commands run, then its agent (or a person) renders a verdict. PASS ends it, ROUTE sends the
 //! work back to another phase and evaluates again afterwards, ESCALATE calls a person. It has a budget of
@@ -26,9 +26,9 @@ mod machine;
 
 pub use machine::{Gate, GateEffect, GateEvent, GateSpec, GateState};
 
-/// Evaluations of a gate that says nothing else (SPEC section 6).
+/// Evaluations of a gate that says nothing else (docs/team-yml.md).
 pub const DEFAULT_MAX_ITERATIONS: u32 = 3;
-/// The most evaluations a gate may have (SPEC section 6).
+/// The most evaluations a gate may have (docs/team-yml.md).
 pub const MOST_ITERATIONS: u32 = 5;
 
 /// Runs the example of the README as a documentation test.

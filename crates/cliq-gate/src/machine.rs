@@ -10,9 +10,9 @@ pub struct GateSpec {
     pub max_iterations: u32,
     /// Phases it may route to.
     pub route_targets: Vec<PhaseName>,
-    /// Whether a person judges. Then every command must pass before anyone is troubled (SPEC section 6).
+    /// Whether a person judges. Then every command must pass before anyone is asked (docs/reviews.md).
     pub human: bool,
-    /// Commands that must pass before the gate does (SPEC section 24).
+    /// Commands that must pass before the gate does (docs/expressions.md).
     pub required: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ pub enum GateEvent {
     /// gate that had called a person has its whole budget again, because a person has looked at it.
     Resume,
     /// The run continues after it was parked while a person judged: the agent is asked again, and the commands do not run again
-    /// (SPEC section 21).
+    /// (docs/reviews.md).
     Wake,
     /// The commands ran.
     CommandsFinished(Vec<CommandResult>),

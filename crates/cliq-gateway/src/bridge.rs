@@ -1,4 +1,4 @@
-//! The file bridge: signals that come as files, for agents that can do no more than write one (seed 002).
+//! The file bridge: signals that come as files, for agents that can do no more than write one (docs/signals.md).
 //!
 //! A writer makes its file in `staging/` and renames it into the inbox. The bridge moves it to `processing/`, commits its row, and
 //! removes it; what is refused goes to `failed/`, with a `.reason` beside it. Death between any two of these loses nothing, and
@@ -274,7 +274,7 @@ fn files(dir: &Utf8Path) -> Result<Vec<String>, GatewayError> {
 }
 
 /// The name of a file. One that is not UTF-8 is changed into one that is, in the file system too: a person has to read which file
-/// was refused. `None` where it has gone, or another file has that name and comes first.
+/// was refused. `None` if it has gone, or another file has that name and comes first.
 fn readable_name(dir: &Utf8Path, entry: &fs::DirEntry) -> Result<Option<String>, GatewayError> {
     let name = match entry.file_name().into_string() {
         Ok(name) => return Ok(Some(name)),

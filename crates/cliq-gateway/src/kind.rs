@@ -1,4 +1,4 @@
-//! The types of signals there are (seed 002, SPEC section 12).
+//! The types of signals there are (docs/signals.md).
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub enum SignalType {
     RetryWave,
     /// The reviewer approves.
     ReviewApproved,
-    /// The reviewer wants changes.
+    /// The reviewer requests changes.
     ReviewChangesRequested,
     /// The master agent approves: the plan is done.
     VerifyApproved,
@@ -62,7 +62,7 @@ const ALIASES: [(&str, SignalType); 6] = [
     ("readiness_changes_requested", SignalType::VerifyFailed),
 ];
 
-/// Signal types that only a person may emit, by a command (SPEC section 12).
+/// Signal types that only a person may emit, by a command (docs/signals.md).
 const COMMANDS: [(&str, &str); 5] = [
     ("start_over", "start-over"),
     ("reimplement", "reimplement"),

@@ -1,4 +1,4 @@
-//! The durable signal queue (seed 002, SPEC section 12).
+//! The durable signal queue (docs/signals.md).
 //!
 //! A signal says that something happened to a plan, or is to happen. It is emitted once and processed once, even if a process dies
 //! in between. [`NewSignal`] is one that was checked, and the only way into a [`Store`], which a database implements (crate
@@ -25,9 +25,9 @@ pub use kind::SignalType;
 pub use signal::{Claim, MAX_PAYLOAD, NewSignal, PlanName, RejectedSignal, Signal, SignalStatus};
 pub use store::{Filter, Finish, NewEvent, Outcome, PlanEvent, PlanRow, Step, Store};
 
-/// Interval of the search for stuck signals (seed 002).
+/// Interval of the search for stuck signals (docs/signals.md).
 pub const REAP_EVERY: Duration = Duration::from_secs(30);
-/// Time after which a claimed signal counts as stuck (seed 002).
+/// Time after which a claimed signal counts as stuck (docs/signals.md).
 pub const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 /// Runs the example of the README as a documentation test.

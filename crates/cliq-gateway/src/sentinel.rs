@@ -1,4 +1,4 @@
-//! Sentinel files: what their names say (SPEC section 12).
+//! Sentinel files: what their names say (docs/signals.md).
 
 use crate::kind::SignalType;
 use crate::signal::{NewSignal, PlanName, RejectedSignal, fields};
@@ -14,7 +14,7 @@ pub(crate) fn name(signal: &NewSignal) -> String {
 /// Reads a file's name and contents as a signal.
 ///
 /// # Errors
-/// The name is none of a sentinel's, or the contents are not what its type takes.
+/// The name is not that of a sentinel file, or its type does not accept the contents.
 pub(crate) fn read(name: &str, contents: &str) -> Result<NewSignal, RejectedSignal> {
     let refused = |problem: String| RejectedSignal { problems: vec![problem] };
     let plan = |text: &str| PlanName::parse(text).map_err(refused);

@@ -57,7 +57,7 @@ pub struct NewSignal {
 }
 
 impl NewSignal {
-    /// Checks a signal as people and programs write it (SPEC section 12). The payload is a JSON object, or free text,
+    /// Checks a signal as people and programs write it (docs/signals.md). The payload is a JSON object, or free text,
     /// which becomes `{"body": text}`; empty is none.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl NewSignal {
         &self.payload
     }
 
-    /// The payload as it is stored: empty where there is none.
+    /// The payload as it is stored: empty if there is none.
     #[must_use]
     pub fn payload_text(&self) -> String {
         if self.payload.is_empty() { String::new() } else { json!(self.payload).to_string() }
@@ -153,7 +153,7 @@ pub struct RejectedSignal {
     pub problems: Vec<String>,
 }
 
-/// Status of a signal (seed 002).
+/// Status of a signal (docs/signals.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SignalStatus {
@@ -234,7 +234,7 @@ fn as_json<S: serde::Serializer>(payload: &str, serializer: S) -> Result<S::Ok, 
 }
 
 impl Signal {
-    /// The payload as an object; empty where there is none.
+    /// The payload as an object; empty if there is none.
     #[must_use]
     pub fn payload(&self) -> Map<String, Value> {
         serde_json::from_str(&self.payload).unwrap_or_default()

@@ -6,6 +6,7 @@
 
 mod apply;
 mod bytes;
+pub mod checkpoints;
 mod conflict;
 mod environment;
 mod error;

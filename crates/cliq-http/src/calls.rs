@@ -20,7 +20,7 @@ const USER_AGENT: &str = concat!("cliq/", env!("CARGO_PKG_VERSION"));
 /// Maximum number of connections that are kept open to a host.
 const MAX_KEPT: usize = 16;
 
-/// Limits of calls (SPEC section 20).
+/// Limits of calls (docs/pull-push.md).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Deadline for a connection.
@@ -182,7 +182,7 @@ impl Client {
             }
             call().map_err(|mut error| {
                 error.message = request.redact(&error.message);
-                // 409 is an answer to what was asked: the same again gets the same (SPEC section 20).
+                // 409 is an answer to what was asked: the same again gets the same.
                 if error.status == Some(409) || (request.repeat == Repeat::Refused && !error.was_refused) {
                     error.is_transient = false;
                 }

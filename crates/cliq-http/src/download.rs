@@ -87,7 +87,7 @@ impl PartialBody {
 }
 
 impl Client {
-    /// Streams an answer to a file in `dir`. What breaks off goes on where it stopped, where the server can do that. `None` where the
+    /// Streams an answer to a file in `dir`. What breaks off goes on where it stopped, where the server can do that. `None` if the
     /// server says that nothing changed (304). `progress` gets the bytes that have come and, where known, how many there are.
     ///
     /// # Errors

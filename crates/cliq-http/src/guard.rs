@@ -1,4 +1,4 @@
-//! The guard for addresses that a caller chose (SPEC section 17): no request leaves for a private network.
+//! The guard for addresses that a caller chose (docs/decisions/0023-addresses-of-callers.md): no request leaves for a private network.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 

@@ -1,4 +1,4 @@
-//! Outgoing HTTP (SPEC sections 17 and 20): every call has a deadline, a bounded number of tries, and an error that names the host
+//! Outgoing HTTP (docs/pull-push.md): every call has a deadline, a bounded number of tries, and an error that names the host
 //! and the status and never a secret.
 //!
 //! [`Client`] sends a [`Request`]: into memory, as JSON, page by page, or streamed to a file. [`Client::new`] is for addresses that a

@@ -11,7 +11,7 @@ use serde_json::json;
 /// The heads of all requests that came.
 type Heads = Arc<Mutex<Vec<String>>>;
 
-/// A server: `answer` gets the number of a request, from 0, and writes whatever it wants.
+/// A server: `answer` gets the number of a request, from 0, and writes any response.
 fn serve(answer: impl Fn(usize, &mut TcpStream) + Send + Sync + 'static) -> (String, Heads) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));

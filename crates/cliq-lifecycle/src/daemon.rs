@@ -1,4 +1,4 @@
-//! The daemon's loop: claims signals, steps plans by them, and sees to it that the agents run which the plans want.
+//! Loop of the daemon: claims signals, steps plans, and starts and ends agents as the plans require.
 //!
 //! Stateless between iterations: agents to run come from the plans, signals from the queue. So the daemon can be killed at any
 //! moment, and the next one continues.
@@ -64,7 +64,7 @@ pub trait PlanAgents: Send + Sync {
 pub enum AgentRun {
     /// By the daemon itself.
     Here(Box<RunPlan>),
-    /// In a container or a cluster (SPEC section 19): by this command. Its standard input begins with the assignment ([`Assignment::receive`]); where that ends, it
+    /// In a container or a cluster (docs/docker.md, docs/kubernetes.md): by this command. Its standard input begins with the assignment ([`Assignment::receive`]); where that ends, it
     /// ends too, and leaves the run alone. It ends when the run has ended, and cancels the run where the status file in the job's directory asks for that.
     Elsewhere(Box<std::process::Command>),
 }

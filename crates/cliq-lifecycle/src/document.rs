@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::model::{Plan, Stage, WaitingFor, WorkId};
 
-/// The JSON document of a plan for programs: `docs/signals.md`, "Plans for programs".
+/// The JSON document of a plan for programs: `docs/signals.md`, "For programs".
 #[must_use]
 pub fn plan_document(plan: &Plan, row: &PlanRow) -> Value {
     let tasks = plan.file.waves.iter().zip(1..).flat_map(|(wave, n)| {

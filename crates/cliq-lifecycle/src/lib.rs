@@ -1,4 +1,4 @@
-//! Plans and tasks that outlive a run (seeds 001 and 002, SPEC section 13).
+//! Plans and tasks that outlive a run (docs/signals.md).
 //!
 //! A [`Plan`] is all that is known of a plan, and is stored whole after every step. [`Plan::step`] takes what happened — a
 //! signal, the end of an agent, a person's command — and changes it; what does not fit is an error and changes nothing.

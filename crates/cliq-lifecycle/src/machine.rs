@@ -52,11 +52,11 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// A person wants something.
+    /// Command of a person.
     Person(Command),
 }
 
-/// Command that only a person may give (SPEC section 12).
+/// Command that only a person may give (docs/signals.md).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Do all of a plan that is done again, from the planning on.
@@ -168,7 +168,7 @@ impl Plan {
     }
 
     /// Starts the agents that may work now: remediation where infrastructure is blocked; else critics first, then auditors, then
-    /// developers. None while a question to a person is open (SPEC section 13).
+    /// developers. None while a question to a person is open (docs/signals.md).
     fn fill(&mut self, config: &Config, effects: &mut Effects) {
         if !self.questions.is_empty() || matches!(self.state, PlanState::Done | PlanState::Cancelled) {
             return;

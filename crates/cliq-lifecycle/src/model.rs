@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan_file::{PlanFile, TaskSpec};
 use crate::role::Role;
 
-/// State of a plan (SPEC section 13).
+/// State of a plan (docs/signals.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanState {
@@ -290,7 +290,7 @@ pub struct Job {
     pub settled: bool,
 }
 
-/// Guidance of a person for the agents of a plan (SPEC section 21).
+/// Guidance of a person for the agents of a plan (docs/steering.md).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Guidance {
@@ -410,7 +410,7 @@ pub struct SharedFile {
     pub path: String,
     /// The task that could not wait.
     pub task: WorkId,
-    /// The task that has the file; `None` where none does.
+    /// The task that has the file; `None` if none does.
     pub holder: Option<WorkId>,
 }
 
@@ -456,7 +456,7 @@ impl Plan {
         Some(spec)
     }
 
-    /// The usage of all work; `None` where none was reported.
+    /// The usage of all work; `None` if none was reported.
     #[must_use]
     pub fn total_usage(&self) -> Option<UsageSummary> {
         let mut parts = self.usage.values().flat_map(BTreeMap::values);
@@ -471,7 +471,7 @@ impl Plan {
         self.state == PlanState::Implementing && self.wave > 0 && !self.wave_over
     }
 
-    /// Whether all tasks of the wave have ended, and some of them in vain: a person has to say how to go on.
+    /// Whether all tasks of the wave have ended and some of them have failed: a person has to decide.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
         let mut stages = self.tasks().map(|(_, work)| &work.stage);
@@ -489,9 +489,9 @@ impl Plan {
 /// Configuration of plans, from settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Whether what a reviewer approved is verified by a master agent before it is done (seed 002).
+    /// Whether what a reviewer approved is verified by a master agent before it is done (docs/signals.md).
     pub auto_readiness_review: bool,
-    /// After how many failed verifications a plan is done all the same (seed 002).
+    /// Number of failed verifications after which a plan is done regardless (docs/signals.md).
     pub readiness_max_verify_cycles: u32,
     /// Task loop of a wave.
     pub task_loop: TaskLoop,
@@ -512,7 +512,7 @@ pub struct Config {
 pub enum TaskLoop {
     /// By a coder, who emits `implement_task_finished`.
     Signals,
-    /// By developer, critic and auditor, who print markers (seed 001).
+    /// By developer, critic and auditor, who print markers (docs/signals.md).
     Markers,
 }
 

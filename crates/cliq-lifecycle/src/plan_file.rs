@@ -1,4 +1,4 @@
-//! Plan files: markdown with a goal, waves and tasks (SPEC section 13).
+//! Plan files: markdown with a goal, waves and tasks (docs/signals.md).
 
 use std::fmt;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use cliq_markers::{Agent, MarkerKind};
 use serde::{Deserialize, Serialize};
 
-/// Role of an agent (seeds 001 and 002).
+/// Role of an agent (docs/signals.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {

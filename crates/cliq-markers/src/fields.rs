@@ -1,4 +1,4 @@
-//! The fields that seed 001 lists for each marker.
+//! Fields of each marker.
 
 use crate::kind::MarkerKind;
 

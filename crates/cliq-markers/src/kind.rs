@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// Kind of a marker (seed 001).
+/// Kind of a marker (docs/protocol.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkerKind {
@@ -48,7 +48,7 @@ pub enum MarkerKind {
     Checkpoint,
 }
 
-/// Action of a coordinator on a marker (seed 001).
+/// Action of a coordinator on a marker (docs/signals.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Handler {
@@ -91,7 +91,7 @@ pub enum Handler {
 }
 
 impl Handler {
-    /// The name in seed 001, such as `DISPATCH_CRITIC`.
+    /// Returns the name of the action, such as `DISPATCH_CRITIC`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -150,17 +150,17 @@ pub enum Agent {
 pub enum Subject {
     /// Nothing: the marker fills its line.
     None,
-    /// After a colon, the thing that it is about; the seed's word for it.
+    /// Name of the subject that follows the marker after a colon, such as `task_id`.
     Named(&'static str),
 }
 
 use Agent::{Auditor, BusinessAnalyst, Coordinator, Critic, Developer, Expert, HealthAuditor, Remediation};
 use Subject::{Named, None as Alone};
 
-/// Marker, key in seed 001, name, subject, who sends it, handler.
+/// Marker, key, name, subject, who sends it, handler.
 type Row = (MarkerKind, &'static str, &'static str, Subject, Agent, Handler);
 
-/// All of them, in the order of seed 001's parsing reference.
+/// All markers, in the order of [`MarkerKind`].
 const TABLE: [Row; 19] = {
     use Handler as H;
     use MarkerKind as M;
@@ -252,7 +252,7 @@ const TABLE: [Row; 19] = {
 };
 
 impl MarkerKind {
-    /// All nineteen, in the order of seed 001.
+    /// Returns all nineteen, in the order of the enum.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|row| row.0)
     }
@@ -262,7 +262,7 @@ impl MarkerKind {
         &TABLE[self as usize]
     }
 
-    /// The key in seed 001, such as `ready_for_review`: what programs know it by.
+    /// Returns the key by which programs know the marker, such as `ready_for_review`.
     #[must_use]
     pub fn key(self) -> &'static str {
         self.row().1
@@ -299,7 +299,7 @@ impl MarkerKind {
         self.row().5
     }
 
-    /// Returns the priority among the markers of one text, 1 being the highest (seed 001, "Signal Priority").
+    /// Returns the priority among the markers of one text, 1 being the highest (docs/protocol.md).
     #[must_use]
     pub fn priority(self) -> u8 {
         match self {
@@ -311,7 +311,7 @@ impl MarkerKind {
         }
     }
 
-    /// Whether experts may not say it (seed 001, "Allowed By"; SPEC section 11).
+    /// Whether experts may not say it (docs/signals.md).
     #[must_use]
     pub fn is_for_baseline_agents(self) -> bool {
         matches!(self, Self::SeekingDivineClarification | Self::ExpertRequest)

@@ -1,4 +1,4 @@
-//! Markers: lines by which agents report their state to a coordinator (seed 001, SPEC section 11).
+//! Markers: lines by which agents report their state to a coordinator (docs/protocol.md).
 //!
 //! An agent ends its answer with a line such as `READY_FOR_REVIEW: task-1` and the fields that go with it. [`scan`] finds
 //! all markers of a text, in order, each with its body; [`Scan::decisive`] is the one that the coordinator acts upon, and

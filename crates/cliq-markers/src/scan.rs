@@ -46,7 +46,7 @@ pub struct Malformed {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Scan<'a> {
-    /// The markers that count, in order of appearance: those outside of code fences, or where there are none outside, those
+    /// The markers that count, in order of appearance: those outside of code fences, or if there are none outside, those
     /// inside.
     pub markers: Vec<Marker<'a>>,
     /// Texts that look like markers and do not count.
@@ -111,7 +111,7 @@ impl std::fmt::Display for Marker<'_> {
 }
 
 impl<'a> Scan<'a> {
-    /// The marker that decides: the weightiest, and among equals the last in the text. `None` where there is none, which
+    /// The marker that decides: the weightiest, and among equals the last in the text. `None` if there is none, which
     /// is [`Handler::RequestClarification`].
     #[must_use]
     pub fn decisive(&self) -> Option<&Marker<'a>> {

@@ -1,4 +1,4 @@
-//! Typed access to the fields of seed 001.
+//! Typed access to the fields of markers.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Bodies of markers: keys, values, items, prompts, and the typed fields of seed 001.
+//! Bodies of markers: keys, values, items, prompts, and typed fields.
 
 use cliq_markers::{CheckResult, Issue, Level, Marker, MarkerKind, Section, Writer, scan};
 

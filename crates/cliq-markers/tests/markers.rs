@@ -1,4 +1,4 @@
-//! Recognition of markers (seed 001, SPEC section 11).
+//! Recognition of markers (docs/protocol.md).
 
 use cliq_markers::{Agent, CheckResult, Handler, Issue, Level, MarkerKind, Writer, scan};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! MCP client (SPEC section 23): tools of servers, for programs without async.
+//! MCP client (docs/models.md): tools of servers, for programs without async.
 //!
 //! Calls block the thread. A server that dies is started again with the next call.
 

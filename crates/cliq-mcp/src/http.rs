@@ -1,4 +1,4 @@
-//! An MCP server over streamable HTTP: tools that depend on the caller, progress, sessions (SPEC section 27).
+//! An MCP server over streamable HTTP: tools that depend on the caller, progress, sessions (docs/mcp.md).
 //!
 //! A [`HttpBackend`] implements the tools. [`mcp_service`] is a `tower` service for a router; access control has put the caller into the
 //! extensions of the request before.

@@ -1,4 +1,4 @@
-//! An MCP server over standard input and output (SPEC section 12): agents that speak the Model Context Protocol emit signals
+//! An MCP server over standard input and output (docs/signals.md): agents that speak the Model Context Protocol emit signals
 //! by it, and look at signals, plans and runs.
 //!
 //! A [`Backend`] implements the tools; this crate offers them.

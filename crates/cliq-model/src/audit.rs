@@ -1,4 +1,4 @@
-//! Audit log: actions of callers, append-only (SPEC section 27).
+//! Audit log: actions of callers, append-only (docs/sign-in.md).
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;

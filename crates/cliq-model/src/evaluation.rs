@@ -1,4 +1,4 @@
-//! Evaluations and their trials as they are stored (SPEC section 26).
+//! Evaluations and their trials as they are stored (docs/eval.md).
 
 use async_trait::async_trait;
 use camino::Utf8PathBuf;

@@ -1,4 +1,4 @@
-//! Runs as a server keeps them (SPEC section 15). Pure: no files, no clock, no network.
+//! Runs as a server keeps them (docs/server.md). Pure: no files, no clock, no network.
 //!
 //! A [`Run`] is a row of the store: what was asked for ([`RunRequest`]), how it stands ([`Lifecycle`]), and its events. [`Lifecycle::step`]
 //! decides what follows from what happens to a run. A [`Change`] is a new version of a run with the events that belong to it; a

@@ -32,7 +32,7 @@ pub enum RunState {
     Starting,
     /// The orchestrator is running.
     Running,
-    /// The run is parked: it holds no process and no slot until a person answers or a time is due (SPEC section 21).
+    /// The run is parked: it holds no process and no slot until a person answers or a time is due (docs/decisions/0034-parked-runs-are-rows.md).
     Waiting,
     /// Every phase is done.
     Completed,
@@ -147,7 +147,7 @@ impl From<RunOutcome> for RunState {
 /// Recovery of a run whose orchestrator died (setting `server.recovery`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recovery {
-    /// Mark the run as failed (seed 004).
+    /// Mark the run as failed (docs/server.md).
     #[default]
     Fail,
     /// Resume the run, up to [`MAX_RECOVERIES`] times.
@@ -199,9 +199,9 @@ pub enum LifecycleEvent {
     Parked,
     /// A review that a parked run waits for is over, or a time is due.
     Woken,
-    /// A caller wants it cancelled.
+    /// Request of a caller to cancel the run.
     CancelRequested,
-    /// A caller wants it to go on after its end. It is the last run of its project.
+    /// Request of a caller to resume the run after its end. It is the last run of its project.
     Resumed(LastRun),
     /// The journal says that a person resumed it in its project, after its end or while it was parked.
     TakenUp,

@@ -1,4 +1,4 @@
-//! Changes by which a run is parked and woken (SPEC section 21).
+//! Changes by which a run is parked and woken (docs/decisions/0034-parked-runs-are-rows.md).
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub fn park(change: &mut Change, on: &[String], until: &str, now: &str) -> Resul
     change.run.replica = None;
     if change.run.life.state == RunState::Waiting {
         // A run that a person started is resumed by a person.
-        if change.run.origin.is_ours() {
+        if change.run.origin.is_started_by_server() {
             change.run.wake_at = Some(until.to_owned());
             change.parked_on = on.to_vec();
         }

@@ -1,4 +1,4 @@
-//! Queue of runs, and the order in which they get free places (SPEC section 21).
+//! Queue of runs, and the order in which they get free places (docs/decisions/0034-parked-runs-are-rows.md).
 
 use std::collections::VecDeque;
 

@@ -66,7 +66,7 @@ pub enum RunOrigin {
     A2a,
     /// A trial of an evaluation, started by `cliq eval`.
     Evaluation,
-    /// A trigger fired (SPEC section 27).
+    /// A trigger fired (docs/triggers.md).
     Trigger,
 }
 
@@ -91,9 +91,9 @@ impl RunOrigin {
             .find(|origin| origin.as_str() == text)
     }
 
-    /// Whether this server starts its orchestrator.
+    /// Whether a server starts the orchestrator of runs with this origin.
     #[must_use]
-    pub fn is_ours(self) -> bool {
+    pub fn is_started_by_server(self) -> bool {
         !matches!(self, Self::Project | Self::Evaluation)
     }
 }
@@ -160,7 +160,7 @@ pub struct RunTotals {
 pub struct Run {
     /// Id of the run.
     pub id: RunId,
-    /// The registered project that it works in; `None` where its workspace was made for it.
+    /// The registered project that it works in; `None` if its workspace was made for it.
     pub instance: Option<String>,
     /// The name of its team.
     pub team: String,
@@ -198,7 +198,7 @@ pub struct Run {
     pub version: i64,
     /// The server that has it, where several share a database.
     pub replica: Option<String>,
-    /// When a run that waits is woken by the supervisor, UTC. `None` where a person resumes it.
+    /// When a run that waits is woken by the supervisor, UTC. `None` if a person resumes it.
     pub wake_at: Option<String>,
     /// Main phases that are done as of the last event that was stored.
     pub phases_done: u64,

@@ -1,4 +1,4 @@
-//! Sign-in of people by OpenID Connect: attempts that are under way, and the person of a session (SPEC section 27).
+//! Sign-in of people by OpenID Connect: attempts that are under way, and the person of a session (docs/sign-in.md).
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
@@ -19,7 +19,7 @@ pub struct Person {
     pub mail: Option<String>,
     /// Name for display.
     pub name: String,
-    /// Identity token of the session, which the provider wants at sign-out.
+    /// Identity token of the session, which the provider requires at sign-out.
     #[serde(default)]
     #[schema(read_only)]
     pub id_token: Option<String>,

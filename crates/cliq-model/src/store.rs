@@ -37,7 +37,7 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     /// The store cannot be read.
     async fn instance(&self, id: &str) -> Result<Option<Instance>, GatewayError>;
 
-    /// Removes a registration. Runs stay. `false` where there is none.
+    /// Removes a registration. Runs stay. `false` if there is none.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -161,7 +161,7 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     /// The store cannot be read.
     async fn tokens(&self) -> Result<Vec<Token>, GatewayError>;
 
-    /// Removes a token and the sessions that were opened with it: they are refused from now on. `false` where there is none.
+    /// Removes a token and the sessions that were opened with it: they are refused from now on. `false` if there is none.
     ///
     /// # Errors
     /// The store cannot be written.

@@ -1,4 +1,4 @@
-//! Runs that callers of A2A asked for, with what belongs to the caller (SPEC section 17).
+//! Runs that callers of A2A asked for, with what belongs to the caller (docs/a2a.md).
 //!
 //! A task is a run: it has the run's id, and its updates follow from the run's events. What is stored beside the run is who owns
 //! it, its conversation, the messages of its caller, and where push notifications go.
@@ -131,7 +131,7 @@ impl std::fmt::Debug for PushRow {
 /// Keeps tasks and push notifications. New tasks are stored with their run by [`crate::RunStore::change`].
 #[async_trait]
 pub trait TaskStore: Send + Sync + std::fmt::Debug {
-    /// A task of an owner. `None` where there is none, or it is another owner's.
+    /// A task of an owner. `None` if there is none, or it is another owner's.
     ///
     /// # Errors
     /// The store cannot be read.

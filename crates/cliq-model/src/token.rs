@@ -1,4 +1,4 @@
-//! Access tokens: random, shown once, kept as SHA-256, compared in constant time (SPEC section 15).
+//! Access tokens: random, shown once, kept as SHA-256, compared in constant time (docs/server.md).
 
 use std::fmt;
 
@@ -136,7 +136,7 @@ pub struct NewToken {
 }
 
 impl NewToken {
-    /// Makes a random token. Gives it with what is stored of it. `None` where the system has no random numbers.
+    /// Makes a random token. Gives it with what is stored of it. `None` if the system has no random numbers.
     #[must_use]
     pub fn generate(
         kind: TokenKind,

@@ -1,4 +1,4 @@
-//! Triggers and their firings as they are stored (SPEC section 27).
+//! Triggers and their firings as they are stored (docs/triggers.md).
 //!
 //! A firing is stored together with what makes its cause unique: the mark of its trigger, its keys, or the end of a run. The run of a
 //! firing is stored in the transaction that decides it. So each cause fires once, with any number of servers.

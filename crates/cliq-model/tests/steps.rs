@@ -186,8 +186,8 @@ fn run_ids_are_hyphenated_lower_case_uuids() {
 
 #[test]
 fn runs_of_people_belong_to_their_project() {
-    assert!(RunOrigin::Server.is_ours() && RunOrigin::A2a.is_ours());
-    assert!(!RunOrigin::Project.is_ours());
+    assert!(RunOrigin::Server.is_started_by_server() && RunOrigin::A2a.is_started_by_server());
+    assert!(!RunOrigin::Project.is_started_by_server());
     let mut run = run(RunOrigin::Project);
     assert!(run.has_own_workspace());
     run.instance = Some("p".into());

@@ -1,4 +1,4 @@
-//! From an agent's name to what is executed (SPEC section 9).
+//! From an agent's name to what is executed (docs/team-yml.md).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Checkpoints of the workspace around activations (SPEC section 24). How they are stored is not known here.
+//! Checkpoints of the workspace around activations (docs/checkpoints.md). How they are stored is not known here.
 
 use cliq_protocol::{PhaseKind, PhaseName};
 

@@ -1,4 +1,4 @@
-//! Restriction of processes (SPEC section 22): which files a process of a phase needs. Mechanisms are elsewhere.
+//! Restriction of processes (docs/sandbox.md): which files a process of a phase needs. Mechanisms are elsewhere.
 
 use std::sync::Arc;
 

@@ -244,7 +244,7 @@ impl Driver {
                     if !self.may_work() {
                         continue;
                     }
-                    // Agents that are asked to end see why (seed 000).
+                    // Agents that are asked to end see why (docs/protocol.md).
                     if let Err(error) = write_status(self.shared.dir(), PipelineStatus::Cancelled) {
                         self.cannot_record(&error);
                     }
@@ -475,7 +475,7 @@ impl Driver {
         let _ = self.events.send(record);
     }
 
-    /// Writes an event to the journal, and sees to it that what it relies on is as safe as it is.
+    /// Writes an event to the journal. With [`Durability::Power`] the files that the event refers to are synced first.
     fn record(&mut self, record: &Record) -> Result<(), FsError> {
         let records_commands = self.shared.plan.records_commands && record.event.is_command_step();
         if !record.event.is_journaled() && !records_commands {

@@ -73,7 +73,7 @@ pub enum Input {
         /// Cause, if retries distinguish it.
         cause: Option<FailureCause>,
     },
-    /// The expressions of a phase were evaluated (SPEC section 24).
+    /// The expressions of a phase were evaluated (docs/expressions.md).
     Decided {
         /// The phase.
         phase: PhaseId,
@@ -99,7 +99,7 @@ pub enum Input {
         /// The phase.
         phase: PhaseId,
     },
-    /// The agent of a human gate is idle until a person answers or a time is due, or it works again (SPEC section 21).
+    /// The agent of a human gate is idle until a person answers or a time is due, or it works again (docs/decisions/0033-waiting-is-a-state.md).
     PhaseWaits {
         /// The phase.
         phase: PhaseId,

@@ -65,7 +65,7 @@ pub enum RunEvent {
         /// Models of its agents by agent, if they are known.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         agent_models: BTreeMap<String, BTreeSet<String>>,
-        /// Phases that are not run again, with their outcome in the last run (SPEC section 24).
+        /// Phases that are not run again, with their outcome in the last run (docs/changed.md).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         kept: Vec<KeptPhase>,
     },
@@ -157,7 +157,7 @@ pub enum RunEvent {
         #[serde(rename = "final")]
         is_final: bool,
     },
-    /// A phase waits for a person's review, or for fewer people than before (SPEC section 16).
+    /// A phase waits for a person's review, or for fewer people than before (docs/reviews.md).
     ReviewWaits {
         /// The phase.
         phase: PhaseName,
@@ -166,8 +166,8 @@ pub enum RunEvent {
         /// The review.
         review: WaitingReview,
     },
-    /// The agent of a review, or the run of a team phase, is idle until a reviewer answers or a time is due, or works again (SPEC
-    /// section 21).
+    /// The agent of a review, or the run of a team phase, is idle until a reviewer answers or a time is due, or works again
+    /// (docs/decisions/0033-waiting-is-a-state.md).
     ReviewIdle {
         /// The phase.
         phase: PhaseName,
@@ -180,7 +180,7 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
     },
-    /// Agent and commands of a phase run in a sandbox (SPEC section 22).
+    /// Agent and commands of a phase run in a sandbox (docs/sandbox.md).
     PhaseSandboxed {
         /// The phase.
         phase: PhaseName,
@@ -203,14 +203,14 @@ pub enum RunEvent {
         /// Time at which it works again without an answer, or `None` if it works.
         until: Option<Timestamp>,
     },
-    /// The run is parked: its agents end, and an answer, a point in time or a person wakes it (SPEC section 21).
+    /// The run is parked: its agents end, and an answer, a point in time or a person wakes it (docs/decisions/0033-waiting-is-a-state.md).
     RunParked {
         /// Ids of the reviews that it waits for.
         on: Vec<String>,
         /// Time at which it wakes without an answer.
         until: Timestamp,
     },
-    /// The run received a steering message (SPEC section 21).
+    /// The run received a steering message (docs/steering.md).
     SteeringReceived {
         /// Id of the message.
         id: String,
@@ -233,7 +233,7 @@ pub enum RunEvent {
     },
     /// A notification was asked for.
     NotifyRequested {
-        /// The phase that asks; `None` where it is about the run.
+        /// The phase that asks; `None` if it is about the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase: Option<PhaseName>,
         /// The agent that is to deliver.
@@ -268,7 +268,7 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limited: Option<Limited>,
     },
-    /// The expressions of a phase were evaluated (SPEC section 24).
+    /// The expressions of a phase were evaluated (docs/expressions.md).
     PhaseDecided {
         /// The phase.
         phase: PhaseName,

@@ -1,5 +1,5 @@
 //! The run's truth: `.cliq/journal.jsonl`, one event per line, enough to rebuild the whole state by replay
-//! (SPEC section 7).
+//! (docs/protocol.md, "Events and the journal").
 
 mod follow;
 
@@ -130,7 +130,7 @@ pub enum JournalError {
 }
 
 impl Journal {
-    /// Reads a journal; `None` where there is none.
+    /// Reads a journal; `None` if there is none.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, is damaged other than at its end, or was written by a newer cliq.

@@ -1,4 +1,4 @@
-//! Phases of a recorded run that a new run can keep (SPEC section 24).
+//! Phases of a recorded run that a new run can keep (docs/changed.md).
 
 use std::collections::BTreeMap;
 

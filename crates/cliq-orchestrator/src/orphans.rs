@@ -121,7 +121,7 @@ pub(crate) fn marked(mark: &Mark) -> Vec<Pid> {
         .collect()
 }
 
-/// All descendants of this process but one; `None` where the system does not say.
+/// All descendants of this process but one; `None` if the system does not say.
 fn descendants(except: Option<Pid>) -> Option<Vec<Pid>> {
     let mut found = Vec::new();
     let mut pending = vec![getpid()];

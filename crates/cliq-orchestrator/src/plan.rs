@@ -15,7 +15,7 @@ use crate::events::{KeptPhase, RecordedBudgets};
 use crate::launcher::Launcher;
 use crate::process::ProcessLauncher;
 
-/// Times that a run goes by. The defaults are those of seed 000 and SPEC section 4.
+/// Timeouts and intervals of a run, with the defaults of docs/team-yml.md and docs/protocol.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
@@ -93,7 +93,7 @@ pub struct RunPlan {
     pub run_id: Option<String>,
     /// Title of the run for people, or `None` if it has none of its own.
     pub title: Option<String>,
-    /// Phases that a new run keeps from the last one, or `None` if it runs all of them (SPEC section 24). A resumed run keeps what it kept.
+    /// Phases that a new run keeps from the last one, or `None` if it runs all of them (docs/changed.md). A resumed run keeps what it kept.
     pub kept: Option<KeptWork>,
     /// Available agents.
     pub agents: Agents,
@@ -104,7 +104,7 @@ pub struct RunPlan {
     /// Maximum number of concurrent phases, or `None` for no limit.
     pub max_parallel: Option<usize>,
     /// Whether the run parks: its process ends once the run only waits for people or for a point in time, and a resumed run goes on
-    /// from there (SPEC section 21).
+    /// from there (docs/decisions/0033-waiting-is-a-state.md).
     pub parks: bool,
     /// Whether the journal records the start and the end of each command, for readers that follow the run from outside. By default
     /// it records the commands of a phase once, when they are done.
@@ -114,7 +114,7 @@ pub struct RunPlan {
     /// Failures that the records survive.
     pub durability: Durability,
     /// Recipients of notifications of the run, by event: `on_start`, `on_phase_start`, `on_phase_complete`, `on_complete`,
-    /// `on_escalate`, `on_cancel` (SPEC section 9). A delivery that fails is a warning.
+    /// `on_escalate`, `on_cancel` (docs/team-yml.md). A delivery that fails is a warning.
     pub notifications: BTreeMap<String, Vec<Recipient>>,
     /// Whether this process adopts what its descendants leave behind, and the launcher makes descendants of it: see
     /// [`crate::adopt_orphans`].
@@ -134,7 +134,7 @@ pub struct RunPlan {
     /// Prices of models, by model: for usage whose cost the agent does not report.
     pub prices: BTreeMap<String, Price>,
     /// Whether the inputs come from a caller, who must not choose addresses of this network: entries of `sources` and targets
-    /// that contain a template are marked `guarded` for the agents that fetch and publish (SPEC section 17).
+    /// that contain a template are marked `guarded` for the agents that fetch and publish (docs/protocol.md).
     pub guards_inputs: bool,
     /// Launcher of processes.
     pub launcher: Arc<dyn Launcher>,
@@ -201,7 +201,7 @@ impl RunPlan {
         match phase.kind {
             PhaseKind::Standard | PhaseKind::Gate => phase.agent.as_deref().or(self.default_agent.as_deref()),
             PhaseKind::Team => Some(TEAM_AGENT),
-            PhaseKind::Hug => Some(REVIEW_AGENT),
+            PhaseKind::HumanGate => Some(REVIEW_AGENT),
             PhaseKind::Pull => Some(PULL_AGENT),
             PhaseKind::Push => Some(PUSH_AGENT),
             PhaseKind::Exec => None,

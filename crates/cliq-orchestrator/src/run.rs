@@ -99,7 +99,7 @@ impl Run {
         Self::spawn(plan, id, StartMode::Start, lock)
     }
 
-    /// Goes on with the project's last run, after a crash, a cancellation, an escalation or a failure (SPEC section 7):
+    /// Goes on with the project's last run, after a crash, a cancellation, an escalation or a failure (docs/decisions/0007-resume.md):
     /// what completed is not run again, what was under way starts anew. With `from`, that phase and all that depends on
     /// it run again, in any state. The run's inputs are those that it began with.
     ///

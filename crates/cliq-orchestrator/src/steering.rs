@@ -1,4 +1,4 @@
-//! Steering: guidance for a run that has not ended (SPEC section 21).
+//! Steering: guidance for a run that has not ended (docs/steering.md).
 //!
 //! A sender appends a message to the run's inbox ([`steer`]). The orchestrator records it in the journal, passes it to activations that
 //! work and to those that start later, and records each delivery. Messages are no input of the machine: they change no rule.

@@ -13,7 +13,7 @@ pub struct UsageSummary {
     pub tokens_out: u64,
     /// The part of the input that was read from a cache, as far as it is known.
     pub tokens_cached: u64,
-    /// The cost in US dollars; `None` where a part of it is unknown.
+    /// The cost in US dollars; `None` if a part of it is unknown.
     pub cost_usd: Option<f64>,
     /// The same for each model.
     pub models: Vec<Usage>,

@@ -53,7 +53,7 @@ pub struct PhaseView {
     /// Parts of the work of its items that their merge left apart.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<String>,
-    /// The usage of its agents; `None` where none was reported.
+    /// The usage of its agents; `None` if none was reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSummary>,
     /// Sandbox of its agent and commands.
@@ -62,7 +62,7 @@ pub struct PhaseView {
     /// The review that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<WaitingReview>,
-    /// Run in which it worked, if this run keeps it from there (SPEC section 24).
+    /// Run in which it worked, if this run keeps it from there (docs/changed.md).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_from: Option<String>,
     /// Whether it worked when the orchestrator died.
@@ -103,7 +103,7 @@ pub struct RunView {
     pub reason: Option<String>,
     /// The phase that this is about.
     pub phase: Option<PhaseName>,
-    /// Cause of the wait while the run is parked (SPEC section 21).
+    /// Cause of the wait while the run is parked (docs/decisions/0033-waiting-is-a-state.md).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitView>,
     /// When it began, in milliseconds since 1970.
@@ -112,7 +112,7 @@ pub struct RunView {
     pub ended_ms: Option<i64>,
     /// Phases in the order of the file.
     pub phases: Vec<PhaseView>,
-    /// Steering messages (SPEC section 21).
+    /// Steering messages (docs/steering.md).
     #[serde(skip_serializing_if = "SteeringLedger::is_empty")]
     pub steering: SteeringLedger,
     /// Index of each phase.
@@ -211,7 +211,7 @@ impl RunView {
         self.started_ms.map_or(0, |started| self.ended_ms.unwrap_or(now_ms) - started)
     }
 
-    /// The usage of all phases; `None` where none was reported.
+    /// The usage of all phases; `None` if none was reported.
     #[must_use]
     pub fn usage(&self) -> Option<UsageSummary> {
         let mut phases = self.phases.iter().filter_map(|phase| phase.usage.as_ref());

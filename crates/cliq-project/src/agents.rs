@@ -1,4 +1,4 @@
-//! Available agents: the team's own, installed ones, built-in ones (SPEC section 9).
+//! Available agents: the team's own, installed ones, built-in ones (docs/team-yml.md).
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ impl Host {
         agents(self, None, settings)
     }
 
-    /// The agent for phases that name none: what is set, else the first model agent that can work (SPEC section 9).
+    /// The agent for phases that name none: what is set, else the first model agent that can work (docs/models.md).
     #[must_use]
     pub fn default_agent(&self, settings: &Settings) -> Option<String> {
         let usable =

@@ -1,4 +1,4 @@
-//! `cliq run --changed`: the phases whose inputs differ from those of the last run, and all that depend on them (SPEC section 24).
+//! `cliq run --changed`: the phases whose inputs differ from those of the last run, and all that depend on them (docs/changed.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,10 @@
-//! Checkpoints of a project's workspace (SPEC section 24).
+//! Checkpoints of a project's workspace (docs/checkpoints.md).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use cliq_checkpoints::{Change, Checkpoint, CheckpointError, Label, Limits, Moment, Restored, Store};
+use cliq_git::checkpoints::{Change, Checkpoint, CheckpointError, Label, Limits, Moment, Restored, Store};
 use cliq_orchestrator::{CheckpointOf, Checkpoints, Journal, repositories};
 use cliq_protocol::Timestamp;
 use cliq_settings::Settings;

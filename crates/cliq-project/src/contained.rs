@@ -69,7 +69,7 @@ impl Project {
     /// No team is assembled, or it has errors.
     pub fn asks_people(&self) -> Result<bool, ProjectError> {
         for (_, phase) in self.workflow()?.phases() {
-            let is_asking = phase.kind == PhaseKind::Hug || phase.agent.as_deref() == Some("hug");
+            let is_asking = phase.kind == PhaseKind::HumanGate || phase.agent.as_deref() == Some("hug");
             let inner = self.team_phase(&phase.name);
             if is_asking || (phase.kind == PhaseKind::Team && inner.has_team() && inner.asks_people()?) {
                 return Ok(true);
@@ -114,7 +114,7 @@ impl Project {
 }
 
 impl Host {
-    /// A person's settings for a run in a container: without what is about this machine's database, server and containers. `None` where
+    /// A person's settings for a run in a container: without what is about this machine's database, server and containers. `None` if
     /// there are none.
     #[must_use]
     pub fn settings_for_container(&self) -> Option<String> {

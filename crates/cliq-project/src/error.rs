@@ -212,7 +212,7 @@ pub enum ProjectError {
     NothingRan,
     /// The store of checkpoints fails.
     #[error(transparent)]
-    Checkpoint(#[from] cliq_checkpoints::CheckpointError),
+    Checkpoint(#[from] cliq_git::checkpoints::CheckpointError),
     /// The team of an item cannot be copied.
     #[error("cannot copy the team of the phase to {path}: {source}")]
     CopyTeam {

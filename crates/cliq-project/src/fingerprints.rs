@@ -1,4 +1,4 @@
-//! Fingerprints of what phases work on, to find out which of it changed since a run (SPEC section 24).
+//! Fingerprints of what phases work on, to find out which of it changed since a run (docs/changed.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -223,7 +223,7 @@ impl Recorder {
 fn reads_task(phase: &Phase) -> bool {
     match phase.kind {
         PhaseKind::Standard => !phase.agent.as_deref().is_some_and(is_connector),
-        PhaseKind::Gate | PhaseKind::Hug | PhaseKind::Team => true,
+        PhaseKind::Gate | PhaseKind::HumanGate | PhaseKind::Team => true,
         PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push => false,
     }
 }
@@ -402,7 +402,7 @@ fn add_tree(
     add_content(context, path).at("read", path)
 }
 
-/// Adds the content of a file, or the goal of a link.
+/// Adds the content of a file, or the target of a symbolic link.
 fn add_content(context: &mut Context, path: &Utf8Path) -> std::io::Result<()> {
     if path.is_symlink() {
         context.update(path.read_link_utf8()?.as_str().as_bytes());

@@ -9,7 +9,7 @@ use cliq_settings::{Environment, Settings};
 pub struct Host {
     /// The environment, which agents inherit.
     pub environment: Environment,
-    /// The directory of installed teams, installed agents and a person's settings. `None` where there is none.
+    /// The directory of installed teams, installed agents and a person's settings. `None` if there is none.
     pub home: Option<Utf8PathBuf>,
     /// The `cliq` program: `PROGRAM agent handle` runs a built-in agent, `PROGRAM agent team` the team of a team phase, `PROGRAM agent review` the review of a human gate,
     /// `PROGRAM pane` a job in a pane of tmux, `PROGRAM watchdog` the watchdog of a run. A `cliq-agent` beside it is preferred for built-in agents.

@@ -1,4 +1,4 @@
-//! Choice of the launcher for the processes of a run (SPEC section 8).
+//! Choice of the launcher for the processes of a run (docs/decisions/0008-tmux.md).
 
 use std::sync::Arc;
 

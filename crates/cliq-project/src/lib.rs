@@ -56,7 +56,7 @@ pub use bundled::{
 };
 pub use changed::{ChangedPhase, Comparison};
 pub use checkpoints::ActivationChanges;
-pub use cliq_checkpoints::{
+pub use cliq_git::checkpoints::{
     Change, Checkpoint, CheckpointError, Label, Moment, Restored, Store as CheckpointStore,
 };
 pub use doctor::{Check, CheckStatus};

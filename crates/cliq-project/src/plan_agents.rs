@@ -94,7 +94,7 @@ pub struct PlanAgent {
     project: Project,
     settings: Settings,
     workflow: ValidatedWorkflow,
-    /// The agents that the team of the plan's project declares. A role may be one of them (SPEC section 9: the team's agents come first).
+    /// The agents that the team of the plan's project declares. A role may be one of them (docs/signals.md: the team's agents come first).
     declared: BTreeMap<String, Agent>,
     env: BTreeMap<String, String>,
     role: Role,

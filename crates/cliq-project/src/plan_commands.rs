@@ -53,7 +53,7 @@ impl Project {
         Ok(id.map_err(StepError::from)?)
     }
 
-    /// Does what a person wants with a plan of this project.
+    /// Executes a command of a person on a plan of this project.
     ///
     /// # Errors
     /// There is no such plan, its state does not allow it, or the store cannot be written.

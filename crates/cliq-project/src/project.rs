@@ -139,7 +139,7 @@ impl Project {
         })
     }
 
-    /// The last run, from its journal. `None` where nothing has run.
+    /// The last run, from its journal. `None` if nothing has run.
     ///
     /// # Errors
     /// The journal cannot be read.

@@ -1,4 +1,4 @@
-//! The re-run rules (seed 003): whether a run may start anew after the last one.
+//! The re-run rules (docs/exit-codes.md): whether a run may start anew after the last one.
 
 use cliq_orchestrator::{PhaseStatus, RunView};
 use cliq_protocol::{PhaseKind, PhaseName};

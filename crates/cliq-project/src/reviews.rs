@@ -1,4 +1,4 @@
-//! Human gates of a project: the agent that makes a review and waits for it, what reviewers are shown, the records (SPEC section 16).
+//! Human gates of a project: the agent that makes a review and waits for it, what reviewers are shown, the records (docs/reviews.md).
 
 mod agent;
 mod artifacts;

@@ -30,7 +30,7 @@ pub struct RunOptions {
     pub launcher: Option<Arc<dyn Launcher>>,
     /// The most that the run may use of language models, in place of the team's `budget`, part by part.
     pub budget: Budget,
-    /// Whether the run works in another place, such as a container: what this host lacks is no matter then.
+    /// Whether the run works in another place, such as a container. Programs and variables that this host lacks are not checked then.
     pub is_elsewhere: bool,
     /// Sandbox around all processes, beside those of settings and team.
     pub sandbox: Option<Sandbox>,
@@ -125,7 +125,7 @@ impl Project {
         Err(ProjectError::MissingPrograms { team: workflow.name.clone(), programs })
     }
 
-    /// Checks that the teams of team phases can run, so that no phase starts in vain.
+    /// Checks that the teams of team phases can run, before any phase starts.
     fn check_team_phases(&self, plan: &RunPlan, settings: &Settings) -> Result<(), ProjectError> {
         for (_, phase) in plan.workflow.phases().filter(|(_, phase)| phase.kind == PhaseKind::Team) {
             let inner = self.team_phase(&phase.name);
@@ -164,7 +164,7 @@ fn check_agent(agents: &Agents, name: &str) -> Result<(), ProjectError> {
     })
 }
 
-/// The times that runs go by, from the settings.
+/// Timeouts and intervals of runs, from the settings.
 #[must_use]
 pub fn timing(settings: &Settings) -> Timing {
     let mut timing = Timing::default();

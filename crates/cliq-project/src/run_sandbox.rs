@@ -1,4 +1,4 @@
-//! Sandboxes of a run's processes (SPEC section 22): of a person's settings, the project's, and what the team asks for.
+//! Sandboxes of a run's processes (docs/sandbox.md): of a person's settings, the project's, and what the team asks for.
 
 use std::collections::HashMap;
 #[cfg(feature = "egress")]
@@ -168,8 +168,8 @@ impl Project {
 fn model_tools(plan: &RunPlan, settings: &Settings) -> HashMap<PhaseName, AgentTools> {
     let of_phase = |phase: &Phase| {
         let name = plan.agent_of(phase)?;
-        let is_ours = plan.agents.get(name).is_some_and(|agent| agent.is_part_of_cliq);
-        if !is_ours || !ModelAgent::find(name).is_some_and(ModelAgent::is_api) {
+        let is_part_of_cliq = plan.agents.get(name).is_some_and(|agent| agent.is_part_of_cliq);
+        if !is_part_of_cliq || !ModelAgent::find(name).is_some_and(ModelAgent::is_api) {
             return None;
         }
         let tools = cliq_agents::agent_tools(name, settings, phase.agent_tools.as_ref(), phase.kind);

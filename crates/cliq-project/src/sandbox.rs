@@ -1,4 +1,4 @@
-//! Sandboxes of a host: which paths are secret, and what the system can enforce (SPEC section 22).
+//! Sandboxes of a host: which paths are secret, and what the system can enforce (docs/sandbox.md).
 
 use std::collections::HashMap;
 

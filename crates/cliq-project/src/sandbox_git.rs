@@ -65,7 +65,7 @@ pub(crate) struct GitGuard {
 }
 
 impl GitGuard {
-    /// Makes the files. Does nothing where there is no git directory.
+    /// Makes the files. Does nothing if there is no git directory.
     pub(crate) fn new(git: &Utf8Path) -> Option<Self> {
         if !git.join("HEAD").is_file() {
             return None;

@@ -1,4 +1,4 @@
-//! Steering the run of a project (SPEC section 21).
+//! Steering the run of a project (docs/steering.md).
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;

@@ -9,7 +9,7 @@ use cliq_workflow::LoadError;
 use crate::ProjectError;
 
 /// Checks every file below a team folder: links may only lead to files of the team, and nothing may be a FIFO, a socket or
-/// a device (SPEC section 10). Otherwise a team could bring along files of this machine, or block a reader.
+/// a device (docs/decisions/0015-untrusted-files.md). Otherwise a team could bring along files of this machine, or block a reader.
 pub(crate) fn check_files(dir: &Utf8Path) -> Result<(), ProjectError> {
     let root = dir.canonicalize_utf8().at("find", dir)?;
     match cliq_workflow::link_that_leaves(&root, &root) {

@@ -172,7 +172,7 @@ impl InnerReviews {
     }
 }
 
-/// Forwards the steering messages of the phase to the run of its team (SPEC section 21). The inner run receives each with its id: those
+/// Forwards the steering messages of the phase to the run of its team (docs/steering.md). The inner run receives each with its id: those
 /// that an earlier attempt forwarded have no effect.
 struct SteeringForwarder {
     stop: SteeringStop,

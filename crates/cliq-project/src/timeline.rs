@@ -37,7 +37,7 @@ pub struct Timeline {
     pub unfinished: Vec<String>,
     /// Files that say more.
     pub files: Vec<RelatedFile>,
-    /// The usage of language models; `None` where none was reported.
+    /// The usage of language models; `None` if none was reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSummary>,
     /// Steering messages with their deliveries, oldest first.

@@ -1,4 +1,4 @@
-//! One line of a signal channel (seed 000, "ChannelMessage").
+//! One line of a signal channel (docs/protocol.md).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,9 +57,9 @@ pub enum ChannelBody {
     Progress {
         /// A note for people.
         message: Option<String>,
-        /// The usage of this activation so far (SPEC section 14).
+        /// The usage of this activation so far (docs/protocol.md).
         usage: Option<Box<Usage>>,
-        /// The review that the agent waits for (SPEC section 16).
+        /// The review that the agent waits for (docs/reviews.md).
         review: Option<Box<WaitingReview>>,
     },
     /// A request to deliver a notification.

@@ -6,10 +6,10 @@ use serde_json::Value;
 use crate::fields::Fields;
 use crate::{FieldError, Object, Verdict};
 
-/// Result of one command of a gate, hug or exec phase.
+/// Result of one command of a gate, human gate or exec phase.
 ///
 /// `name` and `pass` are always there; the rest stands in `<phase>_command_results.json` and may be missing in the
-/// `checks` of an envelope (SPEC section 3).
+/// `checks` of an envelope (docs/protocol.md).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CommandResult {
     /// The command's name in `team.yml`.
@@ -98,7 +98,7 @@ impl CommandResult {
     }
 }
 
-/// One evaluation of a gate: what its commands said and what it decided (SPEC section 3).
+/// One evaluation of a gate: what its commands said and what it decided (docs/protocol.md).
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryEntry {
     /// Number of the evaluation, 1-based.

@@ -1,4 +1,4 @@
-//! Durations as team.yml and settings write them: `90s`, `45m`, `8h`, `2d` (SPEC section 6).
+//! Durations as team.yml and settings write them: `90s`, `45m`, `8h`, `2d` (docs/team-yml.md).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The handoff envelope, version 1 (seed 000, SPEC section 3).
+//! The handoff envelope, version 1 (docs/protocol.md).
 
 use std::collections::BTreeMap;
 use std::io;

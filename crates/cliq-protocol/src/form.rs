@@ -1,4 +1,4 @@
-//! The form of a review: fields that a reviewer fills in, and the check of the answers (SPEC section 16).
+//! The form of a review: fields that a reviewer fills in, and the check of the answers (docs/reviews.md).
 
 use std::collections::BTreeSet;
 

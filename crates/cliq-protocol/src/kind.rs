@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Type of a phase: the seed's types, plus `team` (SPEC section 6).
+/// Type of a phase (docs/team-yml.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PhaseKind {
@@ -12,8 +12,9 @@ pub enum PhaseKind {
     Standard,
     /// Commands, then an agent that renders a verdict.
     Gate,
-    /// Commands, then a person who renders a verdict.
-    Hug,
+    /// Commands, then a person who renders a verdict. `hug` on the wire.
+    #[serde(rename = "hug")]
+    HumanGate,
     /// Commands and no agent.
     Exec,
     /// Fetches external content.
@@ -27,7 +28,7 @@ pub enum PhaseKind {
 impl PhaseKind {
     /// Every kind, in the order in which the documents list them.
     pub const ALL: [Self; 7] =
-        [Self::Standard, Self::Gate, Self::Hug, Self::Exec, Self::Pull, Self::Push, Self::Team];
+        [Self::Standard, Self::Gate, Self::HumanGate, Self::Exec, Self::Pull, Self::Push, Self::Team];
 
     /// The name in `team.yml` and in dispatch messages.
     #[must_use]
@@ -35,7 +36,7 @@ impl PhaseKind {
         match self {
             Self::Standard => "standard",
             Self::Gate => "gate",
-            Self::Hug => "hug",
+            Self::HumanGate => "hug",
             Self::Exec => "exec",
             Self::Pull => "pull",
             Self::Push => "push",
@@ -43,11 +44,11 @@ impl PhaseKind {
         }
     }
 
-    /// The `phase_type` of envelopes that a phase of this kind writes (SPEC section 3).
+    /// The `phase_type` of envelopes that a phase of this kind writes (docs/protocol.md).
     #[must_use]
     pub fn envelope_type(self) -> EnvelopeType {
         match self {
-            Self::Gate | Self::Hug => EnvelopeType::Gate,
+            Self::Gate | Self::HumanGate => EnvelopeType::Gate,
             Self::Team => EnvelopeType::Team,
             Self::Standard | Self::Exec | Self::Pull | Self::Push => EnvelopeType::Standard,
         }
@@ -62,7 +63,7 @@ impl PhaseKind {
     /// Whether such a phase renders verdicts.
     #[must_use]
     pub fn is_gate(self) -> bool {
-        matches!(self, Self::Gate | Self::Hug)
+        matches!(self, Self::Gate | Self::HumanGate)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Servers of tools that a team declares (SPEC section 23).
+//! Servers of tools that a team declares (docs/models.md).
 
 use camino::Utf8Path;
 use serde::{Deserialize, Serialize};

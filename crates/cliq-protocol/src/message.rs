@@ -1,4 +1,4 @@
-//! Message for an agent on standard input (SPEC section 5).
+//! Message for an agent on standard input (docs/protocol.md).
 
 use std::collections::BTreeMap;
 
@@ -41,10 +41,10 @@ pub enum Dispatch {
 pub struct PhaseDispatch {
     /// The phase itself.
     pub phase: PhaseInfo,
-    /// The file of the requirement, where there is one.
+    /// The file of the requirement, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requirement_file: Option<Utf8PathBuf>,
-    /// The shared task board, where there is one.
+    /// The shared task board, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_board_file: Option<Utf8PathBuf>,
     /// The directory of shared design documents, if it contains any.
@@ -63,14 +63,14 @@ pub struct PhaseDispatch {
     pub signal_file: Utf8PathBuf,
     /// Directory in which the phase may leave files for others.
     pub files_dir: Utf8PathBuf,
-    /// Steering messages that the run received before this activation, oldest first (SPEC section 21). A gate also receives those for
+    /// Steering messages that the run received before this activation, oldest first (docs/steering.md). A gate also receives those for
     /// other phases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steering: Vec<SteeringMessage>,
     /// File to which later steering messages are appended during this activation, one JSON object per line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering_file: Option<Utf8PathBuf>,
-    /// File for the transcript of a model agent (SPEC section 23).
+    /// File for the transcript of a model agent (docs/models.md).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript_file: Option<Utf8PathBuf>,
     /// MCP servers of the team by name, for agents that are models behind an API.
@@ -152,7 +152,7 @@ pub struct Incoming {
     pub dir: Utf8PathBuf,
     /// The handoff, whether or not it exists yet.
     pub handoff_file: Utf8PathBuf,
-    /// The file of instructions for this handoff, where there is one.
+    /// The file of instructions for this handoff, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_file: Option<Utf8PathBuf>,
 }
@@ -164,7 +164,7 @@ pub struct Outgoing {
     pub to: PhaseName,
     /// The channel's directory.
     pub dir: Utf8PathBuf,
-    /// The file of instructions for this handoff, where there is one.
+    /// The file of instructions for this handoff, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_file: Option<Utf8PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Phase names: path segments that are safe by construction (SPEC section 2).
+//! Phase names: path segments that are safe by construction (docs/team-yml.md).
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -42,7 +42,7 @@ impl PhaseName {
     /// Parses a name.
     ///
     /// # Errors
-    /// Says which rule of SPEC section 2 the text breaks.
+    /// Returns the rule for names that the text breaks (docs/team-yml.md).
     pub fn parse(text: &str) -> Result<Self, NameError> {
         let (Some(first), Some(last)) = (text.chars().next(), text.chars().next_back()) else {
             return Err(NameError::Empty);
@@ -62,7 +62,7 @@ impl PhaseName {
         Ok(Self(text.into()))
     }
 
-    /// Returns the name of an item of this phase: `PHASE.INDEX` (SPEC section 24).
+    /// Returns the name of an item of this phase: `PHASE.INDEX` (docs/expressions.md).
     #[must_use]
     pub fn with_item(&self, index: u32) -> Self {
         Self(format!("{}.{index}", self.whole()).into())

@@ -1,5 +1,5 @@
 //! The order of channel messages: one `ok`, any number of `progress` and `notify`, one terminal message
-//! (seed 000, SPEC section 4). The writer refuses what breaks it, the reader passes over it.
+//! (docs/protocol.md). The writer refuses what breaks it, the reader passes over it.
 
 use crate::ChannelBody;
 

@@ -1,4 +1,4 @@
-//! The `review` block of a human gate (SPEC section 16).
+//! The `review` block of a human gate (docs/reviews.md).
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ pub struct WaitingReview {
     /// When it expires.
     pub until: Timestamp,
     /// Time of the next reminder, or of the expiry. Present once the agent has nothing to do before that: the run can be parked
-    /// (SPEC section 21).
+    /// (docs/reviews.md).
     pub due: Option<Timestamp>,
     /// Ids of other reviews of a team phase. With `due`, an answer to any of them ends the wait too.
     pub others: Vec<String>,

@@ -1,4 +1,4 @@
-//! Reviewers of a review: people, and groups of them (SPEC section 16).
+//! Reviewers of a review: people, and groups of them (docs/reviews.md).
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Restrictions of processes, as teams and settings write them (SPEC section 22).
+//! Restrictions of processes, as teams and settings write them (docs/sandbox.md).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Steering: guidance for a run that has not ended (SPEC section 21).
+//! Steering: guidance for a run that has not ended (docs/steering.md).
 
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ impl SteeringMessage {
     }
 }
 
-/// A steering message that is not sent yet. Within the limits of SPEC section 21 by construction.
+/// A steering message that is not sent yet. Within the limits of docs/steering.md by construction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewSteering {
     id: String,

@@ -1,4 +1,4 @@
-//! Cuts a growing byte stream into channel messages (SPEC section 4).
+//! Cuts a growing byte stream into channel messages (docs/protocol.md).
 
 use crate::{ChannelMessage, DecodeError};
 

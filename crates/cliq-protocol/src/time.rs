@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A point in time as text: UTC, ISO-8601 with milliseconds and `Z` (SPEC section 2).
+/// A point in time as text: UTC, ISO-8601 with milliseconds and `Z` (docs/protocol.md).
 ///
 /// Text of others is kept verbatim, even if it is not a time: a timestamp informs people and decides nothing, so a malformed
 /// one must not cost a message.

@@ -1,4 +1,4 @@
-//! Tools of model agents (SPEC section 23): names, and selections of them.
+//! Tools of model agents (docs/models.md): names, and selections of them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

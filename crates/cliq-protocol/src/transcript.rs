@@ -1,4 +1,4 @@
-//! Transcripts of model agents (SPEC section 23): `.cliq/transcripts/<phase>.<activation>.jsonl`, one entry per line.
+//! Transcripts of model agents (docs/models.md): `.cliq/transcripts/<phase>.<activation>.jsonl`, one entry per line.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Usage of language models: tokens and cost, as agents report them (SPEC section 14).
+//! Usage of language models: tokens and cost, as agents report them (docs/protocol.md).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,9 +19,9 @@ pub struct Usage {
     pub tokens_in: u64,
     /// Tokens of output, reasoning included.
     pub tokens_out: u64,
-    /// The part of the input that was read from a cache. `None` where the provider does not say.
+    /// The part of the input that was read from a cache. `None` if the provider does not say.
     pub tokens_cached: Option<u64>,
-    /// The cost in US dollars. `None` where it is unknown.
+    /// The cost in US dollars. `None` if it is unknown.
     pub cost_usd: Option<f64>,
     /// Whether a part of the counts is an estimate, since the provider reported none.
     pub estimated: bool,
@@ -48,7 +48,7 @@ impl Usage {
         })
     }
 
-    /// The usage in the `result` of a terminal message; `None` where it has none.
+    /// The usage in the `result` of a terminal message; `None` if it has none.
     ///
     /// # Errors
     /// There is a `usage`, and it is wrong.
@@ -149,7 +149,7 @@ pub struct Price {
     pub input: f64,
     /// Output.
     pub output: f64,
-    /// Input that was read from a cache; `None` where it costs as much as other input.
+    /// Input that was read from a cache; `None` if it costs as much as other input.
     pub cached: Option<f64>,
 }
 

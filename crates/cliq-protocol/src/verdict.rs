@@ -22,13 +22,13 @@ pub enum Outcome {
 
 /// A verdict: outcome and reason, as `{"outcome": "ROUTE", "target": "developer", "reason": "…"}`.
 ///
-/// The text form `PASS`, `ROUTE:developer`, `ESCALATE` (seed 003) is read by [`FromStr`] and written by
+/// The text form `PASS`, `ROUTE:developer`, `ESCALATE` (docs/team-yml.md) is read by [`FromStr`] and written by
 /// [`fmt::Display`]; it has no room for a reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     /// Outcome of the gate.
     pub outcome: Outcome,
-    /// Why. Gates should always say it; the seed's own PASS does not.
+    /// Reason of the verdict. Gates should give one; a bare `PASS` has none.
     pub reason: Option<String>,
     /// Fields that this version does not know.
     pub extra: Object,
@@ -115,7 +115,7 @@ impl Verdict {
         Value::Object(map)
     }
 
-    /// The sentence that a gate's handoff opens with: `ROUTE to developer: Tests fail.` (seed 000).
+    /// The sentence that a gate's handoff opens with: `ROUTE to developer: Tests fail.` (docs/protocol.md).
     #[must_use]
     pub fn sentence(&self) -> String {
         let head = match &self.outcome {

@@ -1,4 +1,4 @@
-//! The formats as bytes: the seed's own examples come back without loss, and snapshots pin what is written.
+//! The formats as bytes: examples of the protocol are read and written without loss, and snapshots pin what is written.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The record of a review that is over: who was asked, when, who decided, what was shown, the words (SPEC section 16).
+//! The record of a review that is over: who was asked, when, who decided, what was shown, the words (docs/reviews.md).
 //!
 //! Each record of a run has the SHA-256 of the one before it, and of its own text for people. So a record that is changed, or taken away,
 //! is noticed: by the records after it, and the last one by the store, which knows its SHA-256.
@@ -40,7 +40,7 @@ pub struct AuditFile {
     pub markdown_sha256: String,
     /// The SHA-256 of its own file.
     pub sha256: String,
-    /// The SHA-256 of the text for people that is there; `None` where there is none.
+    /// The SHA-256 of the text for people that is there; `None` if there is none.
     pub found_markdown: Option<String>,
 }
 
@@ -74,7 +74,7 @@ pub fn next_record(review: &Review, content: &Content, earlier: &[AuditFile]) ->
     let markdown = markdown(review, content);
     let mut asked = json!(review);
     if let Value::Object(map) = &mut asked {
-        // No use to a reader, and none of a reader's business.
+        // Neither useful to readers nor meant for them.
         map.remove("links");
         map.remove("audit");
     }
@@ -104,7 +104,7 @@ pub fn next_record(review: &Review, content: &Content, earlier: &[AuditFile]) ->
     AuditRecord { json: format!("{value:#}\n"), markdown }
 }
 
-/// Reads a record. `None` where the bytes are none.
+/// Reads a record. `None` if the bytes are none.
 #[must_use]
 pub fn read_record(name: &str, json: &[u8], markdown: Option<&[u8]>) -> Option<AuditFile> {
     let value: Value = serde_json::from_slice(json).ok()?;

@@ -14,7 +14,7 @@ pub fn hash(bytes: &[u8]) -> String {
     hex::encode(digest(&SHA256, bytes).as_ref())
 }
 
-/// 128 random bits, in hexadecimal. `None` where the system has no random numbers.
+/// 128 random bits, in hexadecimal. `None` if the system has no random numbers.
 fn random() -> Option<String> {
     let mut bytes = [0_u8; 16];
     SystemRandom::new().fill(&mut bytes).ok()?;
@@ -36,7 +36,7 @@ pub struct ReviewId(String);
 pub struct NoReviewId;
 
 impl ReviewId {
-    /// A new id. `None` where the system has no random numbers.
+    /// A new id. `None` if the system has no random numbers.
     #[must_use]
     pub fn random() -> Option<Self> {
         random().map(Self)
@@ -79,7 +79,7 @@ impl fmt::Debug for LinkToken {
 }
 
 impl LinkToken {
-    /// A new token. `None` where the system has no random numbers.
+    /// A new token. `None` if the system has no random numbers.
     #[must_use]
     pub fn random() -> Option<Self> {
         random().map(Self)

@@ -1,4 +1,4 @@
-//! Reviews by people (SPEC section 16). Pure: no files, no clock, no network; time comes in with each event.
+//! Reviews by people (docs/reviews.md). Pure: no files, no clock, no network; time comes in with each event.
 //!
 //! A [`Review`] is one question to people: shall the run go on? [`Review::step`] takes an event and gives the review that follows from it,
 //! or says why the event is refused. [`Content`] is what reviewers are shown; it never changes. An [`AuditRecord`] is the record of a review

@@ -47,7 +47,7 @@ pub enum Event {
 const MAX_LINKS: usize = 4;
 
 impl Review {
-    /// The review after an event; `None` where the event changes nothing.
+    /// The review after an event; `None` if the event changes nothing.
     ///
     /// # Errors
     /// An answer, or a cancellation, that does not count, with the reason.

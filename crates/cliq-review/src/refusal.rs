@@ -21,7 +21,7 @@ pub enum Refusal {
     /// The review is no longer needed.
     #[error("the review was cancelled: {0}")]
     Cancelled(String),
-    /// The name is none of a reviewer.
+    /// The name is not that of a reviewer.
     #[error("{name} is not a reviewer of this review; its reviewers are {known}")]
     NotAReviewer {
         /// The name.

@@ -46,7 +46,7 @@ pub struct ReviewFilter {
 /// Keeps reviews. Each function is one transaction.
 #[async_trait]
 pub trait ReviewStore: Send + Sync + std::fmt::Debug {
-    /// Stores a new review with its content. `false` where there is one of its id or key.
+    /// Stores a new review with its content. `false` if there is one of its id or key.
     ///
     /// # Errors
     /// The store cannot be written.

@@ -115,7 +115,7 @@ fn of(policy: &Policy, confined: &Confined<'_>) -> Command {
     command
 }
 
-/// Whether a variable is one of SPEC section 5.
+/// Whether a variable belongs to the protocol of agents (docs/protocol.md).
 fn is_of_protocol(name: &str) -> bool {
     matches!(
         name,

@@ -1,4 +1,4 @@
-//! Egress proxy: the only way to the network for processes that may reach some hosts (SPEC section 22).
+//! Egress proxy: the only way to the network for processes that may reach some hosts (docs/sandbox.md).
 //!
 //! Speaks HTTP: `CONNECT` for anything over TLS, and requests with a whole address. Names are resolved here, once, and connected to as
 //! resolved.

@@ -1,4 +1,4 @@
-//! Sandbox for agents, commands and tools (SPEC section 22), without a container and without privileges.
+//! Sandbox for agents, commands and tools (docs/sandbox.md), without a container and without privileges.
 //!
 //! A [`Sandbox`](cliq_protocol::Sandbox) of a team or of the settings becomes [`Limits`]; limits of several are combined and never become
 //! looser. [`Policy`] adds the files of one process. A [`Wrapper`] puts the policy into force: by bubblewrap if it works, and by

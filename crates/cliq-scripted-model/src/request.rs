@@ -1,4 +1,4 @@
-//! Requests of the three APIs: the parts that a script goes by.
+//! Requests of the three APIs: the parts that a script reads.
 
 use serde_json::{Value, json};
 

@@ -122,7 +122,7 @@ impl PhaseContext {
         self.dispatch.incoming.iter().map(read_one).collect()
     }
 
-    /// The handoff of one phase; `None` where there is none.
+    /// The handoff of one phase; `None` if there is none.
     ///
     /// # Errors
     /// Returns an error if the handoff exists and is invalid.
@@ -148,13 +148,13 @@ impl PhaseContext {
         Ok(handoffs)
     }
 
-    /// Item of the activation and its index, if the phase has a `for_each` (SPEC section 24).
+    /// Item of the activation and its index, if the phase has a `for_each` (docs/expressions.md).
     #[must_use]
     pub fn item(&self) -> Option<(u32, &Value)> {
         Some((self.dispatch.phase.index?, self.dispatch.phase.item.as_ref()?))
     }
 
-    /// The text of a file that the message names, such as the instructions of a channel; `None` where there is none.
+    /// The text of a file that the message names, such as the instructions of a channel; `None` if there is none.
     ///
     /// # Errors
     /// The file is there and cannot be read: it is not a regular file, leads out of the project, is too large or is not UTF-8.
@@ -169,7 +169,7 @@ impl PhaseContext {
         Ok(Some(String::from_utf8(bytes).map_err(not_text)?))
     }
 
-    /// Returns a reader of the steering messages of this activation: guidance that people send to the run (SPEC section 21).
+    /// Returns a reader of the steering messages of this activation: guidance that people send to the run (docs/steering.md).
     #[must_use]
     pub fn steering(&self) -> Steering {
         Steering::new(&self.dispatch)

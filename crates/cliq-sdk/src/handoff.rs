@@ -54,7 +54,7 @@ impl Handoff {
 pub struct ReceivedHandoff {
     /// Phase that writes the handoff.
     pub from: PhaseName,
-    /// The handoff; `None` where there is none yet.
+    /// The handoff; `None` if there is none yet.
     pub envelope: Option<Envelope>,
     /// Guidance for this handoff.
     pub instructions: Option<String>,

@@ -160,7 +160,7 @@ impl Agent {
         let kind = dispatch.phase.kind;
         let missing = || format!("this agent does not work in phases of type `{kind}`");
         match kind {
-            PhaseKind::Gate | PhaseKind::Hug => {
+            PhaseKind::Gate | PhaseKind::HumanGate => {
                 if dispatch.gate.is_none() {
                     return Err("the message is for a gate and has no `gate` block".into());
                 }

@@ -94,7 +94,7 @@ impl Reporter {
     }
 
     /// Reports the usage of language models of this activation so far. A later report replaces an earlier one. The
-    /// orchestrator ends an agent whose usage exceeds its budget (SPEC section 14).
+    /// orchestrator ends an agent whose usage exceeds its budget (docs/team-yml.md).
     ///
     /// # Errors
     /// The agent has completed already, or the channel cannot be written.

@@ -1,4 +1,4 @@
-//! Steering messages of an activation (SPEC section 21).
+//! Steering messages of an activation (docs/steering.md).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -221,7 +221,7 @@ fn nothing_can_be_said_after_the_end() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
-    /// No sequence of calls, from several threads at once, writes an order that the seed forbids.
+    /// No sequence of calls, from several threads at once, writes an order that the protocol forbids.
     #[test]
     fn no_sequence_of_calls_breaks_the_order(calls in proptest::collection::vec(0u8..4, 0..12), end in 0u8..3, late in 0u8..4) {
         let stage = Stage::new();

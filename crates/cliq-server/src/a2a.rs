@@ -1,4 +1,4 @@
-//! The server as an A2A agent (SPEC section 17, `docs/a2a.md`): teams that any A2A client can call.
+//! The server as an A2A agent (docs/a2a.md): teams that any A2A client can call.
 //!
 //! A task is a run. Its updates are the run's events, translated by [`cliq_a2a::updates_of`]: there is no second log, so that a
 //! stream goes on from any place after any break.

@@ -1,4 +1,4 @@
-//! Access control (SPEC section 15): tokens, browser sessions, `Origin`, `Host`, rate limits.
+//! Access control (docs/server.md): tokens, browser sessions, `Origin`, `Host`, rate limits.
 
 mod audit;
 mod gatekeeper;

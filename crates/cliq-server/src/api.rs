@@ -1,4 +1,4 @@
-//! The HTTP API under `/api/v1` (SPEC section 15), described by OpenAPI from the code.
+//! The HTTP API under `/api/v1` (docs/server.md), described by OpenAPI from the code.
 
 mod audit;
 mod changes;

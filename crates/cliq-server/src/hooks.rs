@@ -1,4 +1,4 @@
-//! Webhooks: `POST /hooks/NAME` (SPEC section 27). Senders have no token: each request is signed.
+//! Webhooks: `POST /hooks/NAME` (docs/triggers.md). Senders have no token: each request is signed.
 
 use std::sync::Arc;
 use std::time::Duration;

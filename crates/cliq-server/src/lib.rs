@@ -1,4 +1,4 @@
-//! Server of cliq (SPEC section 15): listener, access control, HTTP API, A2A agent, push notifications, meshes.
+//! Server of cliq (docs/server.md): listener, access control, HTTP API, A2A agent, push notifications, meshes.
 //!
 //! [`Server::bind`] prepares everything, [`Server::run`] serves until its stop token is cancelled. Runs belong to
 //! [`cliq_supervisor`], pages to [`cliq_dashboard`]; the state that both share with the API is [`cliq_web::Core`].

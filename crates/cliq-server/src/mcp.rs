@@ -1,4 +1,4 @@
-//! MCP over HTTP (SPEC section 27): assistants start runs of teams, follow and steer them, answer reviews, and read results.
+//! MCP over HTTP (docs/mcp.md): assistants start runs of teams, follow and steer them, answer reviews, and read results.
 //!
 //! `tools.rs` lists the tools of a caller, `calls.rs` performs them. A tool demands the scope of the caller's token, as the HTTP API does.
 

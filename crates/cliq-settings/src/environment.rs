@@ -32,7 +32,7 @@ impl Environment {
         )
     }
 
-    /// The value of a variable; `None` where it is not set or empty.
+    /// The value of a variable; `None` if it is not set or empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
@@ -49,7 +49,7 @@ impl Environment {
         self.variables.keys().map(String::as_str)
     }
 
-    /// The cliq home: `CLIQ_HOME`, else `~/.cliqrc` (SPEC section 2). It need not exist. `None` where neither `CLIQ_HOME` nor
+    /// The cliq home: `CLIQ_HOME`, else `~/.cliqrc`. It need not exist. `None` if neither `CLIQ_HOME` nor
     /// `HOME` is set.
     #[must_use]
     pub fn cliq_home(&self) -> Option<Utf8PathBuf> {

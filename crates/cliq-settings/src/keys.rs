@@ -67,7 +67,7 @@ pub enum Kind {
 const EVENTS: &[&str] =
     &["on_start", "on_phase_start", "on_phase_complete", "on_complete", "on_escalate", "on_cancel"];
 
-/// Roles that `roles.*` knows (SPEC section 13).
+/// Roles that `roles.*` knows (docs/signals.md).
 pub(crate) const ROLES: &[&str] = &[
     "planner",
     "architect",

@@ -1,4 +1,4 @@
-//! Meshes that the server can join (seed 004, "Mesh configuration").
+//! Meshes that the server can join (docs/a2a.md).
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// Reads the list. `None` where a part of it is missing or has the wrong type.
+    /// Reads the list. `None` if a part of it is missing or has the wrong type.
     pub(crate) fn read(value: &Value) -> Option<Vec<Self>> {
         let meshes: Vec<Self> = value.as_array()?.iter().map(Self::read_one).collect::<Option<_>>()?;
         let mut names: Vec<&str> = meshes.iter().map(|mesh| mesh.name.as_str()).collect();

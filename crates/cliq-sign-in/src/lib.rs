@@ -1,4 +1,4 @@
-//! Sign-in of people by OpenID Connect (SPEC section 27): discovery, code flow with PKCE, identity of the person, sign-out.
+//! Sign-in of people by OpenID Connect (docs/sign-in.md): discovery, code flow with PKCE, identity of the person, sign-out.
 //!
 //! [`Provider`] speaks to the provider. Attempts that are under way are values: their store makes each count once. Functions that send
 //! requests block.

@@ -1,4 +1,4 @@
-//! Leases: what one of several servers does for all of them, and which servers live (SPEC section 15). They go by the clock of the database: that
+//! Leases: what one of several servers does for all of them, and which servers live (docs/server.md). They use the clock of the database: that
 //! of a server may be wrong.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The database of cliq: the signal queue, plans, runs with their events, registered projects, tokens, reviews, evaluations, triggers, the audit log (SPEC sections 12, 15, 16, 26 and 27).
+//! The database of cliq: the signal queue, plans, runs with their events, registered projects, tokens, reviews, evaluations, triggers, the audit log (docs/decisions/0019-one-store-two-databases.md).
 //!
 //! [`SqlStore`] implements [`cliq_gateway::Store`], [`cliq_model::RunStore`], [`cliq_model::TaskStore`], [`cliq_model::EvaluationStore`], [`cliq_model::TriggerStore`], [`cliq_model::AuditStore`], [`cliq_model::SignInStore`] and [`cliq_review::ReviewStore`] for SQLite and PostgreSQL with the same statements;
 //! the same tests run on both. No other crate knows SQL.

@@ -35,7 +35,7 @@ impl Location {
     /// The database that `database.url` names; without it, `cliq.db` in the cliq home.
     ///
     /// # Errors
-    /// The address is none of a PostgreSQL database.
+    /// The address is not that of a PostgreSQL database.
     pub fn choose(url: Option<&str>, home: &Utf8Path) -> Result<Self, BadDatabaseUrl> {
         let Some(url) = url else { return Ok(Self::Sqlite(home.join("cliq.db"))) };
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {

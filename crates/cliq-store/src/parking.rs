@@ -1,4 +1,4 @@
-//! Parked runs: the queue that they come back to, and their wake-up (SPEC section 21).
+//! Parked runs: the queue that they come back to, and their wake-up (docs/decisions/0034-parked-runs-are-rows.md).
 //!
 //! A run that parks and a review that ends meet in the rows of the reviews: both transactions lock them before the run. So either the run
 //! finds the review over, or the review finds the run waiting, with any number of servers.

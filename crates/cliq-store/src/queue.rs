@@ -1,4 +1,4 @@
-//! The signal queue (SPEC section 12).
+//! The signal queue (docs/signals.md).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The reaper: makes signals pending again whose worker did not finish them within the lease, or died (SPEC section 10).
+//! The reaper: makes signals pending again whose worker did not finish them within the lease, or died (docs/signals.md).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Runs and their queue (SPEC section 15).
+//! Runs and their queue (docs/server.md).
 
 use std::time::Duration;
 

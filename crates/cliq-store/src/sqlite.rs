@@ -29,7 +29,7 @@ pub(crate) struct SqliteTransaction<'c> {
 }
 
 impl SqliteConnection {
-    /// Opens a database, and makes it where there is none.
+    /// Opens a database, and makes it if there is none.
     pub(crate) async fn open(path: &Utf8Path, patience: Duration) -> Result<Self, DatabaseError> {
         // A new database first switches to a write-ahead log. SQLite does not apply the busy timeout there: of two processes that open it
         // at the same moment one is refused at once.

@@ -55,7 +55,7 @@ pub(crate) struct HeldConnection<'a> {
 }
 
 impl SqlStore {
-    /// Opens the database, makes it where there is none, and brings it to the format of this version.
+    /// Opens the database, makes it if there is none, and brings it to the format of this version.
     ///
     /// # Errors
     /// Returns an error if the database cannot be opened or reached, is damaged, or was made by a newer cliq. Nothing is changed

@@ -1,4 +1,4 @@
-//! Times as they are stored: UTC, with milliseconds (SPEC section 2).
+//! Times as they are stored: UTC, with milliseconds (docs/protocol.md).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Triggers and their firings (SPEC section 27).
+//! Triggers and their firings (docs/triggers.md).
 //!
 //! Each cause becomes a firing in one transaction with what makes it unique: the version of a mark, a key, or the row of a run's end.
 

@@ -1,4 +1,4 @@
-//! Timestamps as they are stored and sent: UTC with milliseconds (SPEC section 2).
+//! Timestamps as they are stored and sent: UTC with milliseconds (docs/protocol.md).
 
 use std::time::Duration;
 

@@ -55,7 +55,7 @@ pub(crate) fn follow(shared: &Arc<Shared>, run: Run, mode: StartMode) {
             journal: JournalFollower::new(&journal),
             archived: dir.join("history").join(id.as_str()).join(CliqDir::JOURNAL),
             is_archived: false,
-            is_ours: None,
+            is_same_run: None,
             seen: 0,
             view: RunView::empty(),
             child: None,
@@ -177,7 +177,7 @@ impl Follower<'_> {
 
     /// Starts a process that follows the run's Job in the cluster, if the previous one died with its supervisor.
     fn refollow_job(&mut self) {
-        let is_known = self.run.origin.is_ours() && self.run.life.began;
+        let is_known = self.run.origin.is_started_by_server() && self.run.life.began;
         let is_followed =
             cliq_backends::is_alive(&self.log) || cliq_backends::is_followed(&self.run.workspace);
         if !self.shared.options.runs_in_cluster || !is_known || is_followed {
@@ -236,7 +236,7 @@ impl Follower<'_> {
                 Ok(None) => return false,
                 // It was refused: the project is another run's.
                 Ok(Some(status)) if status.code() == Some(REFUSED) => return true,
-                // It may have handle a container in which the orchestrator lives.
+                // The process may only have followed a container in which the orchestrator runs.
                 _ if !cliq_backends::is_project_busy(&self.run.workspace) => return true,
                 _ => self.child = None,
             }

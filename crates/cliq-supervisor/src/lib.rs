@@ -1,4 +1,4 @@
-//! Supervisor of runs (SPEC sections 15 and 28): starts, queues, follows, recovers and shares runs. No HTTP.
+//! Supervisor of runs (docs/server.md, docs/embedding.md): starts, queues, follows, recovers and shares runs. No HTTP.
 //!
 //! A run is a process of its own (`cliq run --headless`) that outlives the supervisor. A supervisor that starts again follows the
 //! runs that are still active and continues where the previous one stopped. Each event of a journal is stored once.

@@ -8,7 +8,7 @@ use cliq_model::{Recovery, Run, RunId, RunOrigin};
 use cliq_project::{Host, Profile};
 use cliq_settings::Settings;
 
-/// Options of runs that are tasks of A2A callers (SPEC section 17).
+/// Options of runs that are tasks of A2A callers (docs/a2a.md).
 #[derive(Debug, Clone)]
 pub struct TaskOptions {
     /// Name of this cliq in results and updates.

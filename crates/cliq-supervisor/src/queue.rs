@@ -1,4 +1,4 @@
-//! Queue of runs: at most `server.max_runs` slots, for woken and new runs in turns (SPEC section 21).
+//! Queue of runs: at most `server.max_runs` slots, for woken and new runs in turns (docs/decisions/0034-parked-runs-are-rows.md).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ async fn has_slot(shared: &Shared, run: &Run) -> Result<bool, GatewayError> {
         return Ok(false);
     }
     let active = shared.store.active().await?;
-    let own = active.iter().filter(|run| run.origin.is_ours() && shared.owns(run)).count();
+    let own = active.iter().filter(|run| run.origin.is_started_by_server() && shared.owns(run)).count();
     let is_busy = active.iter().any(|other| other.workspace == run.workspace)
         || cliq_backends::is_project_busy(&run.workspace);
     Ok(own < shared.options.max_runs && !is_busy)
@@ -83,7 +83,7 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
         return Ok(());
     }
     let active = shared.store.active().await?;
-    let mut own = active.iter().filter(|run| run.origin.is_ours() && shared.owns(run)).count();
+    let mut own = active.iter().filter(|run| run.origin.is_started_by_server() && shared.owns(run)).count();
     let mut busy: HashSet<_> = active.into_iter().map(|run| run.workspace).collect();
     while !shared.stopping.is_cancelled() {
         queue.skip(|run| {

@@ -1,4 +1,4 @@
-//! Replicas: several supervisors on one database (SPEC section 15). Each run has one owner. A live replica renews its lease; another
+//! Replicas: several supervisors on one database (docs/server.md). Each run has one owner. A live replica renews its lease; another
 //! replica takes over the runs of one whose lease has expired.
 //!
 //! Correctness depends neither on clocks of machines nor on their speed. A run is taken over by a change of its row, so only one

@@ -1,4 +1,4 @@
-//! Rules of a new run: teams a caller may name, inputs, repositories, budgets, text. One check for every door.
+//! Rules of a new run: teams a caller may name, inputs, repositories, budgets, text. One check for every entry point.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -51,7 +51,7 @@ pub struct NewRun {
     pub caller: String,
 }
 
-/// Rules that differ between doors.
+/// Rules that differ between entry points: API, triggers, callers of A2A.
 #[derive(Debug, Clone)]
 pub struct RunRules {
     /// Origin of the run.
@@ -83,7 +83,7 @@ pub enum AllowedTeams {
     AnyByName,
     /// The teams of a list.
     Listed(Vec<String>),
-    /// One team that the door itself chose.
+    /// One team that the entry point chose.
     Chosen(String),
 }
 
@@ -257,7 +257,7 @@ pub enum PhaseError {
     Project(#[from] ProjectError),
 }
 
-/// Checks a request against the rules of a door. See [`crate::Supervisor::check`].
+/// Checks a request against the rules of an entry point. See [`crate::Supervisor::check`].
 pub(crate) async fn check(
     options: &SupervisorOptions,
     store: &dyn RunStore,

@@ -1,4 +1,4 @@
-//! Steering of a run (SPEC section 21): stored with the request until the run has started, then passed to its orchestrator.
+//! Steering of a run (docs/steering.md): stored with the request until the run has started, then passed to its orchestrator.
 
 use cliq_fs::{CliqDir, FsError, SteeringInbox};
 use cliq_gateway::GatewayError;

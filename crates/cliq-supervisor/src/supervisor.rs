@@ -64,7 +64,7 @@ impl Supervisor {
         &self.shared
     }
 
-    /// Checks a request for a run against the rules of a door.
+    /// Checks a request for a run against the rules of an entry point.
     ///
     /// # Errors
     /// Returns each rule that the request breaks, or the reason why it cannot be checked now.

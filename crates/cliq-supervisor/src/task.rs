@@ -33,7 +33,7 @@ pub(crate) fn prepared(host: &Host, run: &Run) -> NewRunEvent {
     event("workspace_prepared", &cliq_project::workspace_prepared(project.as_ref(), requirement))
 }
 
-/// The end of a task with its artifacts (seed 004, "Final artifact"). Made once, before the workspace goes.
+/// The end of a task with its artifacts (docs/a2a.md). Made once, before the workspace goes.
 pub(crate) fn finished(
     host: &Host,
     instance_id: &str,
@@ -162,7 +162,7 @@ fn files(run: &Run, name: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// A file as a part: text as it is, a JSON object as data, anything else as bytes (SPEC section 21). One that is too large is named only.
+/// A file as a part: text as it is, a JSON object as data, anything else as bytes (docs/a2a.md). One that is too large is named only.
 fn file_part(workspace: &Utf8Path, place: &str, left: &mut u64) -> Part {
     let path = Utf8PathBuf::from(place);
     let name = path.file_name().unwrap_or(place).to_owned();

@@ -1,4 +1,4 @@
-//! Parked runs whose time has come: reminders and deadlines (SPEC section 21). A decision wakes its run in the store.
+//! Parked runs whose time has come: reminders and deadlines (docs/decisions/0034-parked-runs-are-rows.md). A decision wakes its run in the store.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

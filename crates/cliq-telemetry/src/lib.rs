@@ -1,4 +1,4 @@
-//! Diagnostics of cliq programs (SPEC section 14): what they do, for developers and operators.
+//! Diagnostics of cliq programs (docs/diagnostics.md): what they do, for developers and operators.
 //!
 //! The libraries of cliq describe what they do with `tracing`. Without a subscriber that costs next to nothing. [`init`]
 //! sets one up where the caller asks for it: log lines on standard error, and traces over OTLP (feature `otlp`). What a user

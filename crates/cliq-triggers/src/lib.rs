@@ -1,4 +1,4 @@
-//! Triggers (SPEC section 27): schedules, webhooks, ends of runs and changed files start runs of teams.
+//! Triggers (docs/triggers.md): schedules, webhooks, ends of runs and changed files start runs of teams.
 //!
 //! The decisions are pure: [`Schedule`] knows the ticks of a cron expression, [`verify`] checks signatures, [`plan`] turns the variables of
 //! a cause into a run or the reason for none, [`decide`] keeps concurrency groups. [`Engine`] brings causes to the store and runs to the

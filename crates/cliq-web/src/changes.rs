@@ -1,4 +1,4 @@
-//! Changes that activations of a run made in the workspace, from its checkpoints (SPEC section 24).
+//! Changes that activations of a run made in the workspace, from its checkpoints (docs/checkpoints.md).
 
 use cliq_project::{ActivationChanges, Checkpoint, CheckpointStore, Moment, Project, ProjectError};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Reviewers among the people who sign in: identified by their verified mail address (SPEC section 27).
+//! Reviewers among the people who sign in: identified by their verified mail address (docs/sign-in.md).
 
 use cliq_model::Scope;
 use cliq_review::{Directory, Review};

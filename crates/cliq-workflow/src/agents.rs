@@ -1,4 +1,4 @@
-//! Agents that come with cliq (SPEC section 9).
+//! Agents that come with cliq (docs/team-yml.md).
 
 use crate::connectors::Connector;
 

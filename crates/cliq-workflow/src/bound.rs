@@ -1,4 +1,4 @@
-//! Maximum number of activations of a run (SPEC section 24).
+//! Maximum number of activations of a run (docs/expressions.md).
 
 use crate::model::{PhaseId, ValidatedWorkflow};
 

@@ -1,4 +1,4 @@
-//! Conditions, lists and retries of a phase as they stand in team.yml (SPEC section 24).
+//! Conditions, lists and retries of a phase as they stand in team.yml (docs/expressions.md).
 
 use std::collections::BTreeSet;
 use std::time::Duration;

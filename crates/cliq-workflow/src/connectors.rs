@@ -1,4 +1,4 @@
-//! Capabilities of each connector (SPEC section 18): its actions, the inputs and outputs of their entries, and its settings.
+//! Capabilities of each connector (docs/connectors.md): its actions, the inputs and outputs of their entries, and its settings.
 //! Validation,
 //! `cliq agent show` and the documents read this one table.
 

@@ -1,4 +1,4 @@
-//! The definition of a phase as text, part by part, to find out what of it changed (SPEC section 24).
+//! The definition of a phase as text, part by part, to find out what of it changed (docs/changed.md).
 
 use std::fmt::Debug;
 

@@ -92,7 +92,7 @@ pub enum LoadError {
     /// A file cannot be read.
     #[error(transparent)]
     Read(FsError),
-    /// A file is a link that leads out of the team folder (SPEC section 10).
+    /// A file is a link that leads out of the team folder (docs/team-yml.md).
     #[error("{path} links to a file outside of the team: put the file itself there")]
     LinkLeavesTeam {
         /// The link.

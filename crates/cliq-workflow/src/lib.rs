@@ -1,4 +1,4 @@
-//! From `team.yml` to a workflow that can run (seed 003, SPEC section 6).
+//! From `team.yml` to a workflow that can run (docs/team-yml.md).
 //!
 //! [`TeamFolder::load`] reads a team from disk and [`TeamFolder::check`] checks it: every problem at once, each with
 //! place, code and remedy, and a [`ValidatedWorkflow`] if and only if none is an error. [`check`] does the same for a
@@ -49,7 +49,7 @@ pub use template::{Step, Template};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TeamCheck {
-    /// The workflow, where there is no error.
+    /// The workflow, if there is no error.
     pub workflow: Option<ValidatedWorkflow>,
     /// Every problem, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,

@@ -47,7 +47,7 @@ impl PhaseId {
     }
 }
 
-/// A team whose every rule holds (seed 003, SPEC section 6).
+/// A team whose every rule holds (docs/team-yml.md).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ValidatedWorkflow {
@@ -238,7 +238,7 @@ pub enum RuleOutcome {
     Rule(Rule),
 }
 
-/// Items of a phase (SPEC section 24).
+/// Items of a phase (docs/expressions.md).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ForEach {
@@ -369,7 +369,7 @@ impl ValidatedWorkflow {
     }
 
     /// Every channel: one per dependency, and both ways between a gate and each phase that it may route to
-    /// (seed 000). Each pair once.
+    /// (docs/protocol.md). Each pair once.
     #[must_use]
     pub fn channels(&self) -> Vec<(PhaseId, PhaseId)> {
         let mut edges: Vec<(PhaseId, PhaseId)> = Vec::new();
@@ -391,7 +391,9 @@ impl ValidatedWorkflow {
             PhaseKind::Standard | PhaseKind::Gate => !agent.is_some_and(|agent| {
                 crate::agents::is_connector(agent) || matches!(agent, "rules" | "a2a" | "builder")
             }),
-            PhaseKind::Hug | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team => false,
+            PhaseKind::HumanGate | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team => {
+                false
+            }
         }
     }
 }

@@ -223,7 +223,7 @@ fn read_input(node: &Node, problems: &mut Vec<Diagnostic>) -> Option<RawInput> {
     })
 }
 
-/// Phases stand under `workflow:` or, in the newer spelling, at the top; not in both (SPEC section 6).
+/// Phases stand under `workflow:` or, in the newer spelling, at the top; not in both (docs/team-yml.md).
 fn read_phases<'a>(top: &Record<'a>, problems: &mut Vec<Diagnostic>) -> Vec<RawPhase<'a>> {
     let (main, support) = match (top.key("workflow"), top.key("phases").or(top.key("support"))) {
         (Some(_), Some(second)) => {
@@ -308,7 +308,7 @@ fn kind_of(text: &str) -> Option<PhaseKind> {
     PhaseKind::ALL.into_iter().find(|kind| kind.as_str() == text)
 }
 
-/// Lowers the newer spelling, in which shell phases, human gates and sub-teams are agents (SPEC section 6).
+/// Lowers the newer spelling, in which shell phases, human gates and sub-teams are agents (docs/team-yml.md).
 fn lower(
     written: Option<PhaseKind>,
     agent: Option<&Located<String>>,
@@ -319,9 +319,9 @@ fn lower(
     let name = agent.value.as_str();
     Some(match (kind, name) {
         (PhaseKind::Standard, "exec") => PhaseKind::Exec,
-        (PhaseKind::Gate, "hug") => PhaseKind::Hug,
+        (PhaseKind::Gate, "hug") => PhaseKind::HumanGate,
         (PhaseKind::Standard, "team") => PhaseKind::Team,
-        (PhaseKind::Exec, "exec") | (PhaseKind::Hug, "hug") | (PhaseKind::Team, "team") => kind,
+        (PhaseKind::Exec, "exec") | (PhaseKind::HumanGate, "hug") | (PhaseKind::Team, "team") => kind,
         (PhaseKind::Standard | PhaseKind::Gate, "exec" | "hug" | "team" | "rules")
             if !(kind == PhaseKind::Gate && name == "rules") =>
         {
@@ -336,7 +336,7 @@ fn lower(
             ));
             return None;
         }
-        (PhaseKind::Exec | PhaseKind::Hug | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team, _) => {
+        (PhaseKind::Exec | PhaseKind::HumanGate | PhaseKind::Pull | PhaseKind::Push | PhaseKind::Team, _) => {
             let message = format!("a phase of type `{kind}` has no agent to choose");
             problems.push(Diagnostic::error(
                 "field-not-allowed",

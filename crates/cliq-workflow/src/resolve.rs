@@ -1,4 +1,4 @@
-//! Resolving templates when a phase starts: in texts, and in scripts, whose text never gets a value (SPEC section 6).
+//! Resolving templates when a phase starts: in texts, and in scripts, whose text never gets a value (docs/team-yml.md).
 
 use std::collections::BTreeMap;
 

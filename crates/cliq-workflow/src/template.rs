@@ -1,5 +1,5 @@
 //! Templates: `$(inputs.KEY)`, `$(handoff.PHASE.PATH)`, `$(team_name)`, `$(date)`, `$(timestamp)`, `$(phase)`,
-//! `$(run_id)` (SPEC section 6). Any other `$(...)` belongs to the shell and is left alone.
+//! `$(run_id)` (docs/team-yml.md). Any other `$(...)` belongs to the shell and is left alone.
 
 use std::fmt;
 use std::ops::Range;
@@ -47,7 +47,7 @@ pub(crate) struct TemplateMatch {
     pub(crate) template: Result<Template, String>,
 }
 
-/// Recognises what stands between `$(` and `)`; `None` where it belongs to the shell.
+/// Recognises what stands between `$(` and `)`; `None` if it belongs to the shell.
 fn recognise(inner: &str) -> Option<Result<Template, String>> {
     let key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     Some(match inner {

@@ -1,4 +1,4 @@
-//! From a raw team to a validated one: every rule of seed 003 and SPEC section 6 that looks beyond one field.
+//! From a raw team to a validated one: every rule of team.yml that looks beyond one field (docs/team-yml.md).
 
 mod connectors;
 mod expressions;

@@ -63,7 +63,7 @@ pub(super) fn run(phase: Option<&str>) -> Result<ExitCode, Failure> {
     enter(&server, "`cliq logs PHASE -f` shows what a phase prints")
 }
 
-/// Gives this terminal to a session. `else_hint` says what can be done where there is none.
+/// Gives this terminal to a session. `else_hint` says what can be done if there is none.
 pub(super) fn enter(server: &TmuxServer, else_hint: &str) -> Result<ExitCode, Failure> {
     if !std::io::stdout().is_terminal() {
         return Err(Failure::usage("there is no terminal to show the panes on").hint(else_hint));

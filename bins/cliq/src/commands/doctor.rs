@@ -34,7 +34,7 @@ pub(super) fn run(json: bool, command: Option<&DoctorCommand>) -> Result<ExitCod
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Services that are not connectors, and can be tested all the same.
+/// Services that are not connectors, but can be tested too.
 const OTHERS: &[&str] = &["sharepoint", "github", "gitlab", "bitbucket"];
 
 /// Makes one call that changes nothing.

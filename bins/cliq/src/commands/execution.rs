@@ -55,7 +55,7 @@ pub(super) fn execute_until(
     })
 }
 
-/// SPEC section 7.
+/// Exit code of a run by its end (docs/exit-codes.md).
 pub(super) fn exit_code(end: Option<PipelineStatus>) -> ExitCode {
     ExitCode::from(exit_status(end))
 }

@@ -183,7 +183,7 @@ fn find_active(
     }
 }
 
-/// Applies the re-run rules of seed 003. A person is asked before the work of agents is done again.
+/// Applies the re-run rules (docs/exit-codes.md, code 4). A person is asked before the work of agents is done again.
 fn check_rerun(project: &Project, workflow: &ValidatedWorkflow, args: &RunArgs) -> Result<(), Failure> {
     let last = project.last_run(workflow)?;
     // A run that works holds the lock, which was asked for.

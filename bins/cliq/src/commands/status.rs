@@ -87,7 +87,7 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
         let waiting =
             row.phase.review.as_ref().filter(|_| matches!(state, RunState::Running | RunState::Waiting));
         // The phase around a team's has it too.
-        let Some(review) = waiting.filter(|_| row.phase.kind == PhaseKind::Hug) else { continue };
+        let Some(review) = waiting.filter(|_| row.phase.kind == PhaseKind::HumanGate) else { continue };
         let lines = match state {
             RunState::Waiting => reviews::parked_line(review),
             _ => reviews::lines(project.host().home.as_deref(), review).join("\n  "),

@@ -253,7 +253,7 @@ fn the_binding_http_json() {
     caller.send("POST", "/a2a/rest/message:send", &version, Some("{")).expect(400);
 }
 
-/// The requests of seed 004, to the letter but for the names of teams: they have no `messageId`.
+/// Requests of A2A 0.3 without a `messageId`, which callers that predate the field send.
 #[test]
 fn the_requests_of_the_seed() {
     let machine = machine();

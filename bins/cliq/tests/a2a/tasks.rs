@@ -201,7 +201,7 @@ workflow:
     let workspace = workspaces.join(task["id"].as_str().unwrap());
     let requirement = fs::read_to_string(workspace.join(".cliq/requirement.md")).unwrap();
     assert!(requirement.starts_with("No task was given"), "{requirement}");
-    // What the run's process tells callers, as a file (seed 004).
+    // What the run's process tells callers, as a file (docs/a2a.md).
     let events = fs::read_to_string(workspace.join(".cliq/signals/_a2a_events")).unwrap();
     let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(
@@ -408,7 +408,7 @@ print("no newline at the end", end="", flush=True)
     assert!(offsets[0] == 0 && offsets.windows(2).all(|pair| pair[0] < pair[1]), "{offsets:?}");
 }
 
-/// A text to a task that works is guidance for its agents; the response is the task (SPEC section 21).
+/// A text to a task that works is guidance for its agents; the response is the task (docs/steering.md).
 #[test]
 fn a_message_to_a_working_task_is_steering() {
     let machine = machine();

@@ -185,7 +185,7 @@ fn a_conversation_that_is_too_long_is_summarized() {
     replies.push(says("I have written six files; nothing is left."));
     let world = World::new("claude-api", TEAM, &script(&replies), Behavior::default());
     world.env.cliq(["settings", "set", "agents.claude-api.context_tokens", "16000"]).expect(0);
-    // The script goes by the number of replies, which a summary makes small again: the run may end either way.
+    // The script counts replies, and a summary resets the count: the run may end either way.
     let _ = world.env.cliq(["run", "--headless"]);
     let asked = world.model.requests();
     let of_summary: Vec<&RecordedRequest> = asked

@@ -10,7 +10,7 @@ use crate::env::{Env, skipped};
 
 pub(crate) const IMAGE: &str = "cliq-runner:test";
 
-/// The image that the tests run in. `None` where no engine answers: the test is recorded as one that could not be run.
+/// The image that the tests run in. `None` if no engine answers: the test is recorded as one that could not be run.
 pub(crate) fn image() -> Option<&'static str> {
     if let Ok(why) = std::env::var("CLIQ_NO_CONTAINERS") {
         skipped(&why);

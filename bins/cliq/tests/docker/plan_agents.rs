@@ -66,7 +66,7 @@ pub(crate) fn unwanted_agents_end(env: &Env, places: impl Fn() -> usize) {
         std::fs::remove_file(env.path("begun")).unwrap();
     };
     let ends = || env.wait_for("the agent ends", || places() == 0);
-    // The daemon stops: the plan still wants the agent.
+    // The daemon stops: the plan still needs the agent.
     let first = daemon(env);
     begins();
     drop(first);

@@ -1,4 +1,4 @@
-//! Diagnostics for developers and operators (SPEC section 14): log lines on standard error, traces over OTLP.
+//! Diagnostics for developers and operators (docs/diagnostics.md): log lines on standard error, traces over OTLP.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;

@@ -23,7 +23,7 @@ fn pages() -> Vec<(PathBuf, String)> {
 }
 
 /// Returns the anchor of a heading, as hosts of repositories make it.
-fn anchor(heading: &str) -> String {
+pub(crate) fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     kept.chars()
         .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
@@ -31,7 +31,7 @@ fn anchor(heading: &str) -> String {
         .collect()
 }
 
-fn anchors(text: &str) -> BTreeSet<String> {
+pub(crate) fn anchors(text: &str) -> BTreeSet<String> {
     text.lines()
         .filter(|line| line.starts_with('#'))
         .map(|line| anchor(line.trim_start_matches('#')))

@@ -9,7 +9,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-git", &[]),
     ("cliq-document", &["cliq-protocol"]),
     ("cliq-expr", &[]),
-    ("cliq-checkpoints", &["cliq-git"]),
     ("cliq-workflow", &["cliq-protocol", "cliq-fs", "cliq-document", "cliq-expr"]),
     ("cliq-gate", &["cliq-protocol"]),
     ("cliq-sdk", &["cliq-protocol", "cliq-fs"]),
@@ -53,8 +52,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-dashboard", DASHBOARD),
     ("cliq-server", SERVER),
     ("cliq-mcp", &["cliq-protocol"]),
-    ("cliq-docker", &["cliq-fs", "cliq-settings"]),
-    ("cliq-kubernetes", &["cliq-fs", "cliq-settings"]),
     ("cliq-telemetry", &[]),
     (
         "cliq-lifecycle",
@@ -63,7 +60,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cliq-project",
         &[
-            "cliq-checkpoints",
             "cliq-git",
             "cliq-protocol",
             "cliq-fs",
@@ -117,8 +113,6 @@ const BACKENDS: &[&str] = &[
     "cliq-project",
     "cliq-settings",
     "cliq-http",
-    "cliq-docker",
-    "cliq-kubernetes",
 ];
 const EVAL: &[&str] = &[
     "cliq-git",

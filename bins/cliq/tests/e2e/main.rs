@@ -25,6 +25,7 @@ mod notifications;
 mod patterns;
 mod plans;
 mod processes;
+mod references;
 mod rerun;
 mod resume;
 mod runs;

@@ -156,7 +156,7 @@ fn three_apis_stream_an_answer() {
     }
 }
 
-/// Markers in a reply are on record (SPEC section 9).
+/// Markers in a reply are on record (docs/protocol.md).
 #[test]
 fn markers_in_a_reply_are_recorded() {
     let reply = format!("{REPLY}\n\nREADY_FOR_REVIEW: task-1\n\nSummary: small\n");
@@ -491,7 +491,7 @@ fn a_vendors_program_that_fails_says_why() {
 }
 
 /// A model that receives a bare message answers the message and abandons its task. So a message is framed as an addition, in the prompt
-/// and while the model works (SPEC section 21).
+/// and while the model works (docs/steering.md).
 #[test]
 fn claude_code_receives_steering_messages_beside_its_task() {
     let team = "workflow:

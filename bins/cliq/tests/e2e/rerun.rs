@@ -1,4 +1,4 @@
-//! Running again: the rules of seed 003.
+//! Re-run rules (docs/exit-codes.md): whether a run may start after the last one.
 
 use crate::env::Env;
 

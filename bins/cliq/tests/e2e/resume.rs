@@ -175,7 +175,7 @@ fn torn_broken_and_newer_journals() {
     }
 }
 
-/// A command in a mount namespace of its own, where this is allowed. `None` where it is not.
+/// A command in a mount namespace of its own, where this is allowed. `None` if it is not.
 pub(crate) fn in_own_mounts(env: &Env, script: &str) -> Option<Command> {
     let flags = ["-m", "-rm"].into_iter().find(|flags| {
         let mut probe = Command::new("unshare");

@@ -1,4 +1,4 @@
-//! Usage, cost and budgets (SPEC section 14): what agents report, what people and programs are shown, and what a budget does.
+//! Usage, cost and budgets (docs/team-yml.md): what agents report, what people and programs are shown, and what a budget does.
 
 use serde_json::{Value, json};
 

@@ -25,8 +25,9 @@ fn is_alive(pid: Pid) -> bool {
 fn watchdogs_of(orchestrator: u32) -> Vec<Pid> {
     let parent = i32::try_from(orchestrator).ok();
     // Before it has a session of its own it may be killed with a terminal.
-    let is_ours = |pid: &i32| cliq_fs::parent_of(*pid) == parent && cliq_fs::session_of(*pid) == Some(*pid);
-    with_arguments("watchdog").into_iter().filter(is_ours).filter_map(Pid::from_raw).collect()
+    let is_own_watchdog =
+        |pid: &i32| cliq_fs::parent_of(*pid) == parent && cliq_fs::session_of(*pid) == Some(*pid);
+    with_arguments("watchdog").into_iter().filter(is_own_watchdog).filter_map(Pid::from_raw).collect()
 }
 
 /// The watchdog of an orchestrator, once it watches.

@@ -1,4 +1,4 @@
-//! Seed 000's worked example: architect, developer, a reviewer that routes once and then passes.
+//! A worked example: architect, developer, a reviewer that routes once and then passes.
 
 use crate::env::Env;
 
@@ -82,7 +82,7 @@ fn files_of_the_worked_example() {
     assert_eq!(env.read(".cliq/signals/_pipeline_status"), "COMPLETED");
     assert_eq!(env.read(".cliq/signals/developer_routed"), "");
 
-    // The reviewer wrote no feedback itself: the orchestrator did, with all that the seed shows.
+    // The reviewer wrote no feedback itself: the orchestrator did, with verdict, checks and iteration (docs/protocol.md).
     let feedback = env.read_json(".cliq/channels/reviewer--developer/handoff.json");
     assert_eq!(feedback["phase_type"], "gate");
     assert_eq!(feedback["phase"], "reviewer");

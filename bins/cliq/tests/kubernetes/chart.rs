@@ -4,7 +4,7 @@ use std::os::unix::fs::chown;
 use std::path::Path;
 use std::process::Command;
 
-use cliq_kubernetes::RIGHTS;
+use cliq_backends::RIGHTS;
 use cliq_testkit::PostgresServer;
 use serde_json::{Value, json};
 

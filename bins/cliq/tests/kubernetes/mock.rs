@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use cliq_kubernetes::RIGHTS;
+use cliq_backends::RIGHTS;
 use cliq_testkit::chain;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -216,7 +216,7 @@ fn manifests_are_valid() {
     let Some(python) = python_with("kubernetes_validate") else { return };
     let snapshot = |name: &str| {
         let path = format!(
-            "{}/../../crates/cliq-kubernetes/src/snapshots/cliq_kubernetes__manifest__tests__{name}.snap",
+            "{}/../../crates/cliq-backends/src/kubernetes/snapshots/cliq_backends__kubernetes__manifest__tests__{name}.snap",
             env!("CARGO_MANIFEST_DIR")
         );
         let text = std::fs::read_to_string(path).unwrap();

@@ -24,7 +24,7 @@ impl Drop for Prism {
 }
 
 impl Prism {
-    /// Serves a description. `None` where it, or Prism, is not there.
+    /// Serves a description. `None` if it, or Prism, is not there.
     fn start(name: &str) -> Option<Self> {
         let Some(dir) = std::env::var_os("CLIQ_OPENAPI").map(PathBuf::from) else {
             // They are not part of the project: without them nothing is missing.

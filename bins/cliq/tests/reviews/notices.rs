@@ -169,7 +169,7 @@ print(json.dumps({"port": controller.port}), flush=True)
 time.sleep(600)
 "#;
 
-/// A certificate for localhost. `None` where openssl is not there.
+/// A certificate for localhost. `None` if openssl is not there.
 fn certificate(machine: &Machine) -> Option<(String, String)> {
     let (cert, key) = (machine.path("cert.pem"), machine.path("key.pem"));
     let made = Command::new("openssl")

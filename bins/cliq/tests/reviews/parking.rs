@@ -1,4 +1,4 @@
-//! Runs that park while they wait for people (SPEC section 21): `cliq run --park`.
+//! Runs that park while they wait for people (docs/reviews.md): `cliq run --park`.
 
 use serde_json::{Value, json};
 

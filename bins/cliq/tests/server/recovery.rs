@@ -1,4 +1,4 @@
-//! Orchestrators that die: marked failed (the seed's way) or resumed.
+//! Recovery of runs whose orchestrator died (setting `server.recovery`): marked as failed, or resumed.
 
 use std::fs;
 use std::path::Path;

@@ -59,7 +59,7 @@ impl<'a> Fields<'a> {
         });
     }
 
-    /// A field; `None` where it is absent or null. In 1.0 the names of the Protocol Buffers are taken too.
+    /// A field; `None` if it is absent or null. In 1.0 the names of the Protocol Buffers are taken too.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
         let object = self.object?;
         let found = object.get(name).or_else(|| match self.version {
@@ -69,7 +69,7 @@ impl<'a> Fields<'a> {
         found.filter(|value| !value.is_null())
     }
 
-    /// A text; `None` where it is absent or empty.
+    /// A text; `None` if it is absent or empty.
     pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         match self.get(name)? {
             Value::String(text) if text.is_empty() => None,

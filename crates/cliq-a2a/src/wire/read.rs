@@ -198,7 +198,7 @@ fn status(fields: &Fields<'_>) -> Option<Status> {
     })
 }
 
-/// A state; `None` where it is absent or wrong.
+/// A state; `None` if it is absent or wrong.
 pub(crate) fn state(fields: &Fields<'_>, name: &str) -> Option<TaskState> {
     let found = fields.text(name).and_then(|text| parse_state(fields.version, text));
     if found.is_none() {
@@ -219,7 +219,7 @@ fn artifact(fields: &Fields<'_>) -> Option<Artifact> {
 
 /// A message.
 pub(crate) fn message(fields: &Fields<'_>) -> Option<Message> {
-    // The seed's requests of 0.3 have none; the receiver makes one then.
+    // Callers of 0.3 may leave it out; the receiver makes one then.
     let message_id = match fields.version {
         Version::V0_3 => Some(fields.id("messageId").unwrap_or_default()),
         Version::V1_0 => fields.required_id("messageId"),

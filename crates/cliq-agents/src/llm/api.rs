@@ -103,7 +103,7 @@ pub(crate) struct ModelError {
     pub(crate) usage: Option<Usage>,
 }
 
-/// One call, as an API wants it.
+/// Request of one call, in the format of an API.
 struct Call {
     url: String,
     headers: Vec<(&'static str, String)>,
@@ -164,7 +164,7 @@ impl Api {
         }
     }
 
-    /// Calls once. `draft` gets what came, in vain or not.
+    /// Makes one attempt of the call. `draft` receives the reply as far as it arrived, even if the attempt fails.
     fn try_once(
         &self,
         call: &Call,

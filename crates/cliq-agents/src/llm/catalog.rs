@@ -12,7 +12,7 @@ pub(super) enum Transport {
     Api(ApiKind),
 }
 
-/// Whose API.
+/// Protocol of a model API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApiKind {
     Anthropic,
@@ -175,7 +175,7 @@ impl ModelAgent {
         from_env.map(Secret::new).or_else(|| settings.secret(&self.setting("api_key")))
     }
 
-    /// The setting goes first here: a base URL is chosen, a key is had.
+    /// Returns the base URL. Unlike for keys, the setting takes precedence over the environment: it is the more specific choice.
     pub(super) fn base(&self, settings: &Settings, environment: &Environment) -> Option<String> {
         let from_env = || Some(environment.get(self.base_variable?)?.to_owned());
         settings.text(&self.setting("base_url")).or_else(from_env)

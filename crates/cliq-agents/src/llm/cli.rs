@@ -44,7 +44,7 @@ pub(crate) struct Cli {
     /// Additional arguments of the user.
     pub(crate) args: Vec<String>,
     pub(crate) model: Option<String>,
-    /// A key from the settings, and the variable in which the program wants it.
+    /// A key from the settings, and the variable from which the program reads it.
     pub(crate) key: Option<(&'static str, Secret)>,
     /// The key that it will find, wherever.
     pub(crate) known_key: Option<Secret>,

@@ -1,4 +1,4 @@
-//! The prompt (seed 000 and SPEC section 9): who the agent is, what is to be done, what others handed on, how to answer.
+//! The prompt (docs/models.md): who the agent is, what is to be done, what others handed on, how to answer.
 //!
 //! The prompt names no file of `.cliq`: agents hand over through it, and it is not theirs to read. Texts of other phases are fenced and marked as
 //! data.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::code::blocks;
 use super::thoughts;
 
-/// A reply, taken apart (SPEC section 9).
+/// A reply, taken apart (docs/models.md).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reply {
     /// Last fenced JSON object.

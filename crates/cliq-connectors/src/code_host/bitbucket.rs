@@ -45,7 +45,7 @@ pub(crate) mod cloud {
     }
 }
 
-/// Bitbucket Data Center, on a host of one's own.
+/// Bitbucket Data Center, self-hosted.
 pub(crate) mod server {
     use super::{CodeHostError, HostApi, NewPullRequest, PullRequest, Remote, Value, json};
 

@@ -20,7 +20,7 @@ pub enum GitError {
     /// There is no such remote.
     #[error("there is no remote `{0}`: `git remote add {0} URL` adds it")]
     NoRemote(String),
-    /// The remote is none of a code host.
+    /// The remote does not belong to a code host.
     #[error(transparent)]
     Remote(#[from] RemoteError),
 }
@@ -54,7 +54,7 @@ impl Repository {
     /// (`insteadOf`): one may lead to a mirror, the other be a short form.
     ///
     /// # Errors
-    /// There is none of this name, or it is none of a code host.
+    /// No remote has this name, or the remote does not belong to a code host.
     pub fn remote(&self, name: &str) -> Result<Remote, GitError> {
         let configured = |key: &str| self.ask(&["config", "--get", &format!("remote.{name}.{key}")]);
         let written = match configured("pushurl")? {

@@ -35,7 +35,7 @@ struct OauthClient {
     client_id: String,
     client_secret: String,
     token_uri: Option<String>,
-    /// Not in Google's files: for servers of one's own.
+    /// Field for self-hosted servers. Absent from the files of Google.
     device_uri: Option<String>,
 }
 

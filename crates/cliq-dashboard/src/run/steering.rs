@@ -1,4 +1,4 @@
-//! Steering of a run: the messages with their deliveries, and the form for another (SPEC section 21).
+//! Steering of a run: the messages with their deliveries, and the form for another (docs/steering.md).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Agents: what runs is made to be what the plans want.
+//! Reconciliation of agents: compares those that run with those that the plans require.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -254,7 +254,7 @@ impl Daemon {
         self.running.insert(key, Running { stop, settled: None, what, job: job.clone() });
     }
 
-    /// Ends all agents. The plans still want them.
+    /// Ends all agents. The plans still require them.
     pub(super) async fn stop_all(&mut self) {
         self.running.values().for_each(|running| running.stop.cancel());
         for ended in self.ended.drain(..) {

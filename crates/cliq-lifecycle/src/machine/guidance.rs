@@ -1,4 +1,4 @@
-//! Guidance of people for the agents of a plan (SPEC section 21).
+//! Guidance of people for the agents of a plan (docs/steering.md).
 
 use cliq_protocol::{MAX_STEERING_MESSAGES, SteeringMessage};
 use serde_json::json;

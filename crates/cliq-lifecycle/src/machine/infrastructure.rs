@@ -1,4 +1,4 @@
-//! The remediation loop: nothing new starts until infrastructure is healthy again (seed 001).
+//! The remediation loop: nothing new starts until infrastructure is healthy again (docs/signals.md).
 
 use cliq_markers::{MarkerKind, Scan};
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::Effects;
 use crate::model::{Brief, Infrastructure, Plan, Purpose, QuestionSubject, Stage, StartReason, WaitingFor};
 use crate::role::Role;
 
-/// Attempts to mend infrastructure before a person is asked (SPEC section 13).
+/// Attempts to mend infrastructure before a person is asked (docs/signals.md).
 const ATTEMPTS: u32 = 3;
 
 impl Plan {

@@ -10,13 +10,13 @@ use crate::model::{
 };
 use crate::role::Role;
 
-/// Failed reviews and audits that a task may have (SPEC section 13).
+/// Failed reviews and audits that a task may have (docs/signals.md).
 const FAILURES: u32 = 3;
-/// Answers in a row without a known marker before the work is started anew (seed 001).
+/// Answers in a row without a known marker before the work is started anew (docs/signals.md).
 const STRIKES: u32 = 3;
 /// Number of restarts before a person is asked.
 const RESTARTS: u32 = 1;
-/// Attempts of an expert before a person is asked (SPEC section 13).
+/// Attempts of an expert before a person is asked (docs/signals.md).
 const EXPERT_ATTEMPTS: u32 = 3;
 /// As much of an agent's words as is kept.
 const PREVIEW: usize = 4000;
@@ -275,7 +275,7 @@ impl Plan {
         }
     }
 
-    /// Unknown output (seed 001): twice it is asked where it stands; the third time the work is started anew, with the
+    /// Unknown output (docs/signals.md): twice it is asked where it stands; the third time the work is started anew, with the
     /// formats spelled out. Where that does not help, a person is asked.
     fn strike(&mut self, id: WorkId, role: Role, text: &str, effects: &mut Effects) {
         let Some(work) = self.works.get_mut(&id) else { return };
@@ -306,7 +306,7 @@ impl Plan {
         self.queue(id, first, Some(Brief { why: StartReason::Anew, text: preview(text) }));
     }
 
-    /// A task needs a file that another one has (seed 001). One that can wait is queued behind the holder. One that cannot
+    /// A task needs a file that another one has (docs/signals.md). One that can wait is queued behind the holder. One that cannot
     /// goes on: on its own branch with the change, else without it, and the holder makes the change.
     fn conflict(&mut self, id: WorkId, role: Role, marker: &Marker<'_>, effects: &mut Effects) {
         let path = marker.subject.to_string();

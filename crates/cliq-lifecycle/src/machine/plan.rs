@@ -88,7 +88,7 @@ impl Plan {
                 self.verify_cycles += 1;
                 let most = context.config.readiness_max_verify_cycles;
                 if self.verify_cycles >= most {
-                    // The signal is processed; no verify_approved is ever made of it (seed 002).
+                    // The signal is processed; no verify_approved is ever made of it (docs/signals.md).
                     self.force_promoted = true;
                     effects
                         .note("force_promoted", json!({"verify_cycles": self.verify_cycles, "body": body()}));

@@ -117,7 +117,7 @@ impl Plan {
         (!lines.is_empty()).then_some(Brief { why: StartReason::MergeBranches, text })
     }
 
-    /// Starts the changes that other tasks need of this one. `false` where there are none.
+    /// Starts the changes that other tasks need of this one. `false` if there are none.
     pub(super) fn begin_additions(&mut self, id: WorkId, effects: &mut Effects) -> bool {
         let Some(work) = self.works.get_mut(&id).filter(|work| !work.additions.is_empty()) else {
             return false;
@@ -179,7 +179,7 @@ impl Plan {
         }
         if self.tasks().all(|(_, work)| work.stage == Stage::Complete) {
             if self.file.branches {
-                // No agent starts while a person is asked (SPEC section 13). Checked again after the answer.
+                // No agent starts while a person is asked (docs/signals.md). Checked again after the answer.
                 if !self.questions.is_empty() {
                     return;
                 }

@@ -1,4 +1,4 @@
-//! The machines of plans and tasks: tables, and what holds for all events (SPEC section 13).
+//! The machines of plans and tasks: tables, and what holds for all events (docs/signals.md).
 
 mod answers;
 mod guidance;

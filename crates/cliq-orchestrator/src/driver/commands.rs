@@ -53,7 +53,7 @@ pub(super) async fn run(shared: Arc<Shared>, phase: PhaseId, iteration: u32, rou
             shared.stopped(&runner.phase.name)
         }
     };
-    // What the commands left running goes before anybody hears that they are done: a phase that ended is over.
+    // Processes that the commands left are ended before the end is reported: a phase that ended is over.
     let grace = shared.plan.timing.kill_grace;
     for process in &mut runner.left {
         process.end(grace).await;
@@ -175,7 +175,7 @@ impl Runner<'_> {
         Ok(self.channel.insert(channel))
     }
 
-    /// Handoffs and terminal message of an exec phase, as its agent would write them (SPEC section 9).
+    /// Handoffs and terminal message of an exec phase, as its agent would write them (docs/team-yml.md).
     async fn finish_exec(
         &mut self,
         results: &[CommandResult],
@@ -437,7 +437,7 @@ fn exec_data(results: &[CommandResult]) -> Object {
 }
 
 /// The git repositories of a workspace: itself where it is one, else those directly in it. A workspace without any
-/// counts as one (seed 003).
+/// counts as one (docs/team-yml.md).
 #[must_use]
 pub fn repositories(workspace: &Utf8Path) -> Vec<Utf8PathBuf> {
     let is_repo = |dir: &Utf8Path| dir.join(".git").exists();

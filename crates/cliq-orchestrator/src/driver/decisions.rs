@@ -1,4 +1,4 @@
-//! Evaluates the expressions of phases, prepares items, and waits for the next attempts (SPEC section 24).
+//! Evaluates the expressions of phases, prepares items, and waits for the next attempts (docs/expressions.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

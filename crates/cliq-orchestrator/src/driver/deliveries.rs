@@ -1,4 +1,4 @@
-//! Delivering notifications: fire and forget, and failures are warnings (SPEC section 9). A delivery needs no pane, so it is
+//! Delivering notifications: fire and forget, and failures are warnings (docs/team-yml.md). A delivery needs no pane, so it is
 //! a plain child process with any launcher.
 
 use std::fs::OpenOptions;
@@ -54,7 +54,7 @@ struct Claim {
 }
 
 impl Claim {
-    /// Takes a notification; `None` where it was taken before.
+    /// Takes a notification; `None` if it was taken before.
     fn take(dir: &CliqDir, id: &str) -> Result<Option<Self>, String> {
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
         if id.is_empty() || id.len() > 100 || !id.bytes().all(is_plain) {

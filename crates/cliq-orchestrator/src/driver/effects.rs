@@ -82,7 +82,7 @@ impl Driver {
     }
 
     fn report(&mut self, report: Report) -> Result<(), FsError> {
-        // What a signal channel holds is of the start that the journal tells of last: recovery relies on that.
+        // Recovery assumes that a signal channel belongs to the last start in the journal, so it is cleared first.
         if let Report::PhaseStarted { phase, .. } | Report::VerdictRejected { gate: phase, .. } = &report {
             clear_signal(self.shared.dir(), &self.shared.workflow().name_of(*phase))?;
         }
@@ -181,7 +181,7 @@ impl Driver {
             // Its own phases have limits of their own.
             PhaseKind::Team => TEAM_TIMEOUT,
             // The review has a deadline of its own, which ends it with a verdict.
-            PhaseKind::Hug => REVIEW_LIMIT,
+            PhaseKind::HumanGate => REVIEW_LIMIT,
             _ if gate.is_some() => timing.gate_agent_timeout,
             _ => timing.phase_timeout,
         };
@@ -220,7 +220,7 @@ impl Driver {
             message_file: shared.dir().messages().join(format!("{}.{iteration}.json", phase.name)),
             log: shared.dir().phase_log(&phase.name, iteration),
             phase: phase.name.clone(),
-            limit: if phase.kind == PhaseKind::Hug { usual } else { phase.timeout.unwrap_or(usual) },
+            limit: if phase.kind == PhaseKind::HumanGate { usual } else { phase.timeout.unwrap_or(usual) },
             agent,
             iteration,
             continues,

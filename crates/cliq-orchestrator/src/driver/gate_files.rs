@@ -84,7 +84,7 @@ fn render_context(name: &PhaseName, gate: &Gate, steering: &[SteeringMessage]) -
     out
 }
 
-/// Sees to it that the verdict lies in a channel: writes it where the gate's agent has not (SPEC section 3).
+/// Sees to it that the verdict lies in a channel: writes it where the gate's agent has not (docs/protocol.md).
 pub(super) fn deliver(
     dir: &CliqDir,
     gate: &PhaseName,

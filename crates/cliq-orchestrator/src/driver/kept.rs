@@ -1,4 +1,4 @@
-//! Restores what the phases that a new run keeps handed over and left in files (SPEC section 24).
+//! Restores what the phases that a new run keeps handed over and left in files (docs/changed.md).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Building the dispatch message of a phase (SPEC section 5).
+//! Building the dispatch message of a phase (docs/protocol.md).
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Notifications of a run: those of a phase, which the team declares, and those of the run, which the settings declare (SPEC
-//! section 9).
+//! Notifications of a run: those of a phase, which the team declares, and those of the run, which the settings declare
+//! (docs/team-yml.md, "Notifications").
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Parking (SPEC section 21): of the outermost run, together with the runs of its team phases.
+//! Parking (docs/decisions/0033-waiting-is-a-state.md): of the outermost run, together with the runs of its team phases.
 //!
 //! The run of a team phase reports to the run around it while it waits, and gives back its share of the [`ParkingLock`]. The outermost run
 //! takes the whole lock before it is parked. A run that cannot take its share again parks too, without processing what it received: agents

@@ -112,7 +112,7 @@ impl Shared {
         RunEvent::WorkFailed { phase, reason, output_tail, log_file, cause, limited }
     }
 
-    /// Returns the environment of agents and commands (SPEC section 5).
+    /// Returns the environment of agents and commands (docs/protocol.md).
     pub(super) fn environment(&self, phase: &str) -> BTreeMap<String, String> {
         let dir = self.dir();
         let signal_file = dir.signals().join(format!("{phase}.jsonl"));

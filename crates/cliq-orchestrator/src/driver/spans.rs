@@ -1,5 +1,5 @@
-//! Spans of a run for diagnostics: a run, its phases, activations of agents and commands (SPEC section 14). Made from the
-//! events of the run alone, and only where a subscriber wants them.
+//! Spans of a run for diagnostics: a run, its phases, activations of agents and commands (docs/diagnostics.md). Made from the
+//! events of the run alone, and only if a subscriber is interested.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub(super) struct Spans {
 impl Spans {
     /// Opens and closes spans as an event says. `view` has taken the event already.
     pub(super) fn observe(&mut self, record: &Record, view: &RunView, plan: &RunPlan) {
-        // One comparison where there is no subscriber.
+        // One comparison if there is no subscriber.
         if LevelFilter::current() == LevelFilter::OFF {
             return;
         }

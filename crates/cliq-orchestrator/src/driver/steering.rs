@@ -1,4 +1,4 @@
-//! Steering of a run: reads its inbox, passes messages to activations, and records deliveries (SPEC section 21).
+//! Steering of a run: reads its inbox, passes messages to activations, and records deliveries (docs/steering.md).
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Budgets: what the agents of a run have used, and whether another may start (SPEC section 14). Pure.
+//! Budgets: what the agents of a run have used, and whether another may start (docs/team-yml.md). Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -165,7 +165,7 @@ impl Ledger {
         }
     }
 
-    /// Why the agent of a phase may not start; `None` where it may.
+    /// Why the agent of a phase may not start; `None` if it may.
     pub(super) fn refusal(&self, phase: PhaseId) -> Option<String> {
         if !self.uses_model(phase) {
             return None;

@@ -1,4 +1,4 @@
-//! Phases with expressions: those that are skipped, and those that work on the items of a list (SPEC section 24).
+//! Phases with expressions: those that are skipped, and those that work on the items of a list (docs/expressions.md).
 
 use cliq_workflow::PhaseId;
 use serde_json::Value;
@@ -53,8 +53,8 @@ impl Pipeline {
         self.phases.get(phase)?.items()
     }
 
-    /// Starts a phase whose expressions decide, or whose items work in its place. Returns `false` for other phases.
-    pub(super) fn starts_otherwise(&mut self, phase: PhaseId, out: &mut Vec<Effect>) -> bool {
+    /// Starts a phase that has a condition or a list: evaluates its expressions, or starts its items. Returns `false` for other phases.
+    pub(super) fn start_conditional(&mut self, phase: PhaseId, out: &mut Vec<Effect>) -> bool {
         let spec = self.workflow.phase(phase);
         let (has_condition, has_list) = (spec.when.is_some(), spec.for_each.is_some());
         if !has_condition && !has_list {
@@ -63,7 +63,7 @@ impl Pipeline {
         let record = self.phases.phase(phase);
         let lacks_list = has_list && record.items().is_none();
         if !record.is_decided || lacks_list {
-            // A gate that routes to a skipped phase wants it to run.
+            // A gate that routes to a skipped phase requires it to run.
             let ignores_when = record.is_decided;
             self.phases.set_state(phase, PhaseState::Deciding);
             self.phases.forget_items(phase);

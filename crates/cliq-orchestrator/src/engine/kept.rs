@@ -1,4 +1,4 @@
-//! Phases that a new run keeps from an earlier one (SPEC section 24): they are done when it begins.
+//! Phases that a new run keeps from an earlier one (docs/changed.md): they are done when it begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

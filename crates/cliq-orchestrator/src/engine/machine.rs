@@ -41,7 +41,7 @@ pub(super) fn gate_spec(workflow: &ValidatedWorkflow, gate: &Phase) -> GateSpec 
     GateSpec {
         max_iterations: gate.max_iterations,
         route_targets: targets.collect(),
-        human: gate.kind == PhaseKind::Hug,
+        human: gate.kind == PhaseKind::HumanGate,
         required: required.map(|command| command.name.clone()).collect(),
     }
 }
@@ -314,7 +314,7 @@ impl Pipeline {
 
     /// Starts a phase; `gate_event` passes it to the gate.
     pub(super) fn start(&mut self, phase: PhaseId, gate_event: GateEvent, out: &mut Vec<Effect>) {
-        if phase.item().is_none() && self.starts_otherwise(phase, out) {
+        if phase.item().is_none() && self.start_conditional(phase, out) {
             return;
         }
         self.phases.set_state(phase, PhaseState::BUSY);
@@ -338,7 +338,7 @@ impl Pipeline {
         unit.activations += 1;
         let iteration = unit.activations;
         match kind {
-            PhaseKind::Gate | PhaseKind::Hug => self.gate_event(phase, gate_event, out),
+            PhaseKind::Gate | PhaseKind::HumanGate => self.gate_event(phase, gate_event, out),
             PhaseKind::Exec => {
                 out.push(Effect::Report(Report::PhaseStarted { phase, iteration, routed_by }));
                 out.push(Effect::RunCommands { phase, iteration, routed_by });

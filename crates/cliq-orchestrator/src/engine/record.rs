@@ -73,7 +73,7 @@ pub(super) enum Task {
     Start(PhaseId),
     /// A gate evaluates again after the phase that it routed to.
     Reevaluate(PhaseId),
-    /// Start anew what an earlier stretch of the run did not finish.
+    /// Start an activation again that an interruption of the run ended.
     Resume(PhaseId),
     /// Start the next attempt.
     Retry(PhaseId),

@@ -1,5 +1,5 @@
 //! Going on after a crash, a cancellation or an escalation, and running a phase again with all that depends on it
-//! (SPEC section 7).
+//! (docs/decisions/0007-resume.md).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Further attempts of a phase after a failure (SPEC section 24).
+//! Further attempts of a phase after a failure (docs/expressions.md).
 
 use cliq_workflow::{FailureCause, PhaseId};
 

@@ -1,4 +1,4 @@
-//! Waiting runs: nothing works, and the next event is a person's answer or a point in time (SPEC section 21).
+//! Waiting runs: nothing works, and the next event is a person's answer or a point in time (docs/decisions/0033-waiting-is-a-state.md).
 
 use cliq_protocol::PhaseKind;
 use cliq_workflow::PhaseId;

@@ -79,7 +79,7 @@ impl Capture {
         self.recent = end;
     }
 
-    /// The last of the output, from a line's beginning where there is one.
+    /// The last of the output, from a line's beginning if there is one.
     pub(crate) fn tail(&self) -> String {
         let tail = &self.recent[self.recent.len().saturating_sub(TAIL_BYTES)..];
         last_lines(tail, self.total > tail.len() as u64)

@@ -195,7 +195,7 @@ fn received(records: &[Record]) -> impl Iterator<Item = SteeringMessage> + '_ {
 struct RecordedMessages {
     follower: JournalFollower,
     run_id: String,
-    is_ours: bool,
+    is_same_run: bool,
     found: Vec<SteeringMessage>,
     changes: mpsc::Receiver<()>,
     /// Absent if the system has no more watches.
@@ -213,7 +213,7 @@ impl RecordedMessages {
         Self {
             follower,
             run_id: run_id.to_owned(),
-            is_ours: false,
+            is_same_run: false,
             found: Vec::new(),
             changes,
             _watch: watch,
@@ -225,16 +225,16 @@ impl RecordedMessages {
             JournalUpdate::None => Vec::new(),
             JournalUpdate::More(records) => records,
             JournalUpdate::Afresh(records) => {
-                self.is_ours = false;
+                self.is_same_run = false;
                 self.found.clear();
                 records
             }
         };
         for record in &records {
             if let RunEvent::RunStarted { run_id, .. } = &record.event {
-                self.is_ours = *run_id == self.run_id;
+                self.is_same_run = *run_id == self.run_id;
             }
-            self.found.extend(record.steering().filter(|_| self.is_ours));
+            self.found.extend(record.steering().filter(|_| self.is_same_run));
         }
         Ok(self.found.iter().find(|message| message.id == id).cloned())
     }

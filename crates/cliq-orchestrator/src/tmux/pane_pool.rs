@@ -45,7 +45,7 @@ struct State {
     closed: bool,
     /// The pane of each job title.
     panes: HashMap<String, String>,
-    /// The panes as tmux listed them last; `None` where the list is outdated.
+    /// The panes as tmux listed them last; `None` if the list is outdated.
     rows: Option<Vec<PaneRow>>,
     /// Of each pane that a job was started in, whether the job is over: known here before tmux lists it.
     over: HashMap<String, Arc<AtomicBool>>,

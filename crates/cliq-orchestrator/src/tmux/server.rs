@@ -209,7 +209,7 @@ impl TmuxServer {
         Self { socket: format!("cliq-{}", &digits[..12]), session }
     }
 
-    /// The version of the tmux that is installed, such as `3.3a`; `None` where there is none that can be used: what
+    /// The version of the tmux that is installed, such as `3.3a`; `None` if there is none that can be used: what
     /// cliq needs is there from 3.2 on.
     #[must_use]
     pub fn installed() -> Option<String> {

@@ -70,7 +70,7 @@ impl Spare {
     }
 }
 
-/// In the shim: waits for the job. `None` where there will be none.
+/// In the shim: waits for the job. `None` if there will be none.
 pub(super) fn wait(feed: &Utf8Path) -> io::Result<Option<Utf8PathBuf>> {
     let mut pipe = File::open(feed)?;
     let _ = fs::remove_file(feed);

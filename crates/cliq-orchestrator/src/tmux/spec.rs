@@ -37,7 +37,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// The job and the right to start it; `None` where it was revoked.
+    /// The job and the right to start it; `None` if it was revoked.
     pub(super) fn on(path: &Utf8Path) -> io::Result<Option<(Self, Job)>> {
         let file = match open_regular(path) {
             Ok((file, _)) => file,

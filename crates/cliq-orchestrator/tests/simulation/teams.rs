@@ -39,7 +39,7 @@ enum Kind {
     Exec,
     Gate,
     /// A gate at which a person judges.
-    Hug,
+    HumanGate,
     /// A phase that runs a team, which may wait for people.
     Team,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Team {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let kind = prop_oneof![1 => Just(Kind::Standard), 1 => Just(Kind::Exec), 2 => Just(Kind::Gate), 1 => Just(Kind::Hug), 1 => Just(Kind::Team)];
+    let kind = prop_oneof![1 => Just(Kind::Standard), 1 => Just(Kind::Exec), 2 => Just(Kind::Gate), 1 => Just(Kind::HumanGate), 1 => Just(Kind::Team)];
     (kind, vec(any::<Index>(), 0..4), vec(any::<Index>(), 0..5), 1u8..=5, conditions()).prop_map(
         |(kind, depends_on, route_to, budget, conditions)| Shape {
             kind,
@@ -103,7 +103,7 @@ impl Team {
     pub(crate) fn workflow(&self) -> Arc<ValidatedWorkflow> {
         let mut yml = "name: \"@t/t\"\nworkflow:\n  phases:\n".to_owned();
         let wide = self.main.iter().all(|shape| shape.depends_on.is_empty()) && self.main.len() > 1000;
-        let is_gate = |shape: &Shape| matches!(shape.kind, Kind::Gate | Kind::Hug);
+        let is_gate = |shape: &Shape| matches!(shape.kind, Kind::Gate | Kind::HumanGate);
         let resolver = self.support.iter().position(|shape| !is_gate(shape)).map(|n| format!("s{n}"));
         let mut upstream: Vec<BTreeSet<usize>> = Vec::new();
         for (n, shape) in self.main.iter().enumerate() {
@@ -150,7 +150,7 @@ fn write_phase(
         Kind::Standard => "standard",
         Kind::Exec => "exec",
         Kind::Gate => "gate",
-        Kind::Hug => "hug",
+        Kind::HumanGate => "hug",
         Kind::Team => "team",
     };
     let _ = writeln!(yml, "    - name: {name}\n      type: {kind}");
@@ -158,7 +158,7 @@ fn write_phase(
         let _ = writeln!(yml, "      depends_on: [{}]", depends_on.join(", "));
     }
     let Conditions { when, items, max_parallel, continues, worktrees, retry } = &shape.conditions;
-    let is_gate = matches!(shape.kind, Kind::Gate | Kind::Hug);
+    let is_gate = matches!(shape.kind, Kind::Gate | Kind::HumanGate);
     if *when {
         yml.push_str("      when: 'true'\n");
     }
@@ -186,8 +186,8 @@ fn write_phase(
         Kind::Standard => {}
         Kind::Team => yml.push_str("      team: '@t/inner'\n"),
         Kind::Exec => yml.push_str("      commands: [{name: c, run: 'true'}]\n"),
-        Kind::Gate | Kind::Hug => {
-            if shape.kind == Kind::Hug {
+        Kind::Gate | Kind::HumanGate => {
+            if shape.kind == Kind::HumanGate {
                 yml.push_str("      review: {reviewer: ann}\n");
             }
             let chosen: BTreeSet<&str> = match targets {

@@ -221,7 +221,7 @@ impl World {
                     self.ended.remove(&phase);
                     self.waiting.remove(&phase);
                     if matches!(effect, Effect::RunAgent { .. })
-                        && matches!(workflow.phase(phase).kind, PhaseKind::Hug | PhaseKind::Team)
+                        && matches!(workflow.phase(phase).kind, PhaseKind::HumanGate | PhaseKind::Team)
                     {
                         asked.push(phase);
                     }

@@ -196,7 +196,7 @@ impl<'a> Gate<'a> {
     }
 
     /// The review at the server of the settings, which may have it from an agent on another machine, or a new one: there, or on this
-    /// machine where there is no server or it does not answer.
+    /// machine if there is no server or it does not answer.
     async fn create(&self) -> Result<ExistingReview, AnyError> {
         if let Some((url, reviews)) = self.remote() {
             let began = Instant::now();

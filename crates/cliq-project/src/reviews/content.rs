@@ -13,7 +13,7 @@ const MAX_TEXT: usize = 64 << 10;
 /// The most entries of the timeline.
 const MAX_STEPS: usize = 500;
 
-/// Collects it. What cannot be had becomes a remark: a review is possible all the same.
+/// Collects the content. A part that cannot be read becomes a remark: the review is possible without it.
 pub(super) fn collect(ctx: &GateContext, project: &Project, patterns: &[String]) -> Content {
     let workspace = ctx.workspace();
     let (artifacts, mut remarks) = artifacts::collect(workspace, patterns);

@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 2 << 20;
 /// The most files that are kept.
 const MAX_FILES: usize = 500;
 
-/// The changes in a repository; `None` where nothing changed. `name` is what it is called.
+/// The changes in a repository; `None` if nothing changed. `name` is what it is called.
 ///
 /// # Errors
 /// git cannot be run, fails or takes too long.

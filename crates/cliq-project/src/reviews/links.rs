@@ -21,7 +21,7 @@ pub struct KeptReview {
     pub key: String,
     /// The workspace of its run.
     pub project: Utf8PathBuf,
-    /// The server that has it; `None` where the store of this machine does.
+    /// The server that has it; `None` if the store of this machine does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The address of its pages, while there is one.
@@ -35,7 +35,7 @@ pub struct KeptReview {
 }
 
 impl KeptReview {
-    /// A new one, with new secrets. `None` where the system has no random numbers.
+    /// A new one, with new secrets. `None` if the system has no random numbers.
     pub(super) fn new<'a>(
         key: String,
         project: Utf8PathBuf,

@@ -18,7 +18,7 @@ use cliq_protocol::{
 };
 use rustix::process::{Pid, Signal};
 
-/// Time that an agent may continue after its terminal message (SPEC section 4).
+/// Time that an agent may continue after its terminal message (docs/protocol.md).
 const EXIT_GRACE: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(10);
 

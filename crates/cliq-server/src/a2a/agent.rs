@@ -128,7 +128,7 @@ async fn seen(app: &App, stored: &StoredTask, history_length: Option<usize>) -> 
     view(app, stored, history_length, true).await.map_err(|error| internal(&error))
 }
 
-/// Waits until a task is over or asks for input, or the server stops. Returns at once if it does already (SPEC section 21).
+/// Waits until a task is over or asks for input, or the server stops. Returns at once if it does already (docs/a2a.md).
 async fn wait(app: &Arc<App>, owner: &str, stored: StoredTask) -> Result<StoredTask, A2aError> {
     if stored.run.life.state.is_final() {
         return Ok(stored);

@@ -1,4 +1,4 @@
-//! System capabilities (seed 004, `enable_builder`): teams built, improved and validated as tasks like any other.
+//! System capabilities (docs/a2a.md): teams built, improved and validated as tasks like any other.
 //!
 //! Each is a bundled team of one phase that the built-in agent `builder` does; its requirement is the parameters as JSON.
 

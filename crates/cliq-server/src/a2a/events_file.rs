@@ -1,4 +1,4 @@
-//! `.cliq/signals/_a2a_events`: the data of the updates of a task, as JSON Lines, written by the run's own process (seed 004). It is a
+//! `.cliq/signals/_a2a_events`: the data of the updates of a task, as JSON Lines, written by the run's own process (docs/a2a.md). It is a
 //! projection of the journal, for people and tools in the workspace: the server follows the journal itself.
 
 use std::fs::File;

@@ -40,7 +40,7 @@ pub(super) async fn pass(
 }
 
 /// Decides the review that a task waits for, by the data of a message: `verdict`, `target`, `reason`, `inputs`, `reviewer`, `review`. A
-/// text without a verdict is a comment for its reviewers, or guidance for the agents of a task that works (SPEC section 21). Returns
+/// text without a verdict is a comment for its reviewers, or guidance for the agents of a task that works (docs/a2a.md). Returns
 /// the task.
 async fn answer(app: &App, caller: &A2aCaller, id: &str, message: &Message) -> Result<StoredTask, A2aError> {
     let found = find(app, &caller.owner(), id).await?;
@@ -121,7 +121,7 @@ async fn answer(app: &App, caller: &A2aCaller, id: &str, message: &Message) -> R
     }
 }
 
-/// Sends the text of a message to the agents of a working task, as steering (SPEC section 21). `phase` in its data names one phase.
+/// Sends the text of a message to the agents of a working task, as steering (docs/steering.md). `phase` in its data names one phase.
 async fn guide(
     app: &App,
     caller: &A2aCaller,

@@ -1,4 +1,4 @@
-//! Joining meshes (seed 004, "Mesh Integration"): token, registration, registration again before the token expires, leave at a
+//! Joining meshes (docs/a2a.md): token, registration, registration again before the token expires, leave at a
 //! clean stop. A mesh that fails never stops the server.
 
 mod client;

@@ -13,7 +13,7 @@ use super::options::A2aOptions;
 use super::{A2aCaller, builder, follow_up, view};
 use crate::app::App;
 
-/// The requirement where a message has no text (seed 004: nospec mode).
+/// The requirement where a message has no text.
 const NO_REQUIREMENT: &str = "No task was given for this run. Do what your role describes, with the inputs of the run, the files of the workspace and the handoffs of other phases.";
 /// The most tasks that a message may refer to, and the most characters of the requirement of each that are passed on.
 const MAX_REFERENCES: usize = 10;

@@ -33,7 +33,7 @@ pub(super) fn state_of(state: RunState) -> TaskState {
     }
 }
 
-/// The states of runs that are this state for a caller; `None` where no run is ever in it.
+/// The states of runs that are this state for a caller; `None` if no run is ever in it.
 pub(super) fn states_of(state: TaskState) -> Option<[RunState; 3]> {
     // A task that waits for its caller is a parked run, or one with other phases that work.
     let is_this = |run: &RunState| {
@@ -202,7 +202,7 @@ impl PendingReviews {
     }
 }
 
-/// A new task as it was accepted, before its first update (seed 004: `submitted`).
+/// A new task as it was accepted, before its first update: `submitted` (docs/a2a.md).
 pub(super) fn accepted(stored: &StoredTask, history_length: Option<usize>) -> Task {
     let mut task = task(stored, None, history_length, Some(Vec::new()));
     task.status.state = TaskState::Submitted;

@@ -1,4 +1,4 @@
-//! Records of requests that change something (SPEC section 27).
+//! Records of requests that change something (docs/sign-in.md).
 
 use axum::http::Method;
 use cliq_model::AuditAction;

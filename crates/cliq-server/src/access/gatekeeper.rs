@@ -83,7 +83,7 @@ impl Gatekeeper {
         self.failures.retain_recent();
     }
 
-    /// The caller with this token. `None` where it is not valid.
+    /// The caller with this token. `None` if it is not valid.
     pub(crate) async fn check(&self, token: &str, via: Via) -> Result<Option<Caller>, GatewayError> {
         if via == Via::Token {
             let given = hash(token);

@@ -1,4 +1,4 @@
-//! Signals: the fifth way into the queue (SPEC section 12).
+//! Signals over the API: a way into the queue (docs/signals.md).
 
 use std::sync::Arc;
 

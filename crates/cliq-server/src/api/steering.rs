@@ -1,4 +1,4 @@
-//! Steering messages of a run (SPEC section 21).
+//! Steering messages of a run (docs/steering.md).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Triggers and their firings (SPEC section 27).
+//! Triggers and their firings (docs/triggers.md).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
--- The table and the index of seed 002, exactly, and what joins them.
+-- The table and the index of the signal queue (docs/signals.md), exactly, and what joins them.
 CREATE TABLE IF NOT EXISTS signals (
 id INTEGER PRIMARY KEY,
 project TEXT NOT NULL DEFAULT '',

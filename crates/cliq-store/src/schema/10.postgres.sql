@@ -1,4 +1,4 @@
--- Triggers, firings, sign-in of people, audit log (SPEC section 27).
+-- Triggers, firings, sign-in of people, audit log (docs/triggers.md, docs/sign-in.md).
 CREATE TABLE triggers (
   name TEXT PRIMARY KEY,
   kind TEXT NOT NULL,

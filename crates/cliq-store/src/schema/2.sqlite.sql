@@ -1,4 +1,4 @@
--- Registered projects, runs with their events, access tokens (SPEC section 15).
+-- Registered projects, runs with their events, access tokens (docs/server.md).
 CREATE TABLE instances (
 id TEXT PRIMARY KEY,
 path TEXT NOT NULL UNIQUE,

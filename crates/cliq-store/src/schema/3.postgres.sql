@@ -1,4 +1,4 @@
--- Tasks of A2A and their push notifications (SPEC section 17).
+-- Tasks of A2A and their push notifications (docs/a2a.md).
 CREATE TABLE a2a_tasks (
 id TEXT PRIMARY KEY,
 owner TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- Reviews by people (SPEC section 16): how each stands, and what its reviewers are shown, which never changes.
+-- Reviews by people (docs/reviews.md): how each stands, and what its reviewers are shown, which never changes.
 CREATE TABLE reviews (
 id TEXT PRIMARY KEY,
 review_key TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- Several servers on one database (SPEC section 15): which of them has a run, and what each of them holds until when. Times are the
+-- Several servers on one database (docs/server.md): which of them has a run, and what each of them holds until when. Times are the
 -- database's own, in milliseconds.
 ALTER TABLE runs ADD COLUMN replica TEXT;
 CREATE TABLE leases (

@@ -1,4 +1,4 @@
--- Parked runs (SPEC section 21): when each is woken, when it was, and the reviews that it waits for.
+-- Parked runs (docs/decisions/0034-parked-runs-are-rows.md): when each is woken, when it was, and the reviews that it waits for.
 ALTER TABLE runs ADD COLUMN parked INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN wake_at TEXT;
 ALTER TABLE runs ADD COLUMN woken_at TEXT;

@@ -1,4 +1,4 @@
--- Titles, progress and search of runs (SPEC section 25). Words are taken apart and put into lower case before they are stored: the rules of the
+-- Titles, progress and search of runs (docs/dashboard.md). Words are taken apart and put into lower case before they are stored: the rules of the
 -- database for that depend on its locale.
 ALTER TABLE runs ADD COLUMN title TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN phases_done BIGINT NOT NULL DEFAULT 0;

@@ -1,4 +1,4 @@
--- Titles, progress and search of runs (SPEC section 25). Numbers follow the order in which runs were stored, so that a search gives the newest
+-- Titles, progress and search of runs (docs/dashboard.md). Numbers follow the order in which runs were stored, so that a search gives the newest
 -- first without sorting. The implicit rowid of `runs` would change with VACUUM.
 ALTER TABLE runs ADD COLUMN title TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN phases_done INTEGER NOT NULL DEFAULT 0;

@@ -1,4 +1,4 @@
--- Evaluations and their trials (SPEC section 26).
+-- Evaluations and their trials (docs/eval.md).
 CREATE TABLE evaluations (
 id TEXT PRIMARY KEY,
 name TEXT NOT NULL,

@@ -56,7 +56,7 @@ pub(crate) async fn a_signal_is_claimed_once_and_finished_once(place: &TestDatab
     assert_eq!(listed.iter().map(|signal| signal.id).collect::<Vec<_>>(), [second]);
 }
 
-/// The hole that the seed leaves (SPEC section 12).
+/// A claim that was reset and claimed by another worker cannot be finished by the first (docs/signals.md).
 pub(crate) async fn a_stale_worker_cannot_finish_what_was_claimed_anew(place: &TestDatabase) {
     let store = place.store().await;
     let id = store.create("p", &signal("planner_finished", "")).await.unwrap();

@@ -35,16 +35,16 @@ impl Follower<'_> {
             JournalUpdate::Afresh(records) => {
                 self.seen = 0;
                 self.view = RunView::empty();
-                self.is_ours = None;
+                self.is_same_run = None;
                 records
             }
             _ => Vec::new(),
         };
         // A journal starts with the id of its run. A new one is empty.
-        if self.is_ours.is_none() && !records.is_empty() {
-            self.is_ours = Some(is_of(&records, &self.run));
+        if self.is_same_run.is_none() && !records.is_empty() {
+            self.is_same_run = Some(is_of(&records, &self.run));
         }
-        if self.is_ours != Some(true) {
+        if self.is_same_run != Some(true) {
             // A later run of the project has archived it.
             if !self.is_archived && self.archived.exists() {
                 self.journal = JournalFollower::new(&self.archived);

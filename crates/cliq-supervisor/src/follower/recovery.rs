@@ -93,10 +93,10 @@ impl Follower<'_> {
 
     /// Stores the recovery of a lost run: failed, queued again or resumed. Returns the next action of the follower.
     pub(super) async fn end_lost(&mut self, death: Death, recovery: Recovery, reason: String) -> Next {
-        let is_ours = self.run.origin.is_ours();
-        let recovery = if is_ours { recovery } else { Recovery::Fail };
+        let is_of_server = self.run.origin.is_started_by_server();
+        let recovery = if is_of_server { recovery } else { Recovery::Fail };
         let planned = self.run.life.clone().step(LifecycleEvent::Lost(death, recovery)).unwrap_or_default();
-        if planned.contains(&LifecycleEffect::EndLeftovers) && is_ours {
+        if planned.contains(&LifecycleEffect::EndLeftovers) && is_of_server {
             // Before the step is stored: after a crash in between it is done again.
             self.end_leftovers().await;
         }

@@ -30,7 +30,7 @@ pub(super) struct Follower<'a> {
     pub(super) archived: Utf8PathBuf,
     pub(super) is_archived: bool,
     /// Whether the journal belongs to this run, or `None` until its first record is read.
-    pub(super) is_ours: Option<bool>,
+    pub(super) is_same_run: Option<bool>,
     /// Number of journal records applied to `view`.
     pub(super) seen: u64,
     pub(super) log: Utf8PathBuf,

@@ -152,11 +152,11 @@ async fn is_busy(inner: &Inner, name: &str) -> Result<bool, GatewayError> {
 
 fn read(dir: &Utf8Path, glob: &cliq_workflow::Glob) -> Files {
     let mut files = Files::new();
-    let is_ours = |name: &std::ffi::OsStr| name == ".git" || name == ".cliq";
+    let is_ignored = |name: &std::ffi::OsStr| name == ".git" || name == ".cliq";
     let walk = WalkBuilder::new(dir)
         .hidden(false)
         .require_git(false)
-        .filter_entry(move |entry| !is_ours(entry.file_name()))
+        .filter_entry(move |entry| !is_ignored(entry.file_name()))
         .build();
     for entry in walk.filter_map(Result::ok) {
         let Some(path) = Utf8Path::from_path(entry.path()).and_then(|path| path.strip_prefix(dir).ok())

@@ -256,7 +256,7 @@ async fn start(
     }
 }
 
-/// The sandbox of a run: as the trigger says, or that of tasks for text from outside (SPEC section 22).
+/// The sandbox of a run: as the trigger says, or that of tasks for text from outside (docs/sandbox.md).
 fn sandbox_of(inner: &Inner, trigger: &Trigger, named: Option<Profile>) -> Profile {
     let is_external = matches!(trigger.source, Source::Webhook(_));
     named.unwrap_or(if is_external { inner.supervisor.options().task_sandbox } else { Profile::Off })

@@ -1,4 +1,4 @@
-//! Expressions: that each name exists, is upstream, and is tested for if its phase may be skipped (SPEC section 24).
+//! Expressions: that each name exists, is upstream, and is tested for if its phase may be skipped (docs/expressions.md).
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Rules of a gate's route targets (SPEC section 6).
+//! Rules of a gate's route targets (docs/team-yml.md).
 
 use std::collections::HashSet;
 
@@ -31,7 +31,9 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Vec
 fn works(phase: &RawPhase<'_>) -> bool {
     matches!(
         phase.kind,
-        Some(PhaseKind::Standard | PhaseKind::Gate | PhaseKind::Hug | PhaseKind::Exec | PhaseKind::Team)
+        Some(
+            PhaseKind::Standard | PhaseKind::Gate | PhaseKind::HumanGate | PhaseKind::Exec | PhaseKind::Team
+        )
     )
 }
 

@@ -40,16 +40,16 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
 
 /// Returns the place where a field belongs, or `None` if it belongs here.
 fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'static str> {
-    use PhaseKind::{Exec, Gate, Hug, Pull, Push, Standard, Team};
+    use PhaseKind::{Exec, Gate, HumanGate, Pull, Push, Standard, Team};
     let connector = phase.is_connector();
     let (belongs, place) = match field {
-        "commands" => (matches!(kind, Gate | Hug | Exec), "gate, hug and exec phases"),
+        "commands" => (matches!(kind, Gate | HumanGate | Exec), "gate, hug and exec phases"),
         "max_iterations" | "route_to" => (kind.is_gate(), "gate and hug phases"),
         "rules" => {
             let rules = phase.agent.as_ref().is_some_and(|a| a.value == "rules");
             (kind == Gate && rules, "gate phases with `agent: rules`")
         }
-        "review" => (kind == Hug, "hug phases"),
+        "review" => (kind == HumanGate, "hug phases"),
         "workspace" | "on_conflict" => {
             (matches!(kind, Standard | Exec | Team) && !connector, "standard, exec and team phases")
         }
@@ -71,9 +71,10 @@ fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'sta
         "config" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "agent_tools" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "model" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
-        "role" => {
-            (matches!(kind, Standard | Gate | Hug | Team) && !connector, "phases that an agent works in")
-        }
+        "role" => (
+            matches!(kind, Standard | Gate | HumanGate | Team) && !connector,
+            "phases that an agent works in",
+        ),
         _ => (true, ""),
     };
     (!belongs).then_some(place)
@@ -123,7 +124,7 @@ fn check_needs(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagnos
         PhaseKind::Push => {
             need("targets", "push-without-targets", publishes, "at least one target");
         }
-        PhaseKind::Hug => {
+        PhaseKind::HumanGate => {
             need("review", "hug-without-review", record.has("review"), "a review block");
         }
         PhaseKind::Team => {
@@ -156,7 +157,7 @@ fn check_needs(phase: &RawPhase<'_>, kind: PhaseKind, problems: &mut Vec<Diagnos
     }
 }
 
-/// Checks the configuration of a remote agent, `agent: a2a` (SPEC section 17).
+/// Checks the configuration of a remote agent, `agent: a2a` (docs/a2a.md).
 fn check_remote(phase: &RawPhase<'_>, problems: &mut Vec<Diagnostic>) {
     if phase.agent.as_ref().is_none_or(|agent| agent.value != "a2a") {
         return;

@@ -105,5 +105,5 @@ async fn hint_of_run(review: &Review) {
 async fn run_of_server(review: &Review) -> Option<RunState> {
     let id = RunId::parse(&review.run_id)?;
     let run = gateway::open().await.ok()?.run(&id).await.ok()??;
-    run.origin.is_ours().then_some(run.life.state)
+    run.origin.is_started_by_server().then_some(run.life.state)
 }

@@ -36,7 +36,7 @@ pub(super) async fn run(id: &ReviewIdArg, reviewer: Option<&str>) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens a browser, where there is one. The link is a secret: it goes by a file, and not by the arguments of a process.
+/// Opens a browser if the system has one. The link is a secret: it is passed in a file and not in the arguments of a process.
 fn show(home: &Utf8Path, link: &str) {
     let environment = project::host().environment;
     let Some(opener) = ["xdg-open", "open"].iter().find_map(|name| environment.find_program(name)) else {

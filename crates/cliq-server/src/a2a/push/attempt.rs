@@ -18,7 +18,7 @@ pub(super) enum Attempt {
     Delivered,
     /// The delivery failed and can be retried.
     Failed(String),
-    /// The receiver says that it wants no more (410).
+    /// The receiver accepts no further deliveries (410).
     Gone(String),
 }
 
