@@ -2,7 +2,7 @@
 //!
 //! Thoughts and prompts are left out. Results of tools are counted and not quoted: they contain files of the workspace.
 
-use cliq_protocol::{Object, Role, TranscriptBody, TranscriptEntry};
+use cliq_protocol::{FailedCall, Object, Role, TranscriptBody, TranscriptEntry};
 use serde_json::{Value, json};
 
 /// Names of arguments that show what a tool call is about, most telling first.
@@ -50,9 +50,12 @@ pub(super) fn translate(line: &[u8]) -> Option<Shown> {
                 "duration_ms": result.duration_ms});
             (vec![line], event)
         }
-        TranscriptBody::Error { message, is_retried, .. } => {
+        TranscriptBody::Error(FailedCall { message, kind, .. }) => {
             let line = format!("✗ {}", cut(message.lines().next().unwrap_or("error"), MAX_ARGUMENT));
-            (vec![line], json!({"type": "error", "message": shorten(&message), "is_retried": is_retried}))
+            (
+                vec![line],
+                json!({"type": "error", "message": shorten(&message), "is_retried": kind.is_retried()}),
+            )
         }
         TranscriptBody::Start(_)
         | TranscriptBody::Message { role: Role::User, .. }
