@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::clock;
 use crate::shared::Shared;
+use crate::workspace_io::WorkspaceIoError;
 
 /// Reason why a run was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,9 @@ pub enum ChangeError {
     /// The state of the run does not allow the change.
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
+    /// The files of the run's project cannot be read now.
+    #[error(transparent)]
+    Files(#[from] WorkspaceIoError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] GatewayError),

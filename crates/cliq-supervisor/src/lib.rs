@@ -37,6 +37,7 @@ mod task;
 mod wake;
 mod workspace;
 pub mod workspace_files;
+mod workspace_io;
 
 pub use change::ChangeError;
 pub use counters::Counters;
@@ -50,8 +51,9 @@ pub use request::{
     RequestError, RunRules, ValueError, check_budget, check_phase,
 };
 pub use steering::SteeringRefusal;
-pub use supervisor::Supervisor;
+pub use supervisor::{RegisterError, Supervisor};
 pub use tail::{EventTail, TailItem};
+pub use workspace_io::{WorkspaceIo, WorkspaceIoError};
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

@@ -19,4 +19,5 @@ mod schema;
 mod security;
 mod sign_in;
 mod steering;
+mod stuck;
 mod wire;

@@ -218,6 +218,11 @@ async fn cancel(
         }
         Err(ChangeError::NoRun) => return Err(A2aError::task_not_found(id)),
         Err(ChangeError::Store(error)) => return Err(internal(&error)),
+        Err(ChangeError::Files(error)) => {
+            tracing::error!(%error, "cannot cancel a task");
+            let message = "the task cannot be cancelled at the moment; try again later";
+            return Err(A2aError::new(ErrorKind::Internal, message));
+        }
     }
     let stored = find(app, &owner, id).await?;
     let stored = if stored.run.life.state.is_final() {

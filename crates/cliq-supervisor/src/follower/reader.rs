@@ -34,7 +34,7 @@ impl Follower<'_> {
             JournalUpdate::More(records) => records,
             JournalUpdate::Afresh(records) => {
                 self.seen = 0;
-                self.view = RunView::empty();
+                self.view = Arc::new(RunView::empty());
                 self.is_same_run = None;
                 records
             }
@@ -53,9 +53,9 @@ impl Follower<'_> {
             }
             return Vec::new();
         }
-        let mut pending = Vec::new();
+        let (mut pending, has_new) = (Vec::new(), !records.is_empty());
         for record in records {
-            self.view.apply(&record);
+            Arc::make_mut(&mut self.view).apply(&record);
             self.seen += 1;
             let is_new = self.seen > self.run.journal_lines;
             if is_new {
@@ -70,7 +70,9 @@ impl Follower<'_> {
         let at_work = self.view.phases.iter().filter(|phase| phase.status == PhaseStatus::Running);
         let at_work: Vec<PhaseName> = at_work.map(|phase| phase.name.clone()).collect();
         at_work.iter().for_each(|phase| self.read_output(Some(phase), false, &mut pending));
-        self.shared.hub.set_view(&self.run.id, self.view.clone());
+        if has_new {
+            self.shared.hub.set_view(&self.run.id, Arc::clone(&self.view));
+        }
         pending
     }
 
@@ -111,7 +113,7 @@ impl Follower<'_> {
             .await;
         self.verdicts = verdicts;
         if stored && self.run.life.state.is_final() {
-            self.leave_workspace().await;
+            self.leave_workspace();
         }
         stored
     }
@@ -137,11 +139,9 @@ impl Follower<'_> {
     }
 
     /// Removes the workspace of a finished task, unless its caller asked to keep it. The event log contains all results.
-    pub(super) async fn leave_workspace(&self) {
+    pub(super) fn leave_workspace(&self) {
         if self.is_task() && !self.run.request.keep_workspace {
-            let path = self.run.workspace.clone();
-            let removed = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
-            if let Ok(Err(error)) = removed {
+            if let Err(error) = workspace::remove(&self.run.workspace) {
                 tracing::warn!(run = %self.run.id, %error, "cannot remove the workspace of a task");
             }
         }
