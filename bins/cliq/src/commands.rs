@@ -51,6 +51,7 @@ use clap::CommandFactory;
 
 use crate::args::{Cli, Command, Lazy, LazyArgs};
 use crate::failure::Failure;
+use crate::telemetry;
 
 /// Carries out a command.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
@@ -65,8 +66,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         );
     // The log of a server is its standard error.
     let verbosity = if is_server { cli.verbose.max(1) } else { cli.verbose };
-    let options = cliq_telemetry::Options::of(variable, verbosity, can_export);
-    let _guard = cliq_telemetry::init(&options).map_err(|error| Failure::usage(error.to_string()))?;
+    let options = telemetry::Options::of(variable, verbosity, can_export);
+    let _guard = telemetry::init(&options).map_err(|error| Failure::usage(error.to_string()))?;
     if let Some(dir) = &cli.directory {
         std::env::set_current_dir(dir)
             .map_err(|error| Failure::usage(format!("cannot work in {dir}: {error}")))?;

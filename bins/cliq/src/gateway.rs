@@ -5,7 +5,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_project::SIGNAL_FILES;
-use cliq_settings::{Secret, Settings};
+use cliq_settings::{DatabaseSettings, Secret, Settings};
 use cliq_store::{Location, SqlStore};
 
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ pub(crate) fn location() -> Result<Location, Failure> {
     let from_environment = std::env::var("CLIQ_DATABASE_URL").ok().filter(|url| !url.is_empty());
     let url = match from_environment {
         Some(url) => Some(Secret::new(url)),
-        None => Settings::load(Some(&home), None)?.secret("database.url"),
+        None => DatabaseSettings::read(&Settings::load(Some(&home), None)?).url,
     };
     let url = url.as_ref().map(Secret::reveal);
     Location::choose(url, &home).map_err(|error| Failure::usage(error.to_string()))

@@ -9,6 +9,7 @@ mod project;
 mod render;
 mod reviews;
 mod server_record;
+mod telemetry;
 mod ui;
 
 use std::process::ExitCode;

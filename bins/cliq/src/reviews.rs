@@ -6,9 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_project::{PageAddress, REVIEW_SOCKET, ReviewBackend, SocketReviews};
-use cliq_review::{Review, ReviewId, Reviews, StoredReviews, Time};
+use cliq_protocol::Timestamp;
+use cliq_review::{Review, ReviewId, Reviews, StoredReviews};
 use cliq_server::ReviewPages;
-use cliq_settings::Settings;
+use cliq_settings::{ReviewSettings, Settings};
 use tokio::sync::Mutex;
 
 use crate::failure::Failure;
@@ -24,8 +25,8 @@ const LOOKED_AT: Duration = Duration::from_secs(15);
 const IN_FLIGHT: Duration = Duration::from_millis(500);
 
 /// Now.
-pub(crate) fn now() -> Time {
-    Time::from_millis(cliq_fs::now_millis())
+pub(crate) fn now() -> Timestamp {
+    cliq_fs::now()
 }
 
 /// The reviews of this machine.
@@ -128,7 +129,7 @@ impl ReviewBackend for MachineReviews {
             *own = None;
             let home = gateway::home().ok();
             let settings = home.as_deref().and_then(|home| Settings::load(Some(home), None).ok());
-            let public = settings.and_then(|settings| settings.text("hug.public_url"));
+            let public = settings.and_then(|settings| ReviewSettings::read(&settings).public_url);
             let base_url = public.map_or(url, |public| public.trim_end_matches('/').to_owned());
             return Ok(PageAddress { base_url, has_dashboard: true, hint: None });
         }

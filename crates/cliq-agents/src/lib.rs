@@ -27,7 +27,7 @@ use cliq_protocol::{AgentTools, PhaseKind};
 use cliq_sandbox::{POLICY_VARIABLE, PROGRAM_VARIABLE, Wrapper};
 use cliq_sdk::{Agent, Completion, NotifyContext, PhaseContext};
 pub use cliq_settings::Environment;
-use cliq_settings::Settings;
+use cliq_settings::{AgentSettings, Settings};
 
 pub use llm::{MODEL_AGENTS, ModelAgent, ServerProbe, ServerState, Usable, probes};
 #[cfg(feature = "connectors")]
@@ -155,7 +155,7 @@ pub fn agent_tools(
     kind: PhaseKind,
 ) -> AgentTools {
     let by_kind = || if kind.is_gate() { AgentTools::Read } else { AgentTools::Full };
-    phase.cloned().or_else(|| settings.agent_tools(agent)).unwrap_or_else(by_kind)
+    phase.cloned().or_else(|| AgentSettings::read(settings, agent).tools).unwrap_or_else(by_kind)
 }
 
 /// Argument by which the programs of cliq serve the tools of model agents.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cliq_http::{Client, Limits, Repeat, Request};
 use cliq_sdk::{Completion, NotifyContext};
-use cliq_settings::{Environment, Settings};
+use cliq_settings::{Environment, Secret, SlackChannelSettings, WebhookChannelSettings};
 use ring::hmac;
 use serde_json::{Value, json};
 
@@ -22,24 +22,28 @@ pub(crate) fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<
     let details = ctx.details();
     let settings = crate::settings_of(ctx.cliq_dir(), environment)?;
     let channel = details.channel.as_deref().unwrap_or("default");
-    let (agent, url_key) = match details.agent.as_str() {
+    let (agent, url_key, url, secret) = match details.agent.as_str() {
         #[cfg(feature = "email")]
         "email" => return email::deliver(ctx, &settings),
-        "slack" => ("slack", "webhook_url"),
-        "webhook" => ("webhook", "url"),
+        "slack" => ("slack", "webhook_url", SlackChannelSettings::read(&settings, channel).webhook_url, None),
+        "webhook" => {
+            let WebhookChannelSettings { url, secret } = WebhookChannelSettings::read(&settings, channel);
+            ("webhook", "url", url, secret)
+        }
         other => {
             return Err(
                 format!("this version of cliq has no agent `{other}` that delivers notifications").into()
             );
         }
     };
-    let place = |key: &str| format!("agents.{agent}.channels.{channel}.{key}");
-    let url = settings.secret(&place(url_key)).ok_or_else(|| {
-        format!("there is no channel `{channel}`: `cliq settings set -g {} -` makes it one", place(url_key))
+    let url = url.ok_or_else(|| {
+        format!(
+            "there is no channel `{channel}`: `cliq settings set -g agents.{agent}.channels.{channel}.{url_key} -` makes it one"
+        )
     })?;
     let (body, headers) = match agent {
         "slack" => (slack::message(&details.event, &details.payload), Vec::new()),
-        _ => webhook(ctx, &settings, &place("secret"))?,
+        _ => webhook(ctx, secret.as_ref())?,
     };
     let body = serde_json::to_vec(&body)?;
     let mut request = Request::post(url.reveal())
@@ -63,11 +67,11 @@ pub(crate) fn deliver(ctx: &NotifyContext, environment: &Environment) -> Result<
 type Headers = Vec<(&'static str, String)>;
 
 /// Returns the payload of a webhook: the event with all its fields, signed if there is a secret.
-fn webhook(ctx: &NotifyContext, settings: &Settings, secret: &str) -> Result<(Value, Headers), AnyError> {
+fn webhook(ctx: &NotifyContext, secret: Option<&Secret>) -> Result<(Value, Headers), AnyError> {
     let details = ctx.details();
     let body = json!({"event": details.event, "channel": details.channel, "payload": details.payload});
     let mut headers = vec![("x-cliq-event", details.event.clone())];
-    if let Some(secret) = settings.secret(secret) {
+    if let Some(secret) = secret {
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret.reveal().as_bytes());
         let tag = hmac::sign(&key, &serde_json::to_vec(&body)?);
         headers.push(("x-cliq-signature-256", format!("sha256={}", hex::encode(tag))));

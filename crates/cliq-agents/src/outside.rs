@@ -7,7 +7,7 @@ use cliq_connectors::connector::{self, Work};
 use cliq_connectors::{Activation, Context, Progress, Publishable, Publisher, Source, Target};
 use cliq_http::{Client, Guard, Limits};
 use cliq_sdk::{Completion, Handoff, StandardContext};
-use cliq_settings::{Environment, Settings};
+use cliq_settings::{Environment, PullSettings, PushSettings, Settings};
 use cliq_workflow::{Connector, GOOGLE, Setting};
 use serde_json::{Map, Value};
 
@@ -47,7 +47,7 @@ pub(crate) fn lookup(settings: &Settings, environment: &Environment, path: &str)
                 .unwrap_or_default()
         }
     };
-    let set = || settings.text(&format!("agents.{path}"));
+    let set = || settings.connector_text(name, key);
     variables.iter().find_map(|variable| environment.get(variable)).map(str::to_owned).or_else(set)
 }
 
@@ -85,11 +85,11 @@ pub(crate) fn with_context<T>(
     let lookup = |path: &str| lookup(settings, environment, path);
     let mut cx = Context::new(workspace, cliq_dir, &lookup, converter(), Arc::clone(&progress));
     cx.home = environment.cliq_home();
-    cx.bounds.parallel = settings.count("pull.parallel").unwrap_or(cx.bounds.parallel);
-    if let Some(bytes) = settings.count("pull.max_bytes") {
-        cx.bounds.file = bytes as u64;
-    }
-    let guard = Guard { allow_private: false, allowed_hosts: settings.list("pull.allow_hosts") };
+    // All fields are named, so a new setting does not compile until it has a use here.
+    let PullSettings { parallel, max_bytes, allow_hosts } = PullSettings::read(settings);
+    cx.bounds.parallel = parallel;
+    cx.bounds.file = max_bytes as u64;
+    let guard = Guard { allow_private: false, allowed_hosts: allow_hosts };
     cx.guarded = Client::guarded(Limits::default(), &guard).with_notice(move |said| progress(said));
     work(&cx)
 }
@@ -106,7 +106,7 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     let phase = ctx.phase();
     let sources = phase.sources.iter().map(Source::read).collect::<Result<Vec<_>, _>>()?;
     let targets = phase.targets.iter().map(Target::read).collect::<Result<Vec<_>, _>>()?;
-    let allowed = Publishable::new(&settings.list("push.deny"))?;
+    let allowed = Publishable::new(&PushSettings::read(&settings).deny)?;
     let name = phase.name.to_string();
     let publisher = Publisher { phase: &name, run_id: ctx.run_id() };
     with_context(ctx.workspace(), ctx.cliq_dir(), &settings, environment, progress, |cx| {
@@ -206,7 +206,7 @@ pub fn preview(
     environment: &Environment,
 ) -> Result<Vec<cliq_connectors::Preview>, AnyError> {
     let targets = targets.iter().map(Target::read).collect::<Result<Vec<_>, _>>()?;
-    let allowed = Publishable::new(&settings.list("push.deny"))?;
+    let allowed = Publishable::new(&PushSettings::read(settings).deny)?;
     with_context(workspace, cliq_dir, settings, environment, Arc::new(|_: &str| {}), |cx| {
         Ok(cliq_connectors::preview(cx, phase, &targets, &allowed)?)
     })

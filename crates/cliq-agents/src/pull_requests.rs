@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use cliq_connectors::code_host::{CodeHost, HostKind, NewPullRequest, PullRequest, Remote, Repository};
 use cliq_http::{Client, Limits};
-use cliq_settings::{Environment, Settings};
+use cliq_settings::{BitbucketSettings, Environment, GithubSettings, GitlabSettings, Settings};
 use url::Url;
 
 use crate::AnyError;
@@ -48,8 +48,7 @@ impl PullRequests {
     ) -> Result<Self, AnyError> {
         let repository = Repository::open(dir)?;
         let remote = repository.remote(remote_name)?;
-        let set_url =
-            |kind: HostKind| Url::parse(&settings.text(&format!("integrations.{}.url", kind.as_str()))?).ok();
+        let set_url = |kind: HostKind| Url::parse(&host_settings(kind, settings).url?).ok();
         let kind = HostKind::of(&remote, set_url).ok_or_else(|| {
             format!(
                 "{} is not a known code host: `cliq settings set -g integrations.gitlab.url https://{0}` says that it is GitLab; so for github and bitbucket",
@@ -58,7 +57,7 @@ impl PullRequests {
         })?;
         let setting = format!("integrations.{}.token", kind.as_str());
         let token = kind.variables().iter().find_map(|variable| environment.get(variable)).map(str::to_owned);
-        let token = token.or_else(|| settings.secret(&setting).map(|secret| secret.reveal().to_owned()));
+        let token = token.or_else(|| host_settings(kind, settings).token);
         let token = token.ok_or_else(|| {
             format!(
                 "there is no token for {}: `cliq settings set -g {setting} -` sets it, or the variable {}",
@@ -155,15 +154,15 @@ pub fn test(kind: &str, settings: &Settings, environment: &Environment) -> Resul
         .ok_or_else(|| format!("there is no code host `{kind}`"))?;
     let setting = format!("integrations.{}.token", kind.as_str());
     let token = kind.variables().iter().find_map(|variable| environment.get(variable)).map(str::to_owned);
-    let token = token.or_else(|| settings.secret(&setting).map(|secret| secret.reveal().to_owned()));
+    let HostSettings { token: own_token, url: own_url } = host_settings(kind, settings);
+    let token = token.or(own_token);
     let token = token.ok_or_else(|| {
         format!(
             "there is no token: `cliq settings set -g {setting} -` sets it, or the variable {}",
             kind.variables().join(" or ")
         )
     })?;
-    let own = settings.text(&format!("integrations.{}.url", kind.as_str()));
-    let url = own.as_deref().and_then(|url| Url::parse(url).ok());
+    let url = own_url.as_deref().and_then(|url| Url::parse(url).ok());
     let host = url
         .as_ref()
         .and_then(|url| url.host_str().map(str::to_owned))
@@ -175,6 +174,30 @@ pub fn test(kind: &str, settings: &Settings, environment: &Environment) -> Resul
         None => CodeHost::new(client, kind, &remote, url, &token).ok_or("the address has no host")?,
     };
     Ok(format!("signed in as {}", code_host.who()?))
+}
+
+/// Settings of a code host.
+struct HostSettings {
+    token: Option<String>,
+    url: Option<String>,
+}
+
+fn host_settings(kind: HostKind, settings: &Settings) -> HostSettings {
+    let (token, url) = match kind {
+        HostKind::GitHub => {
+            let GithubSettings { token, url } = GithubSettings::read(settings);
+            (token, url)
+        }
+        HostKind::GitLab => {
+            let GitlabSettings { token, url } = GitlabSettings::read(settings);
+            (token, url)
+        }
+        HostKind::Bitbucket => {
+            let BitbucketSettings { token, url } = BitbucketSettings::read(settings);
+            (token, url)
+        }
+    };
+    HostSettings { token: token.map(|token| token.reveal().to_owned()), url }
 }
 
 /// The variables that code hosts look at.

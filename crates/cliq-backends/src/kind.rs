@@ -1,6 +1,7 @@
 //! Choice of a backend by settings.
 
 use cliq_project::Settings;
+use cliq_settings::{DockerSettings, KubernetesSettings};
 
 /// Kind of a backend that is not this machine itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,10 +16,10 @@ impl BackendKind {
     /// Returns the backend that the settings choose, a cluster before a container, or `None` for this machine.
     #[must_use]
     pub fn of_settings(settings: &Settings) -> Option<Self> {
-        if settings.flag("kubernetes.enabled") {
+        if KubernetesSettings::read(settings).enabled {
             Some(Self::Kubernetes)
         } else {
-            settings.flag("docker.enabled").then_some(Self::Docker)
+            DockerSettings::read(settings).enabled.then_some(Self::Docker)
         }
     }
 

@@ -66,7 +66,7 @@ impl PriorState {
     pub(crate) fn read(job: &RunJob) -> Result<Self, ProjectError> {
         let last = job.project.last_run(&job.workflow)?;
         let last = last.filter(|(journal, _)| journal.run_id() == Some(&job.run_id));
-        let seen = last.as_ref().and_then(|(journal, _)| Some(journal.records.last()?.ts.clone()));
+        let seen = last.as_ref().and_then(|(journal, _)| journal.records.last()?.ts.time());
         let is_same_run = last.is_some();
         let view = last.map_or_else(|| RunView::new(&job.workflow), |(_, view)| view);
         Ok(Self { view, seen, is_same_run })
@@ -105,7 +105,7 @@ impl<'a> RunMonitor<'a> {
 
     /// Passes an event on, unless it was contained before.
     pub fn record(&mut self, record: &Record) {
-        if self.seen.as_ref().is_some_and(|seen| record.ts.as_str() <= seen.as_str()) {
+        if self.seen.is_some_and(|seen| record.ts.time().is_some_and(|at| at <= seen)) {
             return;
         }
         self.has_started = true;

@@ -113,28 +113,3 @@ impl<'a> Context<'a> {
         path.strip_prefix(self.workspace).unwrap_or(path).to_string()
     }
 }
-
-/// Returns the time as records have it.
-pub(crate) fn now() -> String {
-    written(jiff::Timestamp::now())
-}
-
-/// Writes a time in UTC, always with three digits of milliseconds.
-fn written(time: jiff::Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_milliseconds() {
-        for (nanoseconds, expected) in
-            [(0, "00.000Z"), (100_000_000, "00.100Z"), (1_000_000, "00.001Z"), (999_999_999, "00.999Z")]
-        {
-            let time = jiff::Timestamp::new(60, nanoseconds).unwrap();
-            assert_eq!(written(time), format!("1970-01-01T00:01:{expected}"));
-        }
-    }
-}

@@ -2,7 +2,6 @@
 
 use camino::Utf8Path;
 use cliq_http::Request;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::api::{Api, ITEMS, keep, list, published, text};
@@ -46,7 +45,7 @@ fn seconds(window: &str) -> Result<i64, ConnectorError> {
 impl Service for Datadog<'_> {
     fn fetch(&self, cx: &Context<'_>, source: &Source, file: &Utf8Path) -> Result<Entry, ConnectorError> {
         let api = api(cx)?;
-        let to = Timestamp::now().as_second();
+        let to = cliq_fs::now().unix_millis() / 1000;
         let from = |default: &str| {
             Ok::<_, ConnectorError>(to - seconds(source.window.as_deref().unwrap_or(default))?)
         };
@@ -174,7 +173,7 @@ impl Service for Datadog<'_> {
         // An event bears a tag of its own: the one that an interrupted try has posted is found by it.
         let mark = format!("{MARK}:{}", &file.sha256[..16]);
         if intent.earlier.is_some() {
-            let to = Timestamp::now().as_second();
+            let to = cliq_fs::now().unix_millis() / 1000;
             let query =
                 [("start", (to - 86400).to_string()), ("end", to.to_string()), ("tags", mark.clone())];
             let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();

@@ -2,7 +2,6 @@
 
 use camino::Utf8Path;
 use cliq_http::Request;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::api::{Api, RESULTS, keep, list, published, text};
@@ -177,7 +176,7 @@ impl Service for HubSpot<'_> {
                 }
                 let time = intent
                     .earlier("time")
-                    .map_or_else(|| Timestamp::now().as_millisecond().to_string(), str::to_owned);
+                    .map_or_else(|| cliq_fs::now().unix_millis().to_string(), str::to_owned);
                 intent.note(json!({"time": time}))?;
                 let note = json!({
                     "properties": {"hs_note_body": said, "hs_timestamp": time},

@@ -91,7 +91,7 @@ fn one(
             if let Some(old) = manifest.get(&source.name).filter(|old| old.entry.file != pulled.entry.file) {
                 remove(&cx.workspace.join(&old.entry.file), dir);
             }
-            PullRecord::new(source, activation.run_id, pulled, crate::context::now())
+            PullRecord::new(source, activation.run_id, pulled, cliq_fs::now().to_string())
         }
         None => {
             let Some(record) = before else {
@@ -103,7 +103,7 @@ fn one(
             let data = record.data(true);
             manifest.put(PullRecord {
                 run_id: activation.run_id.to_owned(),
-                checked_at: Some(crate::context::now()),
+                checked_at: Some(cliq_fs::now().to_string()),
                 ..record
             })?;
             return Ok(data);

@@ -256,7 +256,7 @@ pub(crate) fn publish(
             mode: target.mode(),
             identity: target.identity.clone(),
             state: State::Begun,
-            at: crate::context::now(),
+            at: cliq_fs::now().to_string(),
             note: None,
             entry: None,
         },
@@ -268,7 +268,7 @@ pub(crate) fn publish(
         ledger.put(PushRecord {
             note: Some(note),
             state: State::Begun,
-            at: crate::context::now(),
+            at: cliq_fs::now().to_string(),
             ..begun.clone()
         })
     };
@@ -276,7 +276,7 @@ pub(crate) fn publish(
     let entry = service.publish(cx, &target, file, &mut intent)?;
     ledger.put(PushRecord {
         state: State::Done,
-        at: crate::context::now(),
+        at: cliq_fs::now().to_string(),
         note: None,
         entry: Some(entry.clone()),
         ..record

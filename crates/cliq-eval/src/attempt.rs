@@ -346,8 +346,8 @@ fn finished(project: &Project, run_id: &str, is_late: bool) -> FinishedRun {
     let journal = journal(project).filter(|journal| journal.run_id() == Some(run_id));
     let view = journal.as_ref().map(RunView::of);
     let records = journal.map(|journal| journal.records).unwrap_or_default();
-    let times = || records.iter().filter_map(|record| record.ts.unix_millis());
-    let duration = times().max().unwrap_or(0).saturating_sub(times().min().unwrap_or(0));
+    let times = || records.iter().filter_map(|record| record.ts.time());
+    let duration = times().max().zip(times().min()).map_or(Duration::ZERO, |(last, first)| last.since(first));
     // The verdict of a judge has its reason; the end of the run names the phase.
     let reason = records.iter().rev().find_map(|record| match &record.event {
         RunEvent::RunFinished { reason, .. } => reason.clone(),
@@ -374,7 +374,7 @@ fn finished(project: &Project, run_id: &str, is_late: bool) -> FinishedRun {
         status: view.and_then(|view| view.pipeline_status()),
         reason,
         usage,
-        duration_ms: u64::try_from(duration).unwrap_or(0),
+        duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
         is_late,
         is_infrastructure,
     }

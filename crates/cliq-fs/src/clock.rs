@@ -1,4 +1,4 @@
-//! The wall clock, as the wire shows it.
+//! The wall clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

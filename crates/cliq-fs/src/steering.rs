@@ -205,12 +205,12 @@ fn lock(file: &File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use cliq_protocol::Timestamp;
+    use cliq_protocol::{Timestamp, WireTime};
 
     use super::*;
 
     fn message(id: &str) -> SteeringMessage {
-        let ts = Timestamp::from_unix_millis(0);
+        let ts = WireTime::from(Timestamp::UNIX_EPOCH);
         SteeringMessage { id: id.into(), ts, from: "Ana".into(), text: "x".into(), phase: None }
     }
 

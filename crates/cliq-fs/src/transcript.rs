@@ -37,7 +37,7 @@ impl TranscriptFile {
     /// Returns an error if the file cannot be written, or only in part (a full disk).
     pub fn append(&mut self, bodies: &[TranscriptBody]) -> Result<(), FsError> {
         let ts = now();
-        let line = |body: &TranscriptBody| TranscriptEntry { ts: ts.clone(), body: body.clone() }.encode();
+        let line = |body: &TranscriptBody| TranscriptEntry { ts: ts.into(), body: body.clone() }.encode();
         self.file.append(&bodies.iter().flat_map(line).collect::<Vec<u8>>())
     }
 }

@@ -9,7 +9,6 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jiff::Timestamp;
 
 use crate::error::{ErrorContext, GatewayError};
 use crate::sentinel;
@@ -242,7 +241,7 @@ impl Inbox {
         let free = names.map(|name| failed.join(name)).find(|path| !path.exists());
         let target = free.unwrap_or_else(|| failed.join(name));
         let reason = Utf8PathBuf::from(format!("{target}.reason"));
-        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ");
+        let now = cliq_fs::now();
         self.write_whole(&reason, &format!("{now} {why}\n"))?;
         fs::rename(file, &target).at("move", file)
     }

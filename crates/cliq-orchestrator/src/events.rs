@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
     CommandResult, Limited, Object, PhaseKind, PhaseName, Sandbox, Timestamp, Usage, Verdict, WaitingReview,
+    WireTime,
 };
 use cliq_workflow::FailureCause;
 use serde::{Deserialize, Serialize};
@@ -178,7 +179,7 @@ pub enum RunEvent {
         others: Vec<String>,
         /// Time of the next reminder or of the expiry, or `None` if the agent works.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        due: Option<Timestamp>,
+        due: Option<WireTime>,
     },
     /// Agent and commands of a phase run in a sandbox (docs/sandbox.md).
     PhaseSandboxed {
@@ -208,7 +209,7 @@ pub enum RunEvent {
         /// Ids of the reviews that it waits for.
         on: Vec<String>,
         /// Time at which it wakes without an answer.
-        until: Timestamp,
+        until: WireTime,
     },
     /// The run received a steering message (docs/steering.md).
     SteeringReceived {
@@ -364,7 +365,7 @@ pub enum RunEvent {
         /// The phase.
         phase: PhaseName,
         /// Time of the next attempt.
-        until: Timestamp,
+        until: WireTime,
     },
     /// The time of the next attempt has come.
     RetryDue {

@@ -342,7 +342,7 @@ workflow:
         }
         assert!(pipeline.is_finished(), "{events:#?}");
         for cut in 1..=events.len() {
-            let record = |event: &RunEvent| Record { ts: cliq_fs::now(), event: event.clone() };
+            let record = |event: &RunEvent| Record { ts: cliq_fs::now().into(), event: event.clone() };
             let records = events[..cut].iter().map(record).collect();
             let journal = Journal { records, torn: false, len: 0 };
             let (_, unfinished) = journal.replay_to_the_end(Arc::clone(&workflow));

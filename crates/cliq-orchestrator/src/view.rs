@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    CommandResult, Limited, PhaseKind, PhaseName, Sandbox, Timestamp, Verdict, WaitingReview,
+    CommandResult, Limited, PhaseKind, PhaseName, Sandbox, Timestamp, Verdict, WaitingReview, WireTime,
 };
 use cliq_workflow::ValidatedWorkflow;
 use serde::Serialize;
@@ -80,7 +80,7 @@ pub struct WaitView {
     /// Ids of the reviews.
     pub on: Vec<String>,
     /// Time at which the run wakes without an answer.
-    pub until: Timestamp,
+    pub until: WireTime,
 }
 
 /// A run.
@@ -288,7 +288,7 @@ impl RunView {
     /// Takes the next event.
     pub fn apply(&mut self, record: &Record) {
         // Only some events need it, and a time takes longer to parse than the rest.
-        let now = || record.ts.unix_millis();
+        let now = || record.ts.time().map(Timestamp::unix_millis);
         match &record.event {
             RunEvent::RunStarted { run_id, team, title, phase_count, kept, .. } => {
                 self.title.clone_from(title);

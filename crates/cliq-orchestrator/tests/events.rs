@@ -7,7 +7,9 @@ use cliq_orchestrator::{
     DecisionKind, Input, PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, SkipReason,
     ValidatedWorkflow,
 };
-use cliq_protocol::{Budget, CommandResult, Form, Limited, PhaseName, Timestamp, Usage, WaitingReview};
+use cliq_protocol::{
+    Budget, CommandResult, Form, Limited, PhaseName, Timestamp, Usage, WaitingReview, WireTime,
+};
 use cliq_workflow::{FailureCause, NoFiles, check};
 use serde_json::json;
 
@@ -86,10 +88,10 @@ fn events_are_pinned() {
             review: WaitingReview {
                 id: "0123456789abcdef0123456789abcdef".into(),
                 reviewers: vec!["ann".into()],
-                since: Timestamp::from_unix_millis(0),
+                since: Timestamp::UNIX_EPOCH.into(),
                 due: None,
                 others: Vec::new(),
-                until: Timestamp::from_unix_millis(86_400_000),
+                until: Timestamp::from_unix_millis(86_400_000).into(),
                 page: None,
                 route_targets: vec![name("dev")],
                 inputs: Form::default(),
@@ -99,12 +101,12 @@ fn events_are_pinned() {
             phase: name("dev"),
             review: "0123456789abcdef0123456789abcdef".into(),
             others: vec!["fedcba9876543210fedcba9876543210".into()],
-            due: Some(Timestamp::from_unix_millis(3_600_000)),
+            due: Some(Timestamp::from_unix_millis(3_600_000).into()),
         },
         RunEvent::ReviewIdle { phase: name("dev"), review: "r".into(), others: Vec::new(), due: None },
         RunEvent::RunParked {
             on: vec!["0123456789abcdef0123456789abcdef".into()],
-            until: Timestamp::from_unix_millis(3_600_000),
+            until: Timestamp::from_unix_millis(3_600_000).into(),
         },
         RunEvent::SteeringReceived {
             id: "m1".into(),
@@ -167,10 +169,7 @@ fn events_are_pinned() {
             delay_ms: 90_000,
             reason: "died".into(),
         },
-        RunEvent::RetryDelayed {
-            phase: name("dev"),
-            until: Timestamp::from_text("2026-11-24T10:00:00Z".to_owned()),
-        },
+        RunEvent::RetryDelayed { phase: name("dev"), until: WireTime::from_text("2026-11-24T10:00:00Z") },
         RunEvent::RetryDue { phase: name("dev") },
         RunEvent::MergeConflict {
             phase: name("dev"),
@@ -208,7 +207,7 @@ fn events_are_pinned() {
     ];
     let mut text = String::new();
     for event in events {
-        let record = Record { ts: Timestamp::from_unix_millis(1_780_034_654_222), event };
+        let record = Record { ts: Timestamp::from_unix_millis(1_780_034_654_222).into(), event };
         let line = record.encode();
         assert_eq!(Record::decode(&line).unwrap(), record);
         let _ = writeln!(text, "{}    {}", String::from_utf8(line).unwrap(), record.event.describe());
@@ -222,7 +221,7 @@ fn the_view_counts_time_and_iterations() {
     let mut view = RunView::new(&workflow);
     let dev = PhaseName::parse("dev").unwrap();
     let mut at =
-        |ms: i64, event: RunEvent| view.apply(&Record { ts: Timestamp::from_unix_millis(ms), event });
+        |ms: i64, event: RunEvent| view.apply(&Record { ts: Timestamp::from_unix_millis(ms).into(), event });
     let started = || RunEvent::PhaseStarted {
         phase: dev.clone(),
         kind: cliq_protocol::PhaseKind::Standard,
@@ -242,7 +241,7 @@ fn the_view_sums_usage_over_activations() {
     let mut view = RunView::new(&workflow);
     let dev = PhaseName::parse("dev").unwrap();
     assert_eq!(view.usage(), None);
-    let mut apply = |event| view.apply(&Record { ts: Timestamp::from_unix_millis(0), event });
+    let mut apply = |event| view.apply(&Record { ts: Timestamp::UNIX_EPOCH.into(), event });
     let usage = |tokens_in| RunEvent::UsageReported {
         phase: dev.clone(),
         usage: Usage { tokens_in, cost_usd: Some(0.5), ..Usage::default() },
@@ -264,7 +263,7 @@ fn agent_without_a_readable_time_is_not_idle() {
     let workflow = fixed("  phases:\n    - {name: a, type: hug, review: {reviewer: ann}}\n");
     let phase = PhaseName::parse("a").expect("a name");
     let idle = |due: Option<&str>| {
-        let due = due.map(Timestamp::from_text);
+        let due = due.map(WireTime::from_text);
         let event =
             RunEvent::ReviewIdle { phase: phase.clone(), review: "r".into(), others: Vec::new(), due };
         match event.as_input(&workflow) {

@@ -8,7 +8,7 @@ use cliq_agents::{ModelAgent, Usable};
 use cliq_fs::read_limited;
 use cliq_orchestrator::{AgentCommand, Agents};
 use cliq_protocol::PhaseKind;
-use cliq_settings::{Settings, is_executable};
+use cliq_settings::{RunSettings, Settings, is_executable};
 use cliq_workflow::{Agent, ValidatedWorkflow, is_connector};
 use serde::Deserialize;
 
@@ -31,7 +31,7 @@ impl Host {
         let usable =
             |agent: &&ModelAgent| matches!(agent.usable(settings, &self.environment), Usable::Yes(_));
         let first = || cliq_agents::MODEL_AGENTS.iter().find(usable).map(|agent| agent.name.to_owned());
-        settings.text("default_agent").or_else(first)
+        RunSettings::read(settings).default_agent.or_else(first)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use cliq_git::checkpoints::{Change, Checkpoint, CheckpointError, Label, Limits, Moment, Restored, Store};
 use cliq_orchestrator::{CheckpointOf, Checkpoints, Journal, repositories};
 use cliq_protocol::Timestamp;
-use cliq_settings::Settings;
+use cliq_settings::{CheckpointSettings, Settings};
 
 use crate::{Project, ProjectError};
 
@@ -26,7 +26,7 @@ impl Checkpoints for ProjectCheckpoints {
         let moment = if of.is_end { Moment::After } else { Moment::Before };
         let phase = of.phase.to_string();
         let label = Label { run: of.run_id.clone(), phase, activation: of.activation, moment };
-        let taken = self.store.take(&label, cliq_fs::now().as_str());
+        let taken = self.store.take(&label, &cliq_fs::now().to_string());
         let pruned =
             if self.has_begun.swap(true, Ordering::Relaxed) { Ok(()) } else { prune_if_due(&self.store) };
         taken.map(drop).and(pruned).map_err(|error| error.to_string())
@@ -60,7 +60,10 @@ impl Project {
     /// Returns an error if no checkpoints are taken: the setting `checkpoints.enabled` is off, or the workspace is not a git repository and
     /// `checkpoints.always` is off.
     pub fn checkpoint_store(&self, settings: &Settings) -> Result<Store, ProjectError> {
-        if !settings.flag("checkpoints.enabled") {
+        // All fields are named, so a new setting does not compile until it has a use here.
+        let CheckpointSettings { enabled, always, max_file, max_age, max_size } =
+            CheckpointSettings::read(settings);
+        if !enabled {
             return Err(ProjectError::NoCheckpoints("the setting `checkpoints.enabled` is false".to_owned()));
         }
         let workspace = self.dir().workspace();
@@ -68,8 +71,8 @@ impl Project {
         let found = repositories(workspace).into_iter().filter(|dir| has_repository(dir));
         let mut roots: Vec<String> =
             found.filter_map(|dir| dir.strip_prefix(workspace).ok().map(ToString::to_string)).collect();
-        if roots.is_empty() || !roots.contains(&String::new()) && settings.flag("checkpoints.always") {
-            if !settings.flag("checkpoints.always") {
+        if roots.is_empty() || !roots.contains(&String::new()) && always {
+            if !always {
                 let why = format!(
                     "{workspace} is not a git repository and contains none; `cliq settings set checkpoints.always true` stores it too"
                 );
@@ -77,14 +80,8 @@ impl Project {
             }
             roots.push(String::new());
         }
-        let defaults = Limits::default();
-        let limits = Limits {
-            max_file_bytes: settings.size("checkpoints.max_file").unwrap_or(defaults.max_file_bytes),
-            max_age_secs: settings
-                .duration("checkpoints.max_age")
-                .map_or(defaults.max_age_secs, |age| age.as_secs()),
-            max_bytes: settings.size("checkpoints.max_size").unwrap_or(defaults.max_bytes),
-        };
+        let limits =
+            Limits { max_file_bytes: max_file, max_age_secs: max_age.as_secs(), max_bytes: max_size };
         let store = Store::new(&self.dir().root().join("checkpoints.git"), workspace, &roots, limits);
         Ok(store.with_path(self.host().path()))
     }
@@ -186,7 +183,7 @@ impl Project {
     /// # Errors
     /// Returns an error if git fails.
     pub fn losses(&self, store: &Store, to: &Checkpoint) -> Result<Vec<Change>, ProjectError> {
-        let now = store.take(&self.restore_label(to), cliq_fs::now().as_str())?;
+        let now = store.take(&self.restore_label(to), &cliq_fs::now().to_string())?;
         Ok(store.changes(&now, to)?)
     }
 
@@ -195,7 +192,7 @@ impl Project {
     /// # Errors
     /// Returns an error if git or a file fails.
     pub fn restore(&self, store: &Store, to: &Checkpoint) -> Result<Restored, ProjectError> {
-        Ok(store.restore(to, &self.restore_label(to), cliq_fs::now().as_str())?)
+        Ok(store.restore(to, &self.restore_label(to), &cliq_fs::now().to_string())?)
     }
 
     fn restore_label(&self, to: &Checkpoint) -> Label {
@@ -217,7 +214,7 @@ fn prune_if_due(store: &Store) -> Result<(), CheckpointError> {
     }
     let now = cliq_fs::now_millis();
     let seconds = |ts: &str| {
-        let then = Timestamp::from_text(ts.to_owned()).unix_millis().unwrap_or(now);
+        let then = Timestamp::parse(ts).map_or(now, Timestamp::unix_millis);
         u64::try_from((now - then) / 1000).unwrap_or(0)
     };
     store.prune(seconds)?;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{SharedPath, read_limited};
 use cliq_protocol::PhaseKind;
-use cliq_settings::Settings;
+use cliq_settings::{GdriveSettings, Key, Settings};
 
 use crate::host::GUARD_INPUTS;
 use crate::{Host, Project, ProjectError};
@@ -28,8 +28,6 @@ const ALWAYS: &[&str] = &[
     "GIT_COMMITTER_NAME",
     "GIT_COMMITTER_EMAIL",
 ];
-/// Settings that are of no use in a container, and whose secrets stay out of it.
-const STAYS: &[&str] = &["database", "server", "docker", "kubernetes"];
 /// The most bytes of a settings file.
 const SETTINGS_LIMIT: u64 = 16 << 20;
 
@@ -103,7 +101,7 @@ impl Project {
             add(home.join("google-grant.json"), true);
         }
         let own = Settings::load(self.host().home.as_deref(), None).unwrap_or_default();
-        if let Some(file) = own.text("agents.gdrive.credentials_file") {
+        if let Some(file) = GdriveSettings::read(&own).credentials_file {
             add(Utf8PathBuf::from(file), false);
         }
         if let Some(repository) = repository_of_worktree(self.dir().workspace()) {
@@ -120,7 +118,7 @@ impl Host {
     pub fn settings_for_container(&self) -> Option<String> {
         let bytes = read_limited(&self.home.as_ref()?.join("settings.json"), SETTINGS_LIMIT).ok()?;
         let mut settings: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&bytes).ok()?;
-        settings.retain(|group, _| !STAYS.contains(&group.as_str()));
+        settings.retain(|group, _| !Key::is_group_of_machine(group));
         serde_json::to_string(&settings).ok()
     }
 }

@@ -1,7 +1,7 @@
 //! The host that projects live on, as values.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_settings::{Environment, Settings};
+use cliq_settings::{Environment, ServerSettings, Settings};
 
 /// The host that projects live on: environment, cliq home, and the program that runs built-in agents.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +23,7 @@ pub const GUARD_INPUTS: &str = "CLIQ_GUARD_INPUTS";
 /// Returns the directory of the workspaces that a server makes for runs.
 #[must_use]
 pub fn workspace_root(home: &Utf8Path, settings: &Settings) -> Utf8PathBuf {
-    let chosen = settings.text("server.workspace_root").map(Utf8PathBuf::from);
+    let chosen = ServerSettings::read(settings).workspace_root.map(Utf8PathBuf::from);
     chosen.unwrap_or_else(|| home.join("workspaces"))
 }
 

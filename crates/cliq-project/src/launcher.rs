@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{Launcher, ProcessLauncher, TmuxLauncher, TmuxServer};
-use cliq_settings::Settings;
+use cliq_settings::{LauncherChoice, RunSettings, Settings};
 
 use crate::host::Host;
 use crate::{Project, ProjectError};
@@ -30,10 +30,10 @@ impl LauncherKind {
         interactive: bool,
         settings: &Settings,
     ) -> Result<Self, ProjectError> {
-        let set = match settings.text("launcher").as_deref() {
-            Some("process") => Some(Self::Process),
-            Some("tmux") => Some(Self::Tmux),
-            _ => None,
+        let set = match RunSettings::read(settings).launcher {
+            LauncherChoice::Process => Some(Self::Process),
+            LauncherChoice::Tmux => Some(Self::Tmux),
+            LauncherChoice::Auto => None,
         };
         match requested.or(set) {
             Some(Self::Tmux) => Self::require_tmux().map(|()| Self::Tmux),
@@ -60,7 +60,7 @@ impl Project {
             LauncherKind::Process => Arc::new(ProcessLauncher),
             LauncherKind::Tmux => {
                 let shim = vec![self.host().program.to_string(), "pane".to_owned()];
-                let keep = settings.flag("tmux.keep_session");
+                let keep = RunSettings::read(settings).keep_session;
                 Arc::new(TmuxLauncher::new(self.dir(), shim, keep, self.host().own_pane(self.dir())))
             }
         }

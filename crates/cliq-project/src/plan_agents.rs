@@ -8,7 +8,10 @@ use cliq_fs::{CliqDir, SharedPath, read_limited, read_within, write_atomic};
 use cliq_gateway::Inbox;
 use cliq_lifecycle::{AgentRun, Assignment, Config, PlanAgents, Role, Slots, TaskLoop};
 use cliq_orchestrator::RunPlan;
-use cliq_settings::Settings;
+use cliq_settings::{
+    DockerSettings, KubernetesSettings, LauncherChoice, PlanSettings, RoleSettings, RunSettings, Settings,
+    TaskLoopChoice,
+};
 use cliq_workflow::{Agent, ValidatedWorkflow};
 use serde_json::json;
 
@@ -66,23 +69,32 @@ impl PlanAgents for SettingsPlanAgents {
 /// Returns the configuration of plans from settings.
 #[must_use]
 pub fn plan_config(settings: &Settings) -> Config {
-    let count = |key: &str| settings.count(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(u32::MAX);
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    // All fields are named, so a new setting does not compile until it has a use here.
+    let PlanSettings {
+        task_loop,
+        auto_readiness_review,
+        readiness_max_verify_cycles,
+        auto_implement,
+        planners,
+        use_architect,
+        use_business_analyst,
+        developers,
+        critics,
+        auditors,
+    } = PlanSettings::read(settings);
     Config {
-        auto_readiness_review: settings.flag("auto_readiness_review"),
-        readiness_max_verify_cycles: count("readiness_max_verify_cycles"),
-        task_loop: match settings.text("task_loop").as_deref() {
-            Some("markers") => TaskLoop::Markers,
-            _ => TaskLoop::Signals,
+        auto_readiness_review,
+        readiness_max_verify_cycles: count(readiness_max_verify_cycles),
+        task_loop: match task_loop {
+            TaskLoopChoice::Markers => TaskLoop::Markers,
+            TaskLoopChoice::Signals => TaskLoop::Signals,
         },
-        slots: Slots {
-            developers: count("slots.developers"),
-            critics: count("slots.critics"),
-            auditors: count("slots.auditors"),
-        },
-        auto_implement: settings.flag("auto_implement"),
-        architect: settings.flag("use_architect"),
-        business_analyst: settings.flag("use_business_analyst"),
-        planners: settings.count("planners").and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+        slots: Slots { developers: count(developers), critics: count(critics), auditors: count(auditors) },
+        auto_implement,
+        architect: use_architect,
+        business_analyst: use_business_analyst,
+        planners: u32::try_from(planners).unwrap_or(1),
     }
 }
 
@@ -110,15 +122,16 @@ impl PlanAgent {
         let settings = owner.settings()?;
         let project = owner.with_dir(CliqDir::at(&assignment.dir, &assignment.workspace)?);
         let (dir, role) = (project.dir(), assignment.role);
-        let phase = match settings.text(&format!("roles.{role}.command")) {
+        let RoleSettings { agent, command, file } = RoleSettings::read(&settings, role.as_str());
+        let phase = match command {
             Some(command) => {
                 json!({"name": role.as_str(), "type": "exec", "commands": [{"name": "work", "run": command}]})
             }
             None => {
-                let text = role_file(owner.dir().workspace(), role, &settings)?;
+                let text = role_file(owner.dir().workspace(), role, file, is_remote(&settings))?;
                 write_atomic(&dir.roles().join(format!("{role}.md")), text.as_bytes())?;
                 let mut phase = json!({"name": role.as_str(), "type": "standard"});
-                if let Some(agent) = settings.text(&format!("roles.{role}.agent")) {
+                if let Some(agent) = agent {
                     phase["agent"] = agent.into();
                 }
                 phase
@@ -173,7 +186,7 @@ impl PlanAgent {
             // The database is not within reach of a sandbox.
             plan.env.insert(SIGNAL_FILES.to_owned(), "1".to_owned());
         }
-        if self.settings.text("launcher").as_deref() == Some("tmux") {
+        if RunSettings::read(&self.settings).launcher == LauncherChoice::Tmux {
             LauncherKind::require_tmux()?;
             plan.launcher = job.launcher(LauncherKind::Tmux, &self.settings);
         }
@@ -223,22 +236,25 @@ impl PlanAgent {
 
 /// Whether agents of plans work in containers or in a cluster.
 fn is_remote(settings: &Settings) -> bool {
-    settings.flag("kubernetes.enabled") || settings.flag("docker.enabled")
+    KubernetesSettings::read(settings).enabled || DockerSettings::read(settings).enabled
 }
 
-fn role_file(project: &Utf8Path, role: Role, settings: &Settings) -> Result<String, ProjectError> {
-    let Some(file) = settings.text(&format!("roles.{role}.file")) else {
+/// Reads the file of a role from the project's directory. Returns the bundled one if the settings name none.
+fn role_file(
+    project: &Utf8Path,
+    role: Role,
+    file: Option<String>,
+    is_remote: bool,
+) -> Result<String, ProjectError> {
+    let Some(file) = file else {
         return Ok(role.bundled().to_owned());
     };
     let path = project.join(file);
     let error =
         |message: String| ProjectError::RoleFile { path: path.clone(), role: role.to_string(), message };
     // What a container does not see is not read for it.
-    let read = if is_remote(settings) {
-        read_within(&path, project, ROLE_LIMIT)
-    } else {
-        read_limited(&path, ROLE_LIMIT)
-    };
+    let read =
+        if is_remote { read_within(&path, project, ROLE_LIMIT) } else { read_limited(&path, ROLE_LIMIT) };
     let bytes = read.map_err(|failed| error(failed.source.to_string()))?;
     String::from_utf8(bytes).map_err(|_| error("it is not UTF-8".to_owned()))
 }

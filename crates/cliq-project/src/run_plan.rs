@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cliq_fs::DEFAULT_FILE_LIMIT;
 use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing};
 use cliq_protocol::{Budget, PhaseKind, Sandbox};
-use cliq_settings::Settings;
+use cliq_settings::{DurabilityChoice, NotificationSettings, PriceSettings, RunSettings, Settings};
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::agents::needs_default;
@@ -96,11 +95,15 @@ impl Project {
         if needs_default(&plan.workflow) {
             plan.default_agent = self.host().default_agent(settings);
         }
-        plan.max_parallel = settings.count("max_parallel");
-        plan.timing = timing(settings);
-        plan.durability = durability(settings);
-        plan.max_file_bytes = max_file_bytes(settings);
-        plan.prices = settings.prices();
+        let run = RunSettings::read(settings);
+        plan.max_parallel = run.max_parallel;
+        plan.timing = timing_of(&run);
+        plan.durability = match run.durability {
+            DurabilityChoice::Power => Durability::Power,
+            DurabilityChoice::Process => Durability::Process,
+        };
+        plan.max_file_bytes = run.max_file_bytes as u64;
+        plan.prices = PriceSettings::all(settings);
         plan.guards_inputs = self.host().has_variable(GUARD_INPUTS);
         plan.checkpoints = self.checkpoints(settings);
         plan.watchdog = vec![self.host().program.to_string(), "watchdog".to_owned()];
@@ -167,29 +170,20 @@ fn check_agent(agents: &Agents, name: &str) -> Result<(), ProjectError> {
 /// Timeouts and intervals of runs, from the settings.
 #[must_use]
 pub fn timing(settings: &Settings) -> Timing {
+    timing_of(&RunSettings::read(settings))
+}
+
+fn timing_of(run: &RunSettings) -> Timing {
     let mut timing = Timing::default();
-    for (key, field) in [
-        ("poll_interval", &mut timing.poll_interval),
-        ("phase_timeout", &mut timing.phase_timeout),
-        ("gate_agent_timeout", &mut timing.gate_agent_timeout),
-    ] {
-        if let Some(duration) = settings.duration(key) {
-            *field = duration;
-        }
-    }
+    timing.poll_interval = run.poll_interval;
+    timing.phase_timeout = run.phase_timeout;
+    timing.gate_agent_timeout = run.gate_agent_timeout;
     timing
 }
 
 /// The most bytes of a file that an agent wrote.
 pub(crate) fn max_file_bytes(settings: &Settings) -> u64 {
-    settings.count("max_file_bytes").map_or(DEFAULT_FILE_LIMIT, |bytes| bytes as u64)
-}
-
-fn durability(settings: &Settings) -> Durability {
-    match settings.text("durability").as_deref() {
-        Some("power") => Durability::Power,
-        _ => Durability::Process,
-    }
+    RunSettings::read(settings).max_file_bytes as u64
 }
 
 /// The recipients of notifications, by event.
@@ -198,6 +192,6 @@ fn notifications(settings: &Settings) -> BTreeMap<String, Vec<Recipient>> {
         let (agent, channel) = channel.split_once(':').unwrap_or((&channel, "default"));
         Recipient { agent: agent.to_owned(), channel: channel.to_owned() }
     };
-    let lists = settings.lists_below("notifications").into_iter();
+    let lists = NotificationSettings::read(settings).channels.into_iter();
     lists.map(|(event, channels)| (event, channels.into_iter().map(recipient).collect())).collect()
 }

@@ -19,7 +19,7 @@ use cliq_sandbox::Egress;
 #[cfg(feature = "egress")]
 use cliq_sandbox::egress::{EgressProxy, EgressRules, Refusal};
 use cliq_sandbox::{Access, Base, Limits, Mechanism, Policy, Preference, SANDBOX_VARIABLE, Wrapper};
-use cliq_settings::Settings;
+use cliq_settings::{EnforcementSettings, MechanismChoice, MissingSandbox, Settings};
 use cliq_workflow::Phase;
 
 use crate::sandbox::combined;
@@ -118,9 +118,14 @@ impl Project {
             return Ok(());
         }
         let base = self.host().sandbox_base(self.dir().workspace());
-        let preference = settings.text("sandbox.mechanism").and_then(|text| Preference::parse(&text));
-        let mechanism = self.host().sandbox_support().choose(preference.unwrap_or_default());
-        let permits = settings.text("sandbox.missing").as_deref() == Some("warn");
+        let enforcement = EnforcementSettings::read(settings);
+        let preference = match enforcement.mechanism {
+            MechanismChoice::Auto => Preference::Auto,
+            MechanismChoice::Bubblewrap => Preference::Only(Mechanism::Bubblewrap),
+            MechanismChoice::Landlock => Preference::Only(Mechanism::Landlock),
+        };
+        let mechanism = self.host().sandbox_support().choose(preference);
+        let permits = enforcement.missing == MissingSandbox::Warn;
         let workspace = self.dir().workspace();
         let sandbox = RunSandbox {
             around: combined(&around, &base),

@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{SteerError, SteeringReceipt, accepts_steering, steer};
 use cliq_protocol::NewSteering;
-use cliq_settings::Settings;
+use cliq_settings::{A2aSettings, Settings};
 
 use crate::{Host, Project, ProjectError, workspace_root};
 
@@ -29,7 +29,7 @@ impl Host {
         let is_id = !run.is_empty() && run.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         let home = self.home.as_deref().filter(|_| is_id)?;
         let settings = Settings::load(Some(home), None).ok()?;
-        let of_tasks = settings.text("server.a2a.workspace_root").map(Utf8PathBuf::from);
+        let of_tasks = A2aSettings::read(&settings).workspace_root.map(Utf8PathBuf::from);
         let roots = std::iter::once(workspace_root(home, &settings)).chain(of_tasks);
         roots.map(|root| root.join(run)).find(|path| path.join(CliqDir::NAME).is_dir())
     }

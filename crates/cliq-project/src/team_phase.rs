@@ -163,7 +163,7 @@ impl InnerReviews {
                 let others = self.open.iter().map(|(_, review)| review).find(|review| is_named(review));
                 let review = Some(last.clone()).filter(is_named).or(others.cloned()).unwrap_or(last);
                 let others = on.iter().filter(|id| **id != review.id).cloned().collect();
-                WaitingReview { due: until.clone(), others, ..review }
+                WaitingReview { due: until.map(Into::into), others, ..review }
             }
             _ => return None,
         };

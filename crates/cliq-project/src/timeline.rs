@@ -5,7 +5,7 @@ use cliq_fs::PipelineStatus;
 use cliq_orchestrator::{
     DecisionKind, Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView, SteeringLedger, UsageSummary,
 };
-use cliq_protocol::{CommandResult, Outcome, PhaseKind};
+use cliq_protocol::{CommandResult, Outcome, PhaseKind, Timestamp, WireTime};
 use serde::Serialize;
 
 use crate::history::RecordedRun;
@@ -54,7 +54,7 @@ pub struct Step {
     /// Milliseconds since the run began.
     pub at_ms: i64,
     /// When, in UTC.
-    pub ts: String,
+    pub ts: WireTime,
     /// Significance for the outcome.
     #[serde(rename = "weight")]
     pub significance: Significance,
@@ -123,7 +123,7 @@ impl RecordedRun {
         let focus = view.phase.as_ref().and_then(|name| view.find(name));
         let focus = focus
             .or_else(|| unfinished.first().copied().filter(|_| status != "COMPLETED" && status != "RUNNING"));
-        let last = journal.records.last().and_then(|record| record.ts.unix_millis());
+        let last = journal.records.last().and_then(|record| record.ts.time()).map(Timestamp::unix_millis);
         let end = if self.running { now_ms } else { last.unwrap_or(now_ms) };
         Timeline {
             run_id: view.run_id.clone().unwrap_or_default(),
@@ -236,8 +236,8 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
         }
         _ => (Significance::Usual, record.event.describe()),
     };
-    let at_ms = record.ts.unix_millis().unwrap_or(0) - view.started_ms.unwrap_or(0);
-    Some(Step { at_ms: at_ms.max(0), ts: record.ts.as_str().to_owned(), significance, text })
+    let at_ms = record.ts.time().map_or(0, Timestamp::unix_millis) - view.started_ms.unwrap_or(0);
+    Some(Step { at_ms: at_ms.max(0), ts: record.ts.clone(), significance, text })
 }
 
 fn shortened(value: &serde_json::Value) -> String {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::review::WaitingReview;
-use crate::{DecodeError, FieldError, Limited, Object, Timestamp, Usage, VERSION};
+use crate::{DecodeError, FieldError, Limited, Object, Usage, VERSION, WireTime};
 
 /// Type of a dispatch. Channel messages repeat it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl DispatchType {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChannelMessage {
     /// When it was written.
-    pub ts: Timestamp,
+    pub ts: WireTime,
     /// Type of the agent's dispatch.
     pub dispatch: DispatchType,
     /// The message proper.
@@ -146,15 +146,15 @@ impl From<MessageFields> for ChannelMessage {
     fn from(usual: MessageFields) -> Self {
         let StatusField::Progress = usual.status;
         let body = ChannelBody::Progress { message: usual.message, usage: None, review: None };
-        Self { ts: Timestamp::from_text(usual.ts), dispatch: usual.dispatch, body, extra: Object::new() }
+        Self { ts: WireTime::from_text(usual.ts), dispatch: usual.dispatch, body, extra: Object::new() }
     }
 }
 
 impl ChannelMessage {
     /// A message with no unknown fields.
     #[must_use]
-    pub fn new(ts: Timestamp, dispatch: DispatchType, body: ChannelBody) -> Self {
-        Self { ts, dispatch, body, extra: Object::new() }
+    pub fn new(ts: impl Into<WireTime>, dispatch: DispatchType, body: ChannelBody) -> Self {
+        Self { ts: ts.into(), dispatch, body, extra: Object::new() }
     }
 
     /// Decodes one line, with or without its line end.
@@ -180,7 +180,7 @@ impl ChannelMessage {
         const STATUSES: &str = "\"ok\", \"progress\", \"notify\", \"complete\" or \"error\"";
         let mut fields = Fields::new(value, "")?;
         fields.version()?;
-        let ts = Timestamp::from_text(fields.text("ts")?);
+        let ts = WireTime::from_text(fields.text("ts")?);
         let kind = fields.required("type", TYPES)?;
         let dispatch =
             kind.as_str().and_then(DispatchType::parse).ok_or_else(|| fields.wrong("type", TYPES, &kind))?;
@@ -222,7 +222,7 @@ impl ChannelMessage {
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut map = self.extra.clone();
-        map.insert("ts".into(), self.ts.as_str().into());
+        map.insert("ts".into(), self.ts.to_string().into());
         map.insert("version".into(), VERSION.into());
         map.insert("type".into(), self.dispatch.as_str().into());
         map.insert("status".into(), self.body.status().into());

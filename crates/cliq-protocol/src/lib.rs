@@ -19,6 +19,7 @@ mod envelope;
 mod error;
 mod fields;
 mod form;
+mod ids;
 mod kind;
 mod lenient;
 mod limited;
@@ -46,6 +47,7 @@ pub use duration::{format_duration, parse_duration};
 pub use envelope::{Body, Envelope, GateData};
 pub use error::{DecodeError, FieldError};
 pub use form::{Form, FormField, FormFieldType};
+pub use ids::{MAX_RUN_ID_LEN, RunId, RunIdError, TeamName, TeamNameError};
 pub use kind::{EnvelopeType, PhaseKind};
 pub use lenient::{lenient_bytes, lenient_json, read_json};
 pub use limited::Limited;
@@ -62,7 +64,7 @@ pub use reviewers::{MAX_REVIEWER_LEN, Policy, Reviewers};
 pub use sandbox::{HostPattern, Network, Profile, Sandbox};
 pub use steering::{MAX_STEERING_MESSAGES, MAX_STEERING_TEXT, NewSteering, SteeringError, SteeringMessage};
 pub use stream::{Line, LineFault, MAX_LINE_BYTES, StreamDecoder};
-pub use time::Timestamp;
+pub use time::{Timestamp, TimestampError, WireTime};
 pub use tools::{AgentTools, MCP_SEPARATOR, TOOL_NAMES};
 pub use transcript::{
     FailedCall, FailedCallKind, Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody,

@@ -8,7 +8,7 @@ use crate::duration::{format_duration, parse_duration};
 use crate::fields::{Fields, describe};
 use crate::form::Form;
 use crate::reviewers::Reviewers;
-use crate::{FieldError, PhaseName, Timestamp};
+use crate::{FieldError, PhaseName, WireTime};
 
 /// Default deadline of a review.
 pub const REVIEW_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
@@ -105,12 +105,12 @@ pub struct WaitingReview {
     /// Reviewers who have not answered yet. Empty once the review is over, if the phase goes on with other work.
     pub reviewers: Vec<String>,
     /// When it was made.
-    pub since: Timestamp,
+    pub since: WireTime,
     /// When it expires.
-    pub until: Timestamp,
+    pub until: WireTime,
     /// Time of the next reminder, or of the expiry. Present once the agent has nothing to do before that: the run can be parked
     /// (docs/reviews.md).
-    pub due: Option<Timestamp>,
+    pub due: Option<WireTime>,
     /// Ids of other reviews of a team phase. With `due`, an answer to any of them ends the wait too.
     pub others: Vec<String>,
     /// Page for people who are signed in, or `None` if the run itself serves the page.
@@ -132,9 +132,9 @@ impl WaitingReview {
                     Err(FieldError { field: path, expected: "a name".to_owned(), found: describe(&other) })
                 }
             })?,
-            since: Timestamp::from_text(fields.text("since")?),
-            until: Timestamp::from_text(fields.text("until")?),
-            due: fields.optional_text("due")?.map(Timestamp::from_text),
+            since: WireTime::from_text(fields.text("since")?),
+            until: WireTime::from_text(fields.text("until")?),
+            due: fields.optional_text("due")?.map(WireTime::from_text),
             others: match fields.take("others") {
                 None => Vec::new(),
                 Some(value) => serde_json::from_value(value.clone())
@@ -156,9 +156,10 @@ impl WaitingReview {
     /// As it stands on the wire.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        let mut value = json!({"id": self.id, "reviewers": self.reviewers, "since": self.since.as_str(), "until": self.until.as_str()});
+        let mut value =
+            json!({"id": self.id, "reviewers": self.reviewers, "since": self.since, "until": self.until});
         if let Some(due) = &self.due {
-            value["due"] = json!(due.as_str());
+            value["due"] = json!(due);
         }
         if !self.others.is_empty() {
             value["others"] = json!(self.others);

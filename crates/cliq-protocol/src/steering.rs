@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{PhaseName, Timestamp};
+use crate::{PhaseName, WireTime};
 
 /// Maximum number of steering messages of a run.
 pub const MAX_STEERING_MESSAGES: usize = 200;
@@ -19,7 +19,7 @@ pub struct SteeringMessage {
     /// Id of the message. A run has one message of each id.
     pub id: String,
     /// Time at which the run received it.
-    pub ts: Timestamp,
+    pub ts: WireTime,
     /// Author: the name of a person or the label of a token.
     pub from: String,
     /// Text of the author.
@@ -115,9 +115,9 @@ impl NewSteering {
 
     /// Returns the message with the time of its receipt.
     #[must_use]
-    pub fn received_at(self, ts: Timestamp) -> SteeringMessage {
+    pub fn received_at(self, ts: impl Into<WireTime>) -> SteeringMessage {
         let Self { id, from, text, phase } = self;
-        SteeringMessage { id, ts, from, text, phase }
+        SteeringMessage { id, ts: ts.into(), from, text, phase }
     }
 }
 
@@ -134,6 +134,7 @@ impl SteeringMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Timestamp;
 
     #[test]
     fn texts_outside_of_the_limits_are_refused() {

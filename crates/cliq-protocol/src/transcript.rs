@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Object, PhaseName, ReplyKind, Timestamp, Usage};
+use crate::{Object, PhaseName, ReplyKind, Usage, WireTime};
 
 /// Line of a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TranscriptEntry {
     /// Time at which it was recorded.
-    pub ts: Timestamp,
+    pub ts: WireTime,
     /// Content.
     #[serde(flatten)]
     pub body: TranscriptBody,

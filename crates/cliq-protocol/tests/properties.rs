@@ -4,7 +4,7 @@
 use cliq_protocol::{
     AgentMessage, Body, ChannelBody, ChannelMessage, ChannelOrder, CommandResult, DispatchType, Envelope,
     Form, GateData, Limited, Line, NotifyRequest, Object, OrderState, Outcome, PhaseName, StreamDecoder,
-    Timestamp, Usage, Verdict, WaitingReview,
+    Usage, Verdict, WaitingReview, WireTime,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -98,7 +98,7 @@ fn usage() -> impl Strategy<Value = Usage> {
 
 fn waiting() -> impl Strategy<Value = WaitingReview> {
     let times =
-        (".*", ".*").prop_map(|(since, until)| (Timestamp::from_text(since), Timestamp::from_text(until)));
+        (".*", ".*").prop_map(|(since, until)| (WireTime::from_text(since), WireTime::from_text(until)));
     let form = prop_oneof![
         Just(Form::default()),
         ".*".prop_map(|label| {
@@ -146,7 +146,7 @@ fn message() -> impl Strategy<Value = ChannelMessage> {
     let dispatch =
         prop_oneof![Just(DispatchType::Phase), Just(DispatchType::Notify), Just(DispatchType::Test)];
     (".*", dispatch, body(), extra()).prop_map(|(ts, dispatch, body, extra)| ChannelMessage {
-        ts: Timestamp::from_text(ts),
+        ts: WireTime::from_text(ts),
         dispatch,
         body,
         extra,

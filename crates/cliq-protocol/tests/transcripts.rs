@@ -2,7 +2,7 @@
 
 use cliq_protocol::{
     FailedCall, FailedCallKind, Object, Origin, PhaseName, ReplyKind, ReplyUsage, Role, Timestamp, ToolCall,
-    ToolResult, TranscriptBody, TranscriptEntry, TranscriptStart, Usage,
+    ToolResult, TranscriptBody, TranscriptEntry, TranscriptStart, Usage, WireTime,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -85,7 +85,7 @@ fn all() -> Vec<TranscriptBody> {
 
 #[test]
 fn written_lines_are_pinned() {
-    let ts = Timestamp::from_unix_millis(0);
+    let ts = WireTime::from(Timestamp::UNIX_EPOCH);
     let lines = all().into_iter().map(|body| TranscriptEntry { ts: ts.clone(), body }.encode());
     insta::assert_snapshot!(String::from_utf8(lines.flatten().collect()).unwrap());
 }
@@ -121,7 +121,7 @@ proptest! {
             TranscriptBody::ToolCall(call) => { call.arguments.insert(text.clone(), json!(text)); }
             _ => {}
         }
-        let entry = TranscriptEntry { ts: Timestamp::from_text(ts), body };
+        let entry = TranscriptEntry { ts: WireTime::from_text(ts), body };
         let line = entry.encode();
         prop_assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
         prop_assert_eq!(TranscriptEntry::decode(&line).unwrap(), entry);

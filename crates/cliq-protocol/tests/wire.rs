@@ -117,9 +117,9 @@ fn written_formats_are_pinned() {
     let waiting = WaitingReview {
         id: "0123456789abcdef0123456789abcdef".into(),
         reviewers: vec!["ann".into()],
-        since: Timestamp::from_unix_millis(0),
-        until: Timestamp::from_unix_millis(86_400_000),
-        due: Some(Timestamp::from_unix_millis(3_600_000)),
+        since: Timestamp::UNIX_EPOCH.into(),
+        until: Timestamp::from_unix_millis(86_400_000).into(),
+        due: Some(Timestamp::from_unix_millis(3_600_000).into()),
         others: vec!["fedcba9876543210fedcba9876543210".into()],
         page: Some("http://localhost:4100/reviews/0123456789abcdef0123456789abcdef".into()),
         route_targets: vec![name("developer")],
@@ -162,7 +162,7 @@ fn written_formats_are_pinned() {
     let ts = Timestamp::from_unix_millis(1_780_034_654_222);
     let lines: Vec<u8> = bodies
         .into_iter()
-        .flat_map(|body| ChannelMessage::new(ts.clone(), DispatchType::Phase, body).encode())
+        .flat_map(|body| ChannelMessage::new(ts, DispatchType::Phase, body).encode())
         .collect();
     insta::assert_snapshot!("channel_messages", String::from_utf8(lines).unwrap());
     let (_, phase) = fixtures("messages").into_iter().find(|(n, _)| n == "gate.json").unwrap();

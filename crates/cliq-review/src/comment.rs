@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::Time;
 use crate::via::Via;
+use cliq_protocol::Timestamp;
 
 /// Words of the person or program that the run works for, beside the answers. They decide nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Comment {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedComment {
     /// When it came.
-    pub at: Time,
+    pub at: Timestamp,
     /// The comment.
     #[serde(flatten)]
     pub comment: Comment,

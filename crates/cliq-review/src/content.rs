@@ -4,7 +4,7 @@ use cliq_protocol::{CommandResult, HistoryEntry, PhaseName};
 use serde::{Deserialize, Serialize};
 
 use crate::id::hash;
-use crate::time::Time;
+use cliq_protocol::Timestamp;
 
 /// Content for reviewers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -139,7 +139,7 @@ pub struct FileDiff {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineEntry {
     /// When.
-    pub at: Time,
+    pub at: Timestamp,
     /// Description in a sentence.
     pub text: String,
 }

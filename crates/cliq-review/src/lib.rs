@@ -15,7 +15,6 @@ mod people;
 mod refusal;
 mod review;
 mod store;
-mod time;
 mod via;
 mod wait;
 
@@ -31,7 +30,6 @@ pub use review::{
     AcceptedAnswer, Answer, AuditReference, Choice, Link, NewReview, Outcome, Review, ReviewState,
 };
 pub use store::{ReviewFilter, ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews};
-pub use time::Time;
 pub use via::Via;
 pub use wait::{Delivery, Moment, Pages, ReviewWait, WaitEffect, WaitEvent, Waker};
 

@@ -9,7 +9,7 @@ use crate::comment::{AcceptedComment, Comment};
 use crate::notice::{NoticeKind, NoticeState};
 use crate::refusal::{MAX_COMMENT, MAX_COMMENTS, MAX_WORDS, Refusal};
 use crate::review::{AcceptedAnswer, Answer, AuditReference, Choice, Link, Outcome, Review, ReviewState};
-use crate::time::Time;
+use cliq_protocol::Timestamp;
 
 /// Something that happens to a review.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl Review {
     ///
     /// # Errors
     /// An answer, or a cancellation, that does not count, with the reason.
-    pub fn step(&self, event: &Event, now: Time) -> Result<Option<Self>, Refusal> {
+    pub fn step(&self, event: &Event, now: Timestamp) -> Result<Option<Self>, Refusal> {
         match event {
             Event::Answer(answer) => self.answer(answer, now).map(Some),
             Event::Comment(comment) => self.comment(comment, now),
@@ -89,7 +89,7 @@ impl Review {
     }
 
     /// Whether nothing can be answered any more, and why.
-    fn refusal(&self, now: Time) -> Option<Refusal> {
+    fn refusal(&self, now: Timestamp) -> Option<Refusal> {
         match &self.state {
             ReviewState::Pending if now >= self.deadline => Some(Refusal::Expired(self.deadline)),
             ReviewState::Pending => None,
@@ -99,7 +99,7 @@ impl Review {
         }
     }
 
-    fn answer(&self, answer: &Answer, now: Time) -> Result<Self, Refusal> {
+    fn answer(&self, answer: &Answer, now: Timestamp) -> Result<Self, Refusal> {
         if let Some(refusal) = self.refusal(now) {
             return Err(refusal);
         }
@@ -135,7 +135,7 @@ impl Review {
         })
     }
 
-    fn comment(&self, comment: &Comment, now: Time) -> Result<Option<Self>, Refusal> {
+    fn comment(&self, comment: &Comment, now: Timestamp) -> Result<Option<Self>, Refusal> {
         let is_same =
             |known: &AcceptedComment| known.comment.id == comment.id && known.comment.actor == comment.actor;
         if self.comments.iter().any(is_same) {
@@ -170,7 +170,7 @@ impl Review {
         }
     }
 
-    fn clock(&self, now: Time) -> Option<Self> {
+    fn clock(&self, now: Timestamp) -> Option<Self> {
         if !self.is_pending() {
             return None;
         }
@@ -178,7 +178,7 @@ impl Review {
             return Some(self.ended(ReviewState::Expired { at: now }, now));
         }
         let every = self.remind_every.filter(|every| *every > 0)?;
-        let seconds = u64::try_from(now.millis().saturating_sub(self.created.millis()) / 1000).unwrap_or(0);
+        let seconds = now.since(self.created).as_secs();
         let number = seconds / every;
         if number <= self.reminders {
             return None;
@@ -191,7 +191,7 @@ impl Review {
         Some(next)
     }
 
-    fn ended(&self, state: ReviewState, now: Time) -> Self {
+    fn ended(&self, state: ReviewState, now: Timestamp) -> Self {
         let mut next = self.clone();
         // Requests and reminders that were not sent yet have no sense any more.
         next.notices.retain(|notice| notice.state != NoticeState::Planned);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::people::Channel;
-use crate::time::Time;
+use cliq_protocol::Timestamp;
 
 /// Kind of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub struct Notice {
     /// Channel of the notice.
     pub channel: Channel,
     /// When it was due.
-    pub at: Time,
+    pub at: Timestamp,
     /// State of the notice.
     #[serde(flatten)]
     pub state: NoticeState,

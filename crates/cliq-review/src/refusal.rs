@@ -1,6 +1,6 @@
 //! Refusals of events, as the person who answers reads them.
 
-use crate::time::Time;
+use cliq_protocol::Timestamp;
 
 /// The most bytes of a reviewer's words.
 pub(crate) const MAX_WORDS: usize = 64 * 1024;
@@ -17,7 +17,7 @@ pub enum Refusal {
     Decided(String),
     /// The deadline passed.
     #[error("this review has expired (its deadline was {0})")]
-    Expired(Time),
+    Expired(Timestamp),
     /// The review is no longer needed.
     #[error("the review was cancelled: {0}")]
     Cancelled(String),

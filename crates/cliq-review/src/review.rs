@@ -13,8 +13,8 @@ use crate::id::{LinkToken, ReviewId};
 use crate::notice::{Notice, NoticeKind, NoticeState};
 use crate::people::{Channel, first_sufficient, is_all};
 use crate::refusal::Refusal;
-use crate::time::Time;
 use crate::via::Via;
+use cliq_protocol::Timestamp;
 
 /// Choice of a reviewer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AcceptedAnswer {
     /// When it came.
-    pub at: Time,
+    pub at: Timestamp,
     /// The answer. Its inputs have the types of the form, and a request for changes has its phase.
     #[serde(flatten)]
     pub answer: Answer,
@@ -117,7 +117,7 @@ pub enum ReviewState {
     /// The review is decided.
     Decided {
         /// When.
-        at: Time,
+        at: Timestamp,
         /// Outcome of the review.
         #[serde(flatten)]
         outcome: Outcome,
@@ -125,12 +125,12 @@ pub enum ReviewState {
     /// The deadline has passed.
     Expired {
         /// When that was seen.
-        at: Time,
+        at: Timestamp,
     },
     /// The review is no longer needed.
     Cancelled {
         /// When.
-        at: Time,
+        at: Timestamp,
         /// Why.
         reason: String,
     },
@@ -200,9 +200,9 @@ pub struct Review {
     #[serde(default, skip_serializing_if = "Form::is_empty")]
     pub form: Form,
     /// When it was made.
-    pub created: Time,
+    pub created: Timestamp,
     /// When it expires.
-    pub deadline: Time,
+    pub deadline: Timestamp,
     /// Interval of reminders in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remind_every: Option<u64>,
@@ -263,7 +263,7 @@ pub struct NewReview {
     /// See [`Review`].
     pub links: Vec<Link>,
     /// When it is made.
-    pub now: Time,
+    pub now: Timestamp,
 }
 
 impl Review {
@@ -454,8 +454,8 @@ impl Review {
         WaitingReview {
             id: self.id.to_string(),
             reviewers: self.waits_for().into_iter().map(str::to_owned).collect(),
-            since: self.created.timestamp(),
-            until: self.deadline.timestamp(),
+            since: self.created.into(),
+            until: self.deadline.into(),
             due: None,
             others: Vec::new(),
             page,
@@ -466,7 +466,7 @@ impl Review {
 
     /// When its state changes by itself: the next reminder, or the deadline. `None` once it is over.
     #[must_use]
-    pub fn next_due(&self) -> Option<Time> {
+    pub fn next_due(&self) -> Option<Timestamp> {
         if !self.is_pending() {
             return None;
         }
@@ -482,7 +482,7 @@ impl Review {
         self.notices.iter().filter(|notice| notice.state == NoticeState::Planned)
     }
 
-    pub(crate) fn plan(&mut self, kind: NoticeKind, mark: &str, ways: Vec<(String, Channel)>, at: Time) {
+    pub(crate) fn plan(&mut self, kind: NoticeKind, mark: &str, ways: Vec<(String, Channel)>, at: Timestamp) {
         for (n, (reviewer, channel)) in ways.into_iter().enumerate() {
             let id = format!("{}-{mark}{n}", self.id);
             self.notices.push(Notice { id, kind, reviewer, channel, at, state: NoticeState::Planned });

@@ -10,7 +10,7 @@ use crate::id::ReviewId;
 use crate::machine::Event;
 use crate::refusal::Refusal;
 use crate::review::Review;
-use crate::time::Time;
+use cliq_protocol::Timestamp;
 
 /// Maximum number of attempts of a change after an optimistic-lock conflict.
 const TRIES: usize = 100;
@@ -80,7 +80,7 @@ pub trait ReviewStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// The store cannot be written.
-    async fn remove_reviews(&self, before: Time) -> Result<u64, StoreError>;
+    async fn remove_reviews(&self, before: Timestamp) -> Result<u64, StoreError>;
 }
 
 /// Error of an operation on reviews.
@@ -141,13 +141,13 @@ pub trait Reviews: Send + Sync + std::fmt::Debug {
 #[derive(Debug, Clone)]
 pub struct StoredReviews {
     store: Arc<dyn ReviewStore>,
-    now: fn() -> Time,
+    now: fn() -> Timestamp,
 }
 
 impl StoredReviews {
     /// The reviews of a store, by a clock.
     #[must_use]
-    pub fn new(store: Arc<dyn ReviewStore>, now: fn() -> Time) -> Self {
+    pub fn new(store: Arc<dyn ReviewStore>, now: fn() -> Timestamp) -> Self {
         Self { store, now }
     }
 
@@ -155,7 +155,7 @@ impl StoredReviews {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn remove_before(&self, before: Time) -> Result<u64, ReviewsError> {
+    pub async fn remove_before(&self, before: Timestamp) -> Result<u64, ReviewsError> {
         Ok(self.store.remove_reviews(before).await?)
     }
 

@@ -3,12 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use cliq_protocol::WaitingReview;
+use cliq_protocol::{Timestamp, WaitingReview};
 
 use crate::machine::Event;
 use crate::notice::{Notice, NoticeState};
 use crate::review::Review;
-use crate::time::Time;
 
 /// Interval of the check that the pages are still served.
 const PAGES: Duration = Duration::from_secs(5);
@@ -51,7 +50,7 @@ enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// Time of the clock. It may jump.
-    pub time: Time,
+    pub time: Timestamp,
     /// Time since the agent started. It never jumps.
     pub uptime: Duration,
 }
@@ -160,7 +159,7 @@ pub enum WaitEffect {
     /// Pause, and return [`WaitEvent::Woken`].
     Pause {
         /// Time until which only a change of the review matters, if there is one.
-        due: Option<Time>,
+        due: Option<Timestamp>,
     },
     /// Begin the next round without a pause: return [`WaitEvent::Woken`].
     Again,
@@ -282,7 +281,7 @@ impl ReviewWait {
             Pages::At(base) => Some(format!("{base}/reviews/{}", self.review.id)),
         };
         let mut waiting = self.review.waiting(page);
-        waiting.due = self.due().map(Time::timestamp);
+        waiting.due = self.due().map(Into::into);
         if self.reported.as_ref() == Some(&waiting) {
             return self.pause();
         }
@@ -296,7 +295,7 @@ impl ReviewWait {
     }
 
     /// Returns the time until which the agent has nothing to do, if a parked run would be woken before it.
-    fn due(&self) -> Option<Time> {
+    fn due(&self) -> Option<Timestamp> {
         let is_settled = self.review.planned_notices().next().is_none();
         self.review.next_due().filter(|_| self.waker == Waker::Present && is_settled)
     }

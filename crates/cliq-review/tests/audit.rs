@@ -1,10 +1,11 @@
 //! Records: their form, and that a change is noticed.
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
+use cliq_protocol::Timestamp;
 use cliq_protocol::{CommandResult, Object, PhaseName, ReviewSpec};
 use cliq_review::{
-    Answer, Artifact, ArtifactView, AuditFile, ChainProblem, Choice, Content, Event, NewReview, Review, Time,
-    Via, next_record, read_record, verify_chain,
+    Answer, Artifact, ArtifactView, AuditFile, ChainProblem, Choice, Content, Event, NewReview, Review, Via,
+    next_record, read_record, verify_chain,
 };
 use serde_json::json;
 
@@ -27,7 +28,7 @@ fn decided(n: u32) -> Review {
         route_targets: vec![PhaseName::parse("developer").unwrap()],
         channels: vec![("ann".into(), vec!["email:ann@example.com".parse_channel()])],
         links: Vec::new(),
-        now: Time::from_millis(0),
+        now: Timestamp::from_unix_millis(0),
     });
     let inputs: Object = [("note".to_owned(), json!("a\nb"))].into_iter().collect();
     let inputs = if n == 1 { Object::new() } else { inputs };
@@ -41,13 +42,13 @@ fn decided(n: u32) -> Review {
         reason,
         inputs,
     };
-    match review.step(&Event::Answer(answer.clone()), Time::from_millis(61_000)) {
+    match review.step(&Event::Answer(answer.clone()), Timestamp::from_unix_millis(61_000)) {
         Ok(Some(review)) => review,
         // One line is one line.
         other => {
             assert!(other.is_err(), "{other:?}");
             let answer = Answer { inputs: Object::new(), ..answer };
-            review.step(&Event::Answer(answer), Time::from_millis(61_000)).unwrap().unwrap()
+            review.step(&Event::Answer(answer), Timestamp::from_unix_millis(61_000)).unwrap().unwrap()
         }
     }
 }

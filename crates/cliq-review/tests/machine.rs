@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use cliq_protocol::Timestamp;
 use cliq_protocol::{Object, Outcome as GateOutcome, PhaseName, ReviewSpec, Reviewers};
 use cliq_review::{
     Answer, Channel, Choice, Event, LinkToken, NewReview, NoticeKind, NoticeState, Outcome, Refusal, Review,
-    ReviewState, Time, Via,
+    ReviewState, Via,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -41,7 +42,7 @@ fn review(block: serde_json::Value) -> Review {
         route_targets: vec![phase("developer"), phase("writer")],
         channels,
         links: Vec::new(),
-        now: Time::from_millis(0),
+        now: Timestamp::from_unix_millis(0),
     })
 }
 
@@ -92,7 +93,7 @@ proptest! {
         for (event, pause) in events {
             now += pause;
             let before = review.clone();
-            match review.step(&event, Time::from_millis(now)) {
+            match review.step(&event, Timestamp::from_unix_millis(now)) {
                 Ok(Some(next)) => review = next,
                 Ok(None) => {}
                 Err(refusal) => {
@@ -131,7 +132,7 @@ proptest! {
         }
         // Every schedule ends: time alone ends it.
         if review.is_pending() {
-            review = review.step(&Event::Clock, Time::from_millis(now + DAY)).expect("no refusal").expect("it expires");
+            review = review.step(&Event::Clock, Timestamp::from_unix_millis(now + DAY)).expect("no refusal").expect("it expires");
         }
         let verdict = review.verdict();
         prop_assert_eq!(verdict.is_none(), matches!(review.state, ReviewState::Cancelled { .. }));
@@ -155,7 +156,7 @@ proptest! {
         let mut seen = BTreeSet::new();
         for n in approvals {
             let Some(name) = names.get(n) else { continue };
-            if let Ok(Some(next)) = review.step(&answer(name, Choice::Approve, ""), Time::from_millis(1)) {
+            if let Ok(Some(next)) = review.step(&answer(name, Choice::Approve, ""), Timestamp::from_unix_millis(1)) {
                 review = next;
                 seen.insert(n);
             }
@@ -179,10 +180,11 @@ fn reminders_go_to_who_has_not_answered_and_missed_ones_are_one() {
         review.notices.iter().map(|n| n.kind).collect::<Vec<_>>(),
         [NoticeKind::Request, NoticeKind::Request]
     );
-    assert_eq!(review.next_due(), Some(Time::from_millis(3_600_000)));
-    assert_eq!(review.step(&Event::Clock, Time::from_millis(3_599_999)), Ok(None));
-    review = review.step(&answer("ann", Choice::Approve, ""), Time::from_millis(1)).unwrap().unwrap();
-    review = review.step(&Event::Clock, Time::from_millis(10 * 3_600_000 + 5)).unwrap().unwrap();
+    assert_eq!(review.next_due(), Some(Timestamp::from_unix_millis(3_600_000)));
+    assert_eq!(review.step(&Event::Clock, Timestamp::from_unix_millis(3_599_999)), Ok(None));
+    review =
+        review.step(&answer("ann", Choice::Approve, ""), Timestamp::from_unix_millis(1)).unwrap().unwrap();
+    review = review.step(&Event::Clock, Timestamp::from_unix_millis(10 * 3_600_000 + 5)).unwrap().unwrap();
     let reminders: Vec<_> = review
         .notices
         .iter()
@@ -190,9 +192,9 @@ fn reminders_go_to_who_has_not_answered_and_missed_ones_are_one() {
         .map(|n| n.reviewer.as_str())
         .collect();
     assert_eq!(reminders, ["bob"]);
-    assert_eq!(review.step(&Event::Clock, Time::from_millis(10 * 3_600_000 + 6)), Ok(None));
+    assert_eq!(review.step(&Event::Clock, Timestamp::from_unix_millis(10 * 3_600_000 + 6)), Ok(None));
     review = review
-        .step(&answer("bob", Choice::Approve, "fine"), Time::from_millis(10 * 3_600_000 + 7))
+        .step(&answer("bob", Choice::Approve, "fine"), Timestamp::from_unix_millis(10 * 3_600_000 + 7))
         .unwrap()
         .unwrap();
     let verdict = review.verdict().unwrap();
@@ -204,7 +206,10 @@ fn reminders_go_to_who_has_not_answered_and_missed_ones_are_one() {
 fn a_request_for_changes_needs_words_and_a_phase() {
     let review = review(json!({"reviewer": "ann"}));
     let ask = |to: Option<&str>, words| {
-        review.step(&answer("ann", Choice::RequestChanges { to: to.map(phase) }, words), Time::from_millis(1))
+        review.step(
+            &answer("ann", Choice::RequestChanges { to: to.map(phase) }, words),
+            Timestamp::from_unix_millis(1),
+        )
     };
     assert_eq!(ask(Some("developer"), ""), Err(Refusal::NoWords));
     assert_eq!(ask(Some("developer"), "  \n "), Err(Refusal::NoWords));
@@ -236,7 +241,7 @@ fn inputs_have_the_types_of_the_form() {
             reason: Some("w".into()),
             inputs,
         };
-        review.step(&Event::Answer(answer), Time::from_millis(1))
+        review.step(&Event::Answer(answer), Timestamp::from_unix_millis(1))
     };
     let said = with(json!({"count": "x", "sure": "maybe", "other": 1}), Choice::Approve).unwrap_err();
     let Refusal::Inputs(problems) = said else { panic!("{said}") };
@@ -259,10 +264,10 @@ fn reviewer_must_be_named_if_ambiguous() {
     assert!(any.reviewer_for(Some("eve"), "root").is_err());
     let all = review(json!({"reviewer": {"policy": "all", "members": ["ann", "bob"]}}));
     assert!(matches!(all.reviewer_for(None, "root"), Err(Refusal::WhichReviewer { .. })));
-    let all = all.step(&answer("ann", Choice::Approve, ""), Time::from_millis(1)).unwrap().unwrap();
+    let all = all.step(&answer("ann", Choice::Approve, ""), Timestamp::from_unix_millis(1)).unwrap().unwrap();
     assert_eq!(all.reviewer_for(None, "root").unwrap(), "bob");
     assert_eq!(
-        all.step(&answer("ann", Choice::Reject, ""), Time::from_millis(2)),
+        all.step(&answer("ann", Choice::Reject, ""), Timestamp::from_unix_millis(2)),
         Err(Refusal::Answered("ann".into()))
     );
 }

@@ -1,19 +1,19 @@
 //! Single steps of a review: limits, guards, and fixed words.
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
+use cliq_protocol::Timestamp;
 use cliq_protocol::{Object, PhaseName, ReviewSpec, Reviewers};
 use cliq_review::{
     Answer, AuditReference, Channel, Choice, Comment, Content, Directory, DirectoryError, Event, Link,
-    LinkToken, NewReview, NoticeKind, NoticeState, Refusal, Review, ReviewId, ReviewState, Time, Via,
-    next_record,
+    LinkToken, NewReview, NoticeKind, NoticeState, Refusal, Review, ReviewId, ReviewState, Via, next_record,
 };
 use serde_json::{Value, json};
 
 const ID: &str = "0123456789abcdef0123456789abcdef";
 const HOUR: i64 = 3_600_000;
 
-fn at(millis: i64) -> Time {
-    Time::from_millis(millis)
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_unix_millis(millis)
 }
 
 fn review_routing_to(block: Value, route_targets: &[&str]) -> Review {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use cliq_protocol::Timestamp;
 use cliq_protocol::{CommandResult, Object, PhaseName, ReviewSpec};
 use cliq_review::{
     Answer, Choice, Content, Event, NewReview, Outcome, Review, ReviewFilter, ReviewId, ReviewState,
-    ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews, Time, Via,
+    ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews, Via,
 };
 use serde_json::json;
 
@@ -33,7 +34,7 @@ fn review(id: u32, evaluation: u32) -> Review {
         route_targets: Vec::new(),
         channels: Vec::new(),
         links: Vec::new(),
-        now: Time::from_millis(0),
+        now: Timestamp::from_unix_millis(0),
     })
 }
 
@@ -50,7 +51,7 @@ struct Memory {
     contents: Mutex<BTreeMap<ReviewId, Content>>,
     /// Filters of the queries so far.
     filters: Mutex<Vec<ReviewFilter>>,
-    removed_before: Mutex<Option<Time>>,
+    removed_before: Mutex<Option<Timestamp>>,
     rivals: Mutex<u32>,
 }
 
@@ -81,7 +82,7 @@ impl ReviewStore for Memory {
         if *rivals > 0 {
             *rivals -= 1;
             let rival = answer("bob", Choice::Reject, "no");
-            if let Ok(Some(next)) = row.0.step(&rival, Time::from_millis(5)) {
+            if let Ok(Some(next)) = row.0.step(&rival, Timestamp::from_unix_millis(5)) {
                 *row = (next, row.1 + 1);
             }
         }
@@ -91,7 +92,7 @@ impl ReviewStore for Memory {
         *row = (review.clone(), version + 1);
         Ok(true)
     }
-    async fn remove_reviews(&self, before: Time) -> Result<u64, StoreError> {
+    async fn remove_reviews(&self, before: Timestamp) -> Result<u64, StoreError> {
         *self.removed_before.lock().unwrap() = Some(before);
         Ok(7)
     }
@@ -100,7 +101,7 @@ impl ReviewStore for Memory {
 #[tokio::test]
 async fn the_first_answer_wins_and_the_second_is_told_of_it() {
     let store = Arc::new(Memory::default());
-    let reviews = StoredReviews::new(store.clone(), || Time::from_millis(6));
+    let reviews = StoredReviews::new(store.clone(), || Timestamp::from_unix_millis(6));
     let first = review(1, 1);
     assert_eq!(reviews.create(&first, &Content::default()).await.unwrap(), first);
     let mut second = first.clone();
@@ -116,7 +117,7 @@ async fn the_first_answer_wins_and_the_second_is_told_of_it() {
 #[tokio::test]
 async fn an_answer_after_the_deadline_finds_an_expired_review() {
     let store = Arc::new(Memory::default());
-    let reviews = StoredReviews::new(store.clone(), || Time::from_millis(2 * DAY));
+    let reviews = StoredReviews::new(store.clone(), || Timestamp::from_unix_millis(2 * DAY));
     let first = review(1, 1);
     reviews.create(&first, &Content::default()).await.unwrap();
     let said = reviews.apply(&first.id, answer("ann", Choice::Approve, "")).await.unwrap_err();
@@ -126,12 +127,12 @@ async fn an_answer_after_the_deadline_finds_an_expired_review() {
     assert_eq!(reviews.get(&first.id).await.unwrap().unwrap().state.as_str(), "expired");
 }
 
-fn before_deadline() -> Time {
-    Time::from_millis(DAY - 1)
+fn before_deadline() -> Timestamp {
+    Timestamp::from_unix_millis(DAY - 1)
 }
 
-fn at_deadline() -> Time {
-    Time::from_millis(DAY)
+fn at_deadline() -> Timestamp {
+    Timestamp::from_unix_millis(DAY)
 }
 
 async fn store_of(reviews: &[Review]) -> Arc<Memory> {
@@ -215,6 +216,6 @@ async fn an_event_without_effect_changes_nothing() {
 async fn remove_before_passes_the_time_and_returns_the_number() {
     let store = Arc::new(Memory::default());
     let reviews = StoredReviews::new(store.clone(), before_deadline);
-    assert_eq!(reviews.remove_before(Time::from_millis(5)).await.unwrap(), 7);
-    assert_eq!(*store.removed_before.lock().unwrap(), Some(Time::from_millis(5)));
+    assert_eq!(reviews.remove_before(Timestamp::from_unix_millis(5)).await.unwrap(), 7);
+    assert_eq!(*store.removed_before.lock().unwrap(), Some(Timestamp::from_unix_millis(5)));
 }

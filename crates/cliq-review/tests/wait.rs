@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cliq_protocol::{Object, PhaseName, ReviewSpec, WaitingReview};
+use cliq_protocol::{Object, PhaseName, ReviewSpec, Timestamp, WaitingReview};
 use cliq_review::{
-    Answer, Channel, Choice, Delivery, Event, Moment, NewReview, NoticeState, Pages, Review, ReviewWait,
-    Time, Via, WaitEffect, WaitEvent, Waker,
+    Answer, Channel, Choice, Delivery, Event, Moment, NewReview, NoticeState, Pages, Review, ReviewWait, Via, WaitEffect, WaitEvent, Waker,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -34,7 +33,7 @@ fn review() -> Review {
         spec,
         route_targets: Vec::new(),
         links: Vec::new(),
-        now: Time::from_millis(0),
+        now: Timestamp::from_unix_millis(0),
     })
 }
 
@@ -78,11 +77,11 @@ struct World {
 impl World {
     fn now(&self) -> Moment {
         let uptime = Duration::from_millis(u64::try_from(self.millis).unwrap());
-        Moment { time: Time::from_millis(self.millis), uptime }
+        Moment { time: Timestamp::from_unix_millis(self.millis), uptime }
     }
 
     fn apply(&mut self, event: &Event) -> Option<Box<Review>> {
-        if let Ok(Some(next)) = self.stored.step(event, Time::from_millis(self.millis)) {
+        if let Ok(Some(next)) = self.stored.step(event, Timestamp::from_unix_millis(self.millis)) {
             self.stored = next;
         }
         Some(Box::new(self.stored.clone()))
@@ -210,7 +209,7 @@ proptest! {
     fn stray_events_do_no_harm(choices in prop::collection::vec((0u8..8, 0u64..7_200_000), 0..200)) {
         let mut wait = ReviewWait::new(review(), Waker::Unknown);
         for (which, millis) in choices {
-            let now = Moment { time: Time::from_millis(i64::try_from(millis).unwrap()), uptime: Duration::from_millis(millis) };
+            let now = Moment { time: Timestamp::from_unix_millis(i64::try_from(millis).unwrap()), uptime: Duration::from_millis(millis) };
             let effect = wait.step(match which {
                 0 => WaitEvent::Woken { now },
                 1 => WaitEvent::Located { pages: Pages::None, waker: Some(Waker::Absent) },

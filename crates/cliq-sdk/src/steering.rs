@@ -150,12 +150,12 @@ impl Steering {
 mod tests {
     use camino::{Utf8Path, Utf8PathBuf};
     use cliq_fs::append_steering;
-    use cliq_protocol::Timestamp;
+    use cliq_protocol::{Timestamp, WireTime};
 
     use super::*;
 
     fn message(id: &str) -> SteeringMessage {
-        let ts = Timestamp::from_unix_millis(0);
+        let ts = WireTime::from(Timestamp::UNIX_EPOCH);
         SteeringMessage { id: id.into(), ts, from: "Ana".into(), text: "x".into(), phase: None }
     }
 

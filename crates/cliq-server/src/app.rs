@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cliq_model::{Run, TaskStore};
-use cliq_sign_in::Provider;
 use cliq_web::{Core, Problem};
 
 use crate::a2a::card_document::CardCache;
 use crate::a2a::mesh::status::Meshes;
-use crate::access::Gatekeeper;
+use crate::access::{Gatekeeper, Provider};
 use crate::access_log::AccessLog;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use camino::Utf8PathBuf;
 use cliq_project::Host;
 use cliq_review::Directory;
-use cliq_settings::{Secret, Settings};
-use cliq_sign_in::{GroupScopes, OptionsError, ProviderOptions};
+use cliq_settings::{OidcSettings, ReviewSettings, Secret, ServerSettings, Settings};
 use cliq_supervisor::{SupervisorOptions, TaskOptions};
 
 use crate::a2a::options::A2aOptions;
+use crate::access::{GroupScopes, OptionsError, ProviderOptions};
 
 /// Files of a TLS certificate, in PEM.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ impl ServerOptions {
     /// Returns the options that the settings define for a host.
     #[must_use]
     pub fn new(host: Host, home: Utf8PathBuf, address: SocketAddr, settings: &Settings) -> Self {
-        let count = |key: &str, default: usize| settings.count(key).unwrap_or(default);
+        let server = ServerSettings::read(settings);
         Self {
             admin_token: host.environment.get("CLIQ_ADMIN_TOKEN").map(Secret::new),
             supervisor: SupervisorOptions::new(host, &home, settings),
@@ -64,13 +64,13 @@ impl ServerOptions {
             address,
             tls: None,
             insecure_http: false,
-            allowed_hosts: settings.list("server.allowed_hosts"),
-            rate_limit: u32::try_from(count("server.rate_limit", 500)).unwrap_or(u32::MAX),
-            max_connections: count("server.max_connections", 2000),
+            allowed_hosts: server.allowed_hosts,
+            rate_limit: u32::try_from(server.rate_limit).unwrap_or(u32::MAX),
+            max_connections: server.max_connections,
             a2a: None,
-            public_url: settings.text("server.public_url"),
+            public_url: server.public_url,
             provider: None,
-            reviewers: settings.reviewers(),
+            reviewers: ReviewSettings::read(settings).reviewers,
         }
     }
 
@@ -79,26 +79,30 @@ impl ServerOptions {
     /// # Errors
     /// Returns an error if the settings are incomplete, or an address is not protected by TLS.
     pub fn with_provider(mut self, settings: &Settings) -> Result<Self, OptionsError> {
-        let Some(issuer) = settings.text("server.oidc.issuer") else { return Ok(self) };
-        let groups = GroupScopes {
-            admin: settings.list("server.oidc.admin_groups"),
-            run: settings.list("server.oidc.run_groups"),
-            read: settings.list("server.oidc.read_groups"),
-        };
-        let text = |key: &str| settings.text(key).unwrap_or_default();
-        let (client_id, public_url) = (text("server.oidc.client_id"), text("server.public_url"));
-        let mut options = ProviderOptions::new(&issuer, &client_id, &public_url, groups)?;
-        options.client_secret =
-            settings.secret("server.oidc.client_secret").map(|secret| secret.reveal().to_owned());
-        options.groups_claim = text("server.oidc.groups_claim");
-        options.label = text("server.oidc.label");
-        let scopes = settings.list("server.oidc.scopes");
+        // All fields are named, so a new setting does not compile until it has a use here.
+        let OidcSettings {
+            issuer,
+            client_id,
+            client_secret,
+            label,
+            scopes,
+            groups_claim,
+            admin_groups,
+            run_groups,
+            read_groups,
+            session,
+        } = OidcSettings::read(settings);
+        let Some(issuer) = issuer else { return Ok(self) };
+        let groups = GroupScopes { admin: admin_groups, run: run_groups, read: read_groups };
+        let public_url = ServerSettings::read(settings).public_url.unwrap_or_default();
+        let mut options = ProviderOptions::new(&issuer, &client_id.unwrap_or_default(), &public_url, groups)?;
+        options.client_secret = client_secret.map(|secret| secret.reveal().to_owned());
+        options.groups_claim = groups_claim;
+        options.label = label;
         if !scopes.is_empty() {
             options.scopes = scopes;
         }
-        if let Some(session) = settings.duration("server.oidc.session") {
-            options.session = session;
-        }
+        options.session = session;
         self.provider = Some(options);
         Ok(self)
     }

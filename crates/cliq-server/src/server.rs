@@ -13,7 +13,6 @@ use cliq_dashboard::ReviewSite;
 use cliq_gateway::{GatewayError, Store};
 use cliq_model::{AuditStore, EvaluationStore, RunStore, SignInStore, TaskStore, TriggerStore};
 use cliq_review::{ReviewStore, StoredReviews};
-use cliq_sign_in::Provider;
 use cliq_supervisor::{Duty, Supervisor};
 use cliq_triggers::{Engine, EngineOptions, StartError, TriggersCheck};
 use cliq_web::{Core, People};
@@ -25,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::a2a::card_document::CardCache;
 use crate::a2a::mesh::status::Meshes;
-use crate::access::{AllowedHosts, Gatekeeper, guard, session_router};
+use crate::access::{AllowedHosts, Gatekeeper, Provider, guard, session_router};
 use crate::access_log::AccessLog;
 use crate::app::App;
 use crate::listener::{self, Limits};
@@ -170,10 +169,7 @@ impl Server {
             sign_ins: store.clone(),
             triggers,
             people: People::new(options.reviewers.clone()),
-            reviews: Arc::new(StoredReviews::new(
-                supervisor.reviews(store.clone()),
-                cliq_supervisor::clock::review_time,
-            )),
+            reviews: Arc::new(StoredReviews::new(supervisor.reviews(store.clone()), cliq_fs::now)),
             supervisor,
             stopping,
         };
@@ -221,11 +217,7 @@ impl Server {
                     continue;
                 }
                 let age = app.core.supervisor.options().retention.max(REVIEWS);
-                let before = cliq_supervisor::clock::review_time().millis()
-                    - i64::try_from(age.as_millis()).unwrap_or(i64::MAX / 2);
-                if let Err(error) =
-                    app.core.reviews.remove_before(cliq_review::Time::from_millis(before)).await
-                {
+                if let Err(error) = app.core.reviews.remove_before(cliq_fs::now().before(age)).await {
                     tracing::error!(%error, "old reviews cannot be removed; it is tried again");
                 }
             }

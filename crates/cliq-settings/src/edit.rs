@@ -48,8 +48,8 @@ pub fn unset(file: &Utf8Path, path: &str) -> Result<bool, SettingsError> {
     Ok(true)
 }
 
-/// Objects that become empty go too.
-fn remove(map: &mut Map<String, Value>, path: &[&str]) -> bool {
+/// Removes the value at a path, and objects that become empty. Returns whether there was one.
+pub(crate) fn remove(map: &mut Map<String, Value>, path: &[&str]) -> bool {
     match path {
         [] => false,
         [last] => map.remove(*last).is_some(),

@@ -1,18 +1,16 @@
 //! Keys: what a setting takes, and whether a value is one.
 
-mod table;
-
 use cliq_protocol::{AgentTools, Network, TOOL_NAMES, shorten, without_credentials};
 use cliq_review::Directory;
 use cliq_workflow::{nearest, parse_duration};
 use serde_json::Value;
 
 use crate::SettingsError;
+use crate::groups::KEYS;
 use crate::mesh::Mesh;
-pub use table::KEYS;
 
 /// A setting.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Key {
     /// Key path of the setting. `*` matches a user-defined name.
@@ -23,6 +21,21 @@ pub struct Key {
     pub about: &'static str,
     /// Default value.
     pub default: Option<&'static str>,
+    /// Security class.
+    pub class: Class,
+}
+
+/// Security class of a setting. Agents can write the file of a project, so not all settings are a project's to choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// A project can override it.
+    Shared,
+    /// Only the person's file sets it.
+    Person,
+    /// Setting of this machine, which containers and clusters do not receive.
+    Machine,
+    /// As [`Class::Machine`]. A project cannot override it if the person's settings enable containers or a cluster.
+    Backend,
 }
 
 /// Type of a setting.
@@ -121,6 +134,18 @@ impl Key {
             let mut parts = key.path.split('.');
             let head: Vec<&str> = parts.by_ref().take(depth).collect();
             parts.next().is_some() && matches(&head.join("."), path)
+        })
+    }
+
+    /// Whether the settings of a top-level group such as `docker` are those of this machine, which containers and clusters do not receive.
+    #[must_use]
+    pub fn is_group_of_machine(group: &str) -> bool {
+        KEYS.iter().any(|key| {
+            let is_of_machine = match key.class {
+                Class::Machine | Class::Backend => true,
+                Class::Shared | Class::Person => false,
+            };
+            is_of_machine && key.path.split('.').next() == Some(group)
         })
     }
 

@@ -1,19 +1,17 @@
 //! Reading settings: defaults, a person's file, a project's file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::LazyCell;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_protocol::{AgentTools, FieldError, Price, Sandbox};
-use cliq_review::Directory;
-use cliq_workflow::parse_duration;
+use cliq_protocol::{FieldError, Sandbox};
 use serde_json::{Map, Value};
 
 use crate::SettingsError;
-use crate::keys::{KEYS, Key, parts};
-use crate::mesh::Mesh;
-use crate::secret::Secret;
+use crate::edit::remove;
+use crate::groups::{DockerSettings, EnforcementSettings, KEYS, KubernetesSettings};
+use crate::keys::{Class, Key, parts};
 
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,9 +56,6 @@ pub struct Settings {
     sandboxes: Vec<Sandbox>,
 }
 
-/// The groups that say where runs work, in a container or a cluster, and how.
-const PLACES: [&str; 2] = ["docker", "kubernetes"];
-
 impl Settings {
     /// Reads the settings of a person, whose cliq home is `home`, and of a project. Files that are not there set nothing.
     ///
@@ -79,41 +74,47 @@ impl Settings {
                 .map_err(|source| SettingsError::In { file: file.clone(), source: Box::new(source) })?;
             layers.push((file, values));
         }
-        // Only a person chooses how a sandbox is enforced.
-        if let (Some(_), Some((_, project))) = (project, layers.last_mut())
-            && let Some(Value::Object(sandbox)) = project.get_mut("sandbox")
-        {
-            sandbox.retain(|name, _| !ENFORCEMENT.contains(&name.as_str()));
+        let mut settings = Self { layers, sandboxes: Vec::new() };
+        if project.is_some() {
+            settings.restrict_project();
         }
-        if let (Some(_), Some((_, project))) = (project, layers.last_mut())
-            && let Some(Value::Object(servers)) = project.get_mut("mcp")
-        {
-            for server in servers.values_mut().filter_map(Value::as_object_mut) {
-                server.remove("trusted");
-            }
-        }
-        if let [(_, own), (_, project)] = &mut layers[..] {
-            let is_chosen = |group: &&str| at(own, &format!("{group}.enabled")) == Some(&Value::Bool(true));
-            if PLACES.iter().any(is_chosen) {
-                project.retain(|group, _| !PLACES.contains(&group.as_str()));
-            }
-        }
-        let mut sandboxes = Vec::new();
-        for (file, values) in &layers {
+        for (file, values) in &settings.layers {
             let sandbox = sandbox_of(values)
                 .map_err(|source| SettingsError::In { file: file.clone(), source: Box::new(source) })?;
-            sandboxes.extend(sandbox.filter(Sandbox::is_on));
+            settings.sandboxes.extend(sandbox.filter(Sandbox::is_on));
         }
-        Ok(Self { layers, sandboxes })
+        Ok(settings)
     }
 
-    /// A setting: its value, or else its default.
+    /// Removes from the project's file the settings that are not a project's to choose, by their class.
+    fn restrict_project(&mut self) {
+        let Some((file, mut project)) = self.layers.pop() else { return };
+        // The person's settings alone are left.
+        let has_backend =
+            LazyCell::new(|| DockerSettings::read(self).enabled || KubernetesSettings::read(self).enabled);
+        let is_refused = |path: &str| match Key::find(path).map(|key| key.class) {
+            Ok(Class::Person) => true,
+            Ok(Class::Backend) => *has_backend,
+            Ok(Class::Shared | Class::Machine) | Err(_) => false,
+        };
+        let refused = leaves(&project).into_iter().map(|(path, _)| path).filter(|path| is_refused(path));
+        for path in refused.collect::<Vec<_>>() {
+            remove(&mut project, &parts(&path));
+        }
+        self.layers.push((file, project));
+    }
+
+    /// Returns a setting, its value or else its default, to be shown. Code that uses a setting reads its group.
     ///
     /// # Errors
     /// There is no such key.
     pub fn entry(&self, path: &str) -> Result<Entry, SettingsError> {
         let key = Key::find(path)?;
-        let set = self.layers.iter().rev().find_map(|(file, values)| Some((file, at(values, path)?)));
+        let set = self
+            .layers
+            .iter()
+            .rev()
+            .find_map(|(file, values)| Some((file, at(values, parts(path).into_iter())?)));
         let (value, source) = match set {
             Some((file, value)) => (Some(value.clone()), Source::File(file.clone())),
             None => (key.default.and_then(|text| key.parse(path, text).ok()), Source::Default),
@@ -144,155 +145,20 @@ impl Settings {
         entries
     }
 
-    /// Returns the lists below a group such as `notifications`, by user-defined name.
-    #[must_use]
-    pub fn lists_below(&self, group: &str) -> Vec<(String, Vec<String>)> {
-        let prefix = format!("{group}.");
-        self.set_below(&prefix)
-            .into_iter()
-            .map(|key| (key[prefix.len()..].to_owned(), self.list(&key)))
-            .collect()
+    /// Returns the value from the strongest file that sets the key with these parts.
+    pub(crate) fn value_at<'p, P: Iterator<Item = &'p str>>(&self, parts: impl Fn() -> P) -> Option<&Value> {
+        self.layers.iter().rev().find_map(|(_, values)| at(values, parts()))
     }
 
-    /// Whether a file sets something in a group such as `server.a2a`.
-    #[must_use]
-    pub fn has_below(&self, group: &str) -> bool {
-        !self.set_below(&format!("{group}.")).is_empty()
-    }
-
-    /// The paths with this prefix that a file sets.
-    fn set_below(&self, prefix: &str) -> BTreeSet<String> {
-        let paths = self.layers.iter().flat_map(|(_, values)| leaves(values)).map(|(path, _)| path);
-        paths.filter(|path| path.starts_with(prefix)).collect()
-    }
-
-    fn value(&self, path: &str) -> Option<Value> {
-        self.entry(path).ok()?.value
-    }
-
-    /// A text.
-    #[must_use]
-    pub fn text(&self, path: &str) -> Option<String> {
-        self.value(path)?.as_str().map(str::to_owned)
-    }
-
-    /// A text that is never shown.
-    #[must_use]
-    pub fn secret(&self, path: &str) -> Option<Secret> {
-        self.text(path).map(Secret::new)
-    }
-
-    /// A whole number.
-    #[must_use]
-    pub fn count(&self, path: &str) -> Option<usize> {
-        usize::try_from(self.value(path)?.as_u64()?).ok()
-    }
-
-    /// A number.
-    #[must_use]
-    pub fn amount(&self, path: &str) -> Option<f64> {
-        crate::keys::amount_of(&self.value(path)?)
-    }
-
-    /// Names of the user's choice in a group such as `prices`, of which something is set.
-    #[must_use]
-    pub fn names_below(&self, group: &str) -> Vec<String> {
-        let prefix = format!("{group}.");
-        let paths = self.set_below(&prefix);
-        let mut names: Vec<String> = paths
-            .iter()
-            .filter_map(|key| Some(key.strip_prefix(&prefix)?.rsplit_once('.')?.0.to_owned()))
-            .collect();
-        names.dedup();
-        names
-    }
-
-    /// Yes or no; no where it is not set.
-    #[must_use]
-    pub fn flag(&self, path: &str) -> bool {
-        self.value(path).and_then(|value| value.as_bool()).unwrap_or_default()
-    }
-
-    /// A flag, or `None` if it is not set and has no default.
-    #[must_use]
-    pub fn flag_if_set(&self, path: &str) -> Option<bool> {
-        self.value(path).and_then(|value| value.as_bool())
-    }
-
-    /// The tools of an agent (`agents.NAME.tools`), if they are set.
-    #[must_use]
-    pub fn agent_tools(&self, agent: &str) -> Option<AgentTools> {
-        let value = self.value(&format!("agents.{agent}.tools"))?;
-        serde_json::from_value(value).ok()
-    }
-
-    /// Names of the MCP servers that are set.
-    #[must_use]
-    pub fn mcp_servers(&self) -> Vec<String> {
-        let mut names = self.names_below("mcp");
-        names.sort();
-        names.dedup();
-        names
-    }
-
-    /// Prices of models, by model (`prices.MODEL`).
-    #[must_use]
-    pub fn prices(&self) -> BTreeMap<String, Price> {
-        let price = |model: String| {
-            let part = |part: &str| self.amount(&format!("prices.{model}.{part}"));
-            let price = Price { input: part("in")?, output: part("out")?, cached: part("cached") };
-            Some((model, price))
-        };
-        self.names_below("prices").into_iter().filter_map(price).collect()
-    }
-
-    /// A duration.
-    #[must_use]
-    pub fn duration(&self, path: &str) -> Option<Duration> {
-        parse_duration(self.value(path)?.as_str()?).ok()
-    }
-
-    /// A number of bytes.
-    #[must_use]
-    pub fn size(&self, path: &str) -> Option<u64> {
-        crate::keys::size_of(&self.value(path)?)
-    }
-
-    /// The texts of a group such as `docker.env`, by name.
-    #[must_use]
-    pub fn texts_below(&self, group: &str) -> BTreeMap<String, String> {
-        let prefix = format!("{group}.");
-        let paths = self.set_below(&prefix);
-        paths
-            .iter()
-            .filter_map(|path| Some((path.strip_prefix(&prefix)?.to_owned(), self.text(path)?)))
-            .collect()
+    /// Returns the objects of a group such as `docker.env`, the weakest first.
+    pub(crate) fn objects_at<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a Map<String, Value>> {
+        self.layers.iter().filter_map(|(_, values)| at(values, group.split('.'))?.as_object())
     }
 
     /// Sandboxes that the files set, the person's first. All of them hold: what they allow together is what each allows.
     #[must_use]
     pub fn sandboxes(&self) -> Vec<Sandbox> {
         self.sandboxes.clone()
-    }
-
-    /// The meshes of `server.a2a.meshes`.
-    #[must_use]
-    pub fn meshes(&self) -> Vec<Mesh> {
-        self.value("server.a2a.meshes").as_ref().and_then(Mesh::read).unwrap_or_default()
-    }
-
-    /// The people and groups of `hug.reviewers`.
-    #[must_use]
-    pub fn reviewers(&self) -> Directory {
-        let value = self.value("hug.reviewers");
-        value.as_ref().and_then(|value| Directory::from_value(value).ok()).unwrap_or_default()
-    }
-
-    /// A list of texts; empty where it is not set.
-    #[must_use]
-    pub fn list(&self, path: &str) -> Vec<String> {
-        let Some(Value::Array(items)) = self.value(path) else { return Vec::new() };
-        items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
     }
 }
 
@@ -303,7 +169,9 @@ impl Settings {
 pub(crate) fn sandbox_of(values: &Map<String, Value>) -> Result<Option<Sandbox>, SettingsError> {
     let Some(mut value) = values.get("sandbox").cloned() else { return Ok(None) };
     if let Value::Object(fields) = &mut value {
-        fields.retain(|name, _| !ENFORCEMENT.contains(&name.as_str()));
+        let enforcement =
+            || EnforcementSettings::KEYS.iter().filter_map(|key| key.path.strip_prefix("sandbox."));
+        fields.retain(|name, _| enforcement().all(|other| name != other));
         if fields.is_empty() {
             return Ok(None);
         }
@@ -315,9 +183,6 @@ pub(crate) fn sandbox_of(values: &Map<String, Value>) -> Result<Option<Sandbox>,
     };
     Sandbox::from_value(value, "sandbox").map(Some).map_err(wrong)
 }
-
-/// Settings of `sandbox` that say how it is enforced.
-const ENFORCEMENT: &[&str] = &["mechanism", "missing"];
 
 /// The most bytes of a settings file.
 const FILE_LIMIT: u64 = 16 << 20;
@@ -358,18 +223,18 @@ fn leaves(values: &Map<String, Value>) -> Vec<(String, &Value)> {
     found
 }
 
-fn at<'a>(values: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
-    let (mut parts, mut map) = (parts(path).into_iter(), values);
-    let last = parts.next_back()?;
+fn at<'a, 'p>(values: &'a Map<String, Value>, mut parts: impl Iterator<Item = &'p str>) -> Option<&'a Value> {
+    let mut value = values.get(parts.next()?)?;
     for part in parts {
-        map = map.get(part)?.as_object()?;
+        value = value.as_object()?.get(part)?;
     }
-    map.get(last)
+    Some(value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::groups::{LauncherChoice, MechanismChoice, MissingSandbox, PriceSettings, RunSettings};
 
     #[test]
     fn project_does_not_choose_how_its_sandbox_is_enforced() {
@@ -384,8 +249,8 @@ mod tests {
         let of_project = r#"{"sandbox": {"profile": "off", "mechanism": "bubblewrap", "missing": "warn"}}"#;
         std::fs::write(&project, of_project).expect("written");
         let settings = Settings::load(Some(home), Some(&project)).expect("settings");
-        assert_eq!(settings.text("sandbox.missing").as_deref(), Some("refuse"));
-        assert_eq!(settings.text("sandbox.mechanism").as_deref(), Some("landlock"));
+        assert_eq!(EnforcementSettings::read(&settings).missing, MissingSandbox::Refuse);
+        assert_eq!(EnforcementSettings::read(&settings).mechanism, MechanismChoice::Landlock);
         assert_eq!(settings.sandboxes(), [Sandbox::profile(cliq_protocol::Profile::Workspace)]);
         std::fs::write(&project, r#"{"sandbox": "strict"}"#).expect("written");
         let settings = Settings::load(Some(home), Some(&project)).expect("settings");
@@ -416,7 +281,7 @@ mod tests {
         let values = serde_json::json!({ "prices": prices });
         std::fs::write(home.join("settings.json"), values.to_string()).expect("written");
         let settings = Settings::load(Some(home), None).expect("settings");
-        assert_eq!(settings.prices().len(), 20_000);
+        assert_eq!(PriceSettings::all(&settings).len(), 20_000);
         let entries = settings.entries();
         assert_eq!(entries.iter().filter(|entry| entry.key.starts_with("prices.")).count(), 40_000);
         // The groups of reviewers that contain each other, in a file that agents can write.
@@ -442,12 +307,16 @@ mod tests {
         };
         let evil = r#"{"docker": {"enabled": false, "image": "evil"}, "kubernetes": {"enabled": true}, "launcher": "tmux"}"#;
         let settings = loaded(r#"{"docker": {"enabled": true}}"#, evil);
-        assert!(settings.flag("docker.enabled") && !settings.flag("kubernetes.enabled"));
-        assert_ne!(settings.text("docker.image").as_deref(), Some("evil"));
-        assert_eq!(settings.text("launcher").as_deref(), Some("tmux"), "what is not a wall is the project's");
+        assert!(DockerSettings::read(&settings).enabled && !KubernetesSettings::read(&settings).enabled);
+        assert_ne!(DockerSettings::read(&settings).image, "evil");
+        assert_eq!(
+            RunSettings::read(&settings).launcher,
+            LauncherChoice::Tmux,
+            "what is not a wall is the project's"
+        );
         // Where a person has chosen no place, the project may.
         let settings = loaded("{}", evil);
-        assert!(settings.flag("kubernetes.enabled"));
-        assert_eq!(settings.text("docker.image").as_deref(), Some("evil"));
+        assert!(KubernetesSettings::read(&settings).enabled);
+        assert_eq!(DockerSettings::read(&settings).image, "evil");
     }
 }

@@ -1,19 +1,30 @@
 //! Settings: every key with its type, default and description, and the two files that hold them.
 //!
 //! `CLIQ_HOME/settings.json` is for a person, `.cliq/settings.json` for a project; where both set a key, the project's
-//! counts. A key is a path such as `agents.claude-api.model`, and in the files a nested object. [`KEYS`] is all there is:
-//! what is not there is refused with the nearest name.
+//! counts. A key is a path such as `agents.claude-api.model`, and in the files a nested object. Programs read settings by group, as
+//! [`RunSettings::read`]. [`KEYS`] is all there is: what is not there is refused with the nearest name.
 
 mod edit;
 mod environment;
+mod groups;
 mod keys;
 mod layers;
 mod mesh;
 mod secret;
+mod value;
 
 pub use edit::{set, unset};
 pub use environment::{Environment, is_executable};
-pub use keys::{KEYS, Key, Kind};
+pub use groups::{
+    A2aSettings, AgentSettings, BitbucketSettings, BuilderSettings, CardSettings, CheckpointSettings,
+    DatabaseSettings, DockerSettings, DurabilityChoice, EmailSettings, EnforcementSettings, GdriveAccount,
+    GdriveSettings, GithubSettings, GitlabSettings, ImagePullPolicy, InputSettings, KEYS, KubernetesSettings,
+    LauncherChoice, MailSecurity, McpServerSettings, MechanismChoice, MissingSandbox, ModelProvider,
+    NotificationSettings, OidcSettings, PlanSettings, PriceSettings, PullSettings, PushSettings,
+    RecoveryChoice, ReplicaSettings, ReviewSettings, RoleSettings, RunSettings, ServerSettings,
+    SlackChannelSettings, TaskLoopChoice, TriggerSettings, WebhookChannelSettings,
+};
+pub use keys::{Class, Key, Kind};
 pub use layers::{Entry, Settings, Source};
 pub use mesh::Mesh;
 pub use secret::Secret;

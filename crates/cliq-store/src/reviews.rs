@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 use cliq_gateway::GatewayError;
-use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, ReviewStore, StoreError, Time};
+use cliq_protocol::Timestamp;
+use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, ReviewStore, StoreError};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
@@ -52,7 +53,7 @@ async fn add(
         new.project.as_str(),
         &new.run_id,
         new.state.as_str(),
-        new.created.millis(),
+        new.created.unix_millis(),
         document
     ];
     if transaction.run(sql, arguments).await?.changed == 0 {
@@ -111,7 +112,7 @@ async fn save(
 pub(crate) async fn cancel_pending(
     transaction: &mut Tx<'_>,
     run_id: &str,
-    now: Time,
+    now: Timestamp,
 ) -> Result<(), DatabaseError> {
     let sql = if transaction.is_postgres() {
         "SELECT * FROM reviews WHERE run_id = $1 AND state = 'pending' ORDER BY id FOR UPDATE"
@@ -176,10 +177,12 @@ impl ReviewStore for SqlStore {
         Ok(is_saved)
     }
 
-    async fn remove_reviews(&self, before: Time) -> Result<u64, StoreError> {
+    async fn remove_reviews(&self, before: Timestamp) -> Result<u64, StoreError> {
         said(
-            async { on!(self.writer("the review"), connection => remove(connection, before.millis()).await) }
-                .await,
+            async {
+                on!(self.writer("the review"), connection => remove(connection, before.unix_millis()).await)
+            }
+            .await,
         )
     }
 }

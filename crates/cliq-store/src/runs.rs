@@ -16,7 +16,7 @@ use crate::run_change::write;
 use crate::select::Select;
 use crate::statement::arguments;
 use crate::store::{SqlStore, on};
-use crate::{instances, leases, parking, reviews, run_events, time, tokens, usage};
+use crate::{instances, leases, parking, reviews, run_events, tokens, usage};
 
 /// All columns, with the large one left out: a list does not show it.
 macro_rules! without_view {
@@ -35,7 +35,7 @@ async fn change(connection: &mut Connection, change: &Change) -> Result<Outcome,
     // Before the run: a change that ends a review locks the review first, too.
     let over = parking::review_that_is_over(&mut transaction, &change.parked_on).await?;
     if change.run.life.state == RunState::Cancelled {
-        let now = cliq_review::Time::from_millis(time::now_millis());
+        let now = cliq_fs::now();
         reviews::cancel_pending(&mut transaction, change.id().as_str(), now).await?;
     }
     if !write(&mut transaction, change).await? {

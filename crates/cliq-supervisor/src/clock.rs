@@ -2,38 +2,28 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use cliq_protocol::Timestamp;
 
 /// Returns the current time.
 #[must_use]
 pub fn now() -> String {
-    format(Timestamp::now())
+    cliq_fs::now().to_string()
 }
 
 /// Returns the time that lies `age` in the past.
 #[must_use]
 pub fn ago(age: Duration) -> String {
-    format(Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN))
+    cliq_fs::now().before(age).to_string()
 }
 
 /// Returns the time that lies `delay` in the future.
 #[must_use]
 pub fn after(delay: Duration) -> String {
-    format(Timestamp::now().checked_add(delay).unwrap_or(Timestamp::MAX))
+    cliq_fs::now().after(delay).to_string()
 }
 
 /// Returns the milliseconds since 1970 of a stored timestamp, or `None` if the text is not a timestamp.
 #[must_use]
 pub fn millis(text: &str) -> Option<i64> {
-    text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
-}
-
-/// Returns the current time for reviews.
-#[must_use]
-pub fn review_time() -> cliq_review::Time {
-    cliq_review::Time::from_millis(cliq_fs::now_millis())
-}
-
-fn format(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+    Timestamp::parse(text).ok().map(Timestamp::unix_millis)
 }

@@ -31,7 +31,7 @@ pub(crate) fn stored(record: &Record) -> NewRunEvent {
     let line = String::from_utf8(record.encode()).unwrap_or_default();
     let value: Value = serde_json::from_str(&line).unwrap_or_default();
     let kind = value["event"].as_str().unwrap_or("unknown").to_owned();
-    NewRunEvent { ts: record.ts.as_str().to_owned(), kind, data: line.trim_end().to_owned() }
+    NewRunEvent { ts: record.ts.to_string(), kind, data: line.trim_end().to_owned() }
 }
 
 /// Applies an event of the journal to the run.

@@ -6,7 +6,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_http::Guard;
 use cliq_model::{Recovery, Run, RunId, RunOrigin};
 use cliq_project::{Host, Profile};
-use cliq_settings::Settings;
+use cliq_settings::{
+    KubernetesSettings, RecoveryChoice, ReplicaSettings, ServerSettings, Settings, TriggerSettings,
+};
 
 /// Options of runs that are tasks of A2A callers (docs/a2a.md).
 #[derive(Debug, Clone)]
@@ -57,27 +59,25 @@ impl SupervisorOptions {
     /// Returns the options that the settings define for a host. State is kept below `home`.
     #[must_use]
     pub fn new(host: Host, home: &Utf8Path, settings: &Settings) -> Self {
-        let recovery = match settings.text("server.recovery").as_deref() {
-            Some("resume") => Recovery::Resume,
-            _ => Recovery::Fail,
-        };
+        let server = ServerSettings::read(settings);
+        let ReplicaSettings { shared_workspaces, lease } = ReplicaSettings::read(settings);
         Self {
             host,
-            max_runs: settings.count("server.max_runs").unwrap_or(4),
-            recovery,
-            retention: settings.duration("server.retention").unwrap_or(Duration::from_secs(7 * 86_400)),
+            max_runs: server.max_runs,
+            recovery: match server.recovery {
+                RecoveryChoice::Resume => Recovery::Resume,
+                RecoveryChoice::Fail => Recovery::Fail,
+            },
+            retention: server.retention,
             workspace_root: cliq_project::workspace_root(home, settings),
-            task_sandbox: settings
-                .text("server.sandbox")
-                .and_then(|name| Profile::parse(&name))
-                .unwrap_or(Profile::Workspace),
+            task_sandbox: server.sandbox,
             log_dir: home.join("server").join("runs"),
             replica: RunId::generate().to_string(),
-            lease: settings.duration("server.lease").unwrap_or(Duration::from_secs(15)),
-            shared_workspaces: settings.flag("server.shared_workspaces"),
-            runs_in_cluster: settings.flag("kubernetes.enabled"),
-            workflow_streaming: settings.flag("server.workflow_streaming"),
-            trigger_repo_hosts: settings.list("triggers.repo_hosts"),
+            lease,
+            shared_workspaces,
+            runs_in_cluster: KubernetesSettings::read(settings).enabled,
+            workflow_streaming: server.workflow_streaming,
+            trigger_repo_hosts: TriggerSettings::read(settings).repo_hosts,
             tasks: None,
         }
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cliq_review::{Content, Review, ReviewFilter, ReviewId, ReviewStore, StoreError, Time};
+use cliq_protocol::Timestamp;
+use cliq_review::{Content, Review, ReviewFilter, ReviewId, ReviewStore, StoreError};
 
 use crate::shared::Shared;
 
@@ -40,7 +41,7 @@ impl ReviewStore for SupervisedReviews {
         Ok(is_saved)
     }
 
-    async fn remove_reviews(&self, before: Time) -> Result<u64, StoreError> {
+    async fn remove_reviews(&self, before: Timestamp) -> Result<u64, StoreError> {
         self.store.remove_reviews(before).await
     }
 }

@@ -161,7 +161,7 @@ fn event_of(run: &Run, record: &Record, view: &RunView) -> NewRunEvent {
     }
     let event = task_event(record, view);
     let kind = event["event"].as_str().unwrap_or("unknown").to_owned();
-    NewRunEvent { ts: record.ts.as_str().to_owned(), kind, data: event.to_string() }
+    NewRunEvent { ts: record.ts.to_string(), kind, data: event.to_string() }
 }
 
 /// Passes the messages that were stored with a request to the run's inbox, which its orchestrator reads. Messages that were passed before

@@ -5,7 +5,7 @@ mod read;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_document::{Diagnostic, Severity};
-use cliq_settings::Settings;
+use cliq_settings::{Settings, TriggerSettings};
 
 use crate::model::Trigger;
 
@@ -52,5 +52,6 @@ pub fn read_file(home: &Utf8Path) -> Result<TriggersCheck, String> {
         Err(error) => return Err(error.to_string()),
     };
     let settings = Settings::load(Some(home), None).map_err(|error| error.to_string())?;
-    Ok(read_triggers(&text, &|name| settings.secret(&format!("triggers.secrets.{name}"))))
+    let secrets = TriggerSettings::read(&settings).secrets;
+    Ok(read_triggers(&text, &|name| secrets.get(name).cloned()))
 }

@@ -67,7 +67,7 @@ impl SteeringDocument {
     pub fn pending(message: &SteeringMessage) -> Self {
         Self {
             id: message.id.clone(),
-            ts: message.ts.as_str().to_owned(),
+            ts: message.ts.to_string(),
             from: message.from.clone(),
             text: message.text.clone(),
             phase: message.phase.as_ref().map(ToString::to_string),

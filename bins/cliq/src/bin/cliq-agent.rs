@@ -4,6 +4,9 @@ use std::process::ExitCode;
 
 use cliq_agents::Environment;
 
+#[path = "../telemetry/mod.rs"]
+mod telemetry;
+
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         None => run(),
@@ -23,9 +26,9 @@ fn main() -> ExitCode {
 
 fn run() -> ExitCode {
     let environment = Environment::of_process();
-    let options = cliq_telemetry::Options::of(|name| environment.get(name).map(str::to_owned), 0, false);
+    let options = telemetry::Options::of(|name| environment.get(name).map(str::to_owned), 0, false);
     // A filter that is none is an error of the program that starts agents, which has reported it.
-    let _guard = cliq_telemetry::init(&options).unwrap_or_default();
+    let _guard = telemetry::init(&options).unwrap_or_default();
     cliq_agents::agent(environment).run()
 }
 

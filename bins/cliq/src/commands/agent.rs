@@ -127,9 +127,7 @@ fn show(name: &str, json: bool) -> Result<ExitCode, Failure> {
     let environment = project::host().environment;
     let is_set = |setting: &Setting| {
         setting.variables.iter().any(|variable| environment.get(variable).is_some())
-            || settings
-                .entry(&format!("agents.{name}.{}", setting.key))
-                .is_ok_and(|entry| entry.value.is_some())
+            || settings.connector_text(name, setting.key).is_some()
     };
     if json {
         let actions: Vec<_> = connector.actions.iter().map(|action| serde_json::json!({

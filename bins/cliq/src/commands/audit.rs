@@ -52,12 +52,11 @@ pub(super) fn run(args: &AuditArgs) -> Result<ExitCode, Failure> {
 
 fn time(name: &str, text: Option<&str>) -> Result<Option<String>, Failure> {
     let Some(text) = text else { return Ok(None) };
-    let millis = Timestamp::from_text(text.to_owned()).unix_millis();
-    let millis = millis.ok_or_else(|| {
+    let time = Timestamp::parse(text).map_err(|_| {
         Failure::usage(format!("{name}: {text:?} is not a time"))
             .hint("write ISO-8601 with its zone, such as 2026-01-31T12:00:00Z")
     })?;
-    Ok(Some(Timestamp::from_unix_millis(millis).as_str().to_owned()))
+    Ok(Some(time.to_string()))
 }
 
 /// Writes all entries, oldest first, a JSON object per line.

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use cliq_settings::{GdriveAccount, GdriveSettings};
+
 use crate::args::AuthService;
 use crate::failure::Failure;
 use crate::project;
@@ -18,7 +20,7 @@ pub(super) fn run(service: AuthService) -> Result<ExitCode, Failure> {
             };
             let file = cliq_agents::sign_in(&settings, &project::host().environment, &show)
                 .map_err(|error| Failure::failed(error.to_string()))?;
-            if settings.text("agents.gdrive.auth_mode").as_deref() != Some("oauth") {
+            if GdriveSettings::read(&settings).auth_mode != GdriveAccount::OAuth {
                 ui::hint("`cliq settings set -g agents.gdrive.auth_mode oauth` makes agents use it");
             }
             ui::line(format!("{} signed in; {file} keeps the grant", paint(GREEN, "✓")))?;

@@ -28,7 +28,7 @@ pub(super) fn run(command: &CheckpointCommand) -> Result<ExitCode, Failure> {
                 activation: 0,
                 moment: Moment::Before,
             };
-            let taken = store.take(&label, cliq_fs::now().as_str()).map_err(ProjectError::from)?;
+            let taken = store.take(&label, &cliq_fs::now().to_string()).map_err(ProjectError::from)?;
             ui::line(format!("checkpoint {}", taken.id))?;
         }
         CheckpointCommand::Restore { id, yes } => {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{Journal, RunEvent, TmuxServer};
 use cliq_project::LauncherKind;
-use cliq_protocol::Timestamp;
+use cliq_protocol::WireTime;
 
 use cliq_backends::BackendKind;
 
@@ -68,7 +68,7 @@ pub(super) fn run(
 }
 
 /// When a run last began or was taken up again.
-fn last_beginning(dir: &CliqDir) -> Option<Timestamp> {
+fn last_beginning(dir: &CliqDir) -> Option<WireTime> {
     let records = Journal::read(&dir.journal()).ok()??.records;
     let begins =
         |event: &RunEvent| matches!(event, RunEvent::RunStarted { .. } | RunEvent::RunResumed { .. });

@@ -79,7 +79,13 @@ impl ProjectBackend {
         if state == RunState::Interrupted
             && let Some((journal, view)) = &mut last
         {
-            view.interrupt(journal.records.last().and_then(|record| record.ts.unix_millis()));
+            view.interrupt(
+                journal
+                    .records
+                    .last()
+                    .and_then(|record| record.ts.time())
+                    .map(cliq_protocol::Timestamp::unix_millis),
+            );
         }
         let view = last.map(|(_, view)| view);
         let document = |view| RunStatus { view, project: &project }.document();

@@ -11,6 +11,7 @@ use cliq_project::{
 };
 use cliq_protocol::{Budget, PhaseKind, Sandbox};
 use cliq_server::TaskEventsFile;
+use cliq_settings::{PushSettings, RunSettings};
 use cliq_workflow::{Phase, ValidatedWorkflow};
 
 use super::execution::{execute_here, exit_code};
@@ -140,7 +141,7 @@ impl RunCommand<'_> {
     fn confirm(&self, plan: &RunPlan) -> Result<(), Failure> {
         let args = self.args;
         let may_ask = !args.yes && !args.headless && !args.json && ui::can_ask();
-        if may_ask && self.settings.flag("push.confirm") {
+        if may_ask && PushSettings::read(&self.settings).confirm {
             confirm_publishing(&self.project, plan)?;
         }
         if args.restore
@@ -160,7 +161,7 @@ impl RunCommand<'_> {
             RunStart::Fresh | RunStart::Changed => plan.check(&has_variable).map_err(StartError::from)?,
             RunStart::Resume { from } => Run::check_resume(plan, from.as_deref(), &has_variable)?,
         }
-        let keeps_session = self.settings.flag("tmux.keep_session");
+        let keeps_session = RunSettings::read(&self.settings).keep_session;
         super::detach::run(self.project.dir(), self.args, self.backend, keeps_session)
     }
 

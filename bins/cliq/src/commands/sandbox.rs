@@ -10,6 +10,7 @@ use cliq_project::egress::{EgressProxy, EgressRules, OnRefusal, forward_to_socke
 use cliq_project::{
     Access, Confined, Egress, Network, Policy, Preference, Profile, Sandbox, Wrapper, enter_sandbox,
 };
+use cliq_settings::EnforcementSettings;
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -38,7 +39,8 @@ pub(super) fn run(request: Request, command: &[String]) -> Result<ExitCode, Fail
     let profile = Profile::parse(&request.profile).unwrap_or(Profile::Workspace);
     let sandbox = Sandbox { profile, read: request.read, write: request.write, network, env: request.env };
     let settings = project::settings()?;
-    let mechanism = request.mechanism.or_else(|| settings.text("sandbox.mechanism")).unwrap_or_default();
+    let set = || EnforcementSettings::read(&settings).mechanism.as_str().to_owned();
+    let mechanism = request.mechanism.unwrap_or_else(set);
     let preference = Preference::parse(&mechanism).unwrap_or_default();
     let temporary = std::env::temp_dir().join(format!("cliq-sandbox-{}", std::process::id()));
     let access = Access { temporary: temporary.clone().try_into().ok(), ..Access::default() };

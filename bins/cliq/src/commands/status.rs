@@ -8,7 +8,7 @@ use cliq_fs::{ProjectLock, now_millis};
 use cliq_model::Caveat;
 use cliq_orchestrator::{JournalFollower, JournalUpdate, RunView};
 use cliq_project::{Project, RunState, RunStatus};
-use cliq_protocol::PhaseKind;
+use cliq_protocol::{PhaseKind, Timestamp};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -37,7 +37,8 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
         {
             let view = view.get_or_insert_with(|| RunView::new(&workflow));
             records.iter().for_each(|record| view.apply(record));
-            last_ms = records.last().and_then(|record| record.ts.unix_millis()).or(last_ms);
+            last_ms =
+                records.last().and_then(|record| record.ts.time()).map(Timestamp::unix_millis).or(last_ms);
         }
         let state = RunState::of(view.as_ref(), running);
         // A copy: the run may be resumed while it is followed.

@@ -319,7 +319,8 @@ fn validate(file: Option<&Utf8Path>, as_json: bool) -> Result<(), Failure> {
             .hint("`cliq trigger example` prints a first one")
     })?;
     let settings = cliq_settings::Settings::load(Some(&home), None)?;
-    let checked = read_triggers(&text, &|name| settings.secret(&format!("triggers.secrets.{name}")));
+    let secrets = cliq_settings::TriggerSettings::read(&settings).secrets;
+    let checked = read_triggers(&text, &|name| secrets.get(name).cloned());
     if as_json {
         let rows: Vec<_> = checked.diagnostics.iter().map(|d| json!({
             "code": d.code, "severity": d.severity, "message": d.message, "file": path, "line": d.span.line, "column": d.span.column, "help": d.help,

@@ -12,7 +12,8 @@ const RESULT_LINES: usize = 8;
 
 /// Prints an entry.
 pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
-    let time = entry.ts.as_str().get(11..19).unwrap_or_default();
+    let ts = entry.ts.to_string();
+    let time = ts.get(11..19).unwrap_or_default();
     let head = |style, what: &str| ui::line(format!("{} {}", paint(DIM, time), paint(style, what)));
     match &entry.body {
         TranscriptBody::Start(start) => {

@@ -52,7 +52,7 @@ impl Clocks {
 fn expected() -> BTreeMap<&'static str, Vec<String>> {
     let time = |seconds: i64| {
         let at = cliq_protocol::Timestamp::from_unix_millis((START - 30 + seconds) * 1000);
-        at.as_str().replace(".000Z", "Z")
+        at.to_string().replace(".000Z", "Z")
     };
     let each =
         |first: i64, step: i64| (0..).map(move |n| first + n * step).take_while(|at| *at < WEEK).map(time);

@@ -3,7 +3,7 @@
 use cliq_coder::Turn;
 use cliq_protocol::ReplyKind;
 use cliq_sdk::StandardContext;
-use cliq_settings::{Environment, Settings};
+use cliq_settings::{BuilderSettings, Environment, ModelProvider, Settings};
 
 use super::Reply;
 use super::api::{Access, Api, ModelRequest};
@@ -12,9 +12,12 @@ use super::display::Display;
 use super::meter::Meter;
 use crate::AnyError;
 
-/// The agents whose API may be used, and the names of their providers.
-const PROVIDERS: [(&str, &str); 3] =
-    [("anthropic", "claude-api"), ("openai", "openai-api"), ("google", "gemini-api")];
+/// Providers, and the agents whose API may be used.
+const PROVIDERS: [(ModelProvider, &str); 3] = [
+    (ModelProvider::Anthropic, "claude-api"),
+    (ModelProvider::OpenAi, "openai-api"),
+    (ModelProvider::Google, "gemini-api"),
+];
 
 /// A conversation with the model that builds teams.
 pub(crate) struct Builder<'a> {
@@ -55,18 +58,17 @@ impl<'a> Builder<'a> {
 }
 
 fn access(settings: &Settings, environment: &Environment) -> Result<Access, AnyError> {
-    let wanted = settings.text("builder.provider");
-    let own_key = || settings.secret("builder.api_key");
-    let agents =
-        PROVIDERS.iter().filter(|(provider, _)| wanted.as_deref().is_none_or(|name| name == *provider));
+    let BuilderSettings { provider: wanted, model: own_model, api_key: own_key, base_url: own_base } =
+        BuilderSettings::read(settings);
+    let agents = PROVIDERS.iter().filter(|(provider, _)| wanted.is_none_or(|wanted| wanted == *provider));
     let agents: Vec<&ModelAgent> = agents.filter_map(|(_, agent)| ModelAgent::find(agent)).collect();
     let with_key = agents.iter().find(|agent| agent.key(settings, environment).is_some());
     let agent = with_key.or(agents.first().filter(|_| wanted.is_some())).ok_or(
         "there is no model to build teams with: set `builder.provider` and `builder.api_key`, or a key such as ANTHROPIC_API_KEY",
     )?;
     let Transport::Api(kind) = agent.transport else { return Err("the provider has no API".into()) };
-    let base = settings.text("builder.base_url").or_else(|| agent.base(settings, environment));
-    let model = settings.text("builder.model").or_else(|| agent.model(settings, None));
-    let key = agent.key(settings, environment).or_else(own_key);
+    let base = own_base.or_else(|| agent.base(settings, environment));
+    let model = own_model.or_else(|| agent.model(settings, None));
+    let key = agent.key(settings, environment).or(own_key);
     Ok(agent.access(settings, kind, key, base, model.unwrap_or_default()))
 }

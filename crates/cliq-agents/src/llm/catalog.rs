@@ -1,7 +1,7 @@
 //! The catalog of model agents: what each needs, and whether it is there.
 
 use camino::Utf8PathBuf;
-use cliq_settings::{Environment, Secret, Settings};
+use cliq_settings::{AgentSettings, Environment, Secret, Settings};
 
 use super::cli::Dialect;
 
@@ -166,23 +166,29 @@ impl ModelAgent {
         self.key_variables.iter().copied().chain(self.base_variable)
     }
 
+    /// Returns the settings of the agent.
+    pub(super) fn settings(&self, settings: &Settings) -> AgentSettings {
+        AgentSettings::read(settings, self.name)
+    }
+
+    /// Returns the key of a setting of the agent, for messages.
     pub(super) fn setting(&self, key: &str) -> String {
         format!("agents.{}.{key}", self.name)
     }
 
     pub(super) fn key(&self, settings: &Settings, environment: &Environment) -> Option<Secret> {
         let from_env = self.key_variables.iter().find_map(|variable| environment.get(variable));
-        from_env.map(Secret::new).or_else(|| settings.secret(&self.setting("api_key")))
+        from_env.map(Secret::new).or_else(|| self.settings(settings).api_key)
     }
 
     /// Returns the base URL. Unlike for keys, the setting takes precedence over the environment: it is the more specific choice.
     pub(super) fn base(&self, settings: &Settings, environment: &Environment) -> Option<String> {
         let from_env = || Some(environment.get(self.base_variable?)?.to_owned());
-        settings.text(&self.setting("base_url")).or_else(from_env)
+        self.settings(settings).base_url.or_else(from_env)
     }
 
     pub(super) fn program(&self, settings: &Settings, environment: &Environment) -> Option<Utf8PathBuf> {
-        let configured = settings.text(&self.setting("command"));
+        let configured = self.settings(settings).command;
         let names: Vec<&str> = match (&configured, self.transport) {
             (Some(command), _) => vec![command],
             // Its installer has changed the name.
@@ -199,8 +205,7 @@ impl ModelAgent {
             Transport::Cli(_) => match self.program(settings, environment) {
                 Some(program) => Usable::Yes(program.to_string()),
                 None => {
-                    let program =
-                        settings.text(&self.setting("command")).unwrap_or_else(|| self.program.to_owned());
+                    let program = self.settings(settings).command.unwrap_or_else(|| self.program.to_owned());
                     Usable::No(format!(
                         "`{program}` is not on the PATH: install it, or set `{}` to its path",
                         self.setting("command")
@@ -251,7 +256,8 @@ impl ModelAgent {
         model: String,
     ) -> super::api::Access {
         let base = base.unwrap_or_else(|| self.default_base.to_owned());
-        let timeout = settings.duration(&self.setting("reply_timeout")).filter(|timeout| !timeout.is_zero());
+        let own = self.settings(settings);
+        let timeout = own.reply_timeout.filter(|timeout| !timeout.is_zero());
         let mut access = super::api::Access {
             kind,
             name: self.name,
@@ -259,7 +265,7 @@ impl ModelAgent {
             base,
             key,
             model,
-            max_tokens: settings.count(&self.setting("max_tokens")),
+            max_tokens: own.max_tokens,
             context_tokens: 0,
             reply_timeout: timeout.unwrap_or(super::api::REPLY_TIMEOUT),
         };
@@ -276,7 +282,7 @@ impl ModelAgent {
     /// Maximum number of tokens of a request and its reply.
     #[cfg(feature = "http")]
     pub(super) fn context_tokens(&self, settings: &Settings, access: &super::api::Access) -> u64 {
-        let set = settings.count(&self.setting("context_tokens")).map(|tokens| tokens as u64);
+        let set = self.settings(settings).context_tokens.map(|tokens| tokens as u64);
         let of_default =
             self.default_model.filter(|model| model.name == access.model).map(|model| model.context_tokens);
         let usual = if self.is_at_its_vendor(access) { USUAL_CONTEXT } else { LOCAL_CONTEXT };
@@ -284,7 +290,7 @@ impl ModelAgent {
     }
 
     pub(super) fn model(&self, settings: &Settings, phase: Option<&str>) -> Option<String> {
-        let named = phase.map(str::to_owned).or_else(|| settings.text(&self.setting("model")));
+        let named = phase.map(str::to_owned).or_else(|| self.settings(settings).model);
         named.or_else(|| self.default_model.map(|model| model.name.to_owned()))
     }
 }

@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 use cliq_sdk::PhaseContext;
-use cliq_settings::{Environment, Settings};
+use cliq_settings::{AgentSettings, Environment, Settings};
 
 use super::catalog::{ModelAgent, Transport, Usable};
 use super::cli::Cli;
@@ -30,15 +30,16 @@ pub(super) fn open(
     }
     let model = agent.model(settings, ctx.phase().model.as_deref());
     let (key, base) = (agent.key(settings, environment), agent.base(settings, environment));
+    let own = AgentSettings::read(settings, agent.name);
     match agent.transport {
         Transport::Cli(dialect) => Ok(Opened::Program(Box::new(Cli {
             dialect,
             name: agent.name,
             program: agent.program(settings, environment).unwrap_or_else(|| agent.program.into()),
-            args: settings.list(&agent.setting("args")),
+            args: own.args,
             model,
             // What the environment has, the program has too.
-            key: settings.secret(&agent.setting("api_key")).map(|key| (agent.key_variables[0], key)),
+            key: own.api_key.map(|key| (agent.key_variables[0], key)),
             known_key: key,
             base,
             base_variable: agent.base_variable,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cliq_http::CallError;
 use cliq_sdk::{Completion, NotifyContext};
-use cliq_settings::Settings;
+use cliq_settings::{EmailSettings, MailSecurity, Settings};
 use lettre::message::Mailbox;
 use lettre::message::header::ContentType;
 use lettre::transport::smtp::authentication::Credentials;
@@ -21,7 +21,8 @@ const ANSWER: Duration = Duration::from_secs(15);
 pub(super) fn deliver(ctx: &NotifyContext, settings: &Settings) -> Result<Completion, AnyError> {
     let details = ctx.details();
     let to = details.channel.as_deref().unwrap_or_default();
-    let message = message(settings, to, &details.event, &details.payload)?;
+    let settings = EmailSettings::read(settings);
+    let message = message(&settings, to, &details.event, &details.payload)?;
     let transport = transport(settings)?;
     let send = || {
         transport.send(&message).map(drop).map_err(|error| {
@@ -37,11 +38,12 @@ pub(super) fn deliver(ctx: &NotifyContext, settings: &Settings) -> Result<Comple
 }
 
 /// The mail. What comes from a run can end no header: the library encodes it.
-fn message(settings: &Settings, to: &str, event: &str, payload: &Value) -> Result<Message, AnyError> {
+fn message(settings: &EmailSettings, to: &str, event: &str, payload: &Value) -> Result<Message, AnyError> {
     let address: Address =
         to.parse().map_err(|_| format!("`{to}` is not a mail address: write email:NAME@HOST"))?;
     let from = settings
-        .text("agents.email.from")
+        .from
+        .as_deref()
         .ok_or("there is no sender: `cliq settings set -g agents.email.from \"cliq <cliq@example.com>\"`")?;
     let from: Mailbox =
         from.parse().map_err(|_| format!("`agents.email.from` is not a mail address: {from}"))?;
@@ -89,37 +91,35 @@ fn body(event: &str, payload: &Value) -> String {
     lines.join("\n")
 }
 
-fn transport(settings: &Settings) -> Result<SmtpTransport, AnyError> {
-    let host = settings
-        .text("agents.email.host")
-        .ok_or("there is no mail server: `cliq settings set -g agents.email.host HOST`")?;
-    let security = settings.text("agents.email.security").unwrap_or_else(|| "starttls".to_owned());
+fn transport(settings: EmailSettings) -> Result<SmtpTransport, AnyError> {
+    // All fields are named, so a new setting does not compile until it has a use here.
+    let EmailSettings { host, port, security, username, password, from: _, ca_file } = settings;
+    let host = host.ok_or("there is no mail server: `cliq settings set -g agents.email.host HOST`")?;
     let tls = || -> Result<TlsParameters, AnyError> {
         let mut builder = TlsParameters::builder(host.clone());
-        if let Some(file) = settings.text("agents.email.ca_file") {
-            let pem = std::fs::read(&file).map_err(|error| format!("cannot read {file}: {error}"))?;
+        if let Some(file) = &ca_file {
+            let pem = std::fs::read(file).map_err(|error| format!("cannot read {file}: {error}"))?;
             builder = builder.add_root_certificate(
                 Certificate::from_pem(&pem).map_err(|error| format!("{file}: {error}"))?,
             );
         }
         Ok(builder.build()?)
     };
-    let (tls, port) = match security.as_str() {
-        "tls" => (Tls::Wrapper(tls()?), 465),
-        "none" => {
+    let (tls, usual_port) = match security {
+        MailSecurity::Tls => (Tls::Wrapper(tls()?), 465),
+        MailSecurity::None => {
             if !matches!(host.as_str(), "localhost" | "127.0.0.1" | "::1") {
                 return Err("`agents.email.security none` is for a server on this machine: links of reviewers would be sent in the clear".into());
             }
             (Tls::None, 25)
         }
-        _ => (Tls::Required(tls()?), 587),
+        MailSecurity::StartTls => (Tls::Required(tls()?), 587),
     };
-    let port = settings.count("agents.email.port").and_then(|port| u16::try_from(port).ok()).unwrap_or(port);
+    let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(usual_port);
     let mut builder = SmtpTransport::builder_dangerous(host).port(port).tls(tls).timeout(Some(ANSWER));
-    if let Some(user) = settings.text("agents.email.username") {
-        let password = settings
-            .secret("agents.email.password")
-            .ok_or("`agents.email.username` is set, and `agents.email.password` is not")?;
+    if let Some(user) = username {
+        let password =
+            password.ok_or("`agents.email.username` is set, and `agents.email.password` is not")?;
         builder = builder.credentials(Credentials::new(user, password.reveal().to_owned()));
     }
     Ok(builder.build())
@@ -137,6 +137,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), r#"{"agents": {"email": {"from": "cliq <cliq@example.com>"}}}"#).unwrap();
         let settings = Settings::load(None, camino::Utf8Path::from_path(file.path())).unwrap();
+        let settings = EmailSettings::read(&settings);
         let mail = message(&settings, "ann@example.com", "hug_review", &payload).unwrap();
         let text = String::from_utf8(mail.formatted()).unwrap();
         assert!(text.contains("Subject: Review needed: approval of @a/b\r\n"), "{text}");

@@ -11,6 +11,7 @@ use cliq_project::{
     Check, CheckStatus, Environment, Handover, Project, REVIEW_SOCKET, ReviewBackend, ReviewSocket, Settings,
     timing,
 };
+use cliq_settings::DockerSettings;
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Backend, RunHandle};
@@ -73,7 +74,7 @@ impl Docker {
 
     /// Checks whether the engine responds and has the image. Returns `None` if the settings do not enable containers.
     pub async fn check(settings: &Settings, environment: &Environment) -> Option<Check> {
-        if !settings.flag("docker.enabled") {
+        if !DockerSettings::read(settings).enabled {
             return None;
         }
         let options = DockerOptions::of(settings);

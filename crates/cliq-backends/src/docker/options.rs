@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cliq_settings::{Environment, Settings};
+use cliq_settings::{DockerSettings, Environment, Settings};
 
 /// The settings `docker.*` (docs/docker.md).
 #[derive(Debug, Clone, PartialEq)]
@@ -33,18 +33,31 @@ impl DockerOptions {
     /// The options in settings.
     #[must_use]
     pub(super) fn of(settings: &Settings) -> Self {
-        let text = |key: &str| settings.text(key).unwrap_or_default();
+        // All fields are named, so a new setting does not compile until it has a use here.
+        let DockerSettings {
+            enabled: _,
+            host,
+            image,
+            memory,
+            cpus,
+            pids_limit,
+            network_mode,
+            read_only_rootfs,
+            max_containers,
+            extra_hosts,
+            env,
+        } = DockerSettings::read(settings);
         Self {
-            image: text("docker.image"),
-            memory: settings.size("docker.memory").unwrap_or(4 << 30),
-            cpus: settings.amount("docker.cpus").unwrap_or(2.0),
-            pids_limit: settings.count("docker.pids_limit").unwrap_or(4096),
-            network_mode: text("docker.network_mode"),
-            read_only_rootfs: settings.flag("docker.read_only_rootfs"),
-            max_containers: settings.count("docker.max_containers").unwrap_or(4),
-            extra_hosts: settings.list("docker.extra_hosts"),
-            env: settings.texts_below("docker.env"),
-            host: settings.text("docker.host"),
+            image,
+            memory,
+            cpus,
+            pids_limit,
+            network_mode,
+            read_only_rootfs,
+            max_containers,
+            extra_hosts,
+            env: env.into_iter().map(|(name, value)| (name, value.reveal().to_owned())).collect(),
+            host,
         }
     }
 }

@@ -6,6 +6,7 @@ use super::{Cluster, HANDOVER_FILE, JobEnd, JobState, KubernetesError, Kubernete
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_project::{Check, CheckStatus, Handover, Project, Settings, timing};
+use cliq_settings::{KubernetesSettings, ReviewSettings};
 use tokio_util::sync::CancellationToken;
 
 use super::job_follower::JobFollower;
@@ -46,7 +47,7 @@ impl Kubernetes {
         Ok(Self {
             options: KubernetesOptions::of(settings),
             home: project.host().home.clone().ok_or(BackendError::NoHome)?,
-            has_review_server: settings.text("hug.server_url").is_some(),
+            has_review_server: ReviewSettings::read(settings).server_url.is_some(),
         })
     }
 
@@ -91,7 +92,7 @@ impl Kubernetes {
     /// Checks whether the cluster responds, has the claim, and grants what cliq needs. Returns `None` if the settings do not enable
     /// clusters.
     pub async fn check(settings: &Settings, is_shared_database: bool) -> Option<Check> {
-        if !settings.flag("kubernetes.enabled") {
+        if !KubernetesSettings::read(settings).enabled {
             return None;
         }
         let (status, detail) = match check(&KubernetesOptions::of(settings), is_shared_database).await {

@@ -257,7 +257,7 @@ fn container(work: &Work, options: &KubernetesOptions) -> Result<Container, NotO
     Ok(Container {
         name: CONTAINER.to_owned(),
         image: Some(options.image.clone()),
-        image_pull_policy: Some(options.image_pull_policy.clone()),
+        image_pull_policy: Some(options.image_pull_policy.as_str().to_owned()),
         command: Some(vec!["cliq".to_owned()]),
         args: Some(work.arguments.clone()),
         working_dir: Some(work.workspace.to_string()),
@@ -298,6 +298,8 @@ fn resources(options: &KubernetesOptions) -> ResourceRequirements {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use cliq_settings::ImagePullPolicy;
+
     use super::*;
 
     pub(crate) fn options() -> KubernetesOptions {
@@ -305,7 +307,7 @@ pub(crate) mod tests {
             context: None,
             namespace: None,
             image: "cliq-runner:1".to_owned(),
-            image_pull_policy: "IfNotPresent".to_owned(),
+            image_pull_policy: ImagePullPolicy::IfNotPresent,
             image_pull_secrets: vec!["registry".to_owned()],
             claim: "cliq-data".to_owned(),
             mount_path: "/data".into(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_settings::Settings;
+use cliq_settings::{ImagePullPolicy, KubernetesSettings, Settings};
 
 /// The settings `kubernetes.*` (docs/kubernetes.md).
 #[derive(Clone, PartialEq)]
@@ -16,7 +16,7 @@ pub(super) struct KubernetesOptions {
     /// The image.
     pub image: String,
     /// When nodes fetch the image.
-    pub image_pull_policy: String,
+    pub image_pull_policy: ImagePullPolicy,
     /// The Secrets with which nodes fetch it.
     pub image_pull_secrets: Vec<String>,
     /// The claim with the workspaces.
@@ -80,37 +80,55 @@ impl KubernetesOptions {
     /// The options in settings.
     #[must_use]
     pub(super) fn of(settings: &Settings) -> Self {
-        let text = |key: &str| settings.text(key).filter(|text| !text.is_empty());
-        let need = |key: &str| text(key).unwrap_or_default();
+        // All fields are named, so a new setting does not compile until it has a use here.
+        let KubernetesSettings {
+            enabled: _,
+            context,
+            namespace,
+            image,
+            image_pull_policy,
+            image_pull_secrets,
+            claim,
+            mount_path,
+            memory,
+            cpus,
+            memory_request,
+            cpu_request,
+            temporary_storage,
+            read_only_rootfs,
+            start_timeout,
+            deadline,
+            ttl,
+            priority_class,
+            node_selector,
+            tolerations,
+            env,
+        } = KubernetesSettings::read(settings);
         let label = |text: String| {
             let (name, value) = text.split_once('=').unwrap_or((&text, ""));
             (name.to_owned(), value.to_owned())
         };
         Self {
-            context: text("kubernetes.context"),
-            namespace: text("kubernetes.namespace"),
-            image: need("kubernetes.image"),
-            image_pull_policy: need("kubernetes.image_pull_policy"),
-            image_pull_secrets: settings.list("kubernetes.image_pull_secrets"),
-            claim: need("kubernetes.claim"),
-            mount_path: need("kubernetes.mount_path").into(),
-            memory: settings.size("kubernetes.memory").unwrap_or(4 << 30),
-            cpus: settings.amount("kubernetes.cpus").unwrap_or(2.0),
-            memory_request: settings.size("kubernetes.memory_request").unwrap_or(512 << 20),
-            cpu_request: settings.amount("kubernetes.cpu_request").unwrap_or(0.25),
-            temporary_storage: settings.size("kubernetes.temporary_storage"),
-            read_only_rootfs: settings.flag("kubernetes.read_only_rootfs"),
-            start_timeout: settings.duration("kubernetes.start_timeout").unwrap_or(Duration::from_secs(300)),
-            deadline: settings.duration("kubernetes.deadline"),
-            ttl: settings.duration("kubernetes.ttl").unwrap_or(Duration::from_secs(3600)),
-            priority_class: text("kubernetes.priority_class"),
-            node_selector: settings.list("kubernetes.node_selector").into_iter().map(label).collect(),
-            tolerations: settings
-                .list("kubernetes.tolerations")
-                .iter()
-                .map(|text| Taint::parse(text))
-                .collect(),
-            env: settings.texts_below("kubernetes.env"),
+            context,
+            namespace,
+            image,
+            image_pull_policy,
+            image_pull_secrets,
+            claim,
+            mount_path: mount_path.into(),
+            memory,
+            cpus,
+            memory_request,
+            cpu_request,
+            temporary_storage,
+            read_only_rootfs,
+            start_timeout,
+            deadline,
+            ttl,
+            priority_class,
+            node_selector: node_selector.into_iter().map(label).collect(),
+            tolerations: tolerations.iter().map(|text| Taint::parse(text)).collect(),
+            env: env.into_iter().map(|(name, value)| (name, value.reveal().to_owned())).collect(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use cliq_orchestrator::{Record, RunEvent};
-use cliq_protocol::Outcome;
+use cliq_protocol::{Outcome, Timestamp};
 
 /// End of an activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) struct Chart {
 impl Chart {
     /// Takes the next event.
     pub(super) fn apply(&mut self, record: &Record) {
-        let Some(now) = record.ts.unix_millis() else { return };
+        let Some(now) = record.ts.time().map(Timestamp::unix_millis) else { return };
         self.from = Some(self.from.map_or(now, |from| from.min(now)));
         self.to = Some(self.to.map_or(now, |to| to.max(now)));
         let name = record.event.phase().map(ToString::to_string);
@@ -253,13 +253,12 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cliq_protocol::Timestamp;
     use serde_json::json;
 
     use super::*;
 
     fn record(at: i64, mut event: serde_json::Value) -> Record {
-        event["ts"] = Timestamp::from_unix_millis(at).as_str().into();
+        event["ts"] = Timestamp::from_unix_millis(at).to_string().into();
         Record::decode(event.to_string().as_bytes()).expect("an event")
     }
 

@@ -185,7 +185,7 @@ fn conversation(entries: &[TranscriptEntry]) -> Markup {
         @for entry in entries {
             @match &entry.body {
                 TranscriptBody::Start(start) => {
-                    p.facts { span { (start.agent) @if let Some(model) = &start.model { ", " (model) } } span { "activation " (start.activation) } span { (ago(entry.ts.as_str())) } }
+                    p.facts { span { (start.agent) @if let Some(model) = &start.model { ", " (model) } } span { "activation " (start.activation) } span { (ago(&entry.ts.to_string())) } }
                     @if !start.tools.is_empty() { details { summary { (start.tools.len()) " tools" } p { (start.tools.join(", ")) } } }
                 }
                 TranscriptBody::Message { role: Role::Assistant, text, .. } => {

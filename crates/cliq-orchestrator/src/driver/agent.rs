@@ -6,8 +6,8 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use cliq_fs::{FsError, SignalTail, write_atomic};
 use cliq_protocol::{
-    AgentMessage, ChannelBody, ChannelOrder, Dispatch, FieldError, Limited, Line, PhaseName, Timestamp,
-    Usage, WaitingReview,
+    AgentMessage, ChannelBody, ChannelOrder, Dispatch, FieldError, Limited, Line, PhaseName, Usage,
+    WaitingReview, WireTime,
 };
 use cliq_workflow::FailureCause;
 use tokio::sync::watch;
@@ -95,7 +95,7 @@ pub(super) struct Follower {
     /// The last review that the agent named.
     review: Option<WaitingReview>,
     /// Time before which the agent has nothing to do, with other reviews that end its wait.
-    idle: Option<(Timestamp, Vec<String>)>,
+    idle: Option<(WireTime, Vec<String>)>,
 }
 
 impl Follower {

@@ -78,7 +78,7 @@ impl Driver {
         let delay_ms = i64::try_from(delay_ms).unwrap_or(i64::MAX);
         let due_ms = cliq_fs::now_millis().saturating_add(delay_ms);
         let phase = self.shared.workflow().name_of(id);
-        self.shared.send(RunEvent::RetryDelayed { phase, until: Timestamp::from_unix_millis(due_ms) });
+        self.shared.send(RunEvent::RetryDelayed { phase, until: Timestamp::from_unix_millis(due_ms).into() });
         self.wait_until(id, due_ms);
     }
 

@@ -90,7 +90,7 @@ impl Driver {
     }
 
     fn park(&mut self, wait: Wait) {
-        let until = Timestamp::from_unix_millis(wait.until_ms);
+        let until = Timestamp::from_unix_millis(wait.until_ms).into();
         self.publish(RunEvent::RunParked { on: wait.reviews, until });
         // A run whose parking is not recorded goes on, to the failure that this is. The run of a team phase ends as if it were killed.
         if !self.broken {

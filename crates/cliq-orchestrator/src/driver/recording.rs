@@ -11,7 +11,7 @@ use crate::view::RunView;
 impl Driver {
     /// Writes an event to the journal and the log, and sends it to the subscriber.
     pub(super) fn publish(&mut self, event: RunEvent) {
-        let record = Record { ts: cliq_fs::now(), event };
+        let record = Record { ts: cliq_fs::now().into(), event };
         if let Err(error) = self.record(&record) {
             self.cannot_record(&error);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cliq_fs::{CliqDir, FsError, read_command_results};
 use cliq_gate::GateState;
-use cliq_protocol::{ChannelBody, PhaseKind, Timestamp};
+use cliq_protocol::{ChannelBody, PhaseKind};
 use cliq_workflow::PhaseId;
 
 use super::agent::{Follower, Terminal};
@@ -76,7 +76,7 @@ pub(crate) fn put_earlier_run_aside(dir: &CliqDir) -> Result<(), FsError> {
         // Nothing of a run whose orchestrator died lives on beside the next.
         crate::dead_run::end_dead_run(dir, run_id, Duration::from_secs(2));
     }
-    let fallback = || Timestamp::from_unix_millis(cliq_fs::now_millis()).as_str().replace(':', "-");
+    let fallback = || cliq_fs::now().to_string().replace(':', "-");
     cliq_fs::archive_run(dir, &run_id.unwrap_or_else(fallback))?;
     let _ = fs::remove_file(dir.pipeline_status());
     Ok(())

@@ -365,11 +365,11 @@ impl Values for PhaseValues<'_> {
     }
 
     fn date(&self) -> String {
-        self.now.as_str().chars().take(10).collect()
+        self.now.to_string().chars().take(10).collect()
     }
 
     fn timestamp(&self) -> String {
-        self.now.as_str().to_owned()
+        self.now.to_string()
     }
 
     fn phase(&self) -> String {

@@ -152,7 +152,8 @@ fn record_transcript(span: &Span, plan: &RunPlan, phase: &PhaseName) {
     // A transcript that cannot be read is a matter of its agent.
     let entries = latest.and_then(|(_, path)| read_transcript(&path).ok().flatten()).unwrap_or_default();
     for TranscriptEntry { ts, body } in entries {
-        let at = ts.as_str();
+        let at = ts.to_string();
+        let at = at.as_str();
         match body {
             TranscriptBody::Message { role, text, .. } => {
                 let role = if role == Role::User { "user" } else { "assistant" };

@@ -57,7 +57,7 @@ impl RunEvent {
                 format!("{phase}: review {} is over", review.id)
             }
             Self::ReviewWaits { phase, review, .. } => {
-                let (who, until) = (review.reviewers.join(", "), review.until.as_str());
+                let (who, until) = (review.reviewers.join(", "), &review.until);
                 format!(
                     "{phase}: waits for a review by {who}, until {until} (`cliq review show {}`)",
                     review.id

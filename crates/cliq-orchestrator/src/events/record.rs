@@ -1,6 +1,6 @@
 //! An event with its time, and its line in a journal.
 
-use cliq_protocol::{SteeringMessage, Timestamp};
+use cliq_protocol::{SteeringMessage, WireTime};
 use serde_json::Value;
 
 use super::RunEvent;
@@ -9,7 +9,7 @@ use super::RunEvent;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// When it was seen.
-    pub ts: Timestamp,
+    pub ts: WireTime,
     /// Event.
     pub event: RunEvent,
 }
@@ -20,7 +20,7 @@ impl Record {
     pub fn encode(&self) -> Vec<u8> {
         let mut value = serde_json::to_value(&self.event).unwrap_or_default();
         if let Some(map) = value.as_object_mut() {
-            map.insert("ts".into(), self.ts.as_str().into());
+            map.insert("ts".into(), self.ts.to_string().into());
         }
         let mut line = serde_json::to_vec(&value).unwrap_or_default();
         line.push(b'\n');
@@ -49,6 +49,6 @@ impl Record {
         let mut value: Value = serde_json::from_slice(line)?;
         let ts = value.as_object_mut().and_then(|map| map.remove("ts"));
         let Some(Value::String(ts)) = ts else { return Err(serde_json::Error::custom("it has no `ts`")) };
-        Ok(Self { ts: Timestamp::from_text(ts), event: serde_json::from_value(value)? })
+        Ok(Self { ts: WireTime::from_text(ts), event: serde_json::from_value(value)? })
     }
 }

@@ -1,6 +1,6 @@
 //! Events as inputs of the machine, and reports of the machine as events.
 
-use cliq_protocol::{PhaseName, Timestamp};
+use cliq_protocol::{PhaseName, Timestamp, WireTime};
 use cliq_workflow::ValidatedWorkflow;
 use serde_json::Value;
 
@@ -63,15 +63,18 @@ impl RunEvent {
             }
             Self::RetryDelayed { phase, until } => {
                 // A time that cannot be read has come.
-                Input::RetryDelayed { phase: find(phase)?, due_ms: until.unix_millis().unwrap_or(0) }
+                Input::RetryDelayed {
+                    phase: find(phase)?,
+                    due_ms: until.time().map_or(0, Timestamp::unix_millis),
+                }
             }
             Self::RetryDue { phase } => Input::RetryDue { phase: find(phase)? },
             Self::ReviewIdle { phase, review, others, due } => Input::PhaseWaits {
                 phase: find(phase)?,
                 // A time that cannot be read is none: the agent keeps its process.
-                wait: due.as_ref().and_then(Timestamp::unix_millis).map(|due_ms| PhaseWait {
+                wait: due.as_ref().and_then(WireTime::time).map(|due| PhaseWait {
                     reviews: std::iter::once(review).chain(others).cloned().collect(),
-                    due_ms,
+                    due_ms: due.unix_millis(),
                 }),
             },
             Self::RunParked { .. } => Input::Park,

@@ -81,7 +81,7 @@ mod tests {
 
     fn line(reason: &str) -> (Record, Vec<u8>) {
         let event = RunEvent::OrchestratorFailed { reason: reason.to_owned() };
-        let record = Record { ts: cliq_fs::now(), event };
+        let record = Record { ts: cliq_fs::now().into(), event };
         let line = record.encode();
         (record, line)
     }

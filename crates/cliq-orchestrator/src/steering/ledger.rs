@@ -1,6 +1,6 @@
 //! Ledger of the steering messages of a run and their deliveries. Pure.
 
-use cliq_protocol::{MAX_STEERING_MESSAGES, PhaseName, SteeringMessage, Timestamp};
+use cliq_protocol::{MAX_STEERING_MESSAGES, PhaseName, SteeringMessage, WireTime};
 use serde::Serialize;
 
 /// Delivery of a steering message to an activation.
@@ -12,7 +12,7 @@ pub struct SteeringDelivery {
     /// Number of the activation, 1-based.
     pub activation: u32,
     /// Time of the delivery.
-    pub ts: Timestamp,
+    pub ts: WireTime,
 }
 
 /// A steering message with its deliveries.
@@ -94,7 +94,7 @@ impl SteeringLedger {
     }
 
     /// Records a delivery. Does nothing if it is none.
-    pub(crate) fn deliver(&mut self, new: Delivery<'_>, ts: &Timestamp) {
+    pub(crate) fn deliver(&mut self, new: Delivery<'_>, ts: &WireTime) {
         if !self.is_delivery(new) {
             return;
         }
@@ -110,6 +110,8 @@ impl SteeringLedger {
 mod tests {
     use proptest::prelude::*;
 
+    use cliq_protocol::Timestamp;
+
     use super::*;
 
     fn name(phase: &str) -> PhaseName {
@@ -117,7 +119,7 @@ mod tests {
     }
 
     fn message(id: &str, phase: Option<&str>) -> SteeringMessage {
-        let ts = Timestamp::from_unix_millis(0);
+        let ts = WireTime::from(Timestamp::UNIX_EPOCH);
         SteeringMessage { id: id.into(), ts, from: "Ana".into(), text: id.into(), phase: phase.map(name) }
     }
 
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_message_is_delivered_once_to_an_activation() {
-        let (mut ledger, now) = (SteeringLedger::default(), Timestamp::from_unix_millis(9));
+        let (mut ledger, now) = (SteeringLedger::default(), WireTime::from(Timestamp::from_unix_millis(9)));
         ledger.receive(message("1", None));
         ledger.receive(message("2", Some("a")));
         let (a, b) = (name("a"), name("b"));
@@ -163,7 +165,7 @@ mod tests {
             steps in proptest::collection::vec((0..5_u8, 0..3_usize, proptest::option::of(0..2_usize)), 1..80),
         ) {
             let phases = [name("a"), name("b"), name("c")];
-            let now = Timestamp::from_unix_millis(0);
+            let now = WireTime::from(Timestamp::UNIX_EPOCH);
             let mut ledger = SteeringLedger::default();
             // Per phase: number of activations, and what the present one has received.
             let mut active: Vec<(u32, Option<Vec<String>>)> = vec![(0, None); phases.len()];

@@ -180,7 +180,8 @@ fn record(
     let mut writer = JournalWriter::reopen(&dir.journal(), &journal)?;
     // Only the own message: others are recorded by their senders, or checked by the next orchestrator, since agents can write to the inbox.
     let SteeringMessage { id, from, text, phase, .. } = stored.clone();
-    let record = Record { ts: cliq_fs::now(), event: RunEvent::SteeringReceived { id, from, text, phase } };
+    let record =
+        Record { ts: cliq_fs::now().into(), event: RunEvent::SteeringReceived { id, from, text, phase } };
     writer.append(&record)?;
     writer.sync()?;
     let message = SteeringMessage { ts: record.ts, ..stored.clone() };

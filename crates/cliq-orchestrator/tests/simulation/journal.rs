@@ -87,9 +87,10 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 };
                 RunEvent::ItemsMerged { phase: name(phase), conflict, files, notes: Vec::new(), reason }
             }
-            Input::RetryDelayed { phase, due_ms } => {
-                RunEvent::RetryDelayed { phase: name(phase), until: Timestamp::from_unix_millis(due_ms) }
-            }
+            Input::RetryDelayed { phase, due_ms } => RunEvent::RetryDelayed {
+                phase: name(phase),
+                until: Timestamp::from_unix_millis(due_ms).into(),
+            },
             Input::RetryDue { phase } => RunEvent::RetryDue { phase: name(phase) },
             Input::Resume { from, max_parallel, limits } => RunEvent::RunResumed {
                 cliq_version: "0".into(),
@@ -100,17 +101,17 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
             },
             Input::PhaseWaits { phase, wait } => {
                 let (reviews, due) =
-                    wait.map(|wait| (wait.reviews, Timestamp::from_unix_millis(wait.due_ms))).unzip();
+                    wait.map(|wait| (wait.reviews, Timestamp::from_unix_millis(wait.due_ms).into())).unzip();
                 let mut reviews = reviews.unwrap_or_default().into_iter();
                 let review = reviews.next().unwrap_or_default();
                 RunEvent::ReviewIdle { phase: name(phase), review, others: reviews.collect(), due }
             }
-            Input::Park => RunEvent::RunParked { on: Vec::new(), until: Timestamp::from_unix_millis(0) },
+            Input::Park => RunEvent::RunParked { on: Vec::new(), until: Timestamp::UNIX_EPOCH.into() },
             Input::Interrupt => RunEvent::RunInterrupted,
             Input::Cancel => RunEvent::CancelRequested { by: "test".into() },
             Input::Fail { reason } => RunEvent::OrchestratorFailed { reason },
         };
-        bytes.extend(Record { ts: Timestamp::from_unix_millis(0), event }.encode());
+        bytes.extend(Record { ts: Timestamp::UNIX_EPOCH.into(), event }.encode());
     }
     bytes.extend(b"{\"event\":\"torn");
     std::fs::write(&path, bytes).expect("written");

@@ -13,10 +13,10 @@ use camino::Utf8PathBuf;
 use cliq_fs::CliqDir;
 use cliq_protocol::{Object, ReviewSpec};
 use cliq_review::{
-    Directory, Event, NewReview, Review, ReviewFilter, ReviewId, ReviewState, Reviews, ReviewsError, Time,
+    Directory, Event, NewReview, Review, ReviewFilter, ReviewId, ReviewState, Reviews, ReviewsError,
 };
 use cliq_sdk::{Agent, Completion, GateContext};
-use cliq_settings::Settings;
+use cliq_settings::{ReviewSettings, Settings};
 use serde_json::{Value, json};
 
 use super::links::KeptReview;
@@ -108,7 +108,7 @@ impl<'a> Gate<'a> {
         let dir = CliqDir::at(ctx.cliq_dir(), ctx.workspace())?;
         let project = Project::of(dir.clone(), host.clone());
         let settings = Project::of(outermost(ctx)?, host.clone()).settings()?;
-        let directory = settings.reviewers();
+        let directory = ReviewSettings::read(&settings).reviewers;
         let reviewers = directory.expand(&spec.reviewers)?;
         let path = host.environment.get("CLIQ_RUN_PATH").unwrap_or_default();
         let outermost_run = path.split_once('/').map(|(run, _)| run.to_owned());
@@ -219,7 +219,7 @@ impl<'a> Gate<'a> {
     }
 
     fn remote(&self) -> Option<(String, Arc<dyn Reviews>)> {
-        let url = self.settings.text("hug.server_url")?.trim_end_matches('/').to_owned();
+        let url = ReviewSettings::read(&self.settings).server_url?.trim_end_matches('/').to_owned();
         let reviews = self.server(&url);
         Some((url, reviews))
     }
@@ -229,7 +229,7 @@ impl<'a> Gate<'a> {
     }
 
     fn client(&self, url: &str) -> ServerReviews {
-        ServerReviews::new(url, self.settings.secret("hug.token"))
+        ServerReviews::new(url, ReviewSettings::read(&self.settings).token)
     }
 
     /// Whether the server that has the review also has the run, and so wakes it after an answer.
@@ -298,7 +298,7 @@ impl<'a> Gate<'a> {
             route_targets: self.ctx.route_targets().to_vec(),
             channels: self.reviewers.names().into_iter().map(channels).collect(),
             links: kept.hashes(),
-            now: Time::from_millis(cliq_fs::now_millis()),
+            now: cliq_fs::now(),
         });
         let review = patiently(self.ctx, || reviews.create(&review, &content)).await?;
         Ok(ExistingReview { review, kept, reviews })

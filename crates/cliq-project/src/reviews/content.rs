@@ -2,7 +2,8 @@
 
 use camino::Utf8Path;
 use cliq_orchestrator::repositories;
-use cliq_review::{Content, PriorHandoff, Time, TimelineEntry};
+use cliq_protocol::Timestamp;
+use cliq_review::{Content, PriorHandoff, TimelineEntry};
 use cliq_sdk::GateContext;
 
 use super::{artifacts, diff};
@@ -51,8 +52,8 @@ pub(super) fn collect(ctx: &GateContext, project: &Project, patterns: &[String])
             let steps = run.timeline(cliq_fs::now_millis()).steps;
             let skipped = steps.len().saturating_sub(MAX_STEPS);
             let entry = |step: crate::Step| {
-                let at = cliq_protocol::Timestamp::from_text(step.ts).unix_millis().unwrap_or(0);
-                TimelineEntry { at: Time::from_millis(at), text: step.text }
+                let at = step.ts.time().unwrap_or(Timestamp::UNIX_EPOCH);
+                TimelineEntry { at, text: step.text }
             };
             steps.into_iter().skip(skipped).map(entry).collect()
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cliq_http::{Answer, Client, Limits, Request};
 use cliq_review::{
-    Choice, Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError, StoreError, Time,
+    Choice, Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError, StoreError,
 };
 use cliq_settings::Secret;
 use serde::de::DeserializeOwned;
@@ -114,7 +114,7 @@ impl ServerReviews {
             Reply::Refused(said) => {
                 let review = self.get(id).await?.ok_or_else(|| ReviewsError::NotFound(id.clone()))?;
                 // The same machine gives the same reason.
-                let now = Time::from_millis(cliq_fs::now_millis());
+                let now = cliq_fs::now();
                 let refusal = review.step(event, now).err().unwrap_or(Refusal::Server(said));
                 Err(ReviewsError::Refused { refusal, review: Box::new(review) })
             }

@@ -48,7 +48,7 @@ pub(super) fn judge(kind: Kind, seen: &Transcript, findings: &mut Vec<Finding>) 
     rule("echoes-type", other.is_empty(), or("each message echoes the dispatch type", &other));
     let odd: Vec<String> = messages
         .iter()
-        .map(|m| m.ts.as_str())
+        .map(|m| m.ts.to_string())
         .filter(|ts| !is_wire_time(ts))
         .map(|ts| format!("{ts:?}"))
         .collect();
@@ -189,5 +189,5 @@ fn verdict(end: Option<&ChannelBody>, rule: &mut Rule<'_>) {
 /// `2026-05-29T06:04:14.222Z`
 fn is_wire_time(ts: &str) -> bool {
     let shape: String = ts.chars().map(|c| if c.is_ascii_digit() { '9' } else { c }).collect();
-    shape == "9999-99-99T99:99:99.999Z" && cliq_protocol::Timestamp::from_text(ts).unix_millis().is_some()
+    shape == "9999-99-99T99:99:99.999Z" && cliq_protocol::Timestamp::parse(ts).is_ok()
 }

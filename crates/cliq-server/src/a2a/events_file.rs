@@ -46,7 +46,7 @@ impl TaskEventsFile {
             let requirement = cliq_fs::read_text(&dir.requirement(), MAX_REQUIREMENT).unwrap_or_default();
             let mut event = cliq_project::workspace_prepared(Some(project), requirement.trim_end());
             event["event"] = "workspace_prepared".into();
-            let lines = this.lines(cliq_fs::now().as_str(), &event);
+            let lines = this.lines(&cliq_fs::now().to_string(), &event);
             this.file.write_all(&lines).at("write", &path)?;
         }
         Ok(this)
@@ -60,7 +60,7 @@ impl TaskEventsFile {
         self.seen += 1;
         let mut lines = Vec::new();
         if record.event.is_journaled() || record.event.is_command_step() {
-            lines = self.lines(record.ts.as_str(), &task_event(record, view));
+            lines = self.lines(&record.ts.to_string(), &task_event(record, view));
         }
         if let RunEvent::RunFinished { status, reason, phase } = &record.event {
             let event = match status {
@@ -69,7 +69,7 @@ impl TaskEventsFile {
                 PipelineStatus::Escalated | PipelineStatus::Failed => "on_fail",
             };
             let end = json!({"event": event, "reason": reason, "phase": phase,
-                "instance_id": self.context.instance_id, "ts": record.ts.as_str()});
+                "instance_id": self.context.instance_id, "ts": record.ts});
             lines.extend(format!("{end}\n").bytes());
         }
         // One write: a reader sees whole lines.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_a2a::{Advertise, SigningKey, Version};
 use cliq_http::Guard;
-use cliq_settings::{Mesh, Settings};
+use cliq_settings::{A2aSettings, CardSettings, InputSettings, Mesh, Settings};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -53,37 +53,45 @@ impl A2aOptions {
         meshes: &[String],
         instance_id: String,
     ) -> Result<Self, String> {
-        let text = |key: &str| settings.text(&format!("server.a2a.{key}"));
-        let advertise = Advertise::parse(&settings.list("server.a2a.advertise"))
+        // All fields are named, so a new setting does not compile until it has a use here.
+        let A2aSettings {
+            agent_type,
+            instance_id: own_instance_id,
+            workspace_root: own_workspace_root,
+            advertise,
+            default_team,
+            versions,
+            enable_builder,
+            meshes: known,
+            public_url,
+            allow_private_push,
+            push_hosts,
+            repo_hosts,
+        } = A2aSettings::read(settings);
+        let advertise = Advertise::parse(&advertise)
             .map_err(|error| format!("the setting `server.a2a.advertise`: {error}"))?;
-        let known = settings.meshes();
         let chosen = if meshes.is_empty() {
             known.into_iter().filter(|mesh| mesh.active).collect()
         } else {
             meshes.iter().map(|name| find_mesh(&known, name)).collect::<Result<_, _>>()?
         };
-        let versions = settings.list("server.a2a.versions");
         let versions = versions.iter().map(|text| version(text)).collect::<Result<Vec<_>, _>>()?;
         if versions.is_empty() {
             return Err("the setting `server.a2a.versions` is empty: write `0.3`, `1.0` or both".to_owned());
         }
-        let signing_key = text("signing_key").map(|file| read_key(&file)).transpose()?;
+        let signing_key = CardSettings::read(settings).signing_key.map(|file| read_key(&file)).transpose()?;
         Ok(Self {
-            agent_type: text("agent_type").unwrap_or_default(),
-            instance_id: text("instance_id").unwrap_or(instance_id),
-            workspace_root: text("workspace_root")
-                .map_or_else(|| workspace_root.to_owned(), Utf8PathBuf::from),
+            agent_type,
+            instance_id: own_instance_id.unwrap_or(instance_id),
+            workspace_root: own_workspace_root.map_or_else(|| workspace_root.to_owned(), Utf8PathBuf::from),
             advertise,
-            default_team: text("default_team"),
+            default_team,
             versions,
-            enable_builder: settings.flag("server.a2a.enable_builder"),
-            strict_inputs: settings.flag("strict_input_validation"),
-            push_guard: Guard {
-                allow_private: settings.flag("server.a2a.allow_private_push"),
-                allowed_hosts: settings.list("server.a2a.push_hosts"),
-            },
-            repo_hosts: settings.list("server.a2a.repo_hosts"),
-            public_url: text("public_url").map(|url| url.trim_end_matches('/').to_owned()),
+            enable_builder,
+            strict_inputs: InputSettings::read(settings).strict_input_validation,
+            push_guard: Guard { allow_private: allow_private_push, allowed_hosts: push_hosts },
+            repo_hosts,
+            public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
             signing_key: signing_key.map(Arc::new),
             meshes: chosen,
         })

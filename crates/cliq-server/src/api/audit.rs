@@ -48,10 +48,9 @@ pub(crate) struct AuditQuery {
 
 fn time(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     let Some(text) = text else { return Ok(None) };
-    let millis = Timestamp::from_text(text).unix_millis();
     let wrong =
-        || Problem::bad_request(format!("`{field}` is a time in ISO-8601, such as 2026-01-31T12:00:00Z"));
-    millis.map(|millis| Some(Timestamp::from_unix_millis(millis).as_str().to_owned())).ok_or_else(wrong)
+        |_| Problem::bad_request(format!("`{field}` is a time in ISO-8601, such as 2026-01-31T12:00:00Z"));
+    Timestamp::parse(&text).map(|time| Some(time.to_string())).map_err(wrong)
 }
 
 /// Lists recorded actions, oldest first. Entries are never changed or removed.

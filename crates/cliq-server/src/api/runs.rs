@@ -8,7 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use cliq_dashboard::graph_of_run;
 use cliq_model::{RunCursor, RunFilter, RunId, RunState};
-use cliq_protocol::Budget;
+use cliq_protocol::{Budget, Timestamp};
 use cliq_supervisor::{RunRules, check_budget, check_phase};
 use cliq_web::{
     Caller, Json, Path, Problem, Query, Reader, RunDocument, RunSummary, Runner, find_run, list_runs,
@@ -181,12 +181,9 @@ pub(crate) async fn list(
 /// Returns a time of a query in the form of the store.
 fn time(field: &str, text: Option<&str>) -> Result<Option<String>, Problem> {
     let Some(text) = text else { return Ok(None) };
-    let millis = cliq_protocol::Timestamp::from_text(text.to_owned()).unix_millis();
     let wrong =
-        || Problem::bad_request(format!("`{field}` is a time in ISO-8601, such as 2026-01-31T12:00:00Z"));
-    millis
-        .map(|millis| Some(cliq_protocol::Timestamp::from_unix_millis(millis).as_str().to_owned()))
-        .ok_or_else(wrong)
+        |_| Problem::bad_request(format!("`{field}` is a time in ISO-8601, such as 2026-01-31T12:00:00Z"));
+    Timestamp::parse(text).map(|time| Some(time.to_string())).map_err(wrong)
 }
 
 /// Starts a run. It waits in a queue until a place is free.

@@ -1,6 +1,7 @@
 //! Parked runs: each decision wakes the run that waits for it, once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cliq_gateway::Outcome;
 use cliq_model::{Cause, Change, LifecycleEvent, Run, RunState, RunStore, park, wake};
@@ -137,11 +138,9 @@ pub(crate) async fn due_runs_are_found_in_order(place: &TestDatabase) {
     let store = place.store().await;
     assert_eq!(store.next_wake().await.unwrap(), None);
     let (old, older) = ("2026-01-03T00:00:00.000Z", "2026-01-02T00:00:00.000Z");
-    let clock = |after: i64| {
-        let at = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(after);
-        at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
-    };
-    let (just_over, soon) = (clock(-20), clock(60_000));
+    let now = cliq_fs::now();
+    let just_over = now.before(Duration::from_millis(20)).to_string();
+    let soon = now.after(Duration::from_secs(60)).to_string();
     for (n, until) in (0..).zip([old, older, &just_over, &soon]) {
         let (run, review) = running(&store, n).await;
         let mut change = parked(&run, &review);

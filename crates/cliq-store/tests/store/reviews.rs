@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use cliq_protocol::Timestamp;
 use cliq_protocol::{Object, PhaseName, ReviewSpec};
 use cliq_review::{
     Answer, Choice, Content, Event, NewReview, PriorHandoff, Review, ReviewFilter, ReviewId, ReviewStore,
-    Reviews, ReviewsError, StoredReviews, Time, Via,
+    Reviews, ReviewsError, StoredReviews, Via,
 };
 use serde_json::json;
 
@@ -14,8 +15,8 @@ use crate::test_database::TestDatabase;
 
 static NOW: AtomicI64 = AtomicI64::new(1000);
 
-pub(crate) fn now() -> Time {
-    Time::from_millis(NOW.load(Ordering::Relaxed))
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_unix_millis(NOW.load(Ordering::Relaxed))
 }
 
 pub(crate) fn review(run: &str, project: &str, evaluation: u32, created: i64) -> Review {
@@ -39,7 +40,7 @@ pub(crate) fn review(run: &str, project: &str, evaluation: u32, created: i64) ->
         route_targets: Vec::new(),
         channels: Vec::new(),
         links: Vec::new(),
-        now: Time::from_millis(created),
+        now: Timestamp::from_unix_millis(created),
     })
 }
 
@@ -113,7 +114,11 @@ pub(crate) async fn lists_and_removal(place: &TestDatabase) {
         list(ReviewFilter { pending: true, ..Default::default() }).await,
         ["r2/approval/1/1", "r1/approval/1/1"]
     );
-    assert_eq!(reviews.remove_before(Time::from_millis(2)).await.unwrap(), 0, "those that wait stay");
-    assert_eq!(reviews.remove_before(Time::from_millis(3)).await.unwrap(), 1);
+    assert_eq!(
+        reviews.remove_before(Timestamp::from_unix_millis(2)).await.unwrap(),
+        0,
+        "those that wait stay"
+    );
+    assert_eq!(reviews.remove_before(Timestamp::from_unix_millis(3)).await.unwrap(), 1);
     assert_eq!(reviews.content(&first[0].id).await.unwrap(), None);
 }

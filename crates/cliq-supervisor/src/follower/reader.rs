@@ -63,7 +63,7 @@ impl Follower<'_> {
             }
             let event = if self.is_task() { self.task_event(&record) } else { stored(&record) };
             if is_new {
-                let step = Some((record.event, record.ts.as_str().to_owned()));
+                let step = Some((record.event, record.ts.to_string()));
                 pending.push(PendingEvent { line: Some(self.seen), step, event });
             }
         }
@@ -125,7 +125,7 @@ impl Follower<'_> {
             self.verdicts.push(event.clone());
         }
         let kind = event["event"].as_str().unwrap_or("unknown").to_owned();
-        NewRunEvent { ts: record.ts.as_str().to_owned(), kind, data: event.to_string() }
+        NewRunEvent { ts: record.ts.to_string(), kind, data: event.to_string() }
     }
 
     /// Adds new output of a phase's agent.

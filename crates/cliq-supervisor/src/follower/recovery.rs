@@ -77,7 +77,8 @@ impl Follower<'_> {
         let (shared, now) = (Arc::clone(self.shared), clock::now());
         let host = &shared.options.host;
         // Where clocks differ, a run that is woken early parks again with the same time.
-        let until = clock::after(EARLIEST).max(waiting.until.as_str().to_owned());
+        let earliest = cliq_fs::now().after(EARLIEST);
+        let until = waiting.until.time().map_or(earliest, |until| until.max(earliest)).to_string();
         self.commit(|change, view| {
             if cliq_model::park(change, &waiting.on, &until, &now).is_ok() {
                 change.run.totals = totals(view);

@@ -63,7 +63,7 @@ pub(super) fn translate(line: &[u8]) -> Option<Shown> {
         | TranscriptBody::Usage(_)
         | TranscriptBody::End { .. } => return None,
     };
-    event["ts"] = entry.ts.as_str().into();
+    event["ts"] = entry.ts.to_string().into();
     Some(Shown { lines, event })
 }
 

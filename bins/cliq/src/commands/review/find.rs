@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cliq_project::{Project, ServerReviews};
 use cliq_review::{Review, ReviewFilter, ReviewId, Reviews};
-use cliq_settings::Settings;
+use cliq_settings::{ReviewSettings, Settings};
 
 use super::ReviewSource;
 use crate::args::ReviewIdArg;
@@ -19,8 +19,9 @@ pub(super) async fn sources(here: Option<&Project>) -> Result<Vec<Arc<dyn Review
         None => Settings::load(Some(&home()?), None)?,
     };
     let mut sources = vec![reviews::open().await?];
-    if let Some(url) = settings.text("hug.server_url") {
-        sources.push(Arc::new(ServerReviews::new(&url, settings.secret("hug.token"))));
+    let ReviewSettings { server_url, token, .. } = ReviewSettings::read(&settings);
+    if let Some(url) = server_url {
+        sources.push(Arc::new(ServerReviews::new(&url, token)));
     }
     Ok(sources)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use camino::Utf8Path;
 use cliq_fs::{IoContext, write_atomic};
 use cliq_server::{A2aOptions, ServerOptions, agent_card};
-use cliq_settings::Settings;
+use cliq_settings::{A2aSettings, ServerSettings, Settings};
 
 use crate::args::A2aCommand;
 use crate::failure::Failure;
@@ -23,8 +23,8 @@ pub(super) fn run(command: &A2aCommand) -> Result<ExitCode, Failure> {
     let options = options(&settings, &home, &home.join("workspaces"), &[])?;
     let running = server_url()?;
     let configured = || {
-        let port = settings.count("server.port").unwrap_or(4100);
-        format!("http://{}:{port}", settings.text("server.host").unwrap_or_default())
+        let server = ServerSettings::read(&settings);
+        format!("http://{}:{}", server.host, server.port)
     };
     let url = url.clone().or_else(|| options.public_url.clone()).or(running).unwrap_or_else(configured);
     ui::json(&agent_card(&project::host(), &options, url.trim_end_matches('/')))?;
@@ -62,7 +62,7 @@ pub(super) fn summary(options: &ServerOptions) -> Result<Option<String>, Failure
     let Some(a2a) = &options.a2a else { return Ok(None) };
     let settings = Settings::load(Some(&home()?), None)?;
     let mut text = format!("A2A agent {} of type {}", a2a.instance_id, a2a.agent_type);
-    if !settings.has_below("server.a2a") {
+    if !A2aSettings::is_set(&settings) {
         text.push_str(
             " (the settings have no `server.a2a`: defaults hold, and the teams of @cliq are offered)",
         );

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use cliq_server::{ServerError, ServerOptions, TlsFiles};
-use cliq_settings::Settings;
+use cliq_settings::{ServerSettings, Settings};
 
 use super::a2a;
 use crate::args::ServerRunArgs;
@@ -28,14 +28,15 @@ impl From<ServerError> for Failure {
 pub(super) fn options_of(args: &ServerRunArgs) -> Result<ServerOptions, Failure> {
     let home = home()?;
     let settings = Settings::load(Some(&home), None)?;
+    let server = ServerSettings::read(&settings);
     let port = match args.port {
         Some(port) => port,
-        None => settings.count("server.port").and_then(|port| u16::try_from(port).ok()).ok_or_else(|| {
+        None => u16::try_from(server.port).map_err(|_| {
             Failure::usage("the setting `server.port` is not a port")
                 .hint("ports are numbers from 1 to 65535")
         })?,
     };
-    let name = args.host.clone().or_else(|| settings.text("server.host")).unwrap_or_default();
+    let name = args.host.clone().unwrap_or(server.host);
     let address: SocketAddr = (name.as_str(), port)
         .to_socket_addrs()
         .map_err(|error| Failure::usage(format!("cannot listen on {name}: {error}")))?
@@ -56,15 +57,14 @@ pub(super) fn options_of(args: &ServerRunArgs) -> Result<ServerOptions, Failure>
             Some(a2a::options(&settings, &options.home, &options.supervisor.workspace_root, &args.mesh)?);
     }
     options = options.with_provider(&settings).map_err(|error| Failure::usage(error.to_string()))?;
-    options.allowed_hosts.extend(public_host(&settings));
+    options.allowed_hosts.extend(server.public_url.as_deref().and_then(public_host));
     options.check()?;
     trigger::check(&options.home)?;
     Ok(options)
 }
 
 /// Returns the name by which browsers and senders of webhooks reach the server.
-fn public_host(settings: &Settings) -> Option<String> {
-    let url = settings.text("server.public_url")?;
+fn public_host(url: &str) -> Option<String> {
     let rest = url.split_once("://")?.1;
     let host = rest.split(['/', '?', '#']).next()?;
     let name =

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cliq_model::{NewToken, RunStore, Scope, SignInStore, TokenKind};
-use cliq_protocol::Timestamp;
 use cliq_server::SIGN_IN_PATH;
 use comfy_table::{ContentArrangement, Table, presets};
 
@@ -120,8 +119,7 @@ fn scope_of(name: ScopeName) -> Scope {
 
 /// A time from now on, UTC.
 pub(super) fn in_future(time: Duration) -> String {
-    let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-    Timestamp::from_unix_millis(cliq_fs::now_millis().saturating_add(millis)).as_str().to_owned()
+    cliq_fs::now().after(time).to_string()
 }
 
 /// Makes a link that signs a browser in, once, within 15 minutes.

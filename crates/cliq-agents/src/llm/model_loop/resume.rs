@@ -74,7 +74,8 @@ impl ModelLoop<'_> {
         self.state = Loop::new(limits);
         bodies().for_each(|body| self.state.apply(body));
         self.display.note(&format!("[continues with the transcript: {} replies]", self.state.replies()));
-        let mut kept = vec![TranscriptEntry { ts: cliq_fs::now(), body: TranscriptBody::Start(start) }];
+        let mut kept =
+            vec![TranscriptEntry { ts: cliq_fs::now().into(), body: TranscriptBody::Start(start) }];
         kept.extend(entries.iter().filter(|entry| !matches!(entry.body, TranscriptBody::Start(_))).cloned());
         self.create(ctx, &kept)?;
         self.count_interrupted_request(&entries)?;

@@ -3,7 +3,7 @@
 use cliq_coder::tools::ToolSpec;
 use cliq_protocol::{AgentTools, ToolCall};
 use cliq_sdk::PhaseContext;
-use cliq_settings::{Environment, Settings};
+use cliq_settings::{Environment, McpServerSettings, Settings};
 
 use crate::AnyError;
 
@@ -26,7 +26,7 @@ mod none {
             _: &Environment,
             ctx: &PhaseContext,
         ) -> Result<Self, AnyError> {
-            let are_named = !settings.mcp_servers().is_empty() || !ctx.dispatch().mcp.is_empty();
+            let are_named = !McpServerSettings::names(settings).is_empty() || !ctx.dispatch().mcp.is_empty();
             if selection.allows_mcp() && are_named {
                 return Err("this cliq was built without a client for MCP servers (feature `mcp`)".into());
             }
@@ -92,7 +92,7 @@ mod connected {
                 _ => true,
             };
             let mut servers = Vec::new();
-            for name in settings.mcp_servers().into_iter().filter(|name| is_needed(name)) {
+            for name in McpServerSettings::names(settings).into_iter().filter(|name| is_needed(name)) {
                 servers.push(of_settings(name, settings, environment, ctx)?);
             }
             for (name, spec) in ctx.dispatch().mcp.iter().filter(|(name, _)| is_needed(name)) {
@@ -158,17 +158,14 @@ mod connected {
         environment: &Environment,
         ctx: &PhaseContext,
     ) -> Result<McpServer, AnyError> {
-        let key = |part: &str| format!("mcp.{name}.{part}");
-        let transport = match (settings.text(&key("command")), settings.text(&key("url"))) {
-            (Some(program), None) => {
-                let (arguments, env) = (settings.list(&key("args")), settings.list(&key("env")));
-                let is_trusted = settings.flag(&key("trusted"));
-                program_in_sandbox(program, arguments, env, is_trusted, environment, ctx)?
+        // All fields are named, so a new setting does not compile until it has a use here.
+        let McpServerSettings { command, args, env, trusted, url, token, timeout } =
+            McpServerSettings::read(settings, &name);
+        let transport = match (command, url) {
+            (Some(program), None) => program_in_sandbox(program, args, env, trusted, environment, ctx)?,
+            (None, Some(url)) => {
+                McpTransport::Http { url, token: token.map(|token| token.reveal().to_owned()) }
             }
-            (None, Some(url)) => McpTransport::Http {
-                url,
-                token: settings.secret(&key("token")).map(|token| token.reveal().to_owned()),
-            },
             _ => {
                 return Err(format!(
                     "the MCP server `{name}` needs one of `mcp.{name}.command` and `mcp.{name}.url`"
@@ -176,7 +173,6 @@ mod connected {
                 .into());
             }
         };
-        let timeout = settings.duration(&key("timeout")).unwrap_or(USUAL);
         Ok(McpServer { name, transport, timeout })
     }
 

@@ -3,9 +3,9 @@
 use camino::Utf8PathBuf;
 use cliq_coder::tools::{self, RESULT_LIMIT};
 use cliq_coder::{HostCommand, Limits, ToolHost};
-use cliq_protocol::{AgentTools, Budget, Price};
+use cliq_protocol::{AgentTools, Budget};
 use cliq_sdk::{PhaseContext, SteeringMessage};
-use cliq_settings::{Environment, Settings};
+use cliq_settings::{EnforcementSettings, Environment, MissingSandbox, PriceSettings, Settings};
 
 use super::servers::McpTools;
 use super::{ModelLoop, images};
@@ -43,27 +43,27 @@ impl<'a> ModelLoop<'a> {
         let mut specs = tools::specs(&selection);
         let mut servers = McpTools::connect(&selection, settings, environment, ctx)?;
         specs.extend(servers.specs()?);
+        let own = agent.settings(settings);
         let context = agent.context_tokens(settings, &access);
         let descriptions: usize = specs
             .iter()
             .map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len())
             .sum();
         let limits = Limits {
-            max_turns: settings
-                .count(&agent.setting("max_turns"))
+            max_turns: own
+                .max_turns
                 .and_then(|turns| u32::try_from(turns).ok())
                 .unwrap_or(Limits::default().max_turns),
             context_tokens: context,
             reply_tokens: (access.max_tokens.unwrap_or(16_000) as u64).min(context / 4),
             fixed_bytes: descriptions,
             budget: ctx.dispatch().budget,
-            price: price(settings, &access.model),
+            price: PriceSettings::read(settings, &access.model).price(),
             has_tools: !specs.is_empty(),
         };
         let has_built_in = selection.built_in().next().is_some();
         let host = if !has_built_in { None } else { Some(host(&selection, settings, environment, ctx)?) };
-        let sees_images =
-            settings.flag_if_set(&agent.setting("images")).unwrap_or_else(|| agent.is_at_its_vendor(&access));
+        let sees_images = own.images.unwrap_or_else(|| agent.is_at_its_vendor(&access));
         let display = Display::new(ctx.reporter());
         let meter = Meter::new(ctx.reporter());
         let mut this = Self {
@@ -95,10 +95,6 @@ impl<'a> ModelLoop<'a> {
     }
 }
 
-fn price(settings: &Settings, model: &str) -> Option<Price> {
-    settings.prices().remove(model)
-}
-
 /// Command of the process that tools run in.
 fn host(
     selection: &AgentTools,
@@ -119,7 +115,7 @@ fn host(
             HostCommand { program: starter, arguments, dir: workspace.clone(), without: Vec::new() }
         }
         None => {
-            let is_permitted = settings.text("sandbox.missing").as_deref() == Some("warn");
+            let is_permitted = EnforcementSettings::read(settings).missing == MissingSandbox::Warn;
             if selection.allows_changes() && !is_permitted {
                 return Err("tools that write files or run commands need a sandbox, and this agent was started without one: \
                             `cliq doctor` shows what is missing; `agent_tools: read` needs none"

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use cliq_fs::{PipelineStatus, read_status};
-use cliq_protocol::{NotifyRequest, Object, WaitingReview};
-use cliq_review::{Event, Moment, NoticeKind, Pages, Review, ReviewWait, Time, WaitEffect, WaitEvent, Waker};
+use cliq_protocol::{NotifyRequest, Object, Timestamp, WaitingReview};
+use cliq_review::{Event, Moment, NoticeKind, Pages, Review, ReviewWait, WaitEffect, WaitEvent, Waker};
 use serde_json::json;
 
 use super::super::notices::delivery;
@@ -24,7 +24,7 @@ impl Gate<'_> {
         wakeups: &Wakeups,
     ) -> Result<Review, AnyError> {
         let started = Instant::now();
-        let now = || Moment { time: Time::from_millis(cliq_fs::now_millis()), uptime: started.elapsed() };
+        let now = || Moment { time: cliq_fs::now(), uptime: started.elapsed() };
         let woken = || {
             if wakeups.is_cancelled() { WaitEvent::Cancelled } else { WaitEvent::Woken { now: now() } }
         };
@@ -97,13 +97,11 @@ impl Gate<'_> {
     }
 
     /// Waits for a change of the review, a deadline, or the next look at the pages.
-    async fn pause(&self, found: &ExistingReview, due: Option<Time>, wakeups: &Wakeups) {
+    async fn pause(&self, found: &ExistingReview, due: Option<Timestamp>, wakeups: &Wakeups) {
         let poll = if found.kept.server.is_some() { POLL_REMOTE } else { POLL };
         // Nothing is to be sent: only a change of the review, a deadline or another server matters.
-        let left = due
-            .filter(|_| wakeups.are_complete())
-            .map(|due| u64::try_from(due.millis() - cliq_fs::now_millis()).unwrap_or(0));
-        wakeups.wait(left.map_or(poll, |left| IDLE_PAGES.min(Duration::from_millis(left)))).await;
+        let due = due.filter(|_| wakeups.are_complete());
+        wakeups.wait(due.map_or(poll, |due| IDLE_PAGES.min(due.since(cliq_fs::now())))).await;
     }
 
     /// Returns whether the server that has the review also wakes the run, or `None` if the server did not answer.

@@ -1,4 +1,4 @@
-//! Diagnostics of cliq programs (docs/diagnostics.md): what they do, for developers and operators.
+//! Diagnostics of the two programs (docs/diagnostics.md): log lines and traces, for developers and operators.
 //!
 //! The libraries of cliq describe what they do with `tracing`. Without a subscriber that costs next to nothing. [`init`]
 //! sets one up where the caller asks for it: log lines on standard error, and traces over OTLP (feature `otlp`). What a user
@@ -28,23 +28,22 @@ const CRATES: &[&str] = &[
 
 /// Requested diagnostics.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Options {
+pub(crate) struct Options {
     /// A filter such as `debug` or `cliq_orchestrator=trace` (variable `CLIQ_LOG`). Goes before `verbosity`.
-    pub filter: Option<String>,
+    pub(crate) filter: Option<String>,
     /// Number of `-v` options: 1 for information, 2 for debugging, 3 for everything.
-    pub verbosity: u8,
+    pub(crate) verbosity: u8,
     /// Whether log lines are JSON (variable `CLIQ_LOG_FORMAT=json`).
-    pub json: bool,
+    pub(crate) json: bool,
     /// Whether traces are exported over OTLP.
-    pub export: bool,
+    pub(crate) export: bool,
 }
 
 impl Options {
     /// The options of an environment, whose variables `get` gives. `can_export` says whether the command is one that
     /// exports traces, where `OTEL_EXPORTER_OTLP_ENDPOINT` says where to.
     #[must_use]
-    pub fn of(get: impl Fn(&str) -> Option<String>, verbosity: u8, can_export: bool) -> Self {
+    pub(crate) fn of(get: impl Fn(&str) -> Option<String>, verbosity: u8, can_export: bool) -> Self {
         let is_set = |name: &str| get(name).is_some_and(|value| !value.is_empty());
         let endpoint = is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
         let disabled = get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
@@ -81,8 +80,7 @@ impl Options {
 
 /// Why diagnostics cannot be set up.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TelemetryError {
+pub(crate) enum TelemetryError {
     /// The filter is none.
     #[error(
         "CLIQ_LOG: {filter:?} is not a filter: {message}; write a level such as `debug`, or `cliq_orchestrator=trace`"
@@ -101,7 +99,7 @@ pub enum TelemetryError {
 /// Diagnostics that are set up. Dropping it exports what is left, for a few seconds at most.
 #[derive(Debug, Default)]
 #[must_use = "dropping it ends the export"]
-pub struct Guard {
+pub(crate) struct Guard {
     #[cfg(feature = "otlp")]
     _exporter: Option<otlp::Exporter>,
 }
@@ -110,7 +108,7 @@ pub struct Guard {
 ///
 /// # Errors
 /// The filter is none, or the exporter cannot be made.
-pub fn init(options: &Options) -> Result<Guard, TelemetryError> {
+pub(crate) fn init(options: &Options) -> Result<Guard, TelemetryError> {
     if options.is_silent() && !options.export {
         return Ok(Guard::default());
     }
@@ -182,8 +180,3 @@ mod tests {
         assert!(verbose.log_filter().unwrap().to_string().contains("cliq_orchestrator=debug"));
     }
 }
-
-/// Runs the example of the README as a documentation test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct ReadmeExample;

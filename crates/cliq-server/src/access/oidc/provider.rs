@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use subtle::ConstantTimeEq;
 
-use crate::http::{client, send};
-use crate::options::ProviderOptions;
+use super::http::{client, send};
+use super::options::ProviderOptions;
 
 /// Time for which the description of the provider is kept.
 const KEPT: Duration = Duration::from_secs(3600);
@@ -42,8 +42,7 @@ const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
 
 /// Reason why a sign-in failed. Contains no token and no code.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignInError {
+pub(crate) enum SignInError {
     /// The provider does not respond, or its description is wrong.
     #[error("the provider {issuer} cannot be used: {reason}")]
     Unreachable {
@@ -64,30 +63,30 @@ pub enum SignInError {
 }
 
 /// First step of a sign-in.
-pub struct Beginning {
+pub(crate) struct Beginning {
     /// Address of the provider to which the browser is sent.
-    pub url: String,
+    pub(crate) url: String,
     /// Value of the `state` parameter.
-    pub state: String,
+    pub(crate) state: String,
     /// Secret for the browser's cookie.
-    pub browser: String,
+    pub(crate) browser: String,
     /// Value that the identity token must contain.
-    pub nonce: String,
+    pub(crate) nonce: String,
     /// Verifier of PKCE.
-    pub verifier: String,
+    pub(crate) verifier: String,
 }
 
 /// A person who signed in.
 #[derive(Debug, Clone)]
-pub struct SignedIn {
+pub(crate) struct SignedIn {
     /// Person.
-    pub person: Person,
+    pub(crate) person: Person,
     /// Scope of the session.
-    pub scope: Scope,
+    pub(crate) scope: Scope,
 }
 
 /// A provider.
-pub struct Provider {
+pub(crate) struct Provider {
     options: ProviderOptions,
     client: Client,
     metadata: Mutex<Description>,
@@ -114,26 +113,26 @@ impl AdditionalClaims for Extra {}
 
 /// SHA-256 of a text, in hexadecimal.
 #[must_use]
-pub fn digest_of(text: &str) -> String {
+pub(crate) fn digest_of(text: &str) -> String {
     hex::encode(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
 /// Whether a text has a digest of [`digest_of`]. The comparison takes the same time for every text.
 #[must_use]
-pub fn is_same_digest(text: &str, digest: &str) -> bool {
+pub(crate) fn is_same_digest(text: &str, digest: &str) -> bool {
     bool::from(digest_of(text).as_bytes().ct_eq(digest.as_bytes()))
 }
 
 impl Provider {
     /// Creates a provider. Nothing is sent.
     #[must_use]
-    pub fn new(options: ProviderOptions) -> Self {
+    pub(crate) fn new(options: ProviderOptions) -> Self {
         Self { options, client: client(), metadata: Mutex::default() }
     }
 
     /// Options of the provider.
     #[must_use]
-    pub fn options(&self) -> &ProviderOptions {
+    pub(crate) fn options(&self) -> &ProviderOptions {
         &self.options
     }
 
@@ -174,7 +173,7 @@ impl Provider {
     ///
     /// # Errors
     /// Returns an error if the provider does not respond.
-    pub fn begin(&self) -> Result<Beginning, SignInError> {
+    pub(crate) fn begin(&self) -> Result<Beginning, SignInError> {
         let metadata = self.metadata(false)?;
         let client = CoreClient::from_provider_metadata(
             metadata,
@@ -211,7 +210,7 @@ impl Provider {
     ///
     /// # Errors
     /// Returns an error if the provider does not confirm the code, its token is not valid, or the person is in no group that may sign in.
-    pub fn complete(&self, code: &str, nonce: &str, verifier: &str) -> Result<SignedIn, SignInError> {
+    pub(crate) fn complete(&self, code: &str, nonce: &str, verifier: &str) -> Result<SignedIn, SignInError> {
         let refused = |error: &dyn std::error::Error| SignInError::Refused(chain(error));
         let metadata = self.metadata(false)?;
         let has_user_info = metadata.userinfo_endpoint().is_some();
@@ -300,7 +299,7 @@ impl Provider {
 
     /// Returns the address at which a person signs out of the provider, or `None` if the provider has none or does not respond.
     #[must_use]
-    pub fn sign_out_url(&self, person: &Person) -> Option<String> {
+    pub(crate) fn sign_out_url(&self, person: &Person) -> Option<String> {
         let metadata = self.metadata(false).ok()?;
         let endpoint = metadata.additional_metadata().end_session_endpoint.clone()?;
         let id_token: CoreIdToken = person.id_token.as_deref()?.parse().ok()?;

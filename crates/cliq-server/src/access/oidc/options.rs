@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::groups::GroupScopes;
+use super::groups::GroupScopes;
 
 /// Options of a provider.
 #[derive(Clone)]
