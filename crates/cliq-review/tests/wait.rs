@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use cliq_protocol::{Object, PhaseName, ReviewSpec, Timestamp, WaitingReview};
 use cliq_review::{
-    Answer, Channel, Choice, Delivery, Event, Moment, NewReview, NoticeState, Pages, Review, ReviewWait, Via, WaitEffect, WaitEvent, Waker,
+    Answer, Channel, Choice, Delivery, Event, Moment, NewReview, NoticeState, Pages, Review, ReviewWait, Via,
+    WaitEffect, WaitEvent, Waker,
 };
 use proptest::prelude::*;
 use serde_json::json;

@@ -15,7 +15,7 @@ use super::{A2aCaller, new_task, push};
 use crate::app::App;
 use cliq_supervisor::ChangeError;
 use cliq_supervisor::TailItem;
-use cliq_web::record;
+use cliq_web::{CallerAction, record};
 
 /// Time that the response to a cancellation waits for the end.
 const CANCEL: Duration = Duration::from_secs(10);
@@ -46,7 +46,8 @@ pub(super) async fn execute(app: &Arc<App>, caller: &A2aCaller, request: Request
             _ => None,
         };
         let target = task.or_else(|| made.map(str::to_owned)).unwrap_or_default();
-        record(&app.core, &caller.0, "a2a", action, &target, result.is_ok()).await;
+        let done = CallerAction { via: "a2a", action, target: &target, is_done: result.is_ok() };
+        record(&app.core, &caller.0, done).await;
     }
     result
 }

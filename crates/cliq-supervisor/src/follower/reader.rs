@@ -9,6 +9,7 @@ use cliq_protocol::PhaseName;
 
 use super::state::Follower;
 use crate::journal::{apply, count_phases, ended_work, is_of, status_document, stored, totals};
+use crate::output::Activation;
 use crate::{task, workspace};
 
 /// Event of a run that is not stored yet.
@@ -134,7 +135,8 @@ impl Follower<'_> {
         let Ok(dir) = CliqDir::open(&self.run.workspace) else { return };
         let Some(phase) = self.view.phases.iter().find(|phase| phase.name == *name) else { return };
         let input_required = self.view.phases.iter().any(|phase| phase.review.is_some());
-        let events = outputs.read(&dir, name, phase.iterations, is_over, input_required);
+        let activation = Activation { number: phase.iterations, is_over, input_required };
+        let events = outputs.read(&dir, name, activation);
         pending.extend(events.into_iter().map(|event| PendingEvent { line: None, step: None, event }));
     }
 
