@@ -14,7 +14,7 @@ use cliq_workflow::LoadError;
 
 use crate::{render, ui};
 
-/// Why a command ends without having done what it was asked.
+/// Reason why a command ends without having done what it was asked.
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: Kind,

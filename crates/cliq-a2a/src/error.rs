@@ -14,13 +14,13 @@ pub enum ErrorKind {
     ParseError,
     /// The body is not a request.
     InvalidRequest,
-    /// There is no such method.
+    /// The method does not exist.
     MethodNotFound,
     /// The parameters are wrong.
     InvalidParams,
     /// The agent cannot do it at the moment.
     Internal,
-    /// There is no such task, or it is another caller's.
+    /// The task does not exist, or it is another caller's.
     TaskNotFound,
     /// The task is over.
     TaskNotCancelable,
@@ -188,7 +188,7 @@ impl A2aError {
         Self::invalid(vec![Violation { field: field.into(), description: description.into() }])
     }
 
-    /// There is no such task.
+    /// The task does not exist.
     #[must_use]
     pub fn task_not_found(id: &str) -> Self {
         let shown: String = id.chars().take(100).collect();

@@ -7,7 +7,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 
-/// Why a key cannot be used.
+/// Reason why a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it is not a private key for ES256: an elliptic curve key on P-256 in PKCS#8, as `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256` makes it ({0})"

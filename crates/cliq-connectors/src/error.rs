@@ -2,7 +2,7 @@
 
 use cliq_http::CallError;
 
-/// Why something was not fetched or published. Says what happened, where, and how to mend it; never shows a secret.
+/// Reason why something was not fetched or published. Says what happened, where, and how to mend it; never shows a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]

@@ -37,9 +37,9 @@ pub struct PullRecord {
     /// By what the server knows whether it changed.
     #[serde(flatten)]
     pub validators: Validators,
-    /// When it was fetched.
+    /// Time of the fetch.
     pub fetched_at: String,
-    /// When the server said last that it has not changed.
+    /// Time at which the server said last that it has not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_at: Option<String>,
     /// The last run that it was fetched or found unchanged for.

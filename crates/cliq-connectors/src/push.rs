@@ -55,7 +55,7 @@ pub struct PushRecord {
     pub identity: Option<String>,
     /// Whether it is there.
     pub state: State,
-    /// When that was noted.
+    /// Time of the note.
     pub at: String,
     /// Data with which the service can find an interrupted publication.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -33,7 +33,7 @@ pub enum EvalError {
     /// Another process works on the evaluation.
     #[error("evaluation {0} is being worked on by another process")]
     Busy(String),
-    /// There is no such evaluation.
+    /// The evaluation does not exist.
     #[error("there is no evaluation `{0}`")]
     Unknown(String),
     /// The stored suite cannot be read.

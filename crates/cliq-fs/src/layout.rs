@@ -41,7 +41,7 @@ impl CliqDir {
     /// The directory at `root`, for a team that works in `workspace`: that of a team phase is `.cliq/teams/<phase>/`.
     ///
     /// # Errors
-    /// There is no such directory, or a path is not UTF-8.
+    /// The directory does not exist, or a path is not UTF-8.
     pub fn at(root: &Utf8Path, workspace: &Utf8Path) -> Result<Self, FsError> {
         let root = root.canonicalize_utf8().at("open", root)?;
         Ok(Self { root, workspace: workspace.canonicalize_utf8().at("open", workspace)? })

@@ -20,7 +20,7 @@ pub struct ProjectLock {
     _file: File,
 }
 
-/// Why the lock cannot be had.
+/// Reason why the lock cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {

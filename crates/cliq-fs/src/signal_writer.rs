@@ -21,7 +21,7 @@ pub struct SignalWriter {
     order: ChannelOrder,
 }
 
-/// Why a message was not written.
+/// Reason why a message was not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignalWriteError {

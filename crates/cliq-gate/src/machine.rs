@@ -71,7 +71,7 @@ pub enum GateEffect {
     AskAgent {
         /// Number of the evaluation, 1-based.
         iteration: u32,
-        /// Why its last answer was no valid verdict, where that happened.
+        /// Reason why its last answer was no valid verdict, where that happened.
         rejected: Option<String>,
     },
     /// The pipeline goes on.
@@ -83,7 +83,7 @@ pub enum GateEffect {
     },
     /// Call a person.
     Escalate {
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }

@@ -93,7 +93,7 @@ impl SignalType {
     /// Reads a name or an alias; `-` and `_` are the same.
     ///
     /// # Errors
-    /// There is no such type. Says which there are, which one was probably meant, and for what only a person may do the
+    /// The type does not exist. Says which there are, which one was probably meant, and for what only a person may do the
     /// command.
     pub fn parse(name: &str) -> Result<Self, String> {
         let plain = name.trim().replace('-', "_");

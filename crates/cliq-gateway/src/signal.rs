@@ -144,7 +144,7 @@ pub(crate) fn fields(payload: &str) -> Map<String, Value> {
     }
 }
 
-/// Why a signal may not go into the queue. One line per problem.
+/// Reason why a signal may not go into the queue. One line per problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.join("\n"))]
 #[non_exhaustive]
@@ -213,13 +213,13 @@ pub struct Signal {
     pub payload: String,
     /// Status of the signal.
     pub status: SignalStatus,
-    /// When it was emitted, UTC.
+    /// Time of emission, UTC.
     pub created_at: String,
     /// The worker that claimed it; empty where none has.
     pub claimed_by: String,
     /// Since when.
     pub claimed_at: String,
-    /// When it was done or failed.
+    /// Time at which it was done or failed.
     pub processed_at: String,
     /// Result of the processing.
     pub result: String,

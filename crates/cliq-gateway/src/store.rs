@@ -44,9 +44,9 @@ pub struct PlanRow {
     /// Number of changes. A change names the version on which it is based, and is refused if the stored version differs. 0 for a
     /// plan that is not stored yet.
     pub version: i64,
-    /// When it was added, UTC.
+    /// Time of creation, UTC.
     pub created_at: String,
-    /// When it was changed last, UTC.
+    /// Time of the last change, UTC.
     pub updated_at: String,
 }
 
@@ -70,7 +70,7 @@ pub struct PlanEvent {
     pub id: i64,
     /// The plan.
     pub plan: String,
-    /// When, UTC.
+    /// Time, UTC.
     pub at: String,
     /// Kind of the event.
     pub kind: String,

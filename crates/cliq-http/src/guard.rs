@@ -29,7 +29,7 @@ pub struct CallerUrl {
     url: Url,
 }
 
-/// Why an address is refused. Names the host, never the whole address: its query may be a secret.
+/// Reason why an address is refused. Names the host, never the whole address: its query may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GuardError {

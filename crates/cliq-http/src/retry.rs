@@ -21,7 +21,7 @@ const SLICE: Duration = Duration::from_millis(100);
 const READ: u64 = 16 << 10;
 const QUOTED: usize = 400;
 
-/// Why a call failed.
+/// Reason why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CallError {

@@ -41,13 +41,13 @@ pub trait PlanAgents: Send + Sync {
     /// Returns the configuration of a project's plans.
     ///
     /// # Errors
-    /// Why the settings cannot be read.
+    /// Reason why the settings cannot be read.
     fn config(&self, project: &Utf8Path) -> Result<Config, String>;
 
     /// Returns the run of an agent: a team of one phase, named after the role, in the named directory.
     ///
     /// # Errors
-    /// Why it cannot be run, for people.
+    /// Reason why it cannot be run, for people.
     fn prepare(&self, assignment: &Assignment) -> Result<AgentRun, String>;
 
     /// Projects whose inboxes are read although no plan or signal of theirs is stored.

@@ -49,7 +49,7 @@ pub enum Event {
     JobNotStarted {
         /// The job.
         job: u64,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// Command of a person.

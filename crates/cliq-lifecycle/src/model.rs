@@ -152,7 +152,7 @@ pub enum Stage {
     Complete,
     /// The work was given up. A person is needed.
     Failed {
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// The work cannot be completed now. Other work goes first.
@@ -215,7 +215,7 @@ pub struct Work {
     pub additions: Vec<String>,
 }
 
-/// Why an agent is started, beside its role.
+/// Reason why an agent is started, beside its role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Brief {
@@ -225,7 +225,7 @@ pub struct Brief {
     pub text: String,
 }
 
-/// Why an agent is started.
+/// Reason why an agent is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartReason {

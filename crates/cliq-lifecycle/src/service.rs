@@ -18,14 +18,14 @@ use crate::plan_file::{PlanFile, PlanProblem};
 /// Maximum number of attempts of a step after an optimistic-lock conflict.
 const ATTEMPTS: u32 = 20;
 
-/// Why a step was not made.
+/// Reason why a step was not made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
     /// The store cannot be used.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
-    /// There is no such plan.
+    /// The plan does not exist.
     #[error("there is no plan `{plan}` in {project}: `cliq plan add FILE` adds one")]
     NoPlan {
         /// The plan.
@@ -54,12 +54,12 @@ pub enum StepError {
     Document {
         /// The plan.
         plan: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// Why a plan was not added.
+/// Reason why a plan was not added.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddError {

@@ -167,7 +167,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// Why the server ended other than by the end of its input.
+/// Reason why the server ended other than by the end of its input.
 #[derive(Debug, thiserror::Error)]
 #[error("the MCP server: {0}")]
 pub struct McpError(String);

@@ -7,7 +7,7 @@ use crate::trigger::FiringStart;
 /// An event that is to be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRunEvent {
-    /// When it happened, UTC.
+    /// Time of the event, UTC.
     pub ts: String,
     /// Kind of the event: the `event` of the journal, or one of the server (`docs/server.md`).
     pub kind: String,
@@ -20,7 +20,7 @@ pub struct NewRunEvent {
 pub struct RunEventRow {
     /// Number of the event.
     pub id: i64,
-    /// When it happened, UTC.
+    /// Time of the event, UTC.
     pub ts: String,
     /// Kind of the event.
     pub kind: String,

@@ -220,7 +220,7 @@ pub enum LifecycleEffect {
     RemoveWorkspace,
 }
 
-/// Why an event does not fit the state. Nothing changed.
+/// Reason why an event does not fit the state. Nothing changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAllowed {
     /// The state.

@@ -176,15 +176,15 @@ pub struct Run {
     pub workspace: Utf8PathBuf,
     /// Life cycle of the run.
     pub life: Lifecycle,
-    /// Why it did not complete.
+    /// Reason why it did not complete.
     pub reason: Option<String>,
     /// The phase that the reason is about.
     pub phase: Option<String>,
-    /// When it was asked for, UTC.
+    /// Time of the request, UTC.
     pub queued_at: String,
-    /// When its orchestrator began it, UTC.
+    /// Time at which its orchestrator began it, UTC.
     pub started_at: Option<String>,
-    /// When it ended, UTC.
+    /// Time of the end, UTC.
     pub ended_at: Option<String>,
     /// Usage of language models.
     pub totals: RunTotals,
@@ -198,13 +198,13 @@ pub struct Run {
     pub version: i64,
     /// The server that has it, where several share a database.
     pub replica: Option<String>,
-    /// When a run that waits is woken by the supervisor, UTC. `None` if a person resumes it.
+    /// Time at which a run that waits is woken by the supervisor, UTC. `None` if a person resumes it.
     pub wake_at: Option<String>,
     /// Main phases that are done as of the last event that was stored.
     pub phases_done: u64,
     /// Main phases, once its team is known.
     pub phases_all: u64,
-    /// When a run was woken, UTC, until its orchestrator continues it: its position in the queue.
+    /// Time at which a run was woken, UTC, until its orchestrator continues it: its position in the queue.
     pub woken_at: Option<String>,
     /// Caveats of its phases when it ended.
     pub caveats: Vec<Caveat>,

@@ -20,7 +20,7 @@ pub struct TaskRow {
     pub message_id: String,
     /// The caller's messages, as a JSON list in the format of A2A 1.0.
     pub messages: String,
-    /// When its run changed last, UTC. Set by the store.
+    /// Time of the last change of its run, UTC. Set by the store.
     pub updated_at: String,
 }
 

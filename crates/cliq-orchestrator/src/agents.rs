@@ -118,7 +118,7 @@ impl Agents {
         self
     }
 
-    /// Why an agent cannot work here; `None` for agents that can, and for unknown ones.
+    /// Reason why an agent cannot work here; `None` for agents that can, and for unknown ones.
     #[must_use]
     pub fn why_unusable(&self, name: &str) -> Option<&str> {
         self.unusable.get(name).filter(|_| !self.commands.contains_key(name)).map(String::as_str)

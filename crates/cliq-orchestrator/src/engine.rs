@@ -68,7 +68,7 @@ pub enum Input {
     WorkFailed {
         /// The phase.
         phase: PhaseId,
-        /// Why, for people.
+        /// Reason, for people.
         reason: String,
         /// Cause, if retries distinguish it.
         cause: Option<FailureCause>,
@@ -124,7 +124,7 @@ pub enum Input {
     Cancel,
     /// The orchestrator cannot go on.
     Fail {
-        /// Why, for people.
+        /// Reason, for people.
         reason: String,
     },
 }
@@ -199,7 +199,7 @@ pub enum Effect {
     EndAgent {
         /// The phase.
         phase: PhaseId,
-        /// Why, for people.
+        /// Reason, for people.
         reason: String,
         /// Limit that is exceeded, if that is the reason.
         limited: Option<Limited>,
@@ -212,7 +212,7 @@ pub enum Effect {
     Finish {
         /// End of the run.
         status: PipelineStatus,
-        /// Why it did not complete.
+        /// Reason why it did not complete.
         reason: Option<String>,
         /// The phase that it is about.
         phase: Option<PhaseId>,
@@ -248,14 +248,14 @@ pub enum Report {
         gate: PhaseId,
         /// Number of the evaluation.
         iteration: u32,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A phase is skipped: its condition is false, its list is empty, or all that it depends on was skipped.
     PhaseSkipped {
         /// The phase.
         phase: PhaseId,
-        /// Why.
+        /// Reason.
         reason: SkipReason,
     },
     /// Items of a phase start, or start again.
@@ -282,7 +282,7 @@ pub enum Report {
     ItemFailed {
         /// The item.
         phase: PhaseId,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// An attempt failed, and another follows.
@@ -307,7 +307,7 @@ pub enum Report {
     PhaseEscalated {
         /// The phase.
         phase: PhaseId,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A phase that was done, or begun, is to be done again.

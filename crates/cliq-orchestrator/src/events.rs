@@ -254,7 +254,7 @@ pub enum RunEvent {
     WorkFailed {
         /// The phase.
         phase: PhaseName,
-        /// Why.
+        /// Reason.
         reason: String,
         /// The last of what it printed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -299,7 +299,7 @@ pub enum RunEvent {
         phase: PhaseName,
         /// Type of the phase.
         kind: PhaseKind,
-        /// Why.
+        /// Reason.
         reason: SkipReason,
     },
     /// Items of a phase start, or start again.
@@ -315,7 +315,7 @@ pub enum RunEvent {
     ItemFailed {
         /// The item: `PHASE.INDEX`.
         phase: PhaseName,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// An attempt failed, and another follows.
@@ -356,7 +356,7 @@ pub enum RunEvent {
         /// Files with the kinds of their conflicts, or nothing if all are conflicts of lines. Without a conflict: parts that were left apart.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
-        /// Why they cannot be merged.
+        /// Reason why they cannot be merged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -392,7 +392,7 @@ pub enum RunEvent {
         gate: PhaseName,
         /// Number of the evaluation.
         iteration: u32,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A phase is done.
@@ -404,7 +404,7 @@ pub enum RunEvent {
     PhaseEscalated {
         /// The phase.
         phase: PhaseName,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A phase is to be done again.
@@ -437,7 +437,7 @@ pub enum RunEvent {
     },
     /// The orchestrator cannot go on.
     OrchestratorFailed {
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The run is over.
@@ -445,7 +445,7 @@ pub enum RunEvent {
         /// `COMPLETED`, `ESCALATED`, `FAILED` or `CANCELLED`.
         #[serde(with = "status_text")]
         status: PipelineStatus,
-        /// Why it did not complete.
+        /// Reason why it did not complete.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The phase that it is about.

@@ -100,7 +100,7 @@ pub struct Journal {
     pub(crate) len: u64,
 }
 
-/// Why a journal cannot be read.
+/// Reason why a journal cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {

@@ -153,7 +153,7 @@ pub struct Recipient {
     pub channel: String,
 }
 
-/// Why a run cannot begin. One line per problem, each with its remedy.
+/// Reason why a run cannot begin. One line per problem, each with its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.join("\n"))]
 #[non_exhaustive]

@@ -14,7 +14,7 @@ use crate::journal::{Journal, JournalError};
 use crate::plan::{PlanError, RunPlan};
 use crate::view::RunView;
 
-/// Why a run did not begin.
+/// Reason why a run did not begin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -38,7 +38,7 @@ pub enum StartError {
     HasBegun(String),
 }
 
-/// Why a run cannot be resumed.
+/// Reason why a run cannot be resumed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {

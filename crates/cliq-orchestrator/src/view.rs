@@ -99,16 +99,16 @@ pub struct RunView {
     pub phase_count: Option<u32>,
     /// End of the run: `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`. `None` while it is active.
     pub status: Option<String>,
-    /// Why it did not complete.
+    /// Reason why it did not complete.
     pub reason: Option<String>,
     /// The phase that this is about.
     pub phase: Option<PhaseName>,
     /// Cause of the wait while the run is parked (docs/decisions/0033-waiting-is-a-state.md).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitView>,
-    /// When it began, in milliseconds since 1970.
+    /// Time of the start, in milliseconds since 1970.
     pub started_ms: Option<i64>,
-    /// When it ended.
+    /// Time of the end.
     pub ended_ms: Option<i64>,
     /// Phases in the order of the file.
     pub phases: Vec<PhaseView>,

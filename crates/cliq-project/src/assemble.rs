@@ -29,7 +29,7 @@ impl Project {
     /// Puts a team into the project, with the teams of its team phases. `reference` is `@scope/name` or a path.
     ///
     /// # Errors
-    /// There is no such team, it or a team of a team phase has errors, a file of a team is a link that leaves its folder, a
+    /// The team does not exist, it or a team of a team phase has errors, a file of a team is a link that leaves its folder, a
     /// run is under way, or a file cannot be written. Unless the latter, nothing has changed.
     pub fn assemble(&self, reference: &str) -> Result<AssembledTeam, ProjectError> {
         let found = self.host().find_team(reference)?;

@@ -19,7 +19,7 @@ pub struct ChangedPhase {
     pub phase: PhaseName,
     /// Whether it runs; otherwise its outcome in the last run is kept.
     pub runs: bool,
-    /// Why it runs, in sentences for people.
+    /// Reason why it runs, in sentences for people.
     pub reasons: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Why something could not be done with a project.
+//! Reason why something could not be done with a project.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub struct InvalidTeam {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Why something could not be done with a project. Each message says what happened and where.
+/// Reason why something could not be done with a project. Each message says what happened and where.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProjectError {
@@ -97,7 +97,7 @@ pub enum ProjectError {
     BadTeamName {
         /// The name.
         name: String,
-        /// Why not.
+        /// Reason.
         why: String,
     },
     /// A directory that should be empty is not.
@@ -145,7 +145,7 @@ pub enum ProjectError {
     /// Nothing has run yet.
     #[error("nothing has run yet")]
     NoRun,
-    /// There is no such run.
+    /// The run does not exist.
     #[error("there is no run {id}{}", if kept.is_empty() { ": no earlier run is kept" } else { "" })]
     UnknownRun {
         /// Requested id.
@@ -192,7 +192,7 @@ pub enum ProjectError {
         team: String,
         /// End of the run.
         status: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A sandbox cannot be enforced.
@@ -204,7 +204,7 @@ pub enum ProjectError {
     /// No checkpoints are taken.
     #[error("this project has no checkpoints: {0}")]
     NoCheckpoints(String),
-    /// There is no such checkpoint.
+    /// The checkpoint does not exist.
     #[error("{0}")]
     NoCheckpoint(String),
     /// Nothing has run.

@@ -44,7 +44,7 @@ pub struct OutsideEntry {
     pub size: Option<u64>,
     /// Whether it was published before, so that nothing would be done.
     pub is_there: bool,
-    /// Why it would fail now, where that is known. A file that is not there yet may be written by a phase before.
+    /// Reason why it would fail now, where that is known. A file that is not there yet may be written by a phase before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }

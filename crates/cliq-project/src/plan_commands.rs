@@ -6,7 +6,7 @@ use cliq_lifecycle::{Command, Context, Event, PlanState, Plans, StepError, read_
 use crate::plan_agents::plan_config;
 use crate::{Project, ProjectError};
 
-/// Why a plan was not changed.
+/// Reason why a plan was not changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanCommandError {
@@ -33,7 +33,7 @@ impl Project {
     /// Starts a plan of this project. Gives the number of the signal that does it; a daemon processes it.
     ///
     /// # Errors
-    /// There is no such plan, it is not ready, its file has errors, or the store cannot be written.
+    /// The plan does not exist, it is not ready, its file has errors, or the store cannot be written.
     pub async fn start_plan(&self, plans: &Plans, name: &PlanName) -> Result<i64, PlanCommandError> {
         let workspace = self.dir().workspace();
         let (stored, _) = plans.load(workspace.as_str(), name.as_str()).await?;
@@ -56,7 +56,7 @@ impl Project {
     /// Executes a command of a person on a plan of this project.
     ///
     /// # Errors
-    /// There is no such plan, its state does not allow it, or the store cannot be written.
+    /// The plan does not exist, its state does not allow it, or the store cannot be written.
     pub async fn command_plan(
         &self,
         plans: &Plans,

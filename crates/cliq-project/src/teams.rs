@@ -77,7 +77,7 @@ impl Host {
     /// The team that a reference names: `@scope/name` (installed, else bundled), or a path.
     ///
     /// # Errors
-    /// There is no such team, or it cannot be read. Its team.yml is not checked.
+    /// The team does not exist, or it cannot be read. Its team.yml is not checked.
     pub fn find_team(&self, reference: &str) -> Result<FoundTeam, ProjectError> {
         if !reference.starts_with('@') || Utf8Path::new(reference).exists() {
             return self.load_team(Utf8Path::new(reference));

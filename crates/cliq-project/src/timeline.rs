@@ -23,7 +23,7 @@ pub struct Timeline {
     pub title: Option<String>,
     /// `COMPLETED`, `ESCALATED`, `FAILED`, `CANCELLED`, `INTERRUPTED`, `RUNNING` or `WAITING`.
     pub status: String,
-    /// Why it did not complete.
+    /// Reason why it did not complete.
     pub reason: Option<String>,
     /// The phase that the reason is about.
     pub phase: Option<String>,
@@ -53,7 +53,7 @@ pub struct Timeline {
 pub struct Step {
     /// Milliseconds since the run began.
     pub at_ms: i64,
-    /// When, in UTC.
+    /// Time, in UTC.
     pub ts: WireTime,
     /// Significance for the outcome.
     #[serde(rename = "weight")]
@@ -249,7 +249,7 @@ fn shortened(value: &serde_json::Value) -> String {
     }
 }
 
-/// Why a run ended that has no reason of its own.
+/// Reason why a run ended that has no reason of its own.
 fn end_reason(status: &str, journal: &Journal) -> Option<String> {
     let events = journal.records.iter().rev().map(|record| &record.event);
     match status {

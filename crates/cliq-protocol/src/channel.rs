@@ -38,7 +38,7 @@ impl DispatchType {
 /// One message of a signal channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChannelMessage {
-    /// When it was written.
+    /// Time of writing.
     pub ts: WireTime,
     /// Type of the agent's dispatch.
     pub dispatch: DispatchType,

@@ -184,7 +184,7 @@ pub struct GateDispatch {
     pub history: Vec<HistoryEntry>,
     /// The same for people: `.cliq/gate_context.md`.
     pub context_file: Utf8PathBuf,
-    /// Why the last answer to this very evaluation was no valid verdict, where that happened.
+    /// Reason why the last answer to this very evaluation was no valid verdict, where that happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
     /// Number of the phase's evaluation in the whole run, 1-based. Unlike `iteration`, the count does not restart with the phase.

@@ -17,7 +17,7 @@ pub const MAX_PHASE_NAME_LEN: usize = 64;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhaseName(Arc<str>);
 
-/// Why a text is not a valid phase name.
+/// Reason why a text is not a valid phase name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {

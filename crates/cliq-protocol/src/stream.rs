@@ -30,7 +30,7 @@ pub struct Line {
     pub message: Result<ChannelMessage, LineFault>,
 }
 
-/// Why a line is not a message.
+/// Reason why a line is not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineFault {

@@ -34,7 +34,7 @@ pub struct Verdict {
     pub extra: Object,
 }
 
-/// Why a text is not a verdict.
+/// Reason why a text is not a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a valid verdict: write PASS, ROUTE:<phase> or ESCALATE{detail}")]
 pub struct VerdictError {

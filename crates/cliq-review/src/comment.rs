@@ -21,7 +21,7 @@ pub struct Comment {
 /// A comment that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedComment {
-    /// When it came.
+    /// Time of arrival.
     pub at: Timestamp,
     /// The comment.
     #[serde(flatten)]

@@ -94,7 +94,7 @@ pub enum ArtifactView {
     TooLarge,
     /// Nothing: it cannot be read.
     Unreadable {
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
@@ -138,7 +138,7 @@ pub struct FileDiff {
 /// Something that happened in the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineEntry {
-    /// When.
+    /// Time.
     pub at: Timestamp,
     /// Description in a sentence.
     pub text: String,

@@ -23,7 +23,7 @@ pub enum Event {
     Clock,
     /// The review is not needed any more.
     Cancel {
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A notice was sent, or not.

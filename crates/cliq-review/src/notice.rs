@@ -39,7 +39,7 @@ pub enum NoticeState {
     Sent,
     /// The notice could not be sent.
     Failed {
-        /// Why.
+        /// Reason.
         error: String,
     },
     /// The run ended while it was being sent. It is not sent again, so that no reviewer is notified twice.
@@ -57,7 +57,7 @@ pub struct Notice {
     pub reviewer: String,
     /// Channel of the notice.
     pub channel: Channel,
-    /// When it was due.
+    /// Time at which it was due.
     pub at: Timestamp,
     /// State of the notice.
     #[serde(flatten)]

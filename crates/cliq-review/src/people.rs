@@ -76,7 +76,7 @@ struct Extent {
     depth: usize,
 }
 
-/// Why the setting, or a group, cannot be used.
+/// Reason why the setting, or a group, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectoryError {

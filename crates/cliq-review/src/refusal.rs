@@ -8,7 +8,7 @@ pub(crate) const MAX_WORDS: usize = 64 * 1024;
 pub(crate) const MAX_COMMENT: usize = 16 * 1024;
 pub(crate) const MAX_COMMENTS: usize = 200;
 
-/// Why an event is refused.
+/// Reason why an event is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {

@@ -77,7 +77,7 @@ pub struct Answer {
 /// An answer that counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AcceptedAnswer {
-    /// When it came.
+    /// Time of arrival.
     pub at: Timestamp,
     /// The answer. Its inputs have the types of the form, and a request for changes has its phase.
     #[serde(flatten)]
@@ -116,7 +116,7 @@ pub enum ReviewState {
     Pending,
     /// The review is decided.
     Decided {
-        /// When.
+        /// Time.
         at: Timestamp,
         /// Outcome of the review.
         #[serde(flatten)]
@@ -124,14 +124,14 @@ pub enum ReviewState {
     },
     /// The deadline has passed.
     Expired {
-        /// When that was seen.
+        /// Time at which that was seen.
         at: Timestamp,
     },
     /// The review is no longer needed.
     Cancelled {
-        /// When.
+        /// Time.
         at: Timestamp,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
@@ -152,7 +152,7 @@ impl ReviewState {
 /// Stored form of a reviewer's link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Whose it is.
+    /// Owner.
     pub reviewer: String,
     /// The SHA-256 of its token.
     pub sha256: String,
@@ -262,7 +262,7 @@ pub struct NewReview {
     pub channels: Vec<(String, Vec<Channel>)>,
     /// See [`Review`].
     pub links: Vec<Link>,
-    /// When it is made.
+    /// Time of creation.
     pub now: Timestamp,
 }
 
@@ -464,7 +464,7 @@ impl Review {
         }
     }
 
-    /// When its state changes by itself: the next reminder, or the deadline. `None` once it is over.
+    /// Time at which its state changes by itself: the next reminder, or the deadline. `None` once it is over.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
         if !self.is_pending() {

@@ -87,13 +87,13 @@ pub trait ReviewStore: Send + Sync + std::fmt::Debug {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReviewsError {
-    /// There is no such review.
+    /// The review does not exist.
     #[error("there is no review {0}")]
     NotFound(ReviewId),
     /// The answer does not count.
     #[error("{refusal}")]
     Refused {
-        /// Why.
+        /// Reason.
         refusal: Refusal,
         /// The review as it stands.
         review: Box<Review>,

@@ -339,7 +339,7 @@ impl GateContext {
         self.gate().map_or(&[], |gate| &gate.route_targets)
     }
 
-    /// Why the last answer to this very evaluation was no valid verdict, where that happened.
+    /// Reason why the last answer to this very evaluation was no valid verdict, where that happened.
     #[must_use]
     pub fn rejected(&self) -> Option<&str> {
         self.gate().and_then(|gate| gate.rejected.as_deref())

@@ -71,7 +71,7 @@ impl FromRequestParts<Arc<App>> for A2aCaller {
 }
 
 impl A2aCaller {
-    /// Whose tasks it sees: those that were made with the same token.
+    /// Owner of the tasks that it sees: those that were made with the same token.
     pub(crate) fn owner(&self) -> String {
         // The tokens that are not in the store have no id.
         if self.0.token.is_empty() { format!("@{}", self.0.label) } else { self.0.token.clone() }

@@ -37,7 +37,7 @@ const REVIEWS: std::time::Duration = std::time::Duration::from_secs(30 * 86_400)
 /// The fewest characters of `CLIQ_ADMIN_TOKEN`.
 const MIN_ADMIN_TOKEN: usize = 16;
 
-/// Why a server did not start. Each says how to mend it.
+/// Reason why a server did not start. Each says how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {

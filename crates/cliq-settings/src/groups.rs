@@ -230,6 +230,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::{Class, Settings};
 
     #[test]
     fn keys_are_unique_and_defaults_parse() {
@@ -240,5 +241,45 @@ mod tests {
                 key.parse(key.path, text).unwrap_or_else(|error| panic!("{}: {error}", key.path));
             }
         }
+    }
+
+    #[test]
+    fn classes_are_pinned() {
+        let groups: BTreeSet<&str> = KEYS.iter().filter_map(|key| key.path.split('.').next()).collect();
+        let of_machine: Vec<&str> =
+            groups.into_iter().filter(|group| Key::is_group_of_machine(group)).collect();
+        assert_eq!(of_machine, ["database", "docker", "kubernetes", "server"]);
+        let of_person: Vec<&str> =
+            KEYS.iter().filter(|key| key.class == Class::Person).map(|key| key.path).collect();
+        assert_eq!(of_person, ["mcp.*.trusted", "sandbox.mechanism", "sandbox.missing"]);
+    }
+
+    #[test]
+    fn groups_read_files_before_defaults() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = camino::Utf8Path::from_path(dir.path()).expect("UTF-8");
+        let project = home.join("project.json");
+        let own = r#"{"server": {"lease": "2s"}, "docker": {"env": {"A": "1", "B": "2"}}, "prices": {"m.5": {"in": 1, "out": "2"}},
+            "mcp": {"a": {"command": "x", "trusted": true}, "empty": {}}}"#;
+        std::fs::write(home.join("settings.json"), own).expect("written");
+        let of_project =
+            r#"{"docker": {"env": {"B": "3"}}, "mcp": {"b": {"url": "http://h", "trusted": true}}}"#;
+        std::fs::write(&project, of_project).expect("written");
+        let settings = Settings::load(Some(home), Some(&project)).expect("settings");
+        let replicas = ReplicaSettings::read(&settings);
+        assert_eq!((replicas.lease.as_secs(), replicas.shared_workspaces), (2, false));
+        let env = DockerSettings::read(&settings).env;
+        let env: Vec<(&str, &str)> =
+            env.iter().map(|(name, value)| (name.as_str(), value.reveal())).collect();
+        assert_eq!(env, [("A", "1"), ("B", "3")]);
+        let prices = PriceSettings::all(&settings);
+        assert_eq!((prices.len(), prices["m.5"].input, prices["m.5"].output), (1, 1.0, 2.0));
+        assert_eq!(McpServerSettings::names(&settings).into_iter().collect::<Vec<_>>(), ["a", "b"]);
+        // A project does not choose which programs run without a sandbox.
+        assert!(
+            McpServerSettings::read(&settings, "a").trusted
+                && !McpServerSettings::read(&settings, "b").trusted
+        );
+        assert!(!A2aSettings::is_set(&settings));
     }
 }

@@ -107,7 +107,7 @@ impl Settings {
     /// Returns a setting, its value or else its default, to be shown. Code that uses a setting reads its group.
     ///
     /// # Errors
-    /// There is no such key.
+    /// The key does not exist.
     pub fn entry(&self, path: &str) -> Result<Entry, SettingsError> {
         let key = Key::find(path)?;
         let set = self

@@ -31,11 +31,11 @@ pub use secret::Secret;
 
 use camino::Utf8PathBuf;
 
-/// Why settings cannot be read or changed. Each says where, and how to mend it.
+/// Reason why settings cannot be read or changed. Each says where, and how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// There is no such key.
+    /// The key does not exist.
     #[error("there is no setting `{key}`{hint}")]
     Unknown {
         /// Requested key.

@@ -1,7 +1,7 @@
 //! A real PostgreSQL server.
 
 use std::net::TcpListener;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -29,7 +29,7 @@ impl PostgresServer {
             not_run("there is no PostgreSQL here (initdb, pg_ctl)");
             return None;
         };
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = if is_root() { reachable_dir() } else { tempfile::tempdir().expect("a directory") };
         if is_root() {
             chown(dir.path(), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("the directory is ours");
         }
@@ -126,6 +126,19 @@ impl Drop for PostgresServer {
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Creates a directory that another user can enter: the directory for temporary files may be below a home that only its owner enters.
+fn reachable_dir() -> tempfile::TempDir {
+    let is_reachable = |dir: &Path| {
+        let may_enter =
+            |dir: &Path| dir.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o001 != 0);
+        dir.canonicalize().is_ok_and(|dir| dir.ancestors().all(may_enter))
+    };
+    let usual = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
+    let mut candidates = std::iter::once(std::env::temp_dir()).chain(usual).filter(|dir| is_reachable(dir));
+    let found = candidates.find_map(|dir| tempfile::tempdir_in(dir).ok());
+    found.expect("a directory that the user of PostgreSQL can enter")
 }
 
 /// The directory of the server's programs: the newest that Debian's packages put there, or that of the PATH.

@@ -61,9 +61,9 @@ pub struct ValidatedWorkflow {
     pub tools: Vec<String>,
     /// Words to find it by.
     pub tags: Vec<String>,
-    /// When to choose it.
+    /// Situations for which the team is made.
     pub use_when: Vec<String>,
-    /// When not to.
+    /// Situations for which it is not.
     pub not_for: Vec<String>,
     /// Values that a run is given.
     pub inputs: Vec<Input>,

@@ -47,7 +47,7 @@ pub struct ResolveError {
 /// The value of one template.
 ///
 /// # Errors
-/// There is no such input, handoff or path.
+/// The input, handoff or path does not exist.
 fn value_of(template: &Template, values: &dyn Values) -> Result<String, ResolveError> {
     let fail =
         |why: String| ResolveError { template: template.to_string(), why: format!("has no value: {why}") };

@@ -67,7 +67,7 @@ pub(super) fn run(
     }
 }
 
-/// When a run last began or was taken up again.
+/// Time at which a run last began or was taken up again.
 fn last_beginning(dir: &CliqDir) -> Option<WireTime> {
     let records = Journal::read(&dir.journal()).ok()??.records;
     let begins =

@@ -181,7 +181,7 @@ fn first_line(text: &str) -> String {
     if cut.len() < text.len() { format!("{cut} …") } else { cut }
 }
 
-/// Why the run did not complete, the last that was printed, and what to do next.
+/// Reason why the run did not complete, the last that was printed, and what to do next.
 fn explain(view: &RunView, dir: &CliqDir) -> io::Result<()> {
     if let Some(reason) = &view.reason {
         ui::line(format!("{} {reason}", paint(BOLD, "reason:")))?;

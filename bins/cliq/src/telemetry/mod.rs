@@ -78,7 +78,7 @@ impl Options {
     }
 }
 
-/// Why diagnostics cannot be set up.
+/// Reason why diagnostics cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TelemetryError {
     /// The filter is none.

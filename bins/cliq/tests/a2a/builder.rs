@@ -4,10 +4,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
+use cliq_testkit::agent::{Caller, machine, machine_with};
+use cliq_testkit::machine::Machine;
 use serde_json::{Value, json};
-
-use crate::agent::{Caller, machine, machine_with};
-use crate::machine::Machine;
 
 /// A model that gives these answers, one after the other, over the API of Anthropic. Keeps the questions.
 fn model(answers: Vec<String>) -> (String, Arc<Mutex<Vec<Value>>>) {
@@ -102,8 +101,8 @@ fn a_team_is_built_mended_installed_and_runs() {
         );
     }
     // It is offered at once, and works.
-    crate::machine::wait_for("it is offered", || {
-        let message = crate::agent::message("m2", "@local/reports");
+    cliq_testkit::machine::wait_for("it is offered", || {
+        let message = cliq_testkit::agent::message("m2", "@local/reports");
         let sent = caller.call("1.0", "SendMessage", &json!({"message": message}));
         (sent["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED").then_some(())
     });
@@ -214,7 +213,7 @@ fn without_the_setting_there_is_no_builder() {
     let caller = Caller::new(&machine, &server);
     let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"skill": "validate_team", "team_json": "{}"}}]});
     assert_eq!(caller.error("SendMessage", &json!({"message": message}))["code"], -32602);
-    let message = crate::agent::message("m", "@builder/validate-team");
+    let message = cliq_testkit::agent::message("m", "@builder/validate-team");
     assert_eq!(caller.error("SendMessage", &json!({"message": message}))["code"], -32602);
     server.post("/api/v1/runs", &json!({"team": "@builder/build-team", "requirement": "{}"})).expect(422);
     assert!(!server.get("/api/v1/teams").expect(200).body.contains("@builder"));

@@ -3,10 +3,10 @@
 use std::fs;
 use std::process::Command;
 
+use cliq_testkit::agent::{Caller, machine_with};
+use cliq_testkit::machine::{Machine, Running};
+use cliq_testkit::target;
 use serde_json::{Value, json};
-
-use crate::agent::{Caller, machine_with, target};
-use crate::machine::{Machine, Running};
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -48,7 +48,7 @@ fn everybody_may_read_it_and_caches_may_keep_it() {
     assert_eq!(interfaces, [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")]);
     // A team that is installed now is offered at once: within the two seconds that a card is used.
     machine.chain("new", &["true"]);
-    crate::machine::wait_for("the new team is offered", || {
+    cliq_testkit::machine::wait_for("the new team is offered", || {
         skills(&self::card(&server)).contains(&"@local/new").then_some(())
     });
     assert_ne!(server.send("GET", CARD, &[], None).header("etag"), etag);
@@ -65,7 +65,7 @@ fn one_version_only() {
         assert_eq!(card["supportedInterfaces"].is_array(), version == "1.0", "{card}");
         assert_eq!(card["securityRequirements"].is_array(), version == "1.0", "{card}");
         assert!(version == "0.3" || !card.to_string().contains("0.3"), "{card}");
-        let caller = crate::agent::Caller::new(&machine, &server);
+        let caller = cliq_testkit::agent::Caller::new(&machine, &server);
         let error = |version: &str| {
             let method = if version == "1.0" { "GetTask" } else { "tasks/get" };
             caller.call(version, method, &json!({"id": "x"}))["error"].clone()

@@ -4,15 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::agent::{target, token};
-use crate::machine::Machine;
+use cliq_testkit::agent::token;
+use cliq_testkit::machine::Machine;
+use cliq_testkit::target;
 
 /// Protocol bindings with their versions.
 const BINDINGS: [(&str, &str); 3] = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")];
 
 /// A machine whose team `ask` waits for a review.
 fn machine() -> Machine {
-    let machine = crate::agent::machine();
+    let machine = cliq_testkit::agent::machine();
     let asking = "workflow:\n  phases:\n    - {name: approval, type: hug, review: {reviewer: ann}}\n";
     machine.team("ask", asking);
     machine

@@ -5,10 +5,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
+use cliq_testkit::agent::machine_with;
+use cliq_testkit::machine::wait_for;
 use serde_json::{Value, json};
-
-use crate::agent::machine_with;
-use crate::machine::wait_for;
 
 /// Requests: path, token, body.
 pub(crate) type Calls = Arc<Mutex<Vec<(String, String, Value)>>>;

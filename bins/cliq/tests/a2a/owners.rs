@@ -1,8 +1,7 @@
 //! A caller sees and touches its own tasks only.
 
+use cliq_testkit::agent::{Caller, machine, token};
 use serde_json::{Value, json};
-
-use crate::agent::{Caller, machine, token};
 
 #[test]
 fn another_callers_task_is_not_found() {
@@ -43,10 +42,10 @@ fn another_callers_task_is_not_found() {
         mine["data"][0]["metadata"]["taskId"] = unknown.into();
         assert_eq!(mine, theirs, "{method}");
     }
-    let mut message = crate::agent::message("m2", "@local/steps");
+    let mut message = cliq_testkit::agent::message("m2", "@local/steps");
     message["taskId"] = json!(id);
     assert_eq!(bob.error("SendMessage", &json!({"message": message}))["code"], -32001);
-    let mut message = crate::agent::message("m3", "@local/steps");
+    let mut message = cliq_testkit::agent::message("m3", "@local/steps");
     message["referenceTaskIds"] = json!([id]);
     assert_eq!(bob.error("SendMessage", &json!({"message": message}))["code"], -32001);
     assert_eq!(bob.ok("ListTasks", &json!({}))["totalSize"], 0);
@@ -62,7 +61,7 @@ fn scopes_and_tokens() {
     let server = machine.serve();
     let reader = Caller { server: &server, token: token(&machine, "reader", "read") };
     assert_eq!(reader.ok("ListTasks", &json!({}))["tasks"], json!([]));
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": crate::agent::message("m", "@local/steps")}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": cliq_testkit::agent::message("m", "@local/steps")}});
     let answer = reader.send("POST", "/a2a/jsonrpc", &[], Some(&body.to_string()));
     assert!(answer.expect(403).body.contains("`run`"));
     let params = body["params"].to_string();

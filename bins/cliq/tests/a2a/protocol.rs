@@ -1,8 +1,7 @@
 //! Requests as the specification has them, and requests that are wrong: the codes and what the errors say.
 
+use cliq_testkit::agent::{Caller, machine, machine_with, message};
 use serde_json::{Value, json};
-
-use crate::agent::{Caller, machine, machine_with, message};
 
 #[test]
 fn requests_that_are_none() {

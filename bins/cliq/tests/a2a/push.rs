@@ -5,10 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cliq_testkit::agent::{Caller, machine, machine_with, message};
+use cliq_testkit::machine::wait_for;
 use serde_json::{Value, json};
-
-use crate::agent::{Caller, machine, machine_with, message};
-use crate::machine::wait_for;
 
 /// Behaviour of a receiver.
 #[derive(Clone, Copy)]
@@ -103,9 +102,9 @@ pub(crate) fn first_deliveries(numbers: &[String]) -> Vec<String> {
 
 pub(crate) fn log(caller: &Caller<'_>, id: &str) -> Vec<String> {
     let mut log = Vec::new();
-    crate::agent::follow(&caller.server.url, &caller.token, id, Some("0.0"), |(number, item)| {
+    cliq_testkit::agent::follow(&caller.server.url, &caller.token, id, Some("0.0"), |(number, item)| {
         log.extend(number);
-        !crate::agent::is_last(&item)
+        !cliq_testkit::agent::is_last(&item)
     });
     log
 }

@@ -4,10 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use cliq_testkit::agent::{machine, token};
+use cliq_testkit::machine::{Machine, Running, wait_for};
 use serde_json::{Value, json};
-
-use crate::agent::{machine, token};
-use crate::machine::{Machine, Running, wait_for};
 
 /// A project on a machine of its own whose team hands work to the server of another.
 struct Local {

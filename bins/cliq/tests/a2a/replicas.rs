@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use cliq_testkit::PostgresServer;
+use cliq_testkit::agent::{Caller, machine_with};
+use cliq_testkit::machine::{Machine, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::agent::{Caller, machine_with};
-use crate::machine::{Machine, wait_for};
-use crate::mesh::{mesh, mesh_settings};
-use crate::push::{first_deliveries, log, numbers, receiver, receiver_of, start};
+use crate::a2a::mesh::{mesh, mesh_settings};
+use crate::a2a::push::{first_deliveries, log, numbers, receiver, receiver_of, start};
 
 /// Lease duration of the servers.
 const LEASE: Duration = Duration::from_secs(2);

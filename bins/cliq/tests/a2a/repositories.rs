@@ -3,9 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use cliq_testkit::agent::{Caller, machine_with};
 use serde_json::{Value, json};
-
-use crate::agent::{Caller, machine_with};
 
 struct Server(Child);
 

@@ -5,10 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cliq_testkit::agent::{Caller, follow, is_last, machine};
+use cliq_testkit::machine::{PATIENCE, wait_for};
 use serde_json::json;
-
-use crate::agent::{Caller, follow, is_last, machine};
-use crate::machine::{PATIENCE, wait_for};
 
 /// A number from the environment, for larger runs by hand.
 fn size(name: &str, usual: usize) -> usize {
@@ -45,7 +44,7 @@ fn readers_that_drop_while_the_server_is_killed() {
     machine.chain("many", &commands.iter().map(String::as_str).collect::<Vec<_>>());
     let server = machine.serve();
     machine.keep_port(&server);
-    let (url, caller_token) = (server.url.clone(), crate::agent::token(&machine, "reader", "run"));
+    let (url, caller_token) = (server.url.clone(), cliq_testkit::agent::token(&machine, "reader", "run"));
     let ids: Vec<String> = {
         let caller = Caller { server: &server, token: caller_token.clone() };
         (0..tasks).map(|n| caller.start(&format!("m{n}"), "@local/many")).collect()
@@ -154,7 +153,7 @@ fn a_stopped_server_ends_streams_and_waiting_calls() {
     let caller = Caller::new(&machine, &server);
     let id = caller.start("m1", "@local/slow");
     caller.works(&id);
-    let params = json!({"message": crate::agent::message("m1", "@local/slow")});
+    let params = json!({"message": cliq_testkit::agent::message("m1", "@local/slow")});
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| caller.ok("SendMessage", &params)["task"].clone());
         let (url, token, id) = (&server.url, &caller.token, &id);

@@ -2,10 +2,9 @@
 
 use std::fs;
 
+use cliq_testkit::agent::{Caller, follow, is_last, machine, machine_with, message};
+use cliq_testkit::machine::wait_for;
 use serde_json::{Value, json};
-
-use crate::agent::{Caller, follow, is_last, machine, machine_with, message};
-use crate::machine::wait_for;
 
 /// The data parts of the updates of a task, from its beginning on.
 fn updates(caller: &Caller<'_>, id: &str) -> Vec<Value> {
@@ -362,7 +361,7 @@ fn a_cancellation_at_any_moment() {
     // The workspace of a task has its name, so each process of the task names it.
     for id in tasks {
         wait_for("the processes of a cancelled task to end", || {
-            crate::machine::processes_with(&id).is_empty().then_some(())
+            cliq_testkit::machine::processes_with(&id).is_empty().then_some(())
         });
     }
 }

@@ -2,9 +2,9 @@
 
 use cliq_project::MODEL_DEMO_SCRIPT;
 use cliq_scripted_model::{Behavior, ScriptedModel};
+use cliq_testkit::env::Env;
 
-use crate::env::Env;
-use crate::world::APIS;
+use crate::coder::world::APIS;
 
 #[test]
 fn demo_carries_a_feature_through_a_failing_test() {

@@ -5,7 +5,7 @@ use std::fs;
 use cliq_scripted_model::Behavior;
 use serde_json::{Value, json};
 
-use crate::world::{TEAM, World, call, calls, says, script};
+use crate::coder::world::{TEAM, World, call, calls, says, script};
 
 /// Attempts: description, call, and whether only bubblewrap prevents it.
 fn attempts(outside: &str) -> Vec<(&'static str, Value, bool)> {
@@ -48,7 +48,7 @@ fn hostile_model_stays_in_its_sandbox() {
             cliq_testkit::not_run(why);
             continue;
         }
-        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let place = cliq_testkit::visible_dir();
         let outside = place.path().to_str().unwrap().to_owned();
         fs::create_dir_all(place.path().join("home/.ssh")).unwrap();
         fs::create_dir_all(place.path().join("home/.cliqrc")).unwrap();
@@ -66,7 +66,8 @@ fn hostile_model_stays_in_its_sandbox() {
         world.env.write(".git/HEAD", "ref: refs/heads/main\n");
         let mut run = world.env.command(["run", "--headless"]);
         run.env("HOME", place.path().join("home")).env("CLIQ_HOME", place.path().join("home/.cliqrc"));
-        let output = crate::env::done(&run.env("ANTHROPIC_API_KEY", "sk-test-secret").output().unwrap());
+        let output =
+            cliq_testkit::env::done(&run.env("ANTHROPIC_API_KEY", "sk-test-secret").output().unwrap());
         output.expect(0);
         let results = world.results("work.1");
         assert_eq!(results.len(), attempts.len());
@@ -95,8 +96,9 @@ fn tools_that_write_need_a_sandbox() {
     for program in ["sh", "cat"] {
         std::os::unix::fs::symlink(format!("/bin/{program}"), bin.join(program)).unwrap();
     }
-    let run =
-        || crate::env::done(&world.env.command(["run", "--headless"]).env("PATH", &bin).output().unwrap());
+    let run = || {
+        cliq_testkit::env::done(&world.env.command(["run", "--headless"]).env("PATH", &bin).output().unwrap())
+    };
     let refused = run();
     assert_ne!(refused.code, 0);
     refused.says("phase `work` has a model with tools").says("`agent_tools: read` needs none");

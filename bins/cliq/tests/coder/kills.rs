@@ -8,7 +8,7 @@ use cliq_scripted_model::Behavior;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::world::{APIS, TEAM, World, call, calls, says, script};
+use crate::coder::world::{APIS, TEAM, World, call, calls, says, script};
 
 const TURNS: usize = 30;
 

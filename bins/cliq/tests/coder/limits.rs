@@ -3,7 +3,7 @@
 use cliq_scripted_model::{Behavior, RecordedRequest};
 use serde_json::{Value, json};
 
-use crate::world::{APIS, TEAM, World, call, calls, says, script};
+use crate::coder::world::{APIS, TEAM, World, call, calls, says, script};
 
 /// A model that never ends by itself.
 fn endless() -> Value {

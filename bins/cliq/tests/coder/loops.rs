@@ -3,7 +3,7 @@
 use cliq_scripted_model::Behavior;
 use serde_json::{Value, json};
 
-use crate::world::{APIS, TEAM, World, call, calls, says, script};
+use crate::coder::world::{APIS, TEAM, World, call, calls, says, script};
 
 /// A session that uses every tool.
 fn session() -> Value {

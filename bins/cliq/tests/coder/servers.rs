@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use cliq_scripted_model::Behavior;
+use cliq_testkit::env::{has_program, python_with};
 use serde_json::{Value, json};
 
-use crate::env::{has_program, python_with};
-use crate::world::{TEAM, World, call, calls, says, script};
+use crate::coder::world::{TEAM, World, call, calls, says, script};
 
 fn everything() -> Option<PathBuf> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))

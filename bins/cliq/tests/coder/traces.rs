@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use cliq_scripted_model::Behavior;
+use cliq_testkit::env::{done, python_with};
 use serde_json::{Value, json};
 
-use crate::env::{done, python_with};
-use crate::world::{TEAM, World, call, calls, says, script};
+use crate::coder::world::{TEAM, World, call, calls, says, script};
 
 fn world() -> World {
     let replies = script(&[calls("I look.", &[call("list_files", json!({}))]), says("Done.")]);
@@ -19,7 +19,7 @@ fn spans_have_the_events_of_a_transcript() {
     let Some(python) = python_with("opentelemetry.proto.collector.trace.v1.trace_service_pb2") else {
         return;
     };
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/otlp_collector.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/otlp_collector.py");
     let mut collector = Command::new(python).arg(script).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(collector.stdout.take().unwrap()).lines().map(Result::unwrap);
     let endpoint = format!("http://127.0.0.1:{}", lines.next().unwrap());

@@ -1,9 +1,8 @@
 //! A project whose phases are done by a scripted model.
 
 use cliq_scripted_model::{Behavior, ScriptedModel};
+use cliq_testkit::env::Env;
 use serde_json::{Value, json};
-
-use crate::env::Env;
 
 /// Agent, name of its API, and path of its requests.
 pub(crate) const APIS: [(&str, &str); 3] =

@@ -4,20 +4,19 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use cliq_testkit::env::{Env, not_run};
 use serde_json::Value;
-
-use crate::env::{Env, skipped};
 
 pub(crate) const IMAGE: &str = "cliq-runner:test";
 
 /// The image that the tests run in. `None` if no engine answers: the test is recorded as one that could not be run.
 pub(crate) fn image() -> Option<&'static str> {
     if let Ok(why) = std::env::var("CLIQ_NO_CONTAINERS") {
-        skipped(&why);
+        not_run(&why);
         return None;
     }
     if !docker(&["version"]).status.success() {
-        skipped("no container engine answers: `.ci/run` starts one");
+        not_run("no container engine answers: `.ci/run` starts one");
         return None;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -36,7 +35,7 @@ pub(crate) fn image() -> Option<&'static str> {
             .output()
             .unwrap();
         if !made.status.success() {
-            skipped(&format!("the image cannot be made: {}", String::from_utf8_lossy(&made.stderr).trim()));
+            not_run(&format!("the image cannot be made: {}", String::from_utf8_lossy(&made.stderr).trim()));
             return None;
         }
         std::fs::write(&stamp, format!("{program:?}")).unwrap();

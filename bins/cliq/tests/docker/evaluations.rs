@@ -2,7 +2,7 @@
 
 use cliq_testkit::chain;
 
-use crate::engine::{containers, project};
+use crate::docker::engine::{containers, project};
 
 #[test]
 fn trials_work_in_containers_if_a_variant_says_so() {

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use cliq_testkit::chain;
 
-use crate::engine::{containers, docker, inspect, project, said};
+use crate::docker::engine::{containers, docker, inspect, project, said};
 
 #[test]
 fn want_of_memory_is_told() {
@@ -26,7 +26,7 @@ fn a_container_that_is_killed_or_removed_can_be_resumed() {
         env.wait_for("the second phase", || env.exists("second"));
         let container = containers(&env.home()).remove(0);
         said(&[args, &[container.as_str()][..]].concat());
-        let done = crate::env::done(&run.wait_with_output().unwrap()).expect(1);
+        let done = cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(1);
         assert!(done.stderr.contains(expected) || done.stderr.contains("was removed"), "{}", done.stderr);
         done.says("cliq run --resume");
         std::fs::remove_file(env.path("second")).unwrap();
@@ -104,7 +104,7 @@ impl OwnEngine {
             .spawn()
             .unwrap();
         self.daemon = Some(daemon);
-        crate::machine::wait_for("the engine", || {
+        cliq_testkit::machine::wait_for("the engine", || {
             docker(&["-H", &self.host(), "version"]).status.success().then_some(())
         });
     }
@@ -129,7 +129,7 @@ fn an_engine_that_restarts_under_a_run() {
     let commands = ["echo 0 >> ran", "touch second; test -e go || sleep 60.5", "echo 2 >> ran"];
     let Some(env) = project(&chain(&commands), &[]) else { return };
     if !rustix::process::getuid().is_root() || !Path::new("/usr/sbin/dockerd").exists() {
-        return crate::env::skipped("an engine of its own needs root and dockerd");
+        return cliq_testkit::not_run("an engine of its own needs root and dockerd");
     }
     let mut engine = OwnEngine::new();
     let image = env.path("../image.tar");
@@ -143,7 +143,7 @@ fn an_engine_that_restarts_under_a_run() {
     engine.stop();
     engine.start();
     // It ends containers as it stops: those get SIGTERM first, which cancels the run.
-    let done = crate::env::done(&run.wait_with_output().unwrap());
+    let done = cliq_testkit::env::done(&run.wait_with_output().unwrap());
     assert!([1, 130].contains(&done.code), "{done:?}");
     assert!(done.stderr.contains("waiting for it") || done.code == 130, "{}", done.stderr);
     env.write("go", "");
@@ -165,5 +165,5 @@ fn inspect_shows_the_run() {
     assert_eq!(shown["Config"]["Labels"]["dev.cliq.run"], env.run_id());
     assert_eq!(shown["Config"]["Labels"]["dev.cliq.workspace"], env.work().to_str().unwrap());
     env.write("go", "");
-    crate::env::done(&run.wait_with_output().unwrap()).expect(0);
+    cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(0);
 }

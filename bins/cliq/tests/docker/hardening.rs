@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 
 use cliq_testkit::chain;
 
-use crate::engine::{containers, inspect, project};
+use crate::docker::engine::{containers, inspect, project};
 
 /// Script that prints what the run can see and do, one line each.
 const LOOK: &str = "{ id -u; id -g; grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t' ' '; \
@@ -33,7 +33,7 @@ fn a_run_can_do_little() {
     if rustix::process::getuid().is_root() {
         run.uid(user).gid(group);
     }
-    crate::env::done(&run.output().unwrap()).expect(0);
+    cliq_testkit::env::done(&run.output().unwrap()).expect(0);
     let seen = env.read("seen");
     let mut lines = seen.lines();
     let mut next = || lines.next().unwrap_or_default().to_owned();
@@ -77,10 +77,10 @@ fn keys_arrive_and_are_not_shown() {
     let container = containers(&env.home()).remove(0);
     let shown = inspect(&container).to_string();
     assert!(!shown.contains("hush"), "{shown}");
-    let arguments = crate::engine::said(&["top", &container, "-eo", "pid,args"]);
+    let arguments = crate::docker::engine::said(&["top", &container, "-eo", "pid,args"]);
     assert!(arguments.contains("cliq") && !arguments.contains("hush"), "{arguments}");
     env.write("go", "");
-    let done = crate::env::done(&run.wait_with_output().unwrap()).expect(0);
+    let done = cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(0);
     assert!(!done.stdout.contains("hush") && !done.stderr.contains("hush"));
     assert_eq!(env.read("keys"), "hush-model\nhush-own\n");
     let settings = env.read("settings");

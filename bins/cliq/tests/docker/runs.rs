@@ -4,10 +4,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use cliq_testkit::chain;
+use cliq_testkit::env::Env;
+use cliq_testkit::steps::{begun, steps};
 
-use crate::engine::{containers, inspect, project, said};
-use crate::env::Env;
-use crate::steps::{begun, steps};
+use crate::docker::engine::{containers, inspect, project, said};
 
 #[test]
 fn a_run_works_in_a_container_and_leaves_none() {
@@ -42,7 +42,7 @@ fn a_run_is_cancelled_by_a_signal_and_by_cancel() {
     let run = begun(&env, &["run", "--headless"]);
     let pid = rustix::process::Pid::from_raw(run.id().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let done = crate::env::done(&run.wait_with_output().unwrap()).expect(130).says("CANCELLED");
+    let done = cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(130).says("CANCELLED");
     assert!(done.stdout.contains("cancelled by a signal"), "{}", done.stdout);
     assert_eq!(containers(&env.home()), [""; 0]);
 
@@ -51,7 +51,7 @@ fn a_run_is_cancelled_by_a_signal_and_by_cancel() {
     env.cliq(["attach"]).expect(1).says("works in a container");
     env.cliq(["run", "-f"]).expect(4).says("is running");
     env.cliq(["cancel"]).expect(0).says("it has stopped");
-    crate::env::done(&run.wait_with_output().unwrap()).expect(130);
+    cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(130);
     assert_eq!(containers(&env.home()), [""; 0]);
     env.write("go", "");
     env.cliq(["run", "--resume"]).expect(0);
@@ -71,7 +71,7 @@ fn a_run_outlives_what_started_it_and_is_followed_again() {
     env.wait_for("it follows", || env.read("said").contains("following it"));
     std::thread::sleep(Duration::from_millis(500));
     env.write("go", "");
-    let done = crate::env::done(&follower.wait_with_output().unwrap()).expect(0).says("COMPLETED");
+    let done = cliq_testkit::env::done(&follower.wait_with_output().unwrap()).expect(0).says("COMPLETED");
     assert_eq!(done.stdout.matches("p2: started").count(), 1, "{}", done.stdout);
     assert_eq!(env.read("ran"), "0\n1\n2\n", "nothing ran twice");
     assert_eq!(env.phases()["p1"], ("completed".to_owned(), 1));
@@ -99,7 +99,7 @@ fn next_follower_cleans_up_after_a_killed_one() {
 #[test]
 fn a_run_in_the_background() {
     let Some(env) = project(&chain(&["echo done > made"]), &[]) else { return };
-    if !crate::env::has_program("tmux") {
+    if !cliq_testkit::env::has_program("tmux") {
         return;
     }
     env.cliq(["run", "--detach"]).expect(0);
@@ -116,7 +116,7 @@ fn teams_within_and_people_who_review() {
     - {name: ask, type: hug, depends_on: [inner], review: {reviewer: ada, timeout: 5m}}
     - {name: last, type: exec, depends_on: [ask], commands: [{name: c, run: 'echo last >> ran'}]}
 ";
-    let Some(image) = crate::engine::image() else { return };
+    let Some(image) = crate::docker::engine::image() else { return };
     let env = Env::bare();
     env.write("../inner/team.yml", &format!("name: \"@local/inner\"\n{}", chain(&["echo inner >> ran"])));
     env.team(workflow, &[]);
@@ -130,7 +130,7 @@ fn teams_within_and_people_who_review() {
     // Its page is served on this machine.
     env.wait_for("a link", || env.cliq(["review", "show", &id]).stdout.contains("http://127.0.0.1:"));
     env.cliq(["review", "approve", &id]).expect(0);
-    crate::env::done(&run.wait_with_output().unwrap()).expect(0);
+    cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(0);
     assert_eq!(env.read("ran"), "inner\nlast\n");
 }
 
@@ -159,7 +159,7 @@ fn containers_are_bounded_and_who_comes_first_begins_first() {
     (0..3).for_each(|n| env.write(&format!("sub{n}/go"), ""));
     let mut times = Vec::new();
     for (n, run) in runs.into_iter().enumerate() {
-        crate::env::done(&run.wait_with_output().unwrap()).expect(0);
+        cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(0);
         let journal = env.read(&format!("sub{n}/.cliq/journal.jsonl"));
         let ts = |line: Option<&str>| {
             let event: serde_json::Value = serde_json::from_str(line.unwrap()).unwrap();
@@ -186,11 +186,11 @@ fn a_run_that_waits_for_its_place_is_cancelled() {
     let waiting = at(&["run", "--headless"]).spawn().unwrap();
     env.wait_for("it waits", || env.exists("other/.cliq/follower") && env.has_text("other/.cliq/follower"));
     // No other is started beside it.
-    crate::env::done(&at(&["run", "--headless"]).output().unwrap()).expect(4).says("is running");
-    crate::env::done(&at(&["cancel"]).output().unwrap()).expect(0).says("it has stopped");
-    let ended = crate::env::done(&waiting.wait_with_output().unwrap()).expect(130);
+    cliq_testkit::env::done(&at(&["run", "--headless"]).output().unwrap()).expect(4).says("is running");
+    cliq_testkit::env::done(&at(&["cancel"]).output().unwrap()).expect(0).says("it has stopped");
+    let ended = cliq_testkit::env::done(&waiting.wait_with_output().unwrap()).expect(130);
     ended.says("cancelled before the run began");
     assert!(!env.exists("other/ran"));
     env.write("go", "");
-    crate::env::done(&first.wait_with_output().unwrap()).expect(0);
+    cliq_testkit::env::done(&first.wait_with_output().unwrap()).expect(0);
 }

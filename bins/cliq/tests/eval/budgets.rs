@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{World, case};
+use crate::eval::world::{World, case};
 
 #[test]
 fn no_trial_starts_after_the_budget_is_used_up() {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::process::Command;
 
-use crate::world::World;
+use crate::eval::world::World;
 
 #[test]
 fn workspaces_come_from_folders_and_revisions() {

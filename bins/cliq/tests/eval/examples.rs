@@ -1,9 +1,8 @@
 //! The bundled suites, run as their readers do: without a model, and with one that is a script.
 
 use cliq_scripted_model::{Behavior, ScriptedModel};
+use cliq_testkit::env::Env;
 use serde_json::{Value, json};
-
-use crate::env::Env;
 
 fn with_model(script: Value) -> (Env, ScriptedModel) {
     let model = ScriptedModel::start(serde_json::from_value(script).unwrap(), Behavior::default()).unwrap();

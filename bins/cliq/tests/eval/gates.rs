@@ -1,6 +1,6 @@
 //! Gates and baselines, as in continuous integration.
 
-use crate::world::{World, case};
+use crate::eval::world::{World, case};
 
 fn world() -> World {
     let world = World::new();

@@ -3,7 +3,7 @@
 use cliq_scripted_model::{Behavior, ScriptedModel};
 use serde_json::json;
 
-use crate::world::World;
+use crate::eval::world::World;
 
 #[test]
 fn judge_decides_and_its_agreement_is_reported() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{World, case};
+use crate::eval::world::{World, case};
 
 /// Processes whose environment contains a text.
 fn marked(text: &str) -> Vec<Pid> {
@@ -53,7 +53,7 @@ fn each_trial_counts_once_after_100_kills() {
         // The first one is given the time to store the evaluation.
         std::thread::sleep(if kills == 0 { Duration::from_millis(600) } else { pause });
         if kills >= 100 || child.try_wait().unwrap().is_some() {
-            let output = crate::env::done(&child.wait_with_output().unwrap());
+            let output = cliq_testkit::env::done(&child.wait_with_output().unwrap());
             // The kill before may have come after the last result.
             let was_over = output.stderr.contains("no evaluation has trials left");
             assert!(output.code == 0 || was_over, "{output:?}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, case};
+use crate::eval::world::{World, case};
 
 fn two_variants() -> World {
     let world = World::new();

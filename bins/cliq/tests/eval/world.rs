@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
+use cliq_testkit::env::{CommandOutput, Env};
 use serde_json::Value;
-
-use crate::env::{CommandOutput, Env};
 
 /// Writes `answer.txt` with the text of the role; `script:` lines of the role are run before.
 const WORKER: &str = r#"

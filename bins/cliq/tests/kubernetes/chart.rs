@@ -6,11 +6,11 @@ use std::process::Command;
 
 use cliq_backends::RIGHTS;
 use cliq_testkit::PostgresServer;
+use cliq_testkit::machine::{Machine, wait_for};
+use cliq_testkit::wire::Wire;
 use serde_json::{Value, json};
 
-use crate::cluster::{kubectl, mount, of_run, said};
-use crate::machine::{Machine, wait_for};
-use crate::wire::Wire;
+use crate::kubernetes::cluster::{kubectl, mount, of_run, said};
 
 const TOKEN: &str = "a-long-random-text-of-the-administrator-0123456789";
 /// The user of the chart's servers and runs.
@@ -48,7 +48,7 @@ fn helm() -> Option<String> {
     let named = std::env::var("CLIQ_TEST_HELM").ok();
     let found = named.or_else(|| own.exists().then(|| own.display().to_string()));
     if found.is_none() {
-        crate::env::skipped("there is no helm here: `./test` installs it with pip");
+        cliq_testkit::not_run("there is no helm here: `./test` installs it with pip");
     }
     found
 }
@@ -65,7 +65,9 @@ fn template(helm: &str, sets: &[&str]) -> std::process::Output {
 
 #[test]
 fn chart_manifests_are_valid() {
-    let (Some(helm), Some(python)) = (helm(), crate::env::python_with("kubernetes_validate")) else { return };
+    let (Some(helm), Some(python)) = (helm(), cliq_testkit::env::python_with("kubernetes_validate")) else {
+        return;
+    };
     let token = format!("adminToken.value={TOKEN}");
     let least = ["database.url=postgresql://a@b/c", &token];
     let most = [
@@ -152,7 +154,7 @@ impl Drop for Release {
 #[ignore = "needs a cluster: scripts/kubernetes"]
 fn a_release_serves_and_its_runs_outlive_a_server() {
     let Ok(host) = std::env::var("CLIQ_TEST_HOST") else {
-        crate::env::skipped("pods of this cluster cannot reach this machine (CLIQ_TEST_HOST)");
+        cliq_testkit::not_run("pods of this cluster cannot reach this machine (CLIQ_TEST_HOST)");
         return;
     };
     let Some(helm) = helm() else { return };
@@ -248,7 +250,7 @@ fn a_release_serves_and_its_runs_outlive_a_server() {
     std::thread::sleep(std::time::Duration::from_secs(3));
     std::fs::write(project.join("go"), "").unwrap();
     let run = wait_for("the run ends", || {
-        get(&other.1, &format!("/api/v1/runs/{id}")).filter(crate::machine::is_final)
+        get(&other.1, &format!("/api/v1/runs/{id}")).filter(cliq_testkit::machine::is_final)
     });
     assert_eq!(run["state"], "completed", "{run}");
     assert_eq!(std::fs::read_to_string(project.join("ran")).unwrap(), "0\n1\n2\n", "nothing ran twice");

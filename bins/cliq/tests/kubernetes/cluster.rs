@@ -2,9 +2,8 @@
 
 use std::process::{Command, Output};
 
+use cliq_testkit::env::Env;
 use serde_json::Value;
-
-use crate::env::Env;
 
 /// A setting of the tests, by `scripts/kubernetes`.
 #[track_caller]

@@ -1,9 +1,9 @@
 //! Messages of failed runs in a cluster: cause and remedy.
 
 use cliq_testkit::chain;
+use cliq_testkit::env::Env;
 
-use crate::cluster::{kubectl, of_run, project, said};
-use crate::env::Env;
+use crate::kubernetes::cluster::{kubectl, of_run, project, said};
 
 fn begins() -> String {
     chain(&["touch begun; while ! test -e go; do sleep 0.1; done"])
@@ -52,7 +52,7 @@ fn start_failures_are_reported() {
 fn an_image_without_cliq() {
     // The image of the pause container has one program, which is not cliq.
     let Ok(image) = std::env::var("CLIQ_TEST_OTHER_IMAGE") else {
-        crate::env::skipped("no image without cliq is named");
+        cliq_testkit::not_run("no image without cliq is named");
         return;
     };
     let env = project(&begins(), &[("image", &image)]);
@@ -79,7 +79,7 @@ fn rights_that_are_missing_are_named() {
         );
         let run = |arguments: &[&str]| {
             let config = env.path("../kubeconfig");
-            crate::env::done(&env.command(arguments).env("KUBECONFIG", config).output().unwrap())
+            cliq_testkit::env::done(&env.command(arguments).env("KUBECONFIG", config).output().unwrap())
         };
         run(&["run", "--headless"]).expect(1).says(code_says).says("hint: ");
         run(&["doctor"]).expect(1).says(doctor_says);
@@ -87,7 +87,7 @@ fn rights_that_are_missing_are_named() {
     said(&["delete", "serviceaccount", &name]);
     env.cliq(["doctor"]).says("has the claim");
     let away = env.command(["run", "--headless"]).env("KUBECONFIG", "/dev/null").output().unwrap();
-    crate::env::done(&away).expect(1).says("no cluster is known here");
+    cliq_testkit::env::done(&away).expect(1).says("no cluster is known here");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_run_whose_job_or_pod_is_deleted_goes_on_by_resume() {
         assert_eq!(of_run(kind, &id).len(), 1);
         let gone = kubectl(&["delete", kind, "-l", &format!("cliq.dev/run={id}"), "--grace-period=1"]);
         assert!(gone.status.success());
-        let ended = crate::env::done(&run.wait_with_output().unwrap());
+        let ended = cliq_testkit::env::done(&run.wait_with_output().unwrap());
         ended.expect(1).says("cliq run --resume");
         std::fs::remove_file(env.path("begun")).unwrap();
     }

@@ -5,10 +5,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use cliq_backends::RIGHTS;
 use cliq_testkit::chain;
+use cliq_testkit::env::{CommandOutput, Env, done, python_with};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-
-use crate::env::{CommandOutput, Env, done, python_with};
 
 /// The mock, and a project whose runs work in it.
 struct Mock {

@@ -1,10 +1,10 @@
 //! Plans whose agents work in the cluster.
 
 use cliq_testkit::PostgresServer;
+use cliq_testkit::env::Env;
+use cliq_testkit::plan_agents::{agents, an_agent_outlives_the_daemon, unwanted_agents_end};
 
-use crate::cluster::{said, use_cluster};
-use crate::env::Env;
-use crate::plan_agents::{agents, an_agent_outlives_the_daemon, unwanted_agents_end};
+use crate::kubernetes::cluster::{said, use_cluster};
 
 fn project(database: &PostgresServer) -> Env {
     let env = use_cluster(Env::bare(), &[]);

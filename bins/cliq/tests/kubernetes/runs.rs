@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use cliq_testkit::chain;
+use cliq_testkit::env::{Env, done};
+use cliq_testkit::steps::{begun, steps};
+use cliq_testkit::wire::Wire;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cluster::{kubectl, mount, of_run, project, said};
-use crate::env::{Env, done};
-use crate::steps::{begun, steps};
-use crate::wire::Wire;
+use crate::kubernetes::cluster::{kubectl, mount, of_run, project, said};
 
 #[test]
 #[ignore = "needs a cluster: scripts/kubernetes"]
@@ -133,7 +133,7 @@ fn the_api_server_goes_away_and_comes_back() {
     let config = said(&["config", "view", "--raw", "--minify", "--flatten"]);
     let port = config.lines().find_map(|line| line.trim().strip_prefix("server: https://127.0.0.1:"));
     let Some(port) = port.and_then(|port| port.parse::<u16>().ok()) else {
-        crate::env::skipped("the API server is not on this machine: it cannot be cut off");
+        cliq_testkit::not_run("the API server is not on this machine: it cannot be cut off");
         return;
     };
     let wire = Wire::to(port);
@@ -167,7 +167,7 @@ fn teams_within() {
     env.team(workflow, &[]);
     env.cliq(["init"]).expect(0);
     env.cliq(["assemble", "../team"]).expect(0);
-    for (key, value) in crate::cluster::settings() {
+    for (key, value) in crate::kubernetes::cluster::settings() {
         env.cliq(["settings", "set", "-g", &format!("kubernetes.{key}"), &value]).expect(0);
     }
     env.cliq(["settings", "set", "-g", "database.url", "postgresql://cliq@127.0.0.1:1/none"]).expect(0);

@@ -3,12 +3,12 @@
 use std::fs;
 
 use cliq_testkit::PostgresServer;
+use cliq_testkit::agent::Caller;
+use cliq_testkit::machine::{Machine, wait_for};
+use cliq_testkit::steps::outlives_servers_and_followers;
 use serde_json::{Value, json};
 
-use crate::agent::Caller;
-use crate::cluster::{of_run, settings};
-use crate::machine::{Machine, wait_for};
-use crate::steps::outlives_servers_and_followers;
+use crate::kubernetes::cluster::{of_run, settings};
 
 fn machine(database: &PostgresServer) -> Machine {
     let machine = Machine::new();
@@ -52,7 +52,7 @@ fn a_run_of_a_server_is_cancelled_and_its_end_is_told() {
     server.post(&format!("/api/v1/runs/{id}/cancel"), &json!({})).expect(202);
     assert_eq!(server.ended(&id)["state"], "cancelled");
     let id = begun();
-    crate::cluster::said(&[
+    crate::kubernetes::cluster::said(&[
         "delete",
         "pods",
         "-l",
@@ -125,7 +125,7 @@ fn a_task_of_a2a_works_in_the_cluster() {
 #[ignore = "needs a cluster: scripts/kubernetes"]
 fn people_review_what_runs_in_the_cluster() {
     let Ok(host) = std::env::var("CLIQ_TEST_HOST") else {
-        crate::env::skipped("pods of this cluster cannot reach this machine (CLIQ_TEST_HOST)");
+        cliq_testkit::not_run("pods of this cluster cannot reach this machine (CLIQ_TEST_HOST)");
         return;
     };
     let Some(database) = PostgresServer::start() else { return };
@@ -141,7 +141,7 @@ fn people_review_what_runs_in_the_cluster() {
     let server = machine.serve();
     machine.keep_port(&server);
     let port = server.url.rsplit(':').next().unwrap().to_owned();
-    let token = crate::agent::token(&machine, "reviews", "run");
+    let token = cliq_testkit::agent::token(&machine, "reviews", "run");
     let mut settings: Value =
         serde_json::from_slice(&fs::read(machine.home.join("settings.json")).unwrap()).unwrap();
     settings["hug"] = json!({"server_url": format!("http://{host}:{port}"), "token": token});

@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
+use cliq_testkit::env::Env;
 use serde_json::Value;
-
-use crate::env::Env;
 
 const CONNECTORS: &[&str] = &["s3", "gdrive", "curl", "jira", "confluence", "zendesk", "hubspot", "datadog"];
 
@@ -134,7 +133,7 @@ fn validation_knows_what_each_action_takes() {
 
 #[test]
 fn a_dry_run_shows_and_does_nothing() {
-    let site = crate::site::Site::start(|_| crate::site::reply(200, "text/plain", "x"));
+    let site = crate::outside::site::Site::start(|_| crate::outside::site::reply(200, "text/plain", "x"));
     let workflow = format!(
         "inputs: [{{name: place}}]\nworkflow:\n  phases:\n    - {{name: fetch, type: pull, sources: [{{name: a, url: \"{0}/$(inputs.place)\"}}]}}\n    - {{name: publish, type: push, depends_on: [fetch], targets: [{{file: r.md, to: \"{0}/out/\", name: \"r-$(date).md\"}}, {{file: later.md, to: \"{0}/b\"}}]}}\n",
         site.base

@@ -1,6 +1,6 @@
 //! The demo.
 
-use crate::env::Env;
+use cliq_testkit::env::Env;
 
 #[test]
 fn the_demo_fetches_and_publishes() {

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::env::{Env, has_program};
-use crate::site::{Site, reply};
+use cliq_testkit::env::{Env, has_program};
+
+use crate::outside::site::{Site, reply};
 
 /// The documents of this project, as documents of others.
 const SOURCES: &[&str] = &[

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
+use cliq_testkit::env::{Env, done, has_program};
 use serde_json::json;
 
-use crate::env::{Env, done, has_program};
-use crate::tools::code_host;
+use crate::outside::tools::code_host;
 
 /// Plays architect, tester, developer, reviewer and git-resolver, in every repository of the workspace.
 const AGENT: &str = include_str!("feature_dev_agent.py");

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use cliq_testkit::env::{Env, done};
 use serde_json::{Value, json};
 
-use crate::env::{Env, done};
-use crate::site::{ReceivedRequest, Reply, Site, json as answer, reply};
+use crate::outside::site::{ReceivedRequest, Reply, Site, json as answer, reply};
 
 const DOCUMENT: &str = "application/vnd.google-apps.document";
 const FOLDER: &str = "application/vnd.google-apps.folder";

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::env::{Env, print_note, skipped};
-use crate::services::{data, phase, project, source, target};
+use cliq_testkit::env::{Env, not_run, print_note};
+
+use crate::outside::services::{data, phase, project, source, target};
 
 struct Prism {
     base: String,
@@ -34,7 +35,7 @@ impl Prism {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/node/node_modules/.bin/prism");
         let description = dir.join(format!("{name}.json"));
         if !program.exists() || !description.exists() {
-            skipped(&format!("Prism or {} is not there", description.display()));
+            not_run(&format!("Prism or {} is not there", description.display()));
             return None;
         }
         // Prism serves paths without the prefix that `servers` of a description has.

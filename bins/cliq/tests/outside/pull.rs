@@ -3,8 +3,9 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::env::Env;
-use crate::site::{Fault, ReceivedRequest, Reply, Site, html, reply};
+use cliq_testkit::env::Env;
+
+use crate::outside::site::{Fault, ReceivedRequest, Reply, Site, html, reply};
 
 const PAGE: &str = "<title>T</title><main><h1>Head</h1><p>text of the page</p></main>";
 
@@ -243,7 +244,7 @@ fn templates_and_handoffs_choose_sources() {
 
 #[test]
 fn pdf_becomes_text() {
-    if !crate::env::has_program("chromium") {
+    if !cliq_testkit::env::has_program("chromium") {
         return;
     }
     let env = Env::bare();
@@ -273,7 +274,7 @@ fn callers_choose_no_addresses_of_this_network() {
     let input = format!("at={}", site.base);
     let run = |env: &Env| {
         let mut command = env.command(["run", "--headless", "-f", "--input", &input]);
-        crate::env::done(&command.env("CLIQ_GUARD_INPUTS", "1").output().unwrap())
+        cliq_testkit::env::done(&command.env("CLIQ_GUARD_INPUTS", "1").output().unwrap())
     };
     // What team.yml itself names may be private; what an input names may not.
     run(&env).expect(3).says("source `a`").says("not public").says("pull.allow_hosts");

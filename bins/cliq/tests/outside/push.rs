@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::env::Env;
-use crate::site::{ReceivedRequest, Reply, Site, reply};
+use cliq_testkit::env::Env;
+
+use crate::outside::site::{ReceivedRequest, Reply, Site, reply};
 
 type Files = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
@@ -201,7 +202,7 @@ fn a_target_that_was_mended_is_another_one() {
 }
 
 /// Runs cliq where it has a terminal. The answer comes a second later.
-fn in_terminal(env: &Env, answer: &str, args: &str) -> crate::env::CommandOutput {
+fn in_terminal(env: &Env, answer: &str, args: &str) -> cliq_testkit::env::CommandOutput {
     let inherited = env.command(["run"]);
     let mut command = std::process::Command::new("sh");
     let cliq = env!("CARGO_BIN_EXE_cliq");
@@ -211,12 +212,12 @@ fn in_terminal(env: &Env, answer: &str, args: &str) -> crate::env::CommandOutput
         .env_clear()
         .envs(inherited.get_envs().filter_map(|(key, value)| Some((key, value?))))
         .env("PATH", std::env::var_os("PATH").unwrap());
-    crate::env::done(&command.output().unwrap())
+    cliq_testkit::env::done(&command.output().unwrap())
 }
 
 #[test]
 fn a_run_in_the_background_asks_before_it_leaves() {
-    if !crate::env::has_program("tmux") {
+    if !cliq_testkit::env::has_program("tmux") {
         return;
     }
     let (site, _) = store();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::env::{Env, print_note, python_with};
+use cliq_testkit::env::{Env, print_note, python_with};
 
 /// A server of S3, with a bucket.
 struct S3 {

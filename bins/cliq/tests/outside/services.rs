@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use cliq_testkit::env::Env;
 use serde_json::{Value, json};
 
-use crate::env::Env;
-use crate::site::{Fault, ReceivedRequest, Reply, Site, json as answer, reply};
+use crate::outside::site::{Fault, ReceivedRequest, Reply, Site, json as answer, reply};
 
 /// A project whose settings have all keys of a service.
 pub(crate) fn project(service: &str, base: &str, workflow: &str) -> Env {
@@ -364,7 +364,7 @@ fn missing_settings_are_found_before_the_run() {
     {
         command.env(name, value);
     }
-    crate::env::done(&command.output().unwrap()).expect(3).says("cannot be reached");
+    cliq_testkit::env::done(&command.output().unwrap()).expect(3).says("cannot be reached");
 }
 
 #[test]

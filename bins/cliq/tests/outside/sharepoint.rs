@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use cliq_testkit::env::Env;
 use serde_json::{Value, json};
 
-use crate::env::Env;
-use crate::site::{ReceivedRequest, Reply, Site, json as answer, reply};
+use crate::outside::site::{ReceivedRequest, Reply, Site, json as answer, reply};
 
 type Files = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 

@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::sync::Mutex;
 
+use cliq_testkit::env::{CommandOutput, Env, done};
 use serde_json::{Value, json};
 
-use crate::env::{CommandOutput, Env, done};
-use crate::site::{ReceivedRequest, Reply, Site, json as answer, reply};
+use crate::outside::site::{ReceivedRequest, Reply, Site, json as answer, reply};
 
 /// The API of GitHub, GitLab and Bitbucket in one: a pull request that was made is there.
 pub(crate) fn code_host() -> Site {

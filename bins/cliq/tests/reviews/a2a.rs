@@ -1,9 +1,9 @@
 //! A task of A2A that waits for a review is `input-required`, and a message of its caller decides it.
 
+use cliq_testkit::machine::{Machine, Running, wait_for};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, Running, wait_for};
-use crate::waiting::team;
+use crate::reviews::waiting::team;
 
 fn call(server: &Running, version: &str, method: &str, params: &Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();

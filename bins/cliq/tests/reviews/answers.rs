@@ -2,10 +2,10 @@
 
 use std::thread;
 
+use cliq_testkit::machine::wait_for;
 use serde_json::json;
 
-use crate::machine::wait_for;
-use crate::waiting::{Waiting, decision, send, submit};
+use crate::reviews::waiting::{Waiting, decision, send, submit};
 
 #[test]
 fn approve_on_the_command_line_and_the_run_goes_on() {
@@ -65,9 +65,9 @@ fn reject_and_the_run_escalates() {
 
 #[test]
 fn the_budget_of_rounds_holds_for_people_too() {
-    let team = crate::waiting::team("        reviewer: ann\n")
+    let team = crate::reviews::waiting::team("        reviewer: ann\n")
         .replace("type: hug\n", "type: hug\n      max_iterations: 2\n");
-    let waiting = Waiting::with(crate::machine::Machine::new(), &team);
+    let waiting = Waiting::with(cliq_testkit::machine::Machine::new(), &team);
     waiting.start(&["--headless"]);
     let first = waiting.review();
     waiting.ok(&["review", "request-changes", "-m", "once"]);
@@ -79,9 +79,9 @@ fn the_budget_of_rounds_holds_for_people_too() {
 
 #[test]
 fn no_review_is_made_while_commands_fail() {
-    let team = crate::waiting::team("        reviewer: ann\n")
+    let team = crate::reviews::waiting::team("        reviewer: ann\n")
         .replace("run: test -f notes.md", "run: test -f never");
-    let waiting = Waiting::with(crate::machine::Machine::new(), &team);
+    let waiting = Waiting::with(cliq_testkit::machine::Machine::new(), &team);
     waiting.start(&["--headless"]);
     assert_eq!(waiting.end(), 3);
     assert!(waiting.reviews().is_empty());

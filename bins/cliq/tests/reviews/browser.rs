@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::machine::Machine;
-use crate::waiting::Waiting;
+use cliq_testkit::machine::Machine;
+
+use crate::reviews::waiting::Waiting;
 
 const TEAM: &str = "workflow:
   phases:

@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use crate::machine::Machine;
-use crate::waiting::{Waiting, send};
+use cliq_testkit::machine::Machine;
+
+use crate::reviews::waiting::{Waiting, send};
 
 fn git(waiting: &Waiting, arguments: &[&str]) {
     let mut command = Command::new("git");
@@ -79,7 +80,7 @@ fn all_uncommitted_changes_are_one_diff() {
 
 #[test]
 fn a_repository_without_commits_and_several_repositories() {
-    let workflow = crate::waiting::team("        reviewer: ann\n");
+    let workflow = crate::reviews::waiting::team("        reviewer: ann\n");
     let waiting = Waiting::with(Machine::new(), &workflow);
     for repo in ["one", "two"] {
         fs::create_dir_all(waiting.project.join(repo)).unwrap();

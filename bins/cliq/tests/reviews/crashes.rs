@@ -6,11 +6,11 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use cliq_testkit::machine::{Machine, Running};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, Running};
-use crate::notices::Receiver;
-use crate::waiting::{Waiting, team};
+use crate::reviews::notices::Receiver;
+use crate::reviews::waiting::{Waiting, team};
 
 /// Default number of kills. `CLIQ_TEST_KILLS` overrides it.
 const KILLS: usize = 12;

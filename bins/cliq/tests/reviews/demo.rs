@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::machine::{Machine, wait_for};
+use cliq_testkit::machine::{Machine, wait_for};
 
 #[test]
 fn the_demo_asks_and_follows_the_answer() {

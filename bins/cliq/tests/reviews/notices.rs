@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, wait_for};
-use crate::waiting::{Waiting, submit, team};
+use crate::reviews::waiting::{Waiting, submit, team};
 
 /// Takes posts and keeps their bodies.
 pub(crate) struct Receiver {

@@ -1,7 +1,8 @@
 //! The links of reviewers: the right to decide one review, in one name, until it is decided.
 
-use crate::machine::wait_for;
-use crate::waiting::{Waiting, send, submit};
+use cliq_testkit::machine::wait_for;
+
+use crate::reviews::waiting::{Waiting, send, submit};
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 

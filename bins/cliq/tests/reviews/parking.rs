@@ -1,10 +1,10 @@
 //! Runs that park while they wait for people (docs/reviews.md): `cliq run --park`.
 
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, wait_for};
-use crate::notices::Receiver;
-use crate::waiting::Waiting;
+use crate::reviews::notices::Receiver;
+use crate::reviews::waiting::Waiting;
 
 /// Starts or continues a run that parks. Gives its exit status.
 #[track_caller]
@@ -109,7 +109,7 @@ fn notices_are_sent_before_the_run_parks_and_reminders_after_it_wakes() {
     });
     let machine = Machine::new().settings(&settings);
     let block = "        reviewer: ann\n        remind_every: 2s\n";
-    let waiting = Waiting::with(machine, &crate::waiting::team(block));
+    let waiting = Waiting::with(machine, &crate::reviews::waiting::team(block));
     assert_eq!(run(&waiting, &[]), 6);
     let sent = || {
         receiver

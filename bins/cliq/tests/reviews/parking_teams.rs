@@ -1,9 +1,9 @@
 //! Parked runs whose sub-teams wait for people.
 
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, wait_for};
-use crate::waiting::{Waiting, team};
+use crate::reviews::waiting::{Waiting, team};
 
 /// A project whose team has a phase `sub`, which runs a team with a review.
 fn nested(depth: usize) -> Waiting {

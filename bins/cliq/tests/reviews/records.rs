@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::waiting::{Waiting, submit};
+use crate::reviews::waiting::{Waiting, submit};
 
 #[test]
 fn a_record_tells_all_of_it() {

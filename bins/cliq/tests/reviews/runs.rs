@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::Value;
 
-use crate::machine::{Machine, wait_for};
-use crate::waiting::{Waiting, team};
+use crate::reviews::waiting::{Waiting, team};
 
 #[test]
 fn displays_say_who_is_waited_for() {

@@ -1,9 +1,9 @@
 //! Reviews at a server: that of the machine, and one elsewhere that the settings name.
 
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, wait_for};
-use crate::waiting::{Waiting, decision, send, submit, team};
+use crate::reviews::waiting::{Waiting, decision, send, submit, team};
 
 #[test]
 fn the_server_of_the_machine_has_the_page_and_the_dashboard() {

@@ -5,9 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
+use cliq_testkit::machine::{Answer, Machine, wait_for};
 use serde_json::{Value, json};
-
-use crate::machine::{Answer, Machine, wait_for};
 
 /// Returns a team with a review block and phases around it.
 pub(crate) fn team(block: &str) -> String {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
+use cliq_testkit::env::PRELUDE;
 use serde_json::Value;
 
-use crate::env::PRELUDE;
-use crate::world::{World, mechanisms};
+use crate::sandbox::world::{World, mechanisms};
 
 /// Columns of the table: profile and mechanism.
 const COLUMNS: [(&str, &str); 4] = [

@@ -2,8 +2,9 @@
 
 use std::process::Command;
 
-use crate::env::has_program;
-use crate::world::{World, mechanisms};
+use cliq_testkit::env::has_program;
+
+use crate::sandbox::world::{World, mechanisms};
 
 /// Builds and tests a project by a script. `exceptions` are more fields of the sandbox.
 fn builds(files: &[(&str, &str)], script: &str, exceptions: &str, made: &str) {
@@ -20,7 +21,7 @@ fn builds(files: &[(&str, &str)], script: &str, exceptions: &str, made: &str) {
         let world = World::new(&workflow, &[]);
         world.cliq(&["settings", "set", "-g", "sandbox.mechanism", mechanism]).expect(0);
         files.iter().for_each(|(name, text)| world.env.write(name, text));
-        let output = crate::env::done(
+        let output = cliq_testkit::env::done(
             &world.command(&["run", "--headless"]).env_remove("HOME").env("HOME", home()).output().unwrap(),
         );
         output.expect(0);

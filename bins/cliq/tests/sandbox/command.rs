@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::world::{World, mechanisms};
+use crate::sandbox::world::{World, mechanisms};
 
 const NOTHING: &str =
     "workflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: c, run: 'true'}]}\n";
@@ -19,7 +19,7 @@ fn command_runs_in_a_sandbox_around_this_directory() {
             let arguments =
                 [&["agent", "sandbox", "--mechanism", mechanism], options, &["--", "sh", "-c", script]]
                     .concat();
-            crate::env::done(&world.command(&arguments).env("TMPDIR", &temporary).output().unwrap())
+            cliq_testkit::env::done(&world.command(&arguments).env("TMPDIR", &temporary).output().unwrap())
         };
         run(&[], "echo here > made; echo temporary > $TMPDIR/x; cat $TMPDIR/x").expect(0).says("temporary");
         assert_eq!(world.env.read("made"), "here\n");
@@ -45,7 +45,7 @@ fn command_runs_in_a_sandbox_around_this_directory() {
             "home/.netrc",
             "outside.txt",
         ]);
-        let output = crate::env::done(&above.current_dir(world.outside("")).output().unwrap());
+        let output = cliq_testkit::env::done(&above.current_dir(world.outside("")).output().unwrap());
         let output = output.expect(1).says("outside");
         assert!(!output.stdout.contains("secret"), "{}", output.stdout);
         run(&["--env", "SECRET_TOKEN"], "echo $SECRET_TOKEN").expect(0).says("the secret");
@@ -69,6 +69,6 @@ fn requests_that_cannot_be_met_are_refused() {
     world.cliq(&["agent", "sandbox", "--", "no-such-program"]).expect(1).says("cannot start no-such-program");
     // Without bubblewrap on the PATH.
     let mut command = world.command(&["agent", "sandbox", "--mechanism", "bubblewrap", "--", "true"]);
-    let output = crate::env::done(&command.env("PATH", "/nowhere").output().unwrap());
+    let output = cliq_testkit::env::done(&command.env("PATH", "/nowhere").output().unwrap());
     output.expect(1).says("bubblewrap (`bwrap`) is not installed").says("cliq doctor");
 }

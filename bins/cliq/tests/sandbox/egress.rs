@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use cliq_testkit::env::has_program;
 use serde_json::Value;
 
-use crate::env::has_program;
-use crate::world::{World, mechanisms};
+use crate::sandbox::world::{World, mechanisms};
 
 /// Web server of Python for a directory.
 struct Web {

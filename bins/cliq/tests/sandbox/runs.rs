@@ -3,10 +3,10 @@
 use std::fs;
 use std::process::Command;
 
+use cliq_testkit::env::PRELUDE;
 use serde_json::{Value, json};
 
-use crate::env::PRELUDE;
-use crate::world::{World, mechanisms};
+use crate::sandbox::world::{World, mechanisms};
 
 fn sandboxes(world: &World) -> Vec<Value> {
     let journal = fs::read_to_string(world.env.path(".cliq/journal.jsonl")).unwrap();
@@ -110,7 +110,7 @@ fn what_cannot_be_enforced_is_refused() {
         for program in ["cat", "test", "mkdir", "mv", "printf"] {
             let _ = std::os::unix::fs::symlink(format!("/usr/bin/{program}"), programs.join(program));
         }
-        crate::env::done(&world.command(arguments).env("PATH", &programs).output().unwrap())
+        cliq_testkit::env::done(&world.command(arguments).env("PATH", &programs).output().unwrap())
     };
     without(&["run", "--headless"])
         .expect(1)

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use crate::env::{CommandOutput, Env, done};
+use cliq_testkit::env::{CommandOutput, Env, done};
 
 /// Mechanisms that this machine has. Both are needed: a machine that lacks one does not show what holds.
 pub(crate) fn mechanisms() -> Vec<&'static str> {
@@ -45,7 +45,7 @@ impl World {
     pub(crate) fn new(workflow: &str, agents: &[(&str, &str)]) -> Self {
         let env = Env::bare();
         env.team(workflow, agents);
-        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let place = cliq_testkit::visible_dir();
         let this = Self { env, place, victim: None };
         fs::create_dir_all(this.outside("home/.ssh")).unwrap();
         fs::create_dir_all(this.outside("home/.cliqrc/reviews")).unwrap();

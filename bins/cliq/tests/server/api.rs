@@ -2,9 +2,8 @@
 
 use std::fs;
 
+use cliq_testkit::machine::{Machine, journal, wait_for};
 use serde_json::{Value, json};
-
-use crate::machine::{Machine, journal, wait_for};
 
 #[test]
 fn a_run_in_a_fresh_workspace_from_start_to_end() {
@@ -210,7 +209,7 @@ fn a_registered_project_is_run_in_and_followed() {
     let seen = wait_for("the person's run is found", || {
         let runs = server.get("/api/v1/runs").json();
         let run = runs["runs"].as_array().unwrap().iter().find(|run| run["origin"] == "project").cloned();
-        run.filter(crate::machine::is_final)
+        run.filter(cliq_testkit::machine::is_final)
     });
     assert_eq!((seen["state"].as_str(), seen["instance"].as_str()), (Some("completed"), Some(id)));
 

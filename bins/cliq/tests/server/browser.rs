@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cliq_scripted_model::{Behavior, ScriptedModel};
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::{Value, json};
-
-use crate::machine::{Machine, wait_for};
 
 /// Each phase goes on when the script says so, however slow the machine is.
 const TEAM: &str = "description: Builds, checks, mends.

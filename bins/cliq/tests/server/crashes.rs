@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use cliq_testkit::machine::{Machine, Running, is_final, journal, processes, processes_with};
 use serde_json::{Value, json};
-
-use crate::machine::{Machine, Running, is_final, journal, processes, processes_with};
 
 /// `CLIQ_TEST_KILLS` sets another number.
 const KILLS: usize = 200;

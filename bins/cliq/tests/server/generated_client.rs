@@ -2,8 +2,9 @@
 
 use std::process::Command;
 
-use crate::machine::Machine;
-use crate::schema::python_with;
+use cliq_testkit::machine::Machine;
+
+use crate::server::schema::python_with;
 
 const PROGRAM: &str = r#"
 import sys, time

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use cliq_testkit::machine::{Machine, Running};
 use serde_json::json;
-
-use crate::machine::{Machine, Running};
 
 const ASKS: &str = "description: Asks a person.
 inputs: [{name: who, description: Whom it is for, required: true}]

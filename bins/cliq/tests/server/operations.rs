@@ -3,9 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::{Value, json};
-
-use crate::machine::{Machine, wait_for};
 
 #[test]
 fn health_figures_and_the_log_of_requests() {

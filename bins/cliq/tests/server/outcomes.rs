@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
+use cliq_testkit::machine::{Machine, Running};
 use serde_json::{Value, json};
-
-use crate::machine::{Machine, Running};
 
 fn assemble(machine: &Machine, project: &Path, team: &str) {
     machine.ok(&["-C", project.to_str().unwrap(), "assemble", team]);

@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use cliq_testkit::machine::{Machine, Running, is_final, journal, processes_with, wait_for};
 use serde_json::{Value, json};
-
-use crate::machine::{Machine, Running, is_final, journal, processes_with, wait_for};
 
 /// A phase that works, a human gate with a command, and a phase after it.
 pub(crate) fn asking(review: &str) -> String {

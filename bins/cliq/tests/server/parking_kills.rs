@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use cliq_testkit::machine::{Machine, Running, journal};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, Running, journal};
-use crate::parking::{approve, machine, review_of, workspace};
+use crate::server::parking::{approve, machine, review_of, workspace};
 
 /// Keeps its dispatch message as `PHASE.ITERATION.json`, works for a moment and adds a line to the file of its phase.
 const WORKER: &str = r#"#!/bin/sh

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use cliq_testkit::PostgresServer;
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::json;
-
-use crate::machine::{Machine, wait_for};
 
 #[test]
 fn runs_on_postgresql_and_a_database_that_goes_and_comes_back() {

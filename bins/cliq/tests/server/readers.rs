@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use cliq_testkit::machine::{Machine, Running, follow};
 use serde_json::{Value, json};
-
-use crate::machine::{Machine, Running, follow};
 
 const READERS: u64 = 12;
 const KILLS: usize = 8;

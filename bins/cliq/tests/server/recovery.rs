@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use cliq_testkit::machine::{Machine, processes_with, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-
-use crate::machine::{Machine, processes_with, wait_for};
 
 /// The orchestrator that works in a workspace.
 fn orchestrator(workspace: &Path) -> Option<Pid> {

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cliq_testkit::PostgresServer;
+use cliq_testkit::machine::{Machine, Running, is_final, wait_for};
+use cliq_testkit::wire::Wire;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, Running, is_final, wait_for};
-use crate::parking::{approve, asking, parked};
-use crate::wire::Wire;
+use crate::server::parking::{approve, asking, parked};
 
 const LEASE: Duration = Duration::from_secs(2);
 

@@ -3,9 +3,8 @@
 use std::fmt::Write;
 use std::process::Command;
 
+use cliq_testkit::machine::{Machine, Running};
 use serde_json::json;
-
-use crate::machine::{Machine, Running};
 
 /// The Python of the tests, where it has a package.
 pub(crate) fn python_with(package: &str) -> Option<std::path::PathBuf> {

@@ -6,9 +6,8 @@ use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
+use cliq_testkit::machine::{Machine, Running, wait_for};
 use serde_json::json;
-
-use crate::machine::{Machine, Running, wait_for};
 
 /// A token of this scope, and its id.
 fn token(machine: &Machine, scope: &str, more: &[&str]) -> (String, String) {

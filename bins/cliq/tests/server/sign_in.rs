@@ -5,9 +5,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::{Value, json};
-
-use crate::machine::{Machine, wait_for};
 
 /// A newer Node.js than some systems have.
 fn node(target: &Path) -> Option<PathBuf> {

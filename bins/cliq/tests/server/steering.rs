@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use cliq_testkit::machine::{Machine, Running, journal, wait_for};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, Running, journal, wait_for};
-use crate::parking::{approve, parked, review_of, workspace};
+use crate::server::parking::{approve, parked, review_of, workspace};
 
 /// Records its dispatch message as `PHASE.json`, and completes once the workspace contains `go`.
 const AGENT: &str = r#"#!/bin/sh

@@ -4,9 +4,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::json;
-
-use crate::machine::{Machine, wait_for};
 
 /// Number of requests for files of the workspace. More than the server has threads for other work.
 const READERS: usize = 24;

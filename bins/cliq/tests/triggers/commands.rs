@@ -1,9 +1,9 @@
 //! `cliq trigger` and `cliq audit`.
 
+use cliq_testkit::machine::Machine;
 use serde_json::{Value, json};
 
-use crate::machine::Machine;
-use crate::sender::{firings, machine_with, write};
+use crate::triggers::sender::{firings, machine_with, write};
 
 const TRIGGERS: &str = r#"
   - name: issues

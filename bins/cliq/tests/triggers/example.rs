@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, wait_for};
-use crate::sender::{SECRET, count_runs, decided, deliver, github, run_of};
+use crate::triggers::sender::{SECRET, count_runs, decided, deliver, github, run_of};
 
 /// A program that ends with this value.
 struct Program(Child);

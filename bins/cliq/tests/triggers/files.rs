@@ -5,10 +5,10 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use cliq_model::TriggerStore;
 use cliq_store::{Location, SqlStore};
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::json;
 
-use crate::machine::{Machine, wait_for};
-use crate::sender::{decided, firings, run_of, write};
+use crate::triggers::sender::{decided, firings, run_of, write};
 
 /// Mark of the trigger `docs` in the database: empty until the first look at the files.
 fn mark(machine: &Machine) -> String {

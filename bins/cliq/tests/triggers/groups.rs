@@ -1,9 +1,9 @@
 //! Concurrency groups and ends of runs, with real runs.
 
+use cliq_testkit::machine::{Running, wait_for};
 use serde_json::{Value, json};
 
-use crate::machine::{Running, wait_for};
-use crate::sender::{decided, deliver, firings, machine_with, plain, run_of};
+use crate::triggers::sender::{decided, deliver, firings, machine_with, plain, run_of};
 
 fn triggers(policy: &str) -> String {
     format!(

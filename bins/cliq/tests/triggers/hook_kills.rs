@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::sender::{firings, github, machine_with};
+use crate::triggers::sender::{firings, github, machine_with};
 
 /// `CLIQ_TEST_KILLS` sets another number.
 const KILLS: usize = 20;
@@ -70,7 +70,7 @@ fn answered_deliveries_survive_kills() {
     for _ in 0..kills {
         // A slow machine kills no server that has answered nothing since the last kill.
         let before = answered.lock().unwrap().len();
-        crate::machine::wait_for("a delivery is answered", || {
+        cliq_testkit::machine::wait_for("a delivery is answered", || {
             (answered.lock().unwrap().len() > before).then_some(())
         });
         std::thread::sleep(Duration::from_micros(fastrand::u64(..150_000)));
@@ -81,7 +81,7 @@ fn answered_deliveries_survive_kills() {
     senders.into_iter().for_each(|sender| sender.join().unwrap());
     let server = server.unwrap();
     let answered = answered.lock().unwrap().clone();
-    let found = crate::machine::wait_for("all are decided", || {
+    let found = cliq_testkit::machine::wait_for("all are decided", || {
         let found = firings(&server, "load");
         found.iter().all(|firing| firing["state"] != "pending").then_some(found)
     });

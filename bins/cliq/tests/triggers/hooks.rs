@@ -1,9 +1,9 @@
 //! Webhooks: right deliveries start one run each, wrong ones start nothing.
 
+use cliq_testkit::machine::{Running, wait_for};
 use serde_json::{Value, json};
 
-use crate::machine::{Running, wait_for};
-use crate::sender::{
+use crate::triggers::sender::{
     Headers, SECRET, count_runs, decided, deliver, firings, github, headers, hex_mac, machine_with, now,
     plain, run_of, slack,
 };

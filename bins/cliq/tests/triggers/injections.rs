@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::sender::{decided, deliver, github, machine_with, run_of};
+use crate::triggers::sender::{decided, deliver, github, machine_with, run_of};
 
 const TRIGGERS: &str = r#"
   - name: issues

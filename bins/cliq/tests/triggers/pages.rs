@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::sender::{decided, deliver, github, machine_with};
+use crate::triggers::sender::{decided, deliver, github, machine_with};
 
 const TRIGGERS: &str = r#"
   - name: issues

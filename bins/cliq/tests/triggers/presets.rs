@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::sender::machine_with;
+use crate::triggers::sender::machine_with;
 
 const TRIGGERS: &str = r#"
   - {name: issue, preset: github-issue, webhook: {secret: s}, team: "@local/quick"}

@@ -1,9 +1,9 @@
 //! Schedules on the real clock, and the file while the server runs.
 
+use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::json;
 
-use crate::machine::{Machine, wait_for};
-use crate::sender::{count_runs, decided, firings, machine_with, run_of, write};
+use crate::triggers::sender::{count_runs, decided, firings, machine_with, run_of, write};
 
 const EACH_SECOND: &str = r#"
   - name: often

@@ -1,9 +1,8 @@
 //! A sender of webhooks: signs as GitHub, GitLab, Slack and others do.
 
+use cliq_testkit::machine::{Answer, Machine, Running, wait_for};
 use ring::hmac;
 use serde_json::{Value, json};
-
-use crate::machine::{Answer, Machine, Running, wait_for};
 
 /// Secret of all webhooks of the tests.
 pub(crate) const SECRET: &str = "a secret of the tests";

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cliq_testkit::PostgresServer;
+use cliq_testkit::machine::{Machine, Running, wait_for};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, Running, wait_for};
-use crate::sender::{firings, write};
+use crate::triggers::sender::{firings, write};
 
 /// Tuesday, 2026-10-20 00:00:30 UTC. Daylight saving time ends on the 25th.
 const START: i64 = 1_792_454_430;
@@ -33,7 +33,7 @@ struct Clocks {
 impl Clocks {
     /// Sets the clocks to `seconds` after the start of the week. The second one is 40 seconds ahead.
     fn set(&self, seconds: i64) {
-        let real = crate::sender::now();
+        let real = crate::triggers::sender::now();
         for (n, file) in self.files.iter().enumerate() {
             let ahead = if n == 1 { 40 } else { 0 };
             let offset = START + seconds + ahead - real;

@@ -121,7 +121,7 @@ impl Engine {
     /// Makes sure that the image is there: fetches it where it is not. `notice` gets what happens.
     ///
     /// # Errors
-    /// There is no such image.
+    /// The image does not exist.
     pub(super) async fn require_image(
         &self,
         image: &str,

@@ -2,7 +2,7 @@
 
 use bollard::errors::Error;
 
-/// Why a container was not started, or not followed.
+/// Reason why a container was not started, or not followed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DockerError {
@@ -20,7 +20,7 @@ pub enum DockerError {
         /// Address of the engine.
         address: String,
     },
-    /// There is no such image, and it cannot be fetched.
+    /// The image does not exist, and it cannot be fetched.
     #[error("there is no image `{image}` here, and it cannot be fetched: {why}")]
     NoImage {
         /// The image.

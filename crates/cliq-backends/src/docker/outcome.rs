@@ -11,7 +11,7 @@ pub(super) struct ContainerFacts {
     pub out_of_memory: bool,
     /// The exit status of its first process.
     pub exit_code: i64,
-    /// Why it could not begin.
+    /// Reason why it could not begin.
     pub error: String,
 }
 

@@ -34,7 +34,7 @@ pub struct Kubernetes {
 
 impl Kubernetes {
     /// Creates the backend that the settings describe. `is_shared_database` tells whether servers on other machines see the same
-    /// database, which runs in a cluster need (seed 004).
+    /// database, which runs in a cluster need (docs/kubernetes.md).
     ///
     /// # Errors
     /// Returns an error if the database is not shared, or the project's host has no cliq home.

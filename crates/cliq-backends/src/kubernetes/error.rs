@@ -5,7 +5,7 @@ use kube::Error;
 use super::NotOnClaim;
 use super::job_status::one_line;
 
-/// Why a run was not started, or not followed.
+/// Reason why a run was not started, or not followed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KubernetesError {

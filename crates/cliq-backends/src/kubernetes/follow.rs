@@ -125,7 +125,7 @@ impl std::fmt::Display for Cause {
 #[derive(Debug)]
 struct StartPatience {
     most: Duration,
-    /// When the image was first not to be had.
+    /// Time of the first failure to fetch the image.
     image: Option<Duration>,
 }
 

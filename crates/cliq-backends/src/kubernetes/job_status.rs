@@ -16,7 +16,7 @@ pub(super) enum JobStatus {
     Ended(JobEnd),
 }
 
-/// Why a run has not begun.
+/// Reason why a run has not begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Waiting {
     /// Missing part.
@@ -178,7 +178,7 @@ fn look_at_pod(pod: &Pod, warnings: &[String]) -> JobStatus {
     }
 }
 
-/// Why the cluster took the pod's node from it.
+/// Reason why the cluster took the pod's node from it.
 fn disruption(conditions: &[PodCondition]) -> Option<String> {
     let found = conditions
         .iter()

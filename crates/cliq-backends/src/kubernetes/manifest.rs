@@ -104,7 +104,7 @@ pub(super) fn secret(run_id: &str, handover: Vec<u8>) -> Secret {
     }
 }
 
-/// Whose the Secret is: the cluster removes it with the Job.
+/// Owner of the Secret: the cluster removes it with the Job.
 #[must_use]
 pub(super) fn owner(job: &Job) -> OwnerReference {
     OwnerReference {

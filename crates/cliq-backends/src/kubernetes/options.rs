@@ -15,7 +15,7 @@ pub(super) struct KubernetesOptions {
     pub namespace: Option<String>,
     /// The image.
     pub image: String,
-    /// When nodes fetch the image.
+    /// Policy by which nodes fetch the image.
     pub image_pull_policy: ImagePullPolicy,
     /// The Secrets with which nodes fetch it.
     pub image_pull_secrets: Vec<String>,

@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::remote::{Remote, RemoteError};
 
-/// Why git does not know it.
+/// Reason why git does not know it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GitError {
@@ -17,7 +17,7 @@ pub enum GitError {
     /// No branch is checked out.
     #[error("no branch is checked out: `git switch BRANCH` chooses one")]
     NoBranch,
-    /// There is no such remote.
+    /// The remote does not exist.
     #[error("there is no remote `{0}`: `git remote add {0} URL` adds it")]
     NoRemote(String),
     /// The remote does not belong to a code host.

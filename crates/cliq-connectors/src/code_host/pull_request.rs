@@ -38,7 +38,7 @@ pub struct NewPullRequest {
     pub reviewers: Vec<String>,
 }
 
-/// Why a host could not be asked, or refused.
+/// Reason why a host could not be asked, or refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodeHostError {

@@ -1,4 +1,4 @@
-//! When the daemon runs the reaper, which makes signals pending again that a worker claimed and did not finish.
+//! Schedule of the reaper, which makes signals pending again that a worker claimed and did not finish.
 
 use std::time::Instant;
 

@@ -99,7 +99,7 @@ pub(super) fn ask_to_end(dir: &CliqDir) {
     }
 }
 
-/// Why a follower ended.
+/// Reason why a follower ended.
 fn last_words(dir: &CliqDir) -> String {
     match cliq_fs::last_error(&dir.root().join(LOG)) {
         words if words.is_empty() => "the process that followed it was ended".to_owned(),

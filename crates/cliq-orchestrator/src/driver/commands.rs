@@ -75,7 +75,7 @@ enum ShellEnd {
     NotStarted(String),
 }
 
-/// Why the commands did not all run.
+/// Reason why the commands did not all run.
 enum CommandFailure {
     /// The phase cannot go on.
     Phase(String),

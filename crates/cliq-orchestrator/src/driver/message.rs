@@ -145,7 +145,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
     })
 }
 
-/// Why a phase cannot start: an input of its team, a setting of its agent, a source or a target, whose template has no value.
+/// Reason why a phase cannot start: an input of its team, a setting of its agent, a source or a target, whose template has no value.
 pub(super) fn unresolved_input(shared: &Shared, phase: &Phase) -> Option<String> {
     let values = shared.values(phase);
     let broken = |what: &str, (key, text): (&String, &String)| {

@@ -165,7 +165,7 @@ impl Ledger {
         }
     }
 
-    /// Why the agent of a phase may not start; `None` if it may.
+    /// Reason why the agent of a phase may not start; `None` if it may.
     pub(super) fn refusal(&self, phase: PhaseId) -> Option<String> {
         if !self.uses_model(phase) {
             return None;
@@ -212,7 +212,7 @@ impl Ledger {
     }
 }
 
-/// Whose budget it is.
+/// Owner of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// The run: no agent that uses a model may continue.
@@ -233,7 +233,7 @@ impl ExceededBudget {
     }
 }
 
-/// Why a budget ends an agent, and the remedy.
+/// Reason why a budget ends an agent, and the remedy.
 fn reason(budget: Budget, used: Amount, of: Scope) -> String {
     let (whose, remedy) = match of {
         Scope::Run => {

@@ -24,7 +24,7 @@ pub enum KeptStatus {
 pub struct FailedItem {
     /// Index of the item, 0-based.
     pub index: u32,
-    /// Why it failed, for people.
+    /// Reason why it failed, for people.
     pub reason: String,
 }
 
@@ -64,7 +64,7 @@ impl KeptPhase {
         Self { phase, kind, run_id, status, items, skipped, failed, results, answer: None }
     }
 
-    /// Why an item failed; `None` if it did not.
+    /// Reason why an item failed; `None` if it did not.
     pub(crate) fn failure(&self, item: u32) -> Option<&str> {
         self.failed.iter().find(|failed| failed.index == item).map(|failed| failed.reason.as_str())
     }

@@ -8,7 +8,7 @@ use super::RunEvent;
 /// An event and its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// When it was seen.
+    /// Time at which it was seen.
     pub ts: WireTime,
     /// Event.
     pub event: RunEvent,

@@ -20,7 +20,7 @@ const TITLE: &str = "@cliq_phase";
 /// The variable of the server that names the session for people.
 const SESSION: &str = "CLIQ_SESSION";
 
-/// Why tmux did not do what it was asked.
+/// Reason why tmux did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TmuxError {

@@ -206,22 +206,28 @@ impl<'a> Scanner<'a> {
         self.at += 1 + next.map_or(0, char::len_utf8);
     }
 
+    /// Returns the reason if the meaning of a quote character is not clear here.
+    fn unclear_quote(&self) -> Option<&'static str> {
+        match self.levels.last()? {
+            Level::Parameter { quoted: true, .. } => Some("a quote in a quoted `${ }`"),
+            Level::Arithmetic(_) | Level::Bracket(_) => Some("a quote in arithmetic"),
+            Level::Command
+            | Level::Paren
+            | Level::Double
+            | Level::Here
+            | Level::Parameter { quoted: false, .. }
+            | Level::Backtick(..)
+            | Level::Test(..) => None,
+        }
+    }
+
     fn single_quote(&mut self, is_ansi: bool) {
-        match self.levels.last() {
-            Some(Level::Double | Level::Here) => {
-                self.at += 1;
-                return;
-            }
-            Some(Level::Parameter { quoted: true, .. }) => return self.give_up("a quote in a quoted `${ }`"),
-            Some(Level::Arithmetic(_) | Level::Bracket(_)) => return self.give_up("a quote in arithmetic"),
-            None
-            | Some(
-                Level::Command
-                | Level::Paren
-                | Level::Parameter { quoted: false, .. }
-                | Level::Backtick(..)
-                | Level::Test(..),
-            ) => {}
+        if let Some(reason) = self.unclear_quote() {
+            return self.give_up(reason);
+        }
+        if matches!(self.levels.last(), Some(Level::Double | Level::Here)) {
+            self.at += 1;
+            return;
         }
         self.at += 1;
         let rest = self.rest();
@@ -239,19 +245,13 @@ impl<'a> Scanner<'a> {
     }
 
     fn double_quote(&mut self) {
+        if let Some(reason) = self.unclear_quote() {
+            return self.give_up(reason);
+        }
         match self.levels.last() {
             Some(Level::Double) => self.levels.pop(&mut self.sites),
             Some(Level::Here) => {}
-            Some(Level::Parameter { quoted: true, .. }) => return self.give_up("a quote in a quoted `${ }`"),
-            Some(Level::Arithmetic(_) | Level::Bracket(_)) => return self.give_up("a quote in arithmetic"),
-            None
-            | Some(
-                Level::Command
-                | Level::Paren
-                | Level::Parameter { quoted: false, .. }
-                | Level::Backtick(..)
-                | Level::Test(..),
-            ) => self.levels.push(Level::Double),
+            _ => self.levels.push(Level::Double),
         }
         self.at += 1;
     }

@@ -19,7 +19,7 @@ const QUOTED: usize = 200;
 #[derive(Debug)]
 pub(super) struct Token {
     secret: Secret,
-    /// When it expires, and how long it was valid at first. `None` if it does not say.
+    /// Time of expiry, and how long it was valid at first. `None` if it does not say.
     valid: Option<(Instant, Duration)>,
 }
 

@@ -1,0 +1,40 @@
+//! Arguments of the commands about settings.
+
+use clap::Subcommand;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SettingsCommand {
+    /// List all settings with values and sources.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a setting.
+    Get {
+        /// Such as `max_parallel` or `agents.claude-api.model`.
+        key: String,
+        /// Print a secret as it is.
+        #[arg(long)]
+        reveal: bool,
+    },
+    /// Change a setting of this project.
+    Set {
+        /// Such as `max_parallel` or `agents.claude-api.model`.
+        key: String,
+        /// The value; items of a list are separated by commas. `-` reads it from standard input, so that no history keeps it.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// For all projects.
+        #[arg(short, long)]
+        global: bool,
+    },
+    /// Remove a setting of this project.
+    Unset {
+        /// Such as `max_parallel` or `agents.claude-api.model`.
+        key: String,
+        /// For all projects.
+        #[arg(short, long)]
+        global: bool,
+    },
+}

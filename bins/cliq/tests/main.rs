@@ -1,0 +1,14 @@
+//! The built programs, end to end: real processes in temporary directories, real services and clients.
+#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
+
+mod a2a;
+mod coder;
+mod commands;
+mod docker;
+mod eval;
+mod kubernetes;
+mod outside;
+mod reviews;
+mod sandbox;
+mod server;
+mod triggers;

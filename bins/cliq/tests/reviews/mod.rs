@@ -1,0 +1,16 @@
+//! People as gates: reviews of real runs, answered in each way, with agents, orchestrators and servers that are killed, and hostile content.
+
+mod a2a;
+mod answers;
+mod browser;
+mod content;
+mod crashes;
+mod demo;
+mod notices;
+mod pages;
+mod parking;
+mod parking_teams;
+mod records;
+mod runs;
+mod servers;
+mod waiting;

@@ -1,0 +1,20 @@
+//! `cliq server` from outside: the built program, real runs, real clients, processes that are killed.
+
+mod api;
+mod browser;
+mod crashes;
+mod generated_client;
+mod mcp;
+mod operations;
+mod outcomes;
+mod parking;
+mod parking_kills;
+mod postgres;
+mod readers;
+mod recovery;
+mod replicas;
+mod schema;
+mod security;
+mod sign_in;
+mod steering;
+mod stuck;

@@ -1,0 +1,14 @@
+//! Triggers from outside: the built program, real clocks that are set, real senders, servers that are killed.
+
+mod commands;
+mod example;
+mod files;
+mod groups;
+mod hook_kills;
+mod hooks;
+mod injections;
+mod pages;
+mod presets;
+mod schedules;
+mod sender;
+mod week;
