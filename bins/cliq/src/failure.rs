@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use cliq_eval::EvalError;
 use cliq_fs::{FsError, LockError};
-use cliq_gateway::GatewayError;
 use cliq_lifecycle::{PlanState, StepError};
+use cliq_model::StoreError;
 use cliq_orchestrator::{JournalError, ResumeError, StartError, SteerError, TmuxError};
 use cliq_project::{InvalidTeam, PlanCommandError, ProjectError};
 use cliq_settings::SettingsError;
@@ -235,8 +235,8 @@ impl From<SettingsError> for Failure {
     }
 }
 
-impl From<GatewayError> for Failure {
-    fn from(error: GatewayError) -> Self {
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
         Self::failed(error.to_string())
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use cliq_model::{LogEvent, RunState, ServerEvent, Setback, TaskOutcome, ToolCheck};
 use serde_json::{Map, Value, json};
 
 use crate::model::{Artifact, Message, Part, Role, Status, StreamItem, TaskState};
@@ -103,7 +104,10 @@ fn working(text: String, data: Value) -> Draft {
 
 /// The updates of an event; while a review waits, the state is that the caller's input is required.
 fn drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
-    let mut drafts = working_drafts(context, event);
+    let mut drafts = match LogEvent::of(event) {
+        LogEvent::Server(event) => server_drafts(context, *event),
+        LogEvent::Other => journal_drafts(context, event),
+    };
     if event["input_required"] == true {
         for draft in &mut drafts {
             if let Draft::Status { state, .. } = draft
@@ -116,37 +120,64 @@ fn drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
     drafts
 }
 
-fn working_drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
+/// Translates an event of the server.
+#[deny(clippy::wildcard_enum_match_arm)]
+fn server_drafts(context: &TaskContext, event: ServerEvent) -> Vec<Draft> {
+    let instance = &context.instance_id;
+    match event {
+        ServerEvent::RunDispatched { .. } => {
+            let text = format!("Pipeline started — team: {}", context.team);
+            vec![Draft::Status { state: TaskState::Working, text, data: None }]
+        }
+        ServerEvent::WorkspacePrepared(check) => {
+            let data = json!({"event": "workspace_initialized", "instance_id": instance, "team": context.team,
+                "req_key": check.req_key});
+            let mut drafts = vec![working("Workspace initialized".to_owned(), data)];
+            drafts.extend(preflight(&check.tools));
+            drafts
+        }
+        ServerEvent::PhaseOutput(output) => {
+            let text = output.lines.join("\n");
+            let mut data = json!({"event": "phase_output", "phase": output.phase, "offset": output.offset, "lines": output.lines});
+            if let Some(source) = output.source {
+                data["source"] = json!(source);
+            }
+            if !output.events.is_empty() {
+                data["events"] = output.events.into();
+            }
+            vec![working(text, data)]
+        }
+        ServerEvent::OrchestratorDied(Setback { state: RunState::Failed, .. }) => Vec::new(),
+        ServerEvent::OrchestratorDied(Setback { reason, .. }) => {
+            let data = json!({"event": "on_interrupted", "reason": reason, "instance_id": instance});
+            vec![working("Pipeline interrupted; it goes on".to_owned(), data)]
+        }
+        ServerEvent::TaskFinished { status, reason, phase, artifacts } => {
+            finished(context, status, reason.as_deref(), phase.as_deref(), &artifacts)
+        }
+        // The state of a task in the queue is that of its run.
+        ServerEvent::RunQueued { .. }
+        | ServerEvent::RunTakenOver { .. }
+        | ServerEvent::RunWaiting { .. }
+        | ServerEvent::RunWoken { .. }
+        | ServerEvent::RunRequeued(_)
+        | ServerEvent::CancelRequestedByCaller { .. }
+        | ServerEvent::RunNotStarted(_)
+        | ServerEvent::RunNotResumed(_)
+        | ServerEvent::SteeringStored { .. } => Vec::new(),
+    }
+}
+
+/// Translates a line of the journal.
+fn journal_drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
     let text = |name: &str| event[name].as_str().unwrap_or_default();
     let instance = &context.instance_id;
     let phase = text("phase");
     match text("event") {
-        "run_dispatched" => {
-            let text = format!("Pipeline started — team: {}", context.team);
-            vec![Draft::Status { state: TaskState::Working, text, data: None }]
-        }
-        "workspace_prepared" => {
-            let data = json!({"event": "workspace_initialized", "instance_id": instance, "team": context.team,
-                "req_key": event["req_key"]});
-            let mut drafts = vec![working("Workspace initialized".to_owned(), data)];
-            drafts.extend(preflight(&event["tools"]));
-            drafts
-        }
         "phase_started" => {
             let data = json!({"event": "on_phase_start", "phase": phase, "phase_type": event["kind"],
                 "instance_id": instance, "iteration": event["iteration"]});
             vec![working(format!("Running: {phase}"), data)]
-        }
-        "phase_output" => {
-            let lines: Vec<&str> =
-                event["lines"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            let mut data = json!({"event": "phase_output", "phase": phase, "offset": event["offset"], "lines": event["lines"]});
-            for name in ["source", "events"] {
-                if let Some(value) = event.get(name) {
-                    data[name] = value.clone();
-                }
-            }
-            vec![working(lines.join("\n"), data)]
         }
         "command_started" => vec![command_started(text("command"), phase)],
         "command_finished" => vec![command_completed(&event["result"], phase)],
@@ -196,17 +227,12 @@ fn working_drafts(context: &TaskContext, event: &Value) -> Vec<Draft> {
             );
             vec![Draft::Status { state: TaskState::InputRequired, text, data: Some(data) }]
         }
-        "orchestrator_died" if text("state") != "failed" => {
-            let data = json!({"event": "on_interrupted", "reason": text("reason"), "instance_id": instance});
-            vec![working("Pipeline interrupted; it goes on".to_owned(), data)]
-        }
         "run_resumed" => {
             vec![working(
                 "Pipeline resumed".to_owned(),
                 json!({"event": "on_resume", "instance_id": instance}),
             )]
         }
-        "task_finished" => finished(context, event),
         _ => Vec::new(),
     }
 }
@@ -249,21 +275,15 @@ fn bounded_work(context: &TaskContext, event: &Value) -> Draft {
 }
 
 /// Translates the result of the program check before the run.
-fn preflight(tools: &Value) -> Vec<Draft> {
-    let tools: Vec<(&str, bool)> = tools
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|tool| Some((tool["tool"].as_str()?, tool["available"].as_bool()?)))
-        .collect();
-    let names: Vec<&str> = tools.iter().map(|(name, _)| *name).collect();
-    let passed = tools.iter().filter(|(_, available)| *available).count();
+fn preflight(tools: &[ToolCheck]) -> Vec<Draft> {
+    let names: Vec<&str> = tools.iter().map(|check| check.tool.as_str()).collect();
+    let passed = tools.iter().filter(|check| check.available).count();
     let verdict = if passed == tools.len() { "PASS" } else { "ESCALATE" };
     let mut drafts = vec![working(
         "Preflight started".to_owned(),
         json!({"type": "cliq:preflight_started", "tools": names}),
     )];
-    drafts.extend(tools.iter().map(|(tool, available)| {
+    drafts.extend(tools.iter().map(|ToolCheck { tool, available }| {
         let word = if *available { "available" } else { "not on the PATH" };
         working(
             format!("{tool}: {word}"),
@@ -328,17 +348,27 @@ fn commands(event: &Value, phase: &str) -> Vec<Draft> {
 }
 
 /// The end: artifacts first, since a stream closes with the final state.
-fn finished(context: &TaskContext, event: &Value) -> Vec<Draft> {
-    let artifacts = event["artifacts"].as_array().into_iter().flatten();
+fn finished(
+    context: &TaskContext,
+    status: TaskOutcome,
+    reason: Option<&str>,
+    phase: Option<&str>,
+    artifacts: &[Value],
+) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = artifacts
+        .iter()
         .filter_map(|artifact| read_artifact(Version::V1_0, artifact).ok().map(Draft::Artifact))
         .collect();
-    let reason = event["reason"].as_str().unwrap_or_default();
-    let with = |event_name: &str| json!({"event": event_name, "reason": reason, "phase": event["phase"], "instance_id": context.instance_id});
-    let (state, text, data) = match event["status"].as_str() {
-        Some("completed") => (TaskState::Completed, "Pipeline completed".to_owned(), None),
-        Some("cancelled") => (TaskState::Canceled, "Pipeline cancelled".to_owned(), Some(with("on_cancel"))),
-        _ => (TaskState::Failed, format!("Pipeline failed: {reason}"), Some(with("on_fail"))),
+    let reason = reason.unwrap_or_default();
+    let with = |event_name: &str| json!({"event": event_name, "reason": reason, "phase": phase, "instance_id": context.instance_id});
+    let (state, text, data) = match status {
+        TaskOutcome::Completed => (TaskState::Completed, "Pipeline completed".to_owned(), None),
+        TaskOutcome::Cancelled => {
+            (TaskState::Canceled, "Pipeline cancelled".to_owned(), Some(with("on_cancel")))
+        }
+        TaskOutcome::Failed => {
+            (TaskState::Failed, format!("Pipeline failed: {reason}"), Some(with("on_fail")))
+        }
     };
     drafts.push(Draft::Status { state, text, data });
     drafts

@@ -325,7 +325,7 @@ fn the_card_is_pinned() {
 fn updates_are_pinned() {
     let events = [
         json!({"event": "run_queued", "ts": "2026-01-01T00:00:00.000Z"}),
-        json!({"event": "run_dispatched", "ts": "2026-01-01T00:00:01.000Z"}),
+        json!({"event": "run_dispatched", "ts": "2026-01-01T00:00:01.000Z", "workspace": "/w"}),
         json!({"event": "workspace_prepared", "ts": "t", "req_key": "abc", "tools": [{"tool": "git", "available": true}, {"tool": "node", "available": false}]}),
         json!({"event": "phase_started", "ts": "t", "phase": "writer", "kind": "standard", "iteration": 1}),
         json!({"event": "phase_output", "ts": "t", "phase": "writer", "activation": 1, "offset": 10, "bytes": 4, "lines": ["a", "b"]}),

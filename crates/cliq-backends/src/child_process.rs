@@ -11,15 +11,16 @@ use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, FollowerLock, IoContext, PipelineStatus, ProjectLock, write_status};
 use cliq_orchestrator::{JournalFollower, JournalUpdate};
-use cliq_project::{Host, RunStart};
+use cliq_project::{Host, RunSpec, RunStart};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Backend, RunHandle};
 use crate::error::BackendError;
 use crate::monitor::{RunEnd, RunMonitor, RunObserver};
-use crate::run_arguments::RunArguments;
 use crate::run_job::RunJob;
+use crate::run_mode::RunMode;
+use crate::spec_input::spec_input;
 
 /// Polling interval of the journal.
 const POLL: Duration = Duration::from_millis(50);
@@ -49,15 +50,16 @@ impl ChildProcess {
         workspace: &Utf8Path,
         run_id: &str,
         start: &RunStart,
-        choices: &RunArguments,
+        spec: &RunSpec,
+        mode: &RunMode,
     ) -> Result<Child, BackendError> {
-        let mut arguments = choices.headless(run_id, start);
+        let mut arguments = mode.arguments(run_id, start);
         if let RunStart::Resume { from } = start {
             // `--resume` beside `--from`: a run that is still active in a container is followed.
             arguments.extend(from.is_some().then(|| "--resume".to_owned()));
             arguments.extend(["--run-id".to_owned(), run_id.to_owned()]);
         }
-        self.spawn_with(workspace, run_id, &arguments)
+        self.spawn_with(workspace, run_id, &arguments, spec_input(spec)?)
     }
 
     /// Starts a process that only follows the Job of a run in a cluster: `cliq run` refuses an id that was started before and has no
@@ -67,7 +69,7 @@ impl ChildProcess {
     /// As for [`ChildProcess::spawn`].
     pub fn spawn_follower(&self, workspace: &Utf8Path, run_id: &str) -> Result<Child, BackendError> {
         let arguments = ["--force", "--run-id", run_id].map(str::to_owned);
-        self.spawn_with(workspace, run_id, &arguments)
+        self.spawn_with(workspace, run_id, &arguments, Stdio::null())
     }
 
     fn spawn_with(
@@ -75,6 +77,7 @@ impl ChildProcess {
         workspace: &Utf8Path,
         run_id: &str,
         arguments: &[String],
+        input: Stdio,
     ) -> Result<Child, BackendError> {
         let program = &self.host.program;
         let failed = |source| BackendError::Spawn { program: program.to_string(), source };
@@ -87,7 +90,7 @@ impl ChildProcess {
             .env("NO_COLOR", "1")
             // Inputs come from callers.
             .env(cliq_project::GUARD_INPUTS, "1")
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(log.try_clone().map_err(failed)?)
             .stderr(log)
             // Signals of a terminal to the parent's group are not for the run.
@@ -158,7 +161,7 @@ impl Backend for ChildProcess {
         if cancel.is_cancelled() {
             return Ok(None);
         }
-        let child = self.spawn(job.dir().workspace(), &job.run_id, &job.start, &job.choices)?;
+        let child = self.spawn(job.dir().workspace(), &job.run_id, &job.start, &job.spec, &job.mode)?;
         Ok(Some(RunHandle::default().with(child)))
     }
 

@@ -12,6 +12,7 @@ use cliq_fs::IoContext;
 use cliq_project::{HANDOVER_LIMIT, Handover, Host};
 
 use crate::error::BackendError;
+use crate::spec_input::spec_input;
 
 /// Reads the handover from a file, or from `input` without one, and becomes `cliq` with these arguments. Returns only on failure.
 ///
@@ -46,11 +47,15 @@ pub fn enter(
         let opened = fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&path);
         opened.and_then(|mut file| file.write_all(settings.as_bytes())).at("write", &path)?;
     }
+    let stdin = match &handover.spec {
+        Some(spec) => spec_input(spec)?,
+        None => Stdio::null(),
+    };
     let source = Command::new(&host.program)
         .args(arguments)
         .envs(&handover.env)
         .env("NO_COLOR", "1")
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .exec();
     Err(BackendError::Spawn { program: host.program.to_string(), source })
 }

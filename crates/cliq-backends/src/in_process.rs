@@ -40,13 +40,11 @@ impl Backend for InProcess {
         cancel: &CancellationToken,
     ) -> Result<Option<RunEnd>, BackendError> {
         let mut options = RunOptions::default();
-        options.agent.clone_from(&job.choices.agent);
-        options.inputs = job.choices.inputs.iter().cloned().collect();
-        options.max_parallel = job.choices.max_parallel.map(|n| n as usize);
+        options.spec.clone_from(&job.spec);
         options.run_id = Some(job.run_id.clone());
-        options.budget = job.choices.budget;
         let mut plan = job.project.run_plan_of(job.workflow.clone(), &job.settings, &options)?;
-        plan.parks = job.choices.parks;
+        plan.parks = job.mode.parks;
+        plan.records_commands = job.mode.a2a_events.is_some();
         let (host, stop) = (job.project.host(), cancel.clone().cancelled_owned());
         cliq_project::execute(plan, &job.start, host, stop, |record, _| monitor.record(record)).await?;
         Ok(Some(monitor.recorded_end()))

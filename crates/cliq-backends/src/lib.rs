@@ -23,8 +23,9 @@ mod kind;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
 mod monitor;
-mod run_arguments;
 mod run_job;
+mod run_mode;
+mod spec_input;
 
 pub use backend::{Backend, RunHandle, run};
 pub use child_process::{ChildProcess, is_alive, is_followed, is_project_busy, request_cancel};
@@ -38,8 +39,8 @@ pub use kind::BackendKind;
 #[cfg(feature = "kubernetes")]
 pub use kubernetes::{Kubernetes, KubernetesError, NotOnClaim, RIGHTS, Right};
 pub use monitor::{PARKED, RunEnd, RunMonitor, RunObserver};
-pub use run_arguments::RunArguments;
 pub use run_job::{RunJob, last_run_id};
+pub use run_mode::RunMode;
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use cliq_fs::{CliqDir, SharedPath};
 use cliq_orchestrator::Journal;
-use cliq_project::{Project, ProjectError, RunStart, Settings};
+use cliq_project::{Project, ProjectError, RunSpec, RunStart, Settings};
 use cliq_workflow::ValidatedWorkflow;
 
-use crate::run_arguments::{RunArguments, words};
+use crate::run_mode::{RunMode, words};
 
 /// Run for a backend: its project, its arguments, and what it needs of this host.
 #[derive(Debug, Clone)]
@@ -24,8 +24,10 @@ pub struct RunJob {
     pub is_active: bool,
     /// Start or resumption.
     pub start: RunStart,
-    /// Choices for the run.
-    pub choices: RunArguments,
+    /// Description of the run.
+    pub spec: RunSpec,
+    /// Behaviour of the process of the run.
+    pub mode: RunMode,
     /// Work of the `cliq` in a container or Job.
     work: Work,
 }
@@ -48,7 +50,7 @@ impl RunJob {
         workflow: ValidatedWorkflow,
         settings: &Settings,
         start: RunStart,
-        choices: RunArguments,
+        spec: RunSpec,
         run_id: Option<String>,
         active: Option<String>,
     ) -> Result<Self, ProjectError> {
@@ -59,7 +61,8 @@ impl RunJob {
             (None, RunStart::Fresh | RunStart::Changed) => new_run_id(),
         };
         let (project, settings) = (project.clone(), settings.clone());
-        Ok(Self { project, workflow, settings, run_id, is_active, start, choices, work: Work::Run })
+        let mode = RunMode::default();
+        Ok(Self { project, workflow, settings, run_id, is_active, start, spec, mode, work: Work::Run })
     }
 
     /// Describes the run of another command of `cliq`, which a container or Job executes. `arguments` receives the run id.
@@ -77,8 +80,8 @@ impl RunJob {
         let run_id = active.unwrap_or_else(new_run_id);
         let work = Work::Command { arguments: arguments(&run_id), variables, paths };
         let (project, settings) = (project.clone(), settings.clone());
-        let (start, choices) = (RunStart::Fresh, RunArguments::default());
-        Self { project, workflow, settings, run_id, is_active, start, choices, work }
+        let (start, spec, mode) = (RunStart::Fresh, RunSpec::default(), RunMode::default());
+        Self { project, workflow, settings, run_id, is_active, start, spec, mode, work }
     }
 
     /// Project directory of the run.
@@ -97,11 +100,23 @@ impl RunJob {
         match &self.work {
             Work::Run => {
                 arguments.extend(words(&["run", "--headless", "--json", "--no-docker", "--yes"]));
-                arguments.extend(self.choices.headless(&self.run_id, &self.start));
+                arguments.extend(self.mode.arguments(&self.run_id, &self.start));
             }
             Work::Command { arguments: command, .. } => arguments.extend(command.iter().cloned()),
         }
         arguments
+    }
+
+    /// Returns the description of the run for the `cliq` in a container or Job, or `None` if the work is another command.
+    #[cfg_attr(
+        not(any(feature = "docker", feature = "kubernetes")),
+        expect(dead_code, reason = "for containers")
+    )]
+    pub(crate) fn handed_spec(&self) -> Option<RunSpec> {
+        match &self.work {
+            Work::Run => Some(self.spec.clone()),
+            Work::Command { .. } => None,
+        }
     }
 
     /// Returns the variables of this host that the run may need.

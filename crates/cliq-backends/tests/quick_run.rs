@@ -5,11 +5,9 @@ use std::fs;
 
 use async_trait::async_trait;
 use camino::Utf8Path;
-use cliq_backends::{
-    Backend, BackendError, RunArguments, RunEnd, RunHandle, RunJob, RunMonitor, RunObserver, run,
-};
+use cliq_backends::{Backend, BackendError, RunEnd, RunHandle, RunJob, RunMonitor, RunObserver, run};
 use cliq_orchestrator::{Record, RunView};
-use cliq_project::{Environment, Host, Project, RunStart, write_files};
+use cliq_project::{Environment, Host, Project, RunSpec, RunStart, write_files};
 use tokio_util::sync::CancellationToken;
 
 const LINES: [&str; 2] = [
@@ -77,8 +75,8 @@ async fn events_before_the_follower_are_passed_on() {
     let project = Project::init_for_run(dir, Host::new(Environment::new([]), "cliq".into())).unwrap();
     project.assemble(dir.join("team").as_str()).unwrap();
     let (workflow, settings) = (project.workflow().unwrap(), project.settings().unwrap());
-    let (start, choices) = (RunStart::Fresh, RunArguments::default());
-    let job = RunJob::new(&project, workflow, &settings, start, choices, None, None).unwrap();
+    let (start, spec) = (RunStart::Fresh, RunSpec::default());
+    let job = RunJob::new(&project, workflow, &settings, start, spec, None, None).unwrap();
     let mut seen = Seen::default();
     run(&Quick, &job, &mut seen, &CancellationToken::new()).await.unwrap();
     assert_eq!(seen.0, 2, "the start and the end of the run");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use cliq_model::{Instance, Run, Scope};
+use cliq_model::{Instance, Run, RunSpec, Scope};
 use cliq_protocol::Budget;
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
@@ -47,18 +47,30 @@ pub(super) async fn page(
 
 /// Returns the team and the fields of a run, for another one with changes.
 fn like(run: &Run) -> (String, BTreeMap<String, String>) {
-    let request = &run.request;
+    let RunSpec {
+        // That of the run, which is known without a name too.
+        team: _,
+        title,
+        requirement,
+        inputs,
+        agent,
+        max_parallel,
+        budget,
+        repos,
+        // No field of the form.
+        sandbox: _,
+    } = &run.request.spec;
     let mut given: BTreeMap<String, String> =
-        request.inputs.iter().map(|(name, value)| (format!("{INPUT}{name}"), value.clone())).collect();
+        inputs.iter().map(|(name, value)| (format!("{INPUT}{name}"), value.clone())).collect();
     let mut add =
         |name: &str, value: Option<String>| given.extend(value.map(|value| (name.to_owned(), value)));
-    add("title", request.title.clone());
-    add("requirement", request.requirement.clone());
+    add("title", title.clone());
+    add("requirement", requirement.clone());
     add("instance", run.instance.clone());
-    add("repos", Some(request.repos.join("\n")));
-    add("agent", request.agent.clone());
-    add("budget_usd", request.budget.usd.map(|usd| usd.to_string()));
-    add("max_parallel", request.max_parallel.map(|n| n.to_string()));
+    add("repos", Some(repos.join("\n")));
+    add("agent", agent.clone());
+    add("budget_usd", budget.usd.map(|usd| usd.to_string()));
+    add("max_parallel", max_parallel.map(|n| n.to_string()));
     (run.team.clone(), given)
 }
 
@@ -197,9 +209,8 @@ fn read(form: &Form, caller: String) -> Result<NewRun, Problem> {
         let name = key.strip_prefix(INPUT)?;
         (!value.is_empty()).then(|| (name.to_owned(), value.clone()))
     });
-    Ok(NewRun {
+    let spec = RunSpec {
         team: text("team"),
-        instance: text("instance"),
         title: text("title"),
         // Browsers send line breaks as two characters.
         requirement: text("requirement").map(|text| text.replace("\r\n", "\n")),
@@ -211,7 +222,7 @@ fn read(form: &Form, caller: String) -> Result<NewRun, Problem> {
             tokens: None,
             usd: usd.map_err(|_| Problem::unprocessable("`budget_usd` is a number", Vec::new()))?,
         },
-        keep_workspace: false,
-        caller,
-    })
+        sandbox: None,
+    };
+    Ok(NewRun { spec, instance: text("instance"), keep_workspace: false, caller })
 }

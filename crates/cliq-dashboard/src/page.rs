@@ -20,8 +20,8 @@ impl From<Problem> for PageError {
     }
 }
 
-impl From<cliq_gateway::GatewayError> for PageError {
-    fn from(error: cliq_gateway::GatewayError) -> Self {
+impl From<cliq_model::StoreError> for PageError {
+    fn from(error: cliq_model::StoreError) -> Self {
         Self(error.into())
     }
 }

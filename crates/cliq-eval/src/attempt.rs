@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use cliq_backends::{BackendError, ChildProcess, RunArguments, RunEnd, RunJob, RunObserver};
+use cliq_backends::{BackendError, ChildProcess, RunEnd, RunJob, RunObserver};
 use cliq_fs::PipelineStatus;
 use cliq_model::{RunTotals, TrialRow};
 use cliq_orchestrator::{Journal, Record, RunEvent, RunView};
-use cliq_project::{Host, Project, RunStart};
+use cliq_project::{Host, Project, RunSpec, RunStart};
 use tokio_util::sync::CancellationToken;
 
 use crate::checks::{RunOutcome, check_command, check_end, check_expression, check_file};
@@ -57,7 +57,7 @@ struct FinishedRun {
 struct RunOrder<'a> {
     project: &'a Project,
     run_id: &'a str,
-    arguments: RunArguments,
+    spec: RunSpec,
     limit: Duration,
 }
 
@@ -87,7 +87,7 @@ impl Workshop {
         let order = RunOrder {
             project: &project,
             run_id,
-            arguments: arguments(variant, case, title),
+            spec: spec_of(variant, case, title),
             limit: self.suite.timeout(),
         };
         let Some(run) = self.run(order, stop).await? else { return Ok(AttemptEnd::Stopped) };
@@ -178,15 +178,12 @@ impl Workshop {
             if !is_active && has_started && recorded_end(order.project, order.run_id).is_some() {
                 break;
             }
-            let mut arguments = order.arguments.clone();
             let start = if has_started { RunStart::Resume { from: None } } else { RunStart::Fresh };
-            if has_started {
-                // A resumed run has its title and inputs.
-                (arguments.title, arguments.inputs) = (None, Vec::new());
-            }
+            let spec = order.spec.clone();
+            let spec = if has_started { spec.for_resumption() } else { spec };
             let (workflow, settings) = (order.project.workflow()?, order.project.settings()?);
             let (id, active) = (Some(order.run_id.to_owned()), is_active.then(|| order.run_id.to_owned()));
-            let job = RunJob::new(order.project, workflow, &settings, start, arguments, id, active)?;
+            let job = RunJob::new(order.project, workflow, &settings, start, spec, id, active)?;
             let cancel = stop.child_token();
             let mut silent = Silent;
             let running = cliq_backends::run(&backend.0, &job, &mut silent, &cancel);
@@ -274,8 +271,8 @@ impl Workshop {
             .map_err(cliq_project::ProjectError::from)??;
         let run_id = uuid::Uuid::now_v7().to_string();
         let title = Some(format!("{}: judge {name} of trial {}", self.suite.name, row.number));
-        let arguments = RunArguments { agent: judge.agent.clone(), title, ..RunArguments::default() };
-        let order = RunOrder { project: &project, run_id: &run_id, arguments, limit: JUDGE_LIMIT };
+        let spec = RunSpec { agent: judge.agent.clone(), title, ..RunSpec::default() };
+        let order = RunOrder { project: &project, run_id: &run_id, spec, limit: JUDGE_LIMIT };
         let Some(run) = self.run(order, stop).await? else { return Ok(None) };
         usage.add(&run.usage);
         let reason = run.reason.unwrap_or_default();
@@ -313,12 +310,12 @@ impl RunObserver for Silent {
     fn warning(&mut self, _: &str) {}
 }
 
-fn arguments(variant: &Variant, case: &Case, title: String) -> RunArguments {
-    RunArguments {
+fn spec_of(variant: &Variant, case: &Case, title: String) -> RunSpec {
+    RunSpec {
         agent: variant.agent.clone(),
         title: Some(title),
         inputs: case.inputs.clone().into_iter().collect(),
-        ..RunArguments::default()
+        ..RunSpec::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use cliq_backends::BackendError;
 use cliq_fs::FsError;
-use cliq_gateway::GatewayError;
+use cliq_model::StoreError;
 use cliq_project::ProjectError;
 use cliq_protocol::without_credentials;
 use cliq_settings::SettingsError;
@@ -82,5 +82,5 @@ pub enum EvalError {
     Backend(#[from] BackendError),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
 }

@@ -121,6 +121,12 @@ impl CliqDir {
         Ok(directories.filter_map(|entry| entry.file_name().into_string().ok()).collect())
     }
 
+    /// File with the description of the last run that `cliq run --detach` started.
+    #[must_use]
+    pub fn detached_spec(&self) -> Utf8PathBuf {
+        self.root.join("detached.json")
+    }
+
     /// Directory of shared design documents.
     #[must_use]
     pub fn design(&self) -> Utf8PathBuf {

@@ -9,8 +9,9 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_model::StoreError;
 
-use crate::error::{ErrorContext, GatewayError};
+use crate::error::ErrorContext;
 use crate::sentinel;
 use crate::signal::{MAX_PAYLOAD, NewSignal};
 use crate::store::Store;
@@ -88,7 +89,7 @@ impl Inbox {
     ///
     /// # Errors
     /// Returns an error if the directories cannot be created.
-    pub fn ensure(&self) -> Result<(), GatewayError> {
+    pub fn ensure(&self) -> Result<(), StoreError> {
         for name in ["staging", "processing", "failed"] {
             let dir = self.root.join(name);
             fs::create_dir_all(&dir).at("create", &dir)?;
@@ -100,13 +101,13 @@ impl Inbox {
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
-    pub fn put(&self, name: &str, contents: &str) -> Result<(), GatewayError> {
+    pub fn put(&self, name: &str, contents: &str) -> Result<(), StoreError> {
         self.ensure()?;
         self.write_whole(&self.root.join(name), contents)
     }
 
     /// Replaces what is at this path, on the file system of the inbox: who sees the file sees all of it.
-    fn write_whole(&self, path: &Utf8Path, contents: &str) -> Result<(), GatewayError> {
+    fn write_whole(&self, path: &Utf8Path, contents: &str) -> Result<(), StoreError> {
         let staged = self.root.join("staging").join(uuid::Uuid::now_v7().simple().to_string());
         let write = || {
             let mut file = fs::File::create_new(&staged)?;
@@ -120,7 +121,7 @@ impl Inbox {
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
-    pub fn send(&self, signal: &NewSignal) -> Result<(), GatewayError> {
+    pub fn send(&self, signal: &NewSignal) -> Result<(), StoreError> {
         self.put(&sentinel::name(signal), &signal.payload_text())
     }
 
@@ -129,7 +130,7 @@ impl Inbox {
     ///
     /// # Errors
     /// A file cannot be moved.
-    pub fn recover(&self) -> Result<RecoveryReport, GatewayError> {
+    pub fn recover(&self) -> Result<RecoveryReport, StoreError> {
         let mut recovered = RecoveryReport::default();
         let processing = self.root.join("processing");
         for name in files(&processing)? {
@@ -155,7 +156,7 @@ impl Inbox {
     ///
     /// # Errors
     /// Returns an error if the directory cannot be read.
-    pub fn waiting(&self) -> Result<Vec<WaitingFile>, GatewayError> {
+    pub fn waiting(&self) -> Result<Vec<WaitingFile>, StoreError> {
         let read = |name: String| {
             let path = self.root.join(&name);
             let signal = self.read_signal(&path, &name);
@@ -179,7 +180,7 @@ impl Inbox {
     ///
     /// # Errors
     /// The store cannot be written, or a file not be moved. What was not brought in stays where it is.
-    pub async fn bridge(&self, store: &dyn Store, project: &str) -> Result<BridgeReport, GatewayError> {
+    pub async fn bridge(&self, store: &dyn Store, project: &str) -> Result<BridgeReport, StoreError> {
         let mut bridged = BridgeReport::default();
         let mut found = Vec::new();
         for name in files(&self.root)? {
@@ -232,7 +233,7 @@ impl Inbox {
         format!("{}|{name}|{}:{}|{mtime}|{size}", self.root, meta.dev(), meta.ino())
     }
 
-    fn refuse(&self, file: &Utf8Path, name: &str, why: &str) -> Result<(), GatewayError> {
+    fn refuse(&self, file: &Utf8Path, name: &str, why: &str) -> Result<(), StoreError> {
         let failed = self.root.join("failed");
         // Room for what is put behind it.
         let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
@@ -249,7 +250,7 @@ impl Inbox {
 
 /// The names of all that is not a directory in a directory; none where it is not there. Hidden files are temporary ones of
 /// their writers.
-fn files(dir: &Utf8Path) -> Result<Vec<String>, GatewayError> {
+fn files(dir: &Utf8Path) -> Result<Vec<String>, StoreError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -274,7 +275,7 @@ fn files(dir: &Utf8Path) -> Result<Vec<String>, GatewayError> {
 
 /// The name of a file. One that is not UTF-8 is changed into one that is, in the file system too: a person has to read which file
 /// was refused. `None` if it has gone, or another file has that name and comes first.
-fn readable_name(dir: &Utf8Path, entry: &fs::DirEntry) -> Result<Option<String>, GatewayError> {
+fn readable_name(dir: &Utf8Path, entry: &fs::DirEntry) -> Result<Option<String>, StoreError> {
     let name = match entry.file_name().into_string() {
         Ok(name) => return Ok(Some(name)),
         Err(name) => name.to_string_lossy().into_owned(),
@@ -290,7 +291,7 @@ fn readable_name(dir: &Utf8Path, entry: &fs::DirEntry) -> Result<Option<String>,
     }
 }
 
-fn remove(path: &Utf8Path) -> Result<(), GatewayError> {
+fn remove(path: &Utf8Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok::<(), io::Error>(()),
         other => other,

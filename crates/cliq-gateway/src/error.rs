@@ -1,130 +1,16 @@
-//! Errors of the database, each with its remedy.
+//! Names of files in errors of the system.
 
 use std::io;
 
-use camino::Utf8PathBuf;
-
-/// Error of the database, of signals and of everything else that is stored there.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum GatewayError {
-    /// Another process has the database locked.
-    #[error(
-        "{database} is locked by another program and stayed so for {seconds} s; nothing was changed. End what holds it (a database browser in a transaction?) and try again"
-    )]
-    Locked {
-        /// The database.
-        database: String,
-        /// Waiting time in seconds.
-        seconds: u64,
-    },
-    /// The database can be read but not written.
-    #[error(
-        "{database} cannot be written; nothing was changed. Make the file and its directory writable, or set CLIQ_HOME to another place"
-    )]
-    ReadOnly {
-        /// The database.
-        database: String,
-    },
-    /// The file is damaged or not a database.
-    #[error(
-        "{database} is damaged, or is not a database ({message}); nothing was changed. Put a copy in its place, or move it away to begin with an empty database"
-    )]
-    Corrupt {
-        /// The database.
-        database: String,
-        /// Message of the library.
-        message: String,
-    },
-    /// A newer cliq made it.
-    #[error(
-        "{database} has format {found}, and this cliq knows formats up to {known}; nothing was changed. Use the newer cliq, or set CLIQ_HOME to another place"
-    )]
-    Newer {
-        /// The database.
-        database: String,
-        /// Format of the database.
-        found: i64,
-        /// The newest format that is known.
-        known: i64,
-    },
-    /// The disk is full.
-    #[error("cannot write to {database}: disk full; {}", stored(*object))]
-    Full {
-        /// The database.
-        database: String,
-        /// Object that was to be stored, such as "the run". `None` for a read.
-        object: Option<&'static str>,
-    },
-    /// The database cannot be opened.
-    #[error("cannot open {database}: {message}. Is its directory there, and writable?")]
-    Open {
-        /// The database.
-        database: String,
-        /// Message of the system.
-        message: String,
-    },
-    /// The server of the database does not answer, or does not let cliq in.
-    #[error(
-        "{database} cannot be used: {message}. Does the server run, and is `database.url` right? What was not confirmed may not be stored"
-    )]
-    Unreachable {
-        /// The database.
-        database: String,
-        /// Message of the system or the server.
-        message: String,
-    },
-    /// Anything else that the database says.
-    #[error("{database}: {source}")]
-    Database {
-        /// The database.
-        database: String,
-        /// Error of the database library.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// A file of the bridge, or the directory of the database.
-    #[error("cannot {action} {path}: {source}")]
-    File {
-        /// Attempted action.
-        action: &'static str,
-        /// To what.
-        path: Utf8PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
-}
-
-/// Consequence of a full disk.
-fn stored(object: Option<&'static str>) -> String {
-    object.map_or_else(
-        || "free some space and try again".to_owned(),
-        |object| format!("{object} was not stored. Free some space and try again"),
-    )
-}
+use cliq_model::StoreError;
 
 /// Names a file in the errors of the system.
 pub(crate) trait ErrorContext<T> {
-    fn at(self, action: &'static str, path: &camino::Utf8Path) -> Result<T, GatewayError>;
+    fn at(self, action: &'static str, path: &camino::Utf8Path) -> Result<T, StoreError>;
 }
 
 impl<T> ErrorContext<T> for io::Result<T> {
-    fn at(self, action: &'static str, path: &camino::Utf8Path) -> Result<T, GatewayError> {
-        self.map_err(|source| GatewayError::File { action, path: path.to_owned(), source })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_disk_names_the_object_that_was_not_stored() {
-        let text = |object| GatewayError::Full { database: "/db".to_owned(), object }.to_string();
-        for object in ["the run", "the signal", "the review"] {
-            let expected =
-                format!("cannot write to /db: disk full; {object} was not stored. Free some space");
-            assert!(text(Some(object)).starts_with(&expected), "{object}");
-        }
-        assert!(!text(None).contains("stored"), "nothing was to be written");
+    fn at(self, action: &'static str, path: &camino::Utf8Path) -> Result<T, StoreError> {
+        self.map_err(|source| StoreError::File { action, path: path.to_owned(), source })
     }
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cliq_model::{Outcome, StoreError};
 use serde::Serialize;
 
-use crate::error::GatewayError;
 use crate::signal::{Claim, NewSignal, Signal, SignalStatus};
 
 /// Filter for signals. An unset field matches everything.
@@ -97,16 +97,6 @@ pub struct Step {
     pub emit: Vec<NewSignal>,
 }
 
-/// Whether a change took place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Outcome {
-    /// The change was applied.
-    Applied,
-    /// Optimistic-lock conflict: the stored plan has another version, or the signal has another claim. No change was made.
-    Stale,
-}
-
 /// Keeps signals and plans.
 #[async_trait]
 pub trait Store: Send + Sync + std::fmt::Debug {
@@ -114,7 +104,7 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// The store cannot be written.
-    async fn create(&self, project: &str, signal: &NewSignal) -> Result<i64, GatewayError>;
+    async fn create(&self, project: &str, signal: &NewSignal) -> Result<i64, StoreError>;
 
     /// As [`Self::create`], for a signal that a file brought: a file whose `identity` is known was added before, and is
     /// not added again. Gives the number either way.
@@ -126,85 +116,85 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         project: &str,
         signal: &NewSignal,
         identity: &str,
-    ) -> Result<i64, GatewayError>;
+    ) -> Result<i64, StoreError>;
 
     /// A file that was brought in has gone: another one may look just like it from now on.
     ///
     /// # Errors
     /// The store cannot be written.
-    async fn forget_file(&self, identity: &str) -> Result<(), GatewayError>;
+    async fn forget_file(&self, identity: &str) -> Result<(), StoreError>;
 
     /// Claims the oldest pending signal of a project. No other worker gets it until it is finished or the claim is taken
     /// away by [`Self::reset_stuck`].
     ///
     /// # Errors
     /// The store cannot be written.
-    async fn claim(&self, project: &str, worker: &str) -> Result<Option<(Claim, Signal)>, GatewayError>;
+    async fn claim(&self, project: &str, worker: &str) -> Result<Option<(Claim, Signal)>, StoreError>;
 
     /// Marks a claimed signal as done or failed.
     ///
     /// # Errors
     /// The store cannot be written.
-    async fn finish(&self, claim: &Claim, finish: &Finish) -> Result<Outcome, GatewayError>;
+    async fn finish(&self, claim: &Claim, finish: &Finish) -> Result<Outcome, StoreError>;
 
     /// Makes signals pending again that have been claimed for longer than `age`. Gives their numbers.
     ///
     /// # Errors
     /// The store cannot be written.
-    async fn reset_stuck(&self, age: Duration) -> Result<Vec<i64>, GatewayError>;
+    async fn reset_stuck(&self, age: Duration) -> Result<Vec<i64>, StoreError>;
 
     /// Makes signals pending again that a worker of this name has claimed. For a worker that knows itself to be the only
     /// one of its name, when it begins: those claims are of one that died. Gives their numbers.
     ///
     /// # Errors
     /// The store cannot be written.
-    async fn reset_claims(&self, worker: &str) -> Result<Vec<i64>, GatewayError>;
+    async fn reset_claims(&self, worker: &str) -> Result<Vec<i64>, StoreError>;
 
     /// Makes a failed signal pending again. `false` where it is none.
     ///
     /// # Errors
     /// The store cannot be written.
-    async fn retry(&self, id: i64) -> Result<bool, GatewayError>;
+    async fn retry(&self, id: i64) -> Result<bool, StoreError>;
 
     /// Signals, the oldest first.
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn signals(&self, filter: &Filter) -> Result<Vec<Signal>, GatewayError>;
+    async fn signals(&self, filter: &Filter) -> Result<Vec<Signal>, StoreError>;
 
     /// A signal by its number.
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn signal(&self, id: i64) -> Result<Option<Signal>, GatewayError>;
+    async fn signal(&self, id: i64) -> Result<Option<Signal>, StoreError>;
 
     /// Projects that have pending signals, or plans.
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn projects(&self) -> Result<Vec<String>, GatewayError>;
+    async fn projects(&self) -> Result<Vec<String>, StoreError>;
 
     /// Plans, of one project or of all, by name.
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn plans(&self, project: Option<&str>) -> Result<Vec<PlanRow>, GatewayError>;
+    async fn plans(&self, project: Option<&str>) -> Result<Vec<PlanRow>, StoreError>;
 
     /// A plan.
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn plan(&self, project: &str, name: &str) -> Result<Option<PlanRow>, GatewayError>;
+    async fn plan(&self, project: &str, name: &str) -> Result<Option<PlanRow>, StoreError>;
 
     /// Changes a plan, with everything that belongs to the change.
     ///
     /// # Errors
     /// The store cannot be written.
-    async fn apply(&self, step: &Step) -> Result<Outcome, GatewayError>;
+    async fn apply(&self, step: &Step) -> Result<Outcome, StoreError>;
 
     /// Returns the events of a plan with an id greater than `after`, oldest first.
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn events(&self, project: &str, plan: &str, after: i64) -> Result<Vec<PlanEvent>, GatewayError>;
+    async fn events(&self, project: &str, plan: &str, after: i64) -> Result<Vec<PlanEvent>, StoreError>;
 }

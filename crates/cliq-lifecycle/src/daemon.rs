@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, SignalWatch};
-use cliq_gateway::GatewayError;
+use cliq_model::StoreError;
 use cliq_orchestrator::RunPlan;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
@@ -246,7 +246,7 @@ impl Daemon {
     ///
     /// # Errors
     /// The store cannot be used at all.
-    pub async fn run(mut self, watch: &Utf8Path, stop: CancellationToken) -> Result<(), GatewayError> {
+    pub async fn run(mut self, watch: &Utf8Path, stop: CancellationToken) -> Result<(), StoreError> {
         // Before anything else: whether there is a store to work with.
         let projects = self.plans.store().projects().await?;
         let left = self.plans.store().reset_claims(WORKER).await?;

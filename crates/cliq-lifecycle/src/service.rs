@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use cliq_fs::{FsError, IoContext, open_append, write_atomic};
+use cliq_model::{Outcome, StoreError};
 
-use cliq_gateway::{Claim, Finish, GatewayError, NewEvent, Outcome, PlanName, PlanRow, Step, Store};
+use cliq_gateway::{Claim, Finish, NewEvent, PlanName, PlanRow, Step, Store};
 use serde_json::json;
 
 use crate::layout::plan_dir;
@@ -24,7 +25,7 @@ const ATTEMPTS: u32 = 20;
 pub enum StepError {
     /// The store cannot be used.
     #[error(transparent)]
-    Gateway(#[from] GatewayError),
+    Gateway(#[from] StoreError),
     /// The plan does not exist.
     #[error("there is no plan `{plan}` in {project}: `cliq plan add FILE` adds one")]
     NoPlan {
@@ -177,7 +178,7 @@ impl Plans {
         context: &Context<'_>,
         claim: Option<&Claim>,
     ) -> Result<Effects, StepError> {
-        let refused = async |why: &StepError| -> Result<(), GatewayError> {
+        let refused = async |why: &StepError| -> Result<(), StoreError> {
             if let Some(claim) = claim {
                 let _ = self.store.finish(claim, &Finish::Failed(why.to_string())).await?;
             }

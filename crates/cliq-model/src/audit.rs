@@ -1,7 +1,5 @@
 //! Audit log: actions of callers, append-only (docs/sign-in.md).
 
-use async_trait::async_trait;
-use cliq_gateway::GatewayError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -53,20 +51,4 @@ pub struct AuditFilter {
     pub before: Option<i64>,
     /// At most so many.
     pub limit: u32,
-}
-
-/// Keeps the audit log. There is no function that changes or removes an entry, and the database refuses both.
-#[async_trait]
-pub trait AuditStore: Send + Sync + std::fmt::Debug {
-    /// Appends an entry.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be written.
-    async fn add_audit(&self, action: &AuditAction) -> Result<(), GatewayError>;
-
-    /// Returns entries.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be read.
-    async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, GatewayError>;
 }

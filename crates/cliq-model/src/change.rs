@@ -1,18 +1,60 @@
 //! A change of a run with the events that belong to it.
 
+#[cfg(doc)]
+use crate::event::LogEvent;
+use crate::event::ServerEvent;
 use crate::run::{Run, RunId};
 use crate::task::{PushRow, TaskRow};
 use crate::trigger::FiringStart;
 
-/// An event that is to be stored.
+/// Kind of the journal event that ends a run.
+const RUN_FINISHED: &str = "run_finished";
+
+/// An event that is to be stored: one of the server, or a line of the run's journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRunEvent {
+    ts: String,
+    kind: String,
+    data: String,
+}
+
+impl NewRunEvent {
+    /// Encodes an event of the server. `ts` is the current time, UTC.
+    #[must_use]
+    pub fn of_server(ts: String, event: &ServerEvent) -> Self {
+        let data = event.to_value(&ts).to_string();
+        Self { ts, kind: event.kind().to_owned(), data }
+    }
+
+    /// Takes a line of a journal: a JSON object without line breaks whose `event` is `kind`.
+    #[must_use]
+    pub fn of_journal(ts: String, kind: String, line: String) -> Self {
+        Self { ts, kind, data: line }
+    }
+
     /// Time of the event, UTC.
-    pub ts: String,
-    /// Kind of the event: the `event` of the journal, or one of the server (`docs/server.md`).
-    pub kind: String,
-    /// The whole event, as the text of a JSON object without line breaks.
-    pub data: String,
+    #[must_use]
+    pub fn ts(&self) -> &str {
+        &self.ts
+    }
+
+    /// Name of the event on the wire.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// The whole event as the text of a JSON object without line breaks.
+    #[must_use]
+    pub fn data(&self) -> &str {
+        &self.data
+    }
+
+    /// Whether the event ends the run.
+    #[must_use]
+    pub fn ends_run(&self) -> bool {
+        self.kind == RUN_FINISHED
+    }
 }
 
 /// A stored event. Numbers of a run's events begin at 1 and have no gaps.
@@ -22,9 +64,9 @@ pub struct RunEventRow {
     pub id: i64,
     /// Time of the event, UTC.
     pub ts: String,
-    /// Kind of the event.
+    /// Name of the event on the wire.
     pub kind: String,
-    /// The whole event as JSON text.
+    /// The whole event as JSON text. It is passed on as it is; [`LogEvent::parse`] decodes it.
     pub data: String,
 }
 

@@ -1,8 +1,6 @@
 //! Evaluations and their trials as they are stored (docs/eval.md).
 
-use async_trait::async_trait;
 use camino::Utf8PathBuf;
-use cliq_gateway::GatewayError;
 
 /// Evaluation as it is stored. The store does not read its document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,54 +71,4 @@ pub struct TrialRow {
     pub run_id: Option<String>,
     /// Result as JSON. Empty before the end.
     pub result: String,
-}
-
-/// Keeps evaluations. Each function is one transaction.
-#[async_trait]
-pub trait EvaluationStore: Send + Sync + std::fmt::Debug {
-    /// Stores a new evaluation with its trials.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be written.
-    async fn add_evaluation(
-        &self,
-        evaluation: &EvaluationRow,
-        trials: &[TrialRow],
-    ) -> Result<(), GatewayError>;
-
-    /// Returns the newest evaluations.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be read.
-    async fn evaluations(&self, limit: u32) -> Result<Vec<EvaluationRow>, GatewayError>;
-
-    /// Returns the evaluation whose id is `id` or ends with it, or `None` if there is none or more than one.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be read.
-    async fn evaluation(&self, id: &str) -> Result<Option<EvaluationRow>, GatewayError>;
-
-    /// Returns the trials of an evaluation in the order of their numbers.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be read.
-    async fn trials(&self, evaluation: &str) -> Result<Vec<TrialRow>, GatewayError>;
-
-    /// Returns the trial whose last attempt is a run, with the id of its evaluation.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be read.
-    async fn trial_of_run(&self, run: &str) -> Result<Option<(String, TrialRow)>, GatewayError>;
-
-    /// Stores the state of a trial, unless it has finished before. Returns whether it was stored: each trial counts once.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be written.
-    async fn save_trial(&self, evaluation: &str, trial: &TrialRow) -> Result<bool, GatewayError>;
-
-    /// Stores the end of an evaluation.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be written.
-    async fn end_evaluation(&self, evaluation: &str, at: &str) -> Result<(), GatewayError>;
 }

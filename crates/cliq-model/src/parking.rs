@@ -1,16 +1,21 @@
 //! Changes by which a run is parked and woken (docs/decisions/0034-parked-runs-are-rows.md).
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::change::{Change, NewRunEvent};
+use crate::event::ServerEvent;
 use crate::lifecycle::{LifecycleEvent, NotAllowed, RunState};
 use crate::run::Run;
 
 /// Cause for which a parked run continues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause<'a> {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Cause {
     /// A review that it waits for is over.
-    Review(&'a str),
+    Review {
+        /// Id of the review.
+        review: String,
+    },
     /// A reminder or a deadline is due.
     Time,
 }
@@ -29,7 +34,8 @@ pub fn park(change: &mut Change, on: &[String], until: &str, now: &str) -> Resul
             change.run.wake_at = Some(until.to_owned());
             change.parked_on = on.to_vec();
         }
-        push(change, now, json!({"event": "run_waiting", "on": on, "until": until}));
+        let event = ServerEvent::RunWaiting { on: on.to_vec(), until: until.to_owned() };
+        change.push(NewRunEvent::of_server(now.to_owned(), &event));
     } else {
         change.run.woken_at = Some(now.to_owned());
     }
@@ -40,21 +46,11 @@ pub fn park(change: &mut Change, on: &[String], until: &str, now: &str) -> Resul
 ///
 /// # Errors
 /// Returns an error if the run does not wait.
-pub fn wake(run: Run, cause: Cause<'_>, now: &str) -> Result<Change, NotAllowed> {
+pub fn wake(run: Run, cause: Cause, now: &str) -> Result<Change, NotAllowed> {
     let mut change = Change::of(run);
     change.run.life.step(LifecycleEvent::Woken)?;
     change.run.wake_at = None;
     change.run.woken_at = Some(now.to_owned());
-    let event = match cause {
-        Cause::Review(id) => json!({"event": "run_woken", "by": "review", "review": id}),
-        Cause::Time => json!({"event": "run_woken", "by": "time"}),
-    };
-    push(&mut change, now, event);
+    change.push(NewRunEvent::of_server(now.to_owned(), &ServerEvent::RunWoken { cause }));
     Ok(change)
-}
-
-fn push(change: &mut Change, now: &str, mut event: Value) {
-    event["ts"] = now.into();
-    let kind = event["event"].as_str().unwrap_or_default().to_owned();
-    change.push(NewRunEvent { ts: now.to_owned(), kind, data: event.to_string() });
 }

@@ -1,14 +1,13 @@
 //! A run as a row of the store, and what a caller asks for.
 
-use std::collections::BTreeMap;
-
 use camino::Utf8PathBuf;
-use cliq_protocol::{Budget, SteeringMessage};
+use cliq_protocol::SteeringMessage;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::caveat::Caveat;
 use crate::lifecycle::Lifecycle;
+use crate::spec::RunSpec;
 
 /// The id of a run: a UUID of version 7 in its usual form, the same in the journal and in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -33,6 +32,13 @@ impl RunId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for RunId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("a run id is a UUID"))
     }
 }
 
@@ -98,26 +104,13 @@ impl RunOrigin {
     }
 }
 
-/// Request of a caller.
+/// Request of a caller, as it is stored with its run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunRequest {
-    /// The team, `@scope/name`. `None`: the one that is assembled in the project.
-    pub team: Option<String>,
-    /// Title of the run, if the caller chooses it.
-    pub title: Option<String>,
-    /// Requirement for the team. `None` for the requirement of the project.
-    pub requirement: Option<String>,
-    /// Values for inputs of the team.
-    pub inputs: BTreeMap<String, String>,
-    /// The agent for phases that name none.
-    pub agent: Option<String>,
-    /// The most phases that work at the same time.
-    pub max_parallel: Option<u32>,
-    /// The most that the run may use of language models.
-    pub budget: Budget,
-    /// Repositories that are cloned into a fresh workspace.
-    pub repos: Vec<String>,
+    /// Description of the run.
+    #[serde(flatten)]
+    pub spec: RunSpec,
     /// The phase that the run goes on from. Only where it is resumed.
     pub from: Option<String>,
     /// Whether the workspace of a task stays after the end, until the retention removes it.

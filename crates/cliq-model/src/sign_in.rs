@@ -1,11 +1,7 @@
 //! Sign-in of people by OpenID Connect: attempts that are under way, and the person of a session (docs/sign-in.md).
 
-use async_trait::async_trait;
-use cliq_gateway::GatewayError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::token::Token;
 
 /// A person who signed in by a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -45,26 +41,4 @@ impl std::fmt::Debug for SignInAttempt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SignInAttempt").field("state", &self.state).finish_non_exhaustive()
     }
-}
-
-/// Keeps attempts to sign in, for any number of servers, and sessions of browsers.
-#[async_trait]
-pub trait SignInStore: Send + Sync + std::fmt::Debug {
-    /// Stores an attempt, and removes those that are void at `now` (UTC).
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be written.
-    async fn add_sign_in(&self, attempt: &SignInAttempt, now: &str) -> Result<(), GatewayError>;
-
-    /// Removes an attempt and returns it: each can be completed once.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be written.
-    async fn take_sign_in(&self, state: &str) -> Result<Option<SignInAttempt>, GatewayError>;
-
-    /// Returns the sessions of browsers that are valid at `now` (UTC), newest first.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be read.
-    async fn sessions(&self, now: &str) -> Result<Vec<Token>, GatewayError>;
 }

@@ -1,175 +1,30 @@
-//! Store of runs.
+//! Storage traits. `cliq-store` implements them for SQLite and PostgreSQL; `MemoryStore` (feature `test-util`) is for
+//! unit tests.
 
-use std::time::Duration;
+mod access;
+mod error;
+mod evaluations;
+#[cfg(feature = "test-util")]
+mod memory;
+mod runs;
+mod tasks;
+mod triggers;
 
-use async_trait::async_trait;
-use cliq_gateway::{GatewayError, Outcome};
+pub use access::{AuditStore, SignInStore};
+pub use error::StoreError;
+pub use evaluations::EvaluationStore;
+#[cfg(feature = "test-util")]
+pub use memory::MemoryStore;
+pub use runs::{RunCounts, RunStore};
+pub use tasks::TaskStore;
+pub use triggers::TriggerStore;
 
-use crate::change::{Change, RunEventRow};
-use crate::lifecycle::RunState;
-use crate::page::RunFilter;
-use crate::queue::Queue;
-use crate::run::{Instance, Run, RunId};
-use crate::token::{NewToken, Token};
-use crate::usage::UsageTotals;
-
-/// Number of runs by state.
-pub type RunCounts = Vec<(RunState, u64)>;
-
-/// Keeps instances, runs with their queue and events, and tokens. Each function fails where the store cannot be read or written.
-#[async_trait]
-pub trait RunStore: Send + Sync + std::fmt::Debug {
-    /// Registers a project. Gives the instance; where the path is registered already, that one.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn add_instance(&self, instance: &Instance) -> Result<Instance, GatewayError>;
-
-    /// All registered projects, by path.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn instances(&self) -> Result<Vec<Instance>, GatewayError>;
-
-    /// A registered project.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn instance(&self, id: &str) -> Result<Option<Instance>, GatewayError>;
-
-    /// Removes a registration. Runs stay. `false` if there is none.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn forget_instance(&self, id: &str) -> Result<bool, GatewayError>;
-
-    /// Stores a change of a run, or a new run, with its events.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn change(&self, change: &Change) -> Result<Outcome, GatewayError>;
-
-    /// A run.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn run(&self, id: &RunId) -> Result<Option<Run>, GatewayError>;
-
-    /// Runs, newest first. Their `view` is left out.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, GatewayError>;
-
-    /// Queued runs, at most `limit` of each kind.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn queue(&self, limit: u32) -> Result<Queue, GatewayError>;
-
-    /// Waiting runs whose time to wake has come by the clock of the store, at most `limit`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn due(&self, limit: u32) -> Result<Vec<Run>, GatewayError>;
-
-    /// The earliest time, UTC, at which a waiting run is to be woken.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn next_wake(&self) -> Result<Option<String>, GatewayError>;
-
-    /// Runs that are starting or running.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn active(&self) -> Result<Vec<Run>, GatewayError>;
-
-    /// Returns the newest other run in the workspace of a run that has not ended or has started after it.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn later_run(&self, run: &Run) -> Result<Option<RunId>, GatewayError>;
-
-    /// Returns the number of runs by state, without trials of evaluations.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn counts(&self) -> Result<RunCounts, GatewayError>;
-
-    /// Returns the usage of the runs requested since `since` (UTC).
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn usage(&self, since: &str) -> Result<UsageTotals, GatewayError>;
-
-    /// Events of a run with numbers above `after`, oldest first, at most `limit`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn run_events(&self, id: &RunId, after: i64, limit: u32) -> Result<Vec<RunEventRow>, GatewayError>;
-
-    /// Removes a run and its events.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn remove_run(&self, id: &RunId) -> Result<(), GatewayError>;
-
-    /// Runs that ended before `before` (UTC), at most `limit`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn ended_before(&self, before: &str, limit: u32) -> Result<Vec<Run>, GatewayError>;
-
-    /// Whether several servers may use it.
-    fn is_shared(&self) -> bool;
-
-    /// Takes a lease that is free or over, or makes one's own longer, from now on by the clock of the store. `false` where another
-    /// holds it.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn take_lease(&self, name: &str, holder: &str, time: Duration) -> Result<bool, GatewayError>;
-
-    /// Gives a lease back before it is over.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn give_lease(&self, name: &str, holder: &str) -> Result<(), GatewayError>;
-
-    /// Returns the holders of the leases whose names begin with `prefix`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn lease_holders(&self, prefix: &str) -> Result<Vec<String>, GatewayError>;
-
-    /// Stores a token.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn add_token(&self, token: &NewToken) -> Result<(), GatewayError>;
-
-    /// A token by its id, whether it is valid or not.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn token(&self, id: &str) -> Result<Option<Token>, GatewayError>;
-
-    /// Tokens that people made, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn tokens(&self) -> Result<Vec<Token>, GatewayError>;
-
-    /// Removes a token and the sessions that were opened with it: they are refused from now on. `false` if there is none.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn revoke_token(&self, id: &str) -> Result<bool, GatewayError>;
-
-    /// Removes tokens that expired before `now` (UTC).
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn remove_expired_tokens(&self, now: &str) -> Result<(), GatewayError>;
+/// Whether a change took place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// The change was applied.
+    Applied,
+    /// Optimistic-lock conflict: the stored version differs, or the signal has another claim. No change was made.
+    Stale,
 }

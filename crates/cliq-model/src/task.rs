@@ -3,9 +3,6 @@
 //! A task is a run: it has the run's id, and its updates follow from the run's events. What is stored beside the run is who owns
 //! it, its conversation, the messages of its caller, and where push notifications go.
 
-use async_trait::async_trait;
-use cliq_gateway::GatewayError;
-
 use crate::lifecycle::RunState;
 use crate::run::{Run, RunId};
 
@@ -126,72 +123,4 @@ impl std::fmt::Debug for PushRow {
             .field("attempts", &self.attempts)
             .finish_non_exhaustive()
     }
-}
-
-/// Keeps tasks and push notifications. New tasks are stored with their run by [`crate::RunStore::change`].
-#[async_trait]
-pub trait TaskStore: Send + Sync + std::fmt::Debug {
-    /// A task of an owner. `None` if there is none, or it is another owner's.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn task(&self, owner: &str, id: &RunId) -> Result<Option<StoredTask>, GatewayError>;
-
-    /// The task that a message of an owner made.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn task_of_message(
-        &self,
-        owner: &str,
-        message_id: &str,
-    ) -> Result<Option<StoredTask>, GatewayError>;
-
-    /// A task by its id alone, for the server itself.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn task_of_run(&self, id: &RunId) -> Result<Option<TaskRow>, GatewayError>;
-
-    /// Replaces the messages of a task. `false` if they are no longer those in `known`.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn put_messages(&self, id: &RunId, known: &str, messages: &str) -> Result<bool, GatewayError>;
-
-    /// Tasks of an owner, last changed first. The `view` of their runs is left out.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn tasks(&self, filter: &TaskFilter) -> Result<Vec<StoredTask>, GatewayError>;
-
-    /// Returns the number of tasks that match a filter on all pages.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn count_tasks(&self, filter: &TaskFilter) -> Result<u64, GatewayError>;
-
-    /// Stores a receiver of push notifications, new or changed. `false` where another changed it since.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn put_push(&self, push: &PushRow) -> Result<bool, GatewayError>;
-
-    /// The receivers of a task, by id.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn pushes(&self, task_id: &RunId) -> Result<Vec<PushRow>, GatewayError>;
-
-    /// Removes a receiver.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    async fn remove_push(&self, task_id: &RunId, id: &str) -> Result<(), GatewayError>;
-
-    /// Active receivers whose task has events that are not delivered, and whose time has come at `now` (UTC), at most `limit`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    async fn due_pushes(&self, now: &str, limit: u32) -> Result<Vec<PushRow>, GatewayError>;
 }

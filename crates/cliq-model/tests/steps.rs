@@ -165,7 +165,7 @@ fn events_of_a_change_continue_the_numbers_of_the_run() {
     let mut change = Change::of(stored);
     assert_eq!(change.rows(), []);
     for kind in ["a", "b", "c"] {
-        change.push(NewRunEvent { ts: "t".into(), kind: kind.into(), data: "{}".into() });
+        change.push(NewRunEvent::of_journal("t".into(), kind.into(), "{}".into()));
     }
     assert_eq!(change.run.last_event, 10);
     let rows: Vec<(i64, String)> = change.rows().into_iter().map(|row| (row.id, row.kind)).collect();

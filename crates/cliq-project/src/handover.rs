@@ -2,19 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use cliq_model::RunSpec;
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a handover.
 pub const HANDOVER_LIMIT: u64 = 32 << 20;
 
-/// Variables and settings for the cliq in a container: one line of JSON.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Variables, settings and run for the cliq in a container: one line of JSON.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Handover {
     /// Variables of the environment.
     pub env: BTreeMap<String, String>,
     /// The content of a person's settings file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<String>,
+    /// Description of the run, if the work is a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<RunSpec>,
 }
 
 impl std::fmt::Debug for Handover {
@@ -52,6 +56,7 @@ mod tests {
         let handover = Handover {
             env: [("KEY".to_owned(), "hush\nhush".to_owned())].into(),
             settings: Some("{\n}".to_owned()),
+            spec: Some(RunSpec { title: Some("hush\n".to_owned()), ..RunSpec::default() }),
         };
         let line = handover.encode();
         assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);

@@ -59,6 +59,7 @@ pub use checkpoints::ActivationChanges;
 pub use cliq_git::checkpoints::{
     Change, Checkpoint, CheckpointError, Label, Moment, Restored, Store as CheckpointStore,
 };
+pub use cliq_model::RunSpec;
 pub use doctor::{Check, CheckStatus};
 pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};
@@ -86,7 +87,7 @@ pub use reviews::{
 pub use run_plan::{RunOptions, timing};
 pub use run_team::RunTeam;
 pub use status::{PhaseRow, RunState, RunStatus};
-pub use task_events::{task_event, workspace_prepared};
+pub use task_events::{check_workspace, task_event};
 pub use team_phase::{Execute, team_phase_agent};
 pub use teams::{FoundTeam, ListedTeam, TeamSource};
 pub use timeline::{OutputTail, RelatedFile, Significance, Step, Timeline, duration};

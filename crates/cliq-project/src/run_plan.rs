@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use cliq_model::RunSpec;
 use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing};
-use cliq_protocol::{Budget, PhaseKind, Sandbox};
+use cliq_protocol::{PhaseKind, Sandbox};
 use cliq_settings::{DurabilityChoice, NotificationSettings, PriceSettings, RunSettings, Settings};
 use cliq_workflow::ValidatedWorkflow;
 
@@ -18,25 +19,15 @@ use crate::{Project, ProjectError};
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// The agent for phases that name none, in the teams of team phases too. Default: the setting, else the first usable
-    /// model agent.
-    pub agent: Option<String>,
-    /// Values for inputs of the team.
-    pub inputs: BTreeMap<String, String>,
-    /// The most phases that work at the same time. Default: the setting.
-    pub max_parallel: Option<usize>,
+    /// Description of the run. Its agent is that of team phases too; default: the setting, else the first usable model agent. Team,
+    /// requirement and repositories have no effect: they are those of the project.
+    pub spec: RunSpec,
     /// The launcher. Default: plain child processes.
     pub launcher: Option<Arc<dyn Launcher>>,
-    /// The most that the run may use of language models, in place of the team's `budget`, part by part.
-    pub budget: Budget,
     /// Whether the run works in another place, such as a container. Programs and variables that this host lacks are not checked then.
     pub is_elsewhere: bool,
-    /// Sandbox around all processes, beside those of settings and team.
-    pub sandbox: Option<Sandbox>,
     /// The id of the run, where the caller chooses it ([`RunPlan::run_id`]).
     pub run_id: Option<String>,
-    /// Title of the run. Default: the first line of the requirement.
-    pub title: Option<String>,
 }
 
 impl Project {
@@ -62,18 +53,30 @@ impl Project {
         if !options.is_elsewhere {
             self.check_programs(&workflow)?;
         }
+        let RunSpec {
+            // The project has its team, its requirement and its files.
+            team: _,
+            requirement: _,
+            repos: _,
+            title,
+            inputs,
+            agent,
+            max_parallel,
+            budget,
+            sandbox,
+        } = &options.spec;
         let mut plan = self.base_plan(workflow, settings);
-        if let Some(agent) = &options.agent {
+        if let Some(agent) = agent {
             check_agent(&plan.agents, agent)?;
             self.set_default_agent(&mut plan, agent);
         }
-        plan.inputs.clone_from(&options.inputs);
+        plan.inputs.clone_from(inputs);
         plan.run_id.clone_from(&options.run_id);
-        plan.title = options.title.as_deref().and_then(title_of).or_else(|| self.title());
-        if options.max_parallel.is_some() {
-            plan.max_parallel = options.max_parallel;
+        plan.title = title.as_deref().and_then(title_of).or_else(|| self.title());
+        if let Some(max_parallel) = max_parallel {
+            plan.max_parallel = Some(*max_parallel as usize);
         }
-        plan.budget = plan.budget.overridden_by(options.budget);
+        plan.budget = plan.budget.overridden_by(*budget);
         plan.notifications = notifications(settings);
         if !options.is_elsewhere {
             self.check_team_phases(&plan, settings)?;
@@ -82,7 +85,8 @@ impl Project {
             plan.launcher = Arc::clone(launcher);
         }
         if !options.is_elsewhere {
-            let access = RunAccess { requested: options.sandbox.as_ref(), ..RunAccess::default() };
+            let requested = sandbox.map(Sandbox::profile);
+            let access = RunAccess { requested: requested.as_ref(), ..RunAccess::default() };
             self.confine(&mut plan, settings, access)?;
         }
         Ok(plan)

@@ -1,5 +1,6 @@
 //! Events of a run for callers of A2A: lines of the journal with the details that a caller cannot look up.
 
+use cliq_model::{ToolCheck, WorkspaceCheck};
 use cliq_orchestrator::{Record, RunEvent, RunView};
 use cliq_protocol::PhaseName;
 use ring::digest::{SHA256, digest};
@@ -7,21 +8,20 @@ use serde_json::{Value, json};
 
 use crate::Project;
 
-/// Fields of the event `workspace_prepared`: a key of the requirement, and the team's programs with whether each is on the PATH.
-/// `project` is `None` if the workspace has no project or no valid team.
+/// Checks which of the team's programs are on the PATH, for the event of a task whose workspace is ready. `project` is `None` if the workspace has no project or no valid team.
 #[must_use]
-pub fn workspace_prepared(project: Option<&Project>, requirement: &str) -> Value {
+pub fn check_workspace(project: Option<&Project>, requirement: &str) -> WorkspaceCheck {
     let tools = project.and_then(|project| project.workflow().ok().map(|workflow| workflow.tools));
     let is_available =
         |tool: &str| project.is_some_and(|project| project.host().environment.find_program(tool).is_some());
-    let tools: Vec<Value> = tools
+    let tools = tools
         .unwrap_or_default()
-        .iter()
-        .map(|tool| json!({"tool": tool, "available": is_available(tool)}))
+        .into_iter()
+        .map(|tool| ToolCheck { available: is_available(&tool), tool })
         .collect();
     let hash = digest(&SHA256, requirement.as_bytes());
-    let key: String = hash.as_ref()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
-    json!({"req_key": key, "tools": tools})
+    let req_key: String = hash.as_ref()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+    WorkspaceCheck { req_key, tools }
 }
 
 /// A line of the journal as a JSON object. A verdict gets the commands that it was based on, a completed phase its kind, iteration

@@ -29,7 +29,7 @@ pub use refusal::Refusal;
 pub use review::{
     AcceptedAnswer, Answer, AuditReference, Choice, Link, NewReview, Outcome, Review, ReviewState,
 };
-pub use store::{ReviewFilter, ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews};
+pub use store::{ReviewFilter, ReviewStore, Reviews, ReviewsError, StoredReviews};
 pub use via::Via;
 pub use wait::{Delivery, Moment, Pages, ReviewWait, WaitEffect, WaitEvent, Waker};
 

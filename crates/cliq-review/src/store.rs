@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use cliq_model::StoreError;
 use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
@@ -14,21 +15,6 @@ use cliq_protocol::Timestamp;
 
 /// Maximum number of attempts of a change after an optimistic-lock conflict.
 const TRIES: usize = 100;
-
-/// A store that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct StoreError {
-    /// Cause and remedy.
-    pub message: String,
-}
-
-impl StoreError {
-    /// An error with this message.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
-    }
-}
 
 /// Filter for reviews.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

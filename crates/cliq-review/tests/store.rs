@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use cliq_model::StoreError;
 use cliq_protocol::Timestamp;
 use cliq_protocol::{CommandResult, Object, PhaseName, ReviewSpec};
 use cliq_review::{
     Answer, Choice, Content, Event, NewReview, Outcome, Review, ReviewFilter, ReviewId, ReviewState,
-    ReviewStore, Reviews, ReviewsError, StoreError, StoredReviews, Via,
+    ReviewStore, Reviews, ReviewsError, StoredReviews, Via,
 };
 use serde_json::json;
 

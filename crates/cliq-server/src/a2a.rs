@@ -5,9 +5,10 @@
 //!
 //! * `json_rpc.rs`, `http_json.rs`: the two bindings. `agent.rs`: what each call does, for both.
 //! * `new_task.rs`: a message becomes a task; `follow_up.rs`: one that goes to a task; `lookup.rs`: tasks of a caller. `view.rs`: a run as a task. `stream.rs`: its updates as they happen.
-//! * `card.rs`: the agent card. `push/`: push notifications. `mesh.rs`: joining meshes. `builder/`: teams made by a model.
+//! * `card.rs`: the agent card. `artifacts.rs`: the end of a task. `push/`: push notifications. `mesh.rs`: joining meshes. `builder/`: teams made by a model.
 
 mod agent;
+mod artifacts;
 mod builder;
 mod card;
 pub(crate) mod card_document;
@@ -35,6 +36,7 @@ use crate::app::App;
 use cliq_web::Problem;
 use cliq_web::{Caller, Via};
 
+pub(crate) use artifacts::TaskArtifacts;
 pub use card::agent_card;
 pub use events_file::TaskEventsFile;
 pub(crate) use mesh::join;

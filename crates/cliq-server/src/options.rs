@@ -1,6 +1,7 @@
 //! Options of a server.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use cliq_project::Host;
@@ -8,6 +9,7 @@ use cliq_review::Directory;
 use cliq_settings::{OidcSettings, ReviewSettings, Secret, ServerSettings, Settings};
 use cliq_supervisor::{SupervisorOptions, TaskOptions};
 
+use crate::a2a::TaskArtifacts;
 use crate::a2a::options::A2aOptions;
 use crate::access::{GroupScopes, OidcClient, OptionsError, ProviderOptions};
 
@@ -117,6 +119,9 @@ impl ServerOptions {
             workspace_root: a2a.workspace_root.clone(),
             repo_hosts: a2a.repo_hosts.clone(),
         });
+        // Without an agent too: tasks of an earlier server may be at work.
+        let (host, instance_id) = (options.host.clone(), self.instance_id().to_owned());
+        options.task_log = Some(Arc::new(TaskArtifacts { host, instance_id }));
         options
     }
 

@@ -10,8 +10,8 @@ use axum::http::Uri;
 use axum::response::Response;
 use camino::Utf8PathBuf;
 use cliq_dashboard::ReviewSite;
-use cliq_gateway::{GatewayError, Store};
-use cliq_model::{AuditStore, EvaluationStore, RunStore, SignInStore, TaskStore, TriggerStore};
+use cliq_gateway::Store;
+use cliq_model::{AuditStore, EvaluationStore, RunStore, SignInStore, StoreError, TaskStore, TriggerStore};
 use cliq_review::{ReviewStore, StoredReviews};
 use cliq_supervisor::{Duty, Supervisor};
 use cliq_triggers::{Engine, EngineOptions, StartError, TriggersCheck};
@@ -75,7 +75,7 @@ pub enum ServerError {
     TriggersFile(String),
     /// The database cannot be used.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
     /// A file of the server cannot be made.
     #[error("cannot create {path}: {source}")]
     File {

@@ -1,8 +1,7 @@
 //! Audit log: entries are added and read, nothing else.
 
 use async_trait::async_trait;
-use cliq_gateway::GatewayError;
-use cliq_model::{AuditAction, AuditEntry, AuditFilter, AuditStore};
+use cliq_model::{AuditAction, AuditEntry, AuditFilter, AuditStore, StoreError};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
@@ -53,11 +52,11 @@ async fn list(connection: &mut Connection, filter: &AuditFilter) -> Result<Vec<A
 
 #[async_trait]
 impl AuditStore for SqlStore {
-    async fn add_audit(&self, action: &AuditAction) -> Result<(), GatewayError> {
+    async fn add_audit(&self, action: &AuditAction) -> Result<(), StoreError> {
         on!(self.writer("the entry of the audit log"), connection => add(connection, action).await)
     }
 
-    async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, GatewayError> {
+    async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
         on!(self.reader(), connection => list(connection, filter).await)
     }
 }

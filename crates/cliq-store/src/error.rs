@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use cliq_gateway::GatewayError;
+use cliq_model::StoreError;
 
 use crate::location::Location;
 
@@ -63,7 +63,7 @@ pub(crate) fn explain(
     patience: Duration,
     object: Option<&'static str>,
     error: DatabaseError,
-) -> GatewayError {
+) -> StoreError {
     match location {
         Location::Sqlite(path) => explain_sqlite(path, patience, object, error),
         Location::Postgres(_) => explain_postgres(location.to_string(), patience, object, error),
@@ -75,7 +75,7 @@ fn explain_sqlite(
     patience: Duration,
     object: Option<&'static str>,
     error: DatabaseError,
-) -> GatewayError {
+) -> StoreError {
     let database = path.to_string();
     let message = match &error {
         DatabaseError::Sqlite(rusqlite::Error::SqliteFailure(_, Some(message))) => message.clone(),
@@ -83,20 +83,20 @@ fn explain_sqlite(
     };
     // 4874: there is no room for the index of the log.
     match error.sqlite_code().map(|code| if code == 4874 { 13 } else { code & 0xff }) {
-        Some(5 | 6) => GatewayError::Locked { database, seconds: patience.as_secs() },
-        Some(8) => GatewayError::ReadOnly { database },
-        Some(11 | 26) => GatewayError::Corrupt { database, message },
-        Some(13) => GatewayError::Full { database, object },
+        Some(5 | 6) => StoreError::Locked { database, seconds: patience.as_secs() },
+        Some(8) => StoreError::ReadOnly { database },
+        Some(11 | 26) => StoreError::Corrupt { database, message },
+        Some(13) => StoreError::Full { database, object },
         // The database says no more than that; what the system says of the file is more.
         Some(14 | 23) => {
             match std::fs::OpenOptions::new().append(true).open(path).map_err(|error| error.kind()) {
                 Err(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
-                    GatewayError::ReadOnly { database }
+                    StoreError::ReadOnly { database }
                 }
-                _ => GatewayError::Open { database, message },
+                _ => StoreError::Open { database, message },
             }
         }
-        _ => GatewayError::Database { database, source: error.into() },
+        _ => StoreError::Database { database, source: error.into() },
     }
 }
 
@@ -105,7 +105,7 @@ fn explain_postgres(
     patience: Duration,
     object: Option<&'static str>,
     error: DatabaseError,
-) -> GatewayError {
+) -> StoreError {
     let broken = is_broken(&error);
     let (code, message) = match &error {
         DatabaseError::Postgres(sqlx::Error::Database(said)) => {
@@ -115,15 +115,15 @@ fn explain_postgres(
     };
     match code.as_deref() {
         // Lock not available, and a statement that was cancelled for waiting.
-        Some("55P03" | "57014" | "40P01") => GatewayError::Locked { database, seconds: patience.as_secs() },
-        Some("25006") => GatewayError::ReadOnly { database },
-        Some("53100") => GatewayError::Full { database, object },
-        Some("XX001" | "XX002") => GatewayError::Corrupt { database, message },
+        Some("55P03" | "57014" | "40P01") => StoreError::Locked { database, seconds: patience.as_secs() },
+        Some("25006") => StoreError::ReadOnly { database },
+        Some("53100") => StoreError::Full { database, object },
+        Some("XX001" | "XX002") => StoreError::Corrupt { database, message },
         // 28: it refuses the user; 3D000: no such database; 42501: no right; 53300: too many connections.
         Some(code) if code.starts_with("28") || matches!(code, "3D000" | "42501" | "53300") => {
-            GatewayError::Unreachable { database, message }
+            StoreError::Unreachable { database, message }
         }
-        _ if broken => GatewayError::Unreachable { database, message },
-        _ => GatewayError::Database { database, source: error.into() },
+        _ if broken => StoreError::Unreachable { database, message },
+        _ => StoreError::Database { database, source: error.into() },
     }
 }

@@ -1,8 +1,7 @@
 //! Evaluations and their trials.
 
 use async_trait::async_trait;
-use cliq_gateway::GatewayError;
-use cliq_model::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
+use cliq_model::{EvaluationRow, EvaluationStore, StoreError, TrialRow, TrialState};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
@@ -25,31 +24,31 @@ impl EvaluationStore for SqlStore {
         &self,
         evaluation: &EvaluationRow,
         trials: &[TrialRow],
-    ) -> Result<(), GatewayError> {
+    ) -> Result<(), StoreError> {
         on!(self.writer("the evaluation"), connection => add(connection, evaluation, trials).await)
     }
 
-    async fn evaluations(&self, limit: u32) -> Result<Vec<EvaluationRow>, GatewayError> {
+    async fn evaluations(&self, limit: u32) -> Result<Vec<EvaluationRow>, StoreError> {
         on!(self.reader(), connection => list(connection, limit).await)
     }
 
-    async fn evaluation(&self, id: &str) -> Result<Option<EvaluationRow>, GatewayError> {
+    async fn evaluation(&self, id: &str) -> Result<Option<EvaluationRow>, StoreError> {
         on!(self.reader(), connection => find(connection, id).await)
     }
 
-    async fn trials(&self, evaluation: &str) -> Result<Vec<TrialRow>, GatewayError> {
+    async fn trials(&self, evaluation: &str) -> Result<Vec<TrialRow>, StoreError> {
         on!(self.reader(), connection => trials_of(connection, evaluation).await)
     }
 
-    async fn trial_of_run(&self, run: &str) -> Result<Option<(String, TrialRow)>, GatewayError> {
+    async fn trial_of_run(&self, run: &str) -> Result<Option<(String, TrialRow)>, StoreError> {
         on!(self.reader(), connection => trial_of_run(connection, run).await)
     }
 
-    async fn save_trial(&self, evaluation: &str, trial: &TrialRow) -> Result<bool, GatewayError> {
+    async fn save_trial(&self, evaluation: &str, trial: &TrialRow) -> Result<bool, StoreError> {
         on!(self.writer("the trial"), connection => save(connection, evaluation, trial).await)
     }
 
-    async fn end_evaluation(&self, evaluation: &str, at: &str) -> Result<(), GatewayError> {
+    async fn end_evaluation(&self, evaluation: &str, at: &str) -> Result<(), StoreError> {
         let sql = "UPDATE evaluations SET ended_at = $2 WHERE id = $1";
         on!(self.writer("the evaluation"), connection => connection.run(sql, arguments![evaluation, at]).await.map(drop))
     }

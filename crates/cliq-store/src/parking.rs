@@ -61,7 +61,7 @@ pub(crate) async fn wake(transaction: &mut Tx<'_>, review: &str) -> Result<(), D
         transaction.run(sql, arguments![review]).await?.rows.iter().map(run).collect::<Result<_, _>>()?;
     for run in waiting {
         // Both are impossible: its state was read under the lock.
-        if let Ok(change) = cliq_model::wake(run, Cause::Review(review), &time::now()) {
+        if let Ok(change) = cliq_model::wake(run, Cause::Review { review: review.to_owned() }, &time::now()) {
             write(transaction, &change).await?;
         }
     }

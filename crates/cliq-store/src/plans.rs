@@ -1,6 +1,7 @@
 //! Plans and what happened to them.
 
-use cliq_gateway::{Outcome, PlanEvent, PlanRow, Step};
+use cliq_gateway::{PlanEvent, PlanRow, Step};
+use cliq_model::Outcome;
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cliq_gateway::{
-    Claim, Filter, Finish, GatewayError, NewSignal, Outcome, PlanEvent, PlanRow, Signal, SignalStatus, Step,
-    Store,
-};
+use cliq_gateway::{Claim, Filter, Finish, NewSignal, PlanEvent, PlanRow, Signal, SignalStatus, Step, Store};
+use cliq_model::{Outcome, StoreError};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
@@ -66,7 +64,7 @@ async fn list(connection: &mut Connection, filter: &Filter) -> Result<Vec<Signal
 
 #[async_trait]
 impl Store for SqlStore {
-    async fn create(&self, project: &str, signal: &NewSignal) -> Result<i64, GatewayError> {
+    async fn create(&self, project: &str, signal: &NewSignal) -> Result<i64, StoreError> {
         on!(self.writer("the signal"), connection => {
             let is_postgres = connection.is_postgres();
             insert(connection, is_postgres, project, signal).await
@@ -78,16 +76,16 @@ impl Store for SqlStore {
         project: &str,
         signal: &NewSignal,
         identity: &str,
-    ) -> Result<i64, GatewayError> {
+    ) -> Result<i64, StoreError> {
         on!(self.writer("the signal"), connection => insert_from_file(connection, project, signal, identity).await)
     }
 
-    async fn forget_file(&self, identity: &str) -> Result<(), GatewayError> {
+    async fn forget_file(&self, identity: &str) -> Result<(), StoreError> {
         let sql = "DELETE FROM bridged_files WHERE identity = $1";
         on!(self.writer("the signal"), connection => connection.run(sql, arguments![identity]).await.map(drop))
     }
 
-    async fn claim(&self, project: &str, worker: &str) -> Result<Option<(Claim, Signal)>, GatewayError> {
+    async fn claim(&self, project: &str, worker: &str) -> Result<Option<(Claim, Signal)>, StoreError> {
         // Unlike any other claim, of this worker too.
         let holder = format!("{worker}#{}", uuid::Uuid::now_v7().simple());
         let claimed = on!(self.writer("the signal"), connection => async {
@@ -98,37 +96,37 @@ impl Store for SqlStore {
         Ok(claimed.map(|signal| (Claim::new(signal.id, holder), signal)))
     }
 
-    async fn finish(&self, claim: &Claim, how: &Finish) -> Result<Outcome, GatewayError> {
+    async fn finish(&self, claim: &Claim, how: &Finish) -> Result<Outcome, StoreError> {
         on!(self.writer("the signal"), connection => finish(connection, claim, how).await)
     }
 
-    async fn reset_stuck(&self, age: Duration) -> Result<Vec<i64>, GatewayError> {
+    async fn reset_stuck(&self, age: Duration) -> Result<Vec<i64>, StoreError> {
         on!(self.writer("the release of signals"), connection => reaper::expired(connection, age).await)
     }
 
-    async fn reset_claims(&self, worker: &str) -> Result<Vec<i64>, GatewayError> {
+    async fn reset_claims(&self, worker: &str) -> Result<Vec<i64>, StoreError> {
         on!(self.writer("the release of signals"), connection => reaper::of_worker(connection, worker).await)
     }
 
-    async fn retry(&self, id: i64) -> Result<bool, GatewayError> {
+    async fn retry(&self, id: i64) -> Result<bool, StoreError> {
         let sql = "UPDATE signals SET status = 'pending', claimed_by = '', claimed_at = '', processed_at = '', result = '' WHERE id = $1 AND status = 'failed'";
         on!(self.writer("the signal"), connection => {
             connection.run(sql, arguments![id]).await.map(|answer| answer.changed == 1)
         })
     }
 
-    async fn signals(&self, filter: &Filter) -> Result<Vec<Signal>, GatewayError> {
+    async fn signals(&self, filter: &Filter) -> Result<Vec<Signal>, StoreError> {
         on!(self.reader(), connection => list(connection, filter).await)
     }
 
-    async fn signal(&self, id: i64) -> Result<Option<Signal>, GatewayError> {
+    async fn signal(&self, id: i64) -> Result<Option<Signal>, StoreError> {
         let sql = "SELECT * FROM signals WHERE id = $1";
         on!(self.reader(), connection => async {
             connection.run(sql, arguments![id]).await?.rows.first().map(signal).transpose()
         }.await)
     }
 
-    async fn projects(&self) -> Result<Vec<String>, GatewayError> {
+    async fn projects(&self) -> Result<Vec<String>, StoreError> {
         let sql =
             "SELECT project FROM plans UNION SELECT project FROM signals WHERE status = 'pending' ORDER BY 1";
         on!(self.reader(), connection => async {
@@ -136,19 +134,19 @@ impl Store for SqlStore {
         }.await)
     }
 
-    async fn plans(&self, project: Option<&str>) -> Result<Vec<PlanRow>, GatewayError> {
+    async fn plans(&self, project: Option<&str>) -> Result<Vec<PlanRow>, StoreError> {
         on!(self.reader(), connection => plans::list(connection, project).await)
     }
 
-    async fn plan(&self, project: &str, name: &str) -> Result<Option<PlanRow>, GatewayError> {
+    async fn plan(&self, project: &str, name: &str) -> Result<Option<PlanRow>, StoreError> {
         on!(self.reader(), connection => plans::find(connection, project, name).await)
     }
 
-    async fn apply(&self, step: &Step) -> Result<Outcome, GatewayError> {
+    async fn apply(&self, step: &Step) -> Result<Outcome, StoreError> {
         on!(self.writer("the change of the plan"), connection => plans::apply(connection, step).await)
     }
 
-    async fn events(&self, project: &str, plan: &str, after: i64) -> Result<Vec<PlanEvent>, GatewayError> {
+    async fn events(&self, project: &str, plan: &str, after: i64) -> Result<Vec<PlanEvent>, StoreError> {
         on!(self.reader(), connection => plans::events(connection, project, plan, after).await)
     }
 }

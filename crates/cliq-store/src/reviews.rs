@@ -1,9 +1,9 @@
 //! Reviews, and what their reviewers are shown.
 
 use async_trait::async_trait;
-use cliq_gateway::GatewayError;
+use cliq_model::StoreError;
 use cliq_protocol::Timestamp;
-use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, ReviewStore, StoreError};
+use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, ReviewStore};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
@@ -31,11 +31,6 @@ fn review(row: &Row) -> Result<(Review, i64), DatabaseError> {
 fn encode(value: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
         .map_err(|error| StoreError::new(format!("a review cannot be stored: {error}")))
-}
-
-/// The error of the store as one of reviews.
-fn said<T>(result: Result<T, GatewayError>) -> Result<T, StoreError> {
-    result.map_err(|error| StoreError::new(error.to_string()))
 }
 
 async fn add(
@@ -145,24 +140,19 @@ async fn remove(connection: &mut Connection, before: i64) -> Result<u64, Databas
 impl ReviewStore for SqlStore {
     async fn add_review(&self, new: &Review, new_content: &Content) -> Result<bool, StoreError> {
         let (document, shown) = (encode(new)?, encode(new_content)?);
-        said(
-            async {
-                on!(self.writer("the review"), connection => add(connection, new, &document, &shown).await)
-            }
-            .await,
-        )
+        on!(self.writer("the review"), connection => add(connection, new, &document, &shown).await)
     }
 
     async fn review(&self, id: &ReviewId) -> Result<Option<(Review, i64)>, StoreError> {
-        said(async { on!(self.reader(), connection => get(connection, id).await) }.await)
+        on!(self.reader(), connection => get(connection, id).await)
     }
 
     async fn review_content(&self, id: &ReviewId) -> Result<Option<Content>, StoreError> {
-        said(async { on!(self.reader(), connection => content(connection, id).await) }.await)
+        on!(self.reader(), connection => content(connection, id).await)
     }
 
     async fn reviews(&self, filter: &ReviewFilter) -> Result<Vec<Review>, StoreError> {
-        said(async { on!(self.reader(), connection => list(connection, filter).await) }.await)
+        on!(self.reader(), connection => list(connection, filter).await)
     }
 
     async fn save_review(&self, new: &Review, version: i64) -> Result<bool, StoreError> {
@@ -170,7 +160,7 @@ impl ReviewStore for SqlStore {
         let saved = async {
             on!(self.writer("the review"), connection => save(connection, new, &document, version).await)
         };
-        let is_saved = said(saved.await)?;
+        let is_saved = saved.await?;
         if is_saved && let Some(file) = self.location().wake_file(&new.id) {
             wake_file::wake(&file);
         }
@@ -178,11 +168,6 @@ impl ReviewStore for SqlStore {
     }
 
     async fn remove_reviews(&self, before: Timestamp) -> Result<u64, StoreError> {
-        said(
-            async {
-                on!(self.writer("the review"), connection => remove(connection, before.unix_millis()).await)
-            }
-            .await,
-        )
+        on!(self.writer("the review"), connection => remove(connection, before.unix_millis()).await)
     }
 }

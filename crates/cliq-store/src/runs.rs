@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cliq_gateway::{GatewayError, Outcome};
 use cliq_model::{
-    Change, Instance, NewToken, Queue, Run, RunCounts, RunEventRow, RunFilter, RunId, RunOrigin, RunState,
-    RunStore, Token, UsageTotals,
+    Change, Instance, NewToken, Outcome, Queue, Run, RunCounts, RunEventRow, RunFilter, RunId, RunOrigin,
+    RunState, RunStore, StoreError, Token, UsageTotals,
 };
 
 use crate::connection::{Connection, Target};
@@ -154,72 +153,72 @@ async fn remove(connection: &mut Connection, id: &RunId) -> Result<(), DatabaseE
 
 #[async_trait]
 impl RunStore for SqlStore {
-    async fn add_instance(&self, instance: &Instance) -> Result<Instance, GatewayError> {
+    async fn add_instance(&self, instance: &Instance) -> Result<Instance, StoreError> {
         on!(self.writer("the project"), connection => instances::add(connection, instance).await)
     }
 
-    async fn instances(&self) -> Result<Vec<Instance>, GatewayError> {
+    async fn instances(&self) -> Result<Vec<Instance>, StoreError> {
         on!(self.reader(), connection => instances::list(connection).await)
     }
 
-    async fn instance(&self, id: &str) -> Result<Option<Instance>, GatewayError> {
+    async fn instance(&self, id: &str) -> Result<Option<Instance>, StoreError> {
         on!(self.reader(), connection => instances::find(connection, id).await)
     }
 
-    async fn forget_instance(&self, id: &str) -> Result<bool, GatewayError> {
+    async fn forget_instance(&self, id: &str) -> Result<bool, StoreError> {
         on!(self.writer("the removal of the run"), connection => instances::remove(connection, id).await)
     }
 
-    async fn change(&self, new: &Change) -> Result<Outcome, GatewayError> {
+    async fn change(&self, new: &Change) -> Result<Outcome, StoreError> {
         on!(self.writer("the run"), connection => change(connection, new).await)
     }
 
-    async fn run(&self, id: &RunId) -> Result<Option<Run>, GatewayError> {
+    async fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
         on!(self.reader(), connection => find(connection, id).await)
     }
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, GatewayError> {
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, StoreError> {
         on!(self.reader(), connection => list(connection, filter).await)
     }
 
-    async fn queue(&self, limit: u32) -> Result<Queue, GatewayError> {
+    async fn queue(&self, limit: u32) -> Result<Queue, StoreError> {
         on!(self.reader(), connection => parking::queue(connection, limit).await)
     }
 
-    async fn due(&self, limit: u32) -> Result<Vec<Run>, GatewayError> {
+    async fn due(&self, limit: u32) -> Result<Vec<Run>, StoreError> {
         on!(self.reader(), connection => parking::due(connection, limit).await)
     }
 
-    async fn next_wake(&self) -> Result<Option<String>, GatewayError> {
+    async fn next_wake(&self) -> Result<Option<String>, StoreError> {
         on!(self.reader(), connection => parking::next_wake(connection).await)
     }
 
-    async fn active(&self) -> Result<Vec<Run>, GatewayError> {
+    async fn active(&self) -> Result<Vec<Run>, StoreError> {
         let sql = "SELECT * FROM runs WHERE state IN ('starting', 'running') ORDER BY id";
         on!(self.reader(), connection => async { runs_of(&connection.run(sql, arguments![]).await?) }.await)
     }
 
-    async fn later_run(&self, run: &Run) -> Result<Option<RunId>, GatewayError> {
+    async fn later_run(&self, run: &Run) -> Result<Option<RunId>, StoreError> {
         on!(self.reader(), connection => later(connection, run).await)
     }
 
-    async fn counts(&self) -> Result<RunCounts, GatewayError> {
+    async fn counts(&self) -> Result<RunCounts, StoreError> {
         on!(self.reader(), connection => counts(connection).await)
     }
 
-    async fn usage(&self, since: &str) -> Result<UsageTotals, GatewayError> {
+    async fn usage(&self, since: &str) -> Result<UsageTotals, StoreError> {
         on!(self.reader(), connection => usage::since(connection, since).await)
     }
 
-    async fn run_events(&self, id: &RunId, after: i64, limit: u32) -> Result<Vec<RunEventRow>, GatewayError> {
+    async fn run_events(&self, id: &RunId, after: i64, limit: u32) -> Result<Vec<RunEventRow>, StoreError> {
         on!(self.reader(), connection => run_events::list(connection, id, after, limit).await)
     }
 
-    async fn remove_run(&self, id: &RunId) -> Result<(), GatewayError> {
+    async fn remove_run(&self, id: &RunId) -> Result<(), StoreError> {
         on!(self.writer("the removal of the run"), connection => remove(connection, id).await)
     }
 
-    async fn ended_before(&self, before: &str, limit: u32) -> Result<Vec<Run>, GatewayError> {
+    async fn ended_before(&self, before: &str, limit: u32) -> Result<Vec<Run>, StoreError> {
         let sql = without_view!(
             "runs WHERE state IN ('completed', 'escalated', 'failed', 'cancelled') AND ended_at < $1 ORDER BY ended_at LIMIT $2"
         );
@@ -232,35 +231,35 @@ impl RunStore for SqlStore {
         self.location().is_shared()
     }
 
-    async fn take_lease(&self, name: &str, holder: &str, time: Duration) -> Result<bool, GatewayError> {
+    async fn take_lease(&self, name: &str, holder: &str, time: Duration) -> Result<bool, StoreError> {
         on!(self.writer("the lease"), connection => leases::take(connection, name, holder, time).await)
     }
 
-    async fn give_lease(&self, name: &str, holder: &str) -> Result<(), GatewayError> {
+    async fn give_lease(&self, name: &str, holder: &str) -> Result<(), StoreError> {
         on!(self.writer("the lease"), connection => leases::give(connection, name, holder).await)
     }
 
-    async fn lease_holders(&self, prefix: &str) -> Result<Vec<String>, GatewayError> {
+    async fn lease_holders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         on!(self.reader(), connection => leases::holders(connection, prefix).await)
     }
 
-    async fn add_token(&self, token: &NewToken) -> Result<(), GatewayError> {
+    async fn add_token(&self, token: &NewToken) -> Result<(), StoreError> {
         on!(self.writer("the token"), connection => tokens::add(connection, token).await)
     }
 
-    async fn token(&self, id: &str) -> Result<Option<Token>, GatewayError> {
+    async fn token(&self, id: &str) -> Result<Option<Token>, StoreError> {
         on!(self.reader(), connection => tokens::find(connection, id).await)
     }
 
-    async fn tokens(&self) -> Result<Vec<Token>, GatewayError> {
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         on!(self.reader(), connection => tokens::list(connection).await)
     }
 
-    async fn revoke_token(&self, id: &str) -> Result<bool, GatewayError> {
+    async fn revoke_token(&self, id: &str) -> Result<bool, StoreError> {
         on!(self.writer("the token"), connection => tokens::remove(connection, id).await)
     }
 
-    async fn remove_expired_tokens(&self, now: &str) -> Result<(), GatewayError> {
+    async fn remove_expired_tokens(&self, now: &str) -> Result<(), StoreError> {
         on!(self.writer("the token"), connection => tokens::remove_expired(connection, now).await)
     }
 }

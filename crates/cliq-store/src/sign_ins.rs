@@ -1,8 +1,7 @@
 //! Attempts to sign in by a provider, and sessions of browsers.
 
 use async_trait::async_trait;
-use cliq_gateway::GatewayError;
-use cliq_model::{SignInAttempt, SignInStore, Token, TokenKind};
+use cliq_model::{SignInAttempt, SignInStore, StoreError, Token, TokenKind};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
@@ -31,15 +30,15 @@ async fn sessions(connection: &mut Connection, now: &str) -> Result<Vec<Token>, 
 
 #[async_trait]
 impl SignInStore for SqlStore {
-    async fn add_sign_in(&self, attempt: &SignInAttempt, now: &str) -> Result<(), GatewayError> {
+    async fn add_sign_in(&self, attempt: &SignInAttempt, now: &str) -> Result<(), StoreError> {
         on!(self.writer("the sign-in"), connection => add(connection, attempt, now).await)
     }
 
-    async fn take_sign_in(&self, state: &str) -> Result<Option<SignInAttempt>, GatewayError> {
+    async fn take_sign_in(&self, state: &str) -> Result<Option<SignInAttempt>, StoreError> {
         on!(self.writer("the sign-in"), connection => take(connection, state).await)
     }
 
-    async fn sessions(&self, now: &str) -> Result<Vec<Token>, GatewayError> {
+    async fn sessions(&self, now: &str) -> Result<Vec<Token>, StoreError> {
         on!(self.reader(), connection => sessions(connection, now).await)
     }
 }

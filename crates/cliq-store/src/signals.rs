@@ -1,6 +1,7 @@
 //! Statements on signals that several transactions share.
 
-use cliq_gateway::{Claim, Finish, NewSignal, Outcome, SignalStatus};
+use cliq_gateway::{Claim, Finish, NewSignal, SignalStatus};
+use cliq_model::Outcome;
 
 use crate::connection::Target;
 use crate::error::DatabaseError;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_gateway::GatewayError;
+use cliq_model::StoreError;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::connection::Connection;
@@ -60,7 +60,7 @@ impl SqlStore {
     /// # Errors
     /// Returns an error if the database cannot be opened or reached, is damaged, or was made by a newer cliq. Nothing is changed
     /// then.
-    pub async fn open(location: &Location) -> Result<Self, GatewayError> {
+    pub async fn open(location: &Location) -> Result<Self, StoreError> {
         Self::open_with(location, Options::default()).await
     }
 
@@ -68,11 +68,11 @@ impl SqlStore {
     ///
     /// # Errors
     /// As for [`Self::open`].
-    pub async fn open_with(location: &Location, options: Options) -> Result<Self, GatewayError> {
+    pub async fn open_with(location: &Location, options: Options) -> Result<Self, StoreError> {
         if let Location::Sqlite(path) = location
             && let Some(dir) = path.parent()
         {
-            std::fs::create_dir_all(dir).map_err(|source| GatewayError::File {
+            std::fs::create_dir_all(dir).map_err(|source| StoreError::File {
                 action: "create",
                 path: dir.to_owned(),
                 source,
@@ -85,7 +85,7 @@ impl SqlStore {
         let found = migrations::migrate(held.connection()).await;
         let found = held.done(found).await?;
         if found > FORMAT {
-            return Err(GatewayError::Newer { database: location.to_string(), found, known: FORMAT });
+            return Err(StoreError::Newer { database: location.to_string(), found, known: FORMAT });
         }
         Ok(store)
     }
@@ -97,11 +97,11 @@ impl SqlStore {
     }
 
     /// Returns the connection for writing `object`, which errors name: "the run".
-    pub(crate) async fn writer(&self, object: &'static str) -> Result<HeldConnection<'_>, GatewayError> {
+    pub(crate) async fn writer(&self, object: &'static str) -> Result<HeldConnection<'_>, StoreError> {
         self.hold(&self.inner.writer, Some(object)).await
     }
 
-    pub(crate) async fn reader(&self) -> Result<HeldConnection<'_>, GatewayError> {
+    pub(crate) async fn reader(&self) -> Result<HeldConnection<'_>, StoreError> {
         let separate = self.inner.options.separate_reader;
         self.hold(if separate { &self.inner.reader } else { &self.inner.writer }, None).await
     }
@@ -110,7 +110,7 @@ impl SqlStore {
         &'a self,
         slot: &'a Mutex<Option<Connection>>,
         object: Option<&'static str>,
-    ) -> Result<HeldConnection<'a>, GatewayError> {
+    ) -> Result<HeldConnection<'a>, StoreError> {
         let mut connection = slot.lock().await;
         if connection.is_none() {
             let opened = Connection::open(&self.inner.location, self.inner.options.patience).await;
@@ -119,7 +119,7 @@ impl SqlStore {
         Ok(HeldConnection { store: self, connection, object })
     }
 
-    fn explain(&self, error: DatabaseError, object: Option<&'static str>) -> GatewayError {
+    fn explain(&self, error: DatabaseError, object: Option<&'static str>) -> StoreError {
         explain(&self.inner.location, self.inner.options.patience, object, error)
     }
 }
@@ -134,7 +134,7 @@ impl HeldConnection<'_> {
     }
 
     /// Gives the connection back. One that broke is replaced at the next call.
-    pub(crate) async fn done<T>(mut self, result: Result<T, DatabaseError>) -> Result<T, GatewayError> {
+    pub(crate) async fn done<T>(mut self, result: Result<T, DatabaseError>) -> Result<T, StoreError> {
         let is_ended = self.connection().end_left().await;
         if is_ended.is_err() {
             *self.connection = None;

@@ -1,8 +1,10 @@
 //! Tasks of A2A: what a run has beside it when a caller of A2A asked for it.
 
 use async_trait::async_trait;
-use cliq_gateway::GatewayError;
-use cliq_model::{Change, PushRow, Run, RunId, RunState, StoredTask, TaskFilter, TaskRow, TaskStore};
+use cliq_model::{
+    Change, NewRunEvent, PushRow, Run, RunId, RunState, StoreError, StoredTask, TaskFilter, TaskRow,
+    TaskStore,
+};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
@@ -38,7 +40,7 @@ macro_rules! listed {
 pub(crate) async fn follow(transaction: &mut Tx<'_>, change: &Change) -> Result<bool, DatabaseError> {
     let run = &change.run;
     let (id, state) = (run.id.as_str(), task_state(run));
-    let changed_at = change.events.last().map(|event| event.ts.as_str());
+    let changed_at = change.events.last().map(NewRunEvent::ts);
     let Some(task) = &change.task else {
         let sql = "UPDATE a2a_tasks SET task_state = $2, updated_at = COALESCE($3, updated_at) WHERE id = $1";
         transaction.run(sql, arguments![id, state, changed_at]).await?;
@@ -154,47 +156,43 @@ async fn count(connection: &mut Connection, filter: &TaskFilter) -> Result<u64, 
 
 #[async_trait]
 impl TaskStore for SqlStore {
-    async fn task(&self, owner: &str, id: &RunId) -> Result<Option<StoredTask>, GatewayError> {
+    async fn task(&self, owner: &str, id: &RunId) -> Result<Option<StoredTask>, StoreError> {
         on!(self.reader(), connection => find(connection, owner, id.as_str()).await)
     }
 
-    async fn task_of_message(
-        &self,
-        owner: &str,
-        message_id: &str,
-    ) -> Result<Option<StoredTask>, GatewayError> {
+    async fn task_of_message(&self, owner: &str, message_id: &str) -> Result<Option<StoredTask>, StoreError> {
         on!(self.reader(), connection => find_by_message(connection, owner, message_id).await)
     }
 
-    async fn task_of_run(&self, id: &RunId) -> Result<Option<TaskRow>, GatewayError> {
+    async fn task_of_run(&self, id: &RunId) -> Result<Option<TaskRow>, StoreError> {
         on!(self.reader(), connection => find_row(connection, id).await)
     }
 
-    async fn put_messages(&self, id: &RunId, known: &str, messages: &str) -> Result<bool, GatewayError> {
+    async fn put_messages(&self, id: &RunId, known: &str, messages: &str) -> Result<bool, StoreError> {
         on!(self.writer("the task"), connection => put_messages(connection, id, known, messages).await)
     }
 
-    async fn tasks(&self, filter: &TaskFilter) -> Result<Vec<StoredTask>, GatewayError> {
+    async fn tasks(&self, filter: &TaskFilter) -> Result<Vec<StoredTask>, StoreError> {
         on!(self.reader(), connection => list(connection, filter).await)
     }
 
-    async fn count_tasks(&self, filter: &TaskFilter) -> Result<u64, GatewayError> {
+    async fn count_tasks(&self, filter: &TaskFilter) -> Result<u64, StoreError> {
         on!(self.reader(), connection => count(connection, filter).await)
     }
 
-    async fn put_push(&self, push: &PushRow) -> Result<bool, GatewayError> {
+    async fn put_push(&self, push: &PushRow) -> Result<bool, StoreError> {
         on!(self.writer("the push notification"), connection => pushes::put(connection, push).await)
     }
 
-    async fn pushes(&self, task_id: &RunId) -> Result<Vec<PushRow>, GatewayError> {
+    async fn pushes(&self, task_id: &RunId) -> Result<Vec<PushRow>, StoreError> {
         on!(self.reader(), connection => pushes::list(connection, task_id).await)
     }
 
-    async fn remove_push(&self, task_id: &RunId, id: &str) -> Result<(), GatewayError> {
+    async fn remove_push(&self, task_id: &RunId, id: &str) -> Result<(), StoreError> {
         on!(self.writer("the push notification"), connection => pushes::remove(connection, task_id, id).await)
     }
 
-    async fn due_pushes(&self, now: &str, limit: u32) -> Result<Vec<PushRow>, GatewayError> {
+    async fn due_pushes(&self, now: &str, limit: u32) -> Result<Vec<PushRow>, StoreError> {
         on!(self.reader(), connection => pushes::due(connection, now, limit).await)
     }
 }

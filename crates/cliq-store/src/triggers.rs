@@ -3,10 +3,10 @@
 //! Each cause becomes a firing in one transaction with what makes it unique: the version of a mark, a key, or the row of a run's end.
 
 use async_trait::async_trait;
-use cliq_gateway::{GatewayError, Outcome};
 use cliq_model::{
     Added, Change, EndedRun, Firing, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState,
-    MarkStep, NewFiring, NewTrigger, Run, RunId, RunOrigin, TriggerRow, TriggerStore,
+    MarkStep, NewFiring, NewRunEvent, NewTrigger, Outcome, Run, RunId, RunOrigin, StoreError, TriggerRow,
+    TriggerStore,
 };
 
 use crate::connection::{Connection, Target, Tx};
@@ -67,7 +67,7 @@ pub(crate) async fn record_end(transaction: &mut Tx<'_>, change: &Change) -> Res
         transaction.run(sql, arguments![run.id.as_str()]).await?;
     }
     // Only with the event that ends it: later changes of a finished run are no ends.
-    if !change.events.iter().any(|event| event.kind == "run_finished") {
+    if !change.events.iter().any(NewRunEvent::ends_run) {
         return Ok(());
     }
     // A trial is stored when somebody looks at it.
@@ -300,69 +300,59 @@ async fn remove(connection: &mut Connection, before: &str) -> Result<u64, Databa
 
 #[async_trait]
 impl TriggerStore for SqlStore {
-    async fn sync_triggers(&self, triggers: &[NewTrigger]) -> Result<(), GatewayError> {
+    async fn sync_triggers(&self, triggers: &[NewTrigger]) -> Result<(), StoreError> {
         on!(self.writer("the trigger"), connection => sync(connection, triggers).await)
     }
 
-    async fn trigger_rows(&self) -> Result<Vec<TriggerRow>, GatewayError> {
+    async fn trigger_rows(&self) -> Result<Vec<TriggerRow>, StoreError> {
         on!(self.reader(), connection => rows(connection).await)
     }
 
-    async fn trigger_row(&self, name: &str) -> Result<Option<TriggerRow>, GatewayError> {
+    async fn trigger_row(&self, name: &str) -> Result<Option<TriggerRow>, StoreError> {
         on!(self.reader(), connection => row(connection, name).await)
     }
 
-    async fn set_paused(
-        &self,
-        name: &str,
-        is_paused: bool,
-        mark: Option<&str>,
-    ) -> Result<bool, GatewayError> {
+    async fn set_paused(&self, name: &str, is_paused: bool, mark: Option<&str>) -> Result<bool, StoreError> {
         on!(self.writer("the trigger"), connection => set_paused(connection, name, is_paused, mark).await)
     }
 
-    async fn advance(&self, step: &MarkStep, firings: &[NewFiring]) -> Result<Outcome, GatewayError> {
+    async fn advance(&self, step: &MarkStep, firings: &[NewFiring]) -> Result<Outcome, StoreError> {
         on!(self.writer("the firing"), connection => advance(connection, step, firings).await)
     }
 
-    async fn add_firing(&self, firing: &NewFiring) -> Result<Added, GatewayError> {
+    async fn add_firing(&self, firing: &NewFiring) -> Result<Added, StoreError> {
         on!(self.writer("the firing"), connection => add_one(connection, firing).await)
     }
 
-    async fn pending_firings(&self, after: i64, limit: u32) -> Result<Vec<Firing>, GatewayError> {
+    async fn pending_firings(&self, after: i64, limit: u32) -> Result<Vec<Firing>, StoreError> {
         on!(self.reader(), connection => pending(connection, after, limit).await)
     }
 
-    async fn decide_firing(
-        &self,
-        id: i64,
-        decision: &FiringDecision,
-        at: &str,
-    ) -> Result<bool, GatewayError> {
+    async fn decide_firing(&self, id: i64, decision: &FiringDecision, at: &str) -> Result<bool, StoreError> {
         on!(self.writer("the decision about the firing"), connection => decide(connection, id, decision, at).await)
     }
 
-    async fn group(&self, name: &str) -> Result<GroupState, GatewayError> {
+    async fn group(&self, name: &str) -> Result<GroupState, StoreError> {
         on!(self.writer("the concurrency group"), connection => group(connection, name).await)
     }
 
-    async fn firings(&self, filter: &FiringFilter) -> Result<Vec<Firing>, GatewayError> {
+    async fn firings(&self, filter: &FiringFilter) -> Result<Vec<Firing>, StoreError> {
         on!(self.reader(), connection => list(connection, filter).await)
     }
 
-    async fn last_firings(&self) -> Result<Vec<Firing>, GatewayError> {
+    async fn last_firings(&self) -> Result<Vec<Firing>, StoreError> {
         on!(self.reader(), connection => last(connection).await)
     }
 
-    async fn ended_runs(&self, limit: u32) -> Result<Vec<EndedRun>, GatewayError> {
+    async fn ended_runs(&self, limit: u32) -> Result<Vec<EndedRun>, StoreError> {
         on!(self.reader(), connection => ends(connection, limit).await)
     }
 
-    async fn consume_end(&self, end: &EndedRun, firings: &[NewFiring]) -> Result<bool, GatewayError> {
+    async fn consume_end(&self, end: &EndedRun, firings: &[NewFiring]) -> Result<bool, StoreError> {
         on!(self.writer("the firing"), connection => consume(connection, end, firings).await)
     }
 
-    async fn remove_firings(&self, before: &str) -> Result<u64, GatewayError> {
+    async fn remove_firings(&self, before: &str) -> Result<u64, StoreError> {
         on!(self.writer("the trigger"), connection => remove(connection, before).await)
     }
 }

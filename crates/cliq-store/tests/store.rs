@@ -1,4 +1,4 @@
-//! The store, on SQLite and on a real PostgreSQL: one suite for both, real processes that are killed, broken databases.
+//! The store, on SQLite, on a real PostgreSQL and in memory: one suite for all, real processes that are killed, broken databases.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failure here is the failure of a test")]
 
 #[path = "store/audit.rs"]
@@ -93,4 +93,42 @@ on_both! {
     audit::sign_in_is_completed_once,
     migrations::opening_again_changes_nothing,
     processes::each_signal_is_processed_exactly_once,
+}
+
+/// Runs each test on the store in memory, which unit tests use in place of a database.
+macro_rules! in_memory {
+    ($($module:ident :: $name:ident),* $(,)?) => {
+        mod memory {
+            $(#[tokio::test] async fn $name() { crate::$module::$name(&cliq_model::MemoryStore::default()).await; })*
+        }
+    };
+}
+
+in_memory! {
+    runs::runs_are_searched,
+    runs::a_run_is_stored_as_it_is,
+    runs::a_change_from_an_old_version_is_refused_with_its_events,
+    runs::many_events_of_one_change_keep_their_order,
+    runs::lists_have_each_run_once,
+    runs::the_queue_is_first_in_first_out,
+    runs::a_project_is_registered_once,
+    runs::a_revoked_token_is_gone,
+    runs::usage_is_summed_by_team,
+    runs::a_lease_has_one_holder_until_it_is_over,
+    runs::a_resumed_run_keeps_its_former_outcome_in_its_row,
+    runs::later_run_of_a_workspace_is_found,
+    runs::trials_are_not_among_runs_and_usage,
+    tasks::a_message_makes_one_task_of_its_owner,
+    tasks::tasks_are_listed_last_changed_first,
+    tasks::receivers_are_due_while_events_are_left,
+    triggers::mark_moves_once_with_its_firings,
+    triggers::delivery_has_one_firing_and_replays_are_refused,
+    triggers::firing_starts_one_run,
+    triggers::group_admits_one_run_at_a_time,
+    triggers::end_of_a_run_is_consumed_once,
+    triggers::old_firings_are_removed_with_their_keys,
+    triggers::paused_trigger_keeps_its_mark,
+    evaluations::an_evaluation_is_stored_with_its_trials,
+    evaluations::a_trial_finishes_once,
+    audit::sign_in_is_completed_once,
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cliq_model::{RunFilter, RunStore};
+use cliq_model::{RunFilter, RunSpec, RunStore};
 use cliq_project::{Environment, Host};
 use cliq_settings::Settings;
 use cliq_store::{Location, SqlStore};
@@ -22,7 +22,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut changes = supervisor.hub().changes();
     let all = RunFilter { limit: 100, ..RunFilter::default() };
     while store.runs(&all).await?.len() < 10 {
-        let new = NewRun { team: Some(team.clone()), ..NewRun::default() };
+        let spec = RunSpec { team: Some(team.clone()), ..RunSpec::default() };
+        let new = NewRun { spec, ..NewRun::default() };
         let run = supervisor.submit(supervisor.check(new, &RunRules::for_token()).await?).await?;
         println!("{} {}", run.id, run.life.state.as_str());
     }

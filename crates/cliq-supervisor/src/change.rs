@@ -1,8 +1,6 @@
 //! Changes of stored runs: load, step, store, publish.
 
-use cliq_gateway::{GatewayError, Outcome};
-use cliq_model::{Change, NewRunEvent, NotAllowed, NotLast, Run, RunId};
-use serde_json::Value;
+use cliq_model::{Change, NewRunEvent, NotAllowed, NotLast, Outcome, Run, RunId, ServerEvent, StoreError};
 
 use crate::clock;
 use crate::shared::Shared;
@@ -28,17 +26,12 @@ pub enum ChangeError {
     Files(#[from] WorkspaceIoError),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
 }
 
-/// Creates an event of the supervisor itself (`docs/server.md` lists the kinds).
-pub(crate) fn event(kind: &str, fields: &Value) -> NewRunEvent {
-    let ts = clock::now();
-    let mut data = serde_json::json!({"event": kind, "ts": ts});
-    if let (Some(data), Some(fields)) = (data.as_object_mut(), fields.as_object()) {
-        data.extend(fields.clone());
-    }
-    NewRunEvent { ts, kind: kind.to_owned(), data: data.to_string() }
+/// Encodes an event of the server that happens now.
+pub(crate) fn event(event: &ServerEvent) -> NewRunEvent {
+    NewRunEvent::of_server(clock::now(), event)
 }
 
 /// Changes a stored run. `step` runs again, on the newest version, if another writer changed the run in the meantime.
@@ -59,7 +52,7 @@ pub(crate) async fn update<T>(
 
 impl Shared {
     /// Stores a change and publishes its events. Returns the stored run, or `None` on an optimistic-lock conflict.
-    pub(crate) async fn commit(&self, change: &Change) -> Result<Option<Run>, GatewayError> {
+    pub(crate) async fn commit(&self, change: &Change) -> Result<Option<Run>, StoreError> {
         if self.store.change(change).await? == Outcome::Stale {
             return Ok(None);
         }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
-use cliq_gateway::{GatewayError, Outcome};
-use cliq_model::{Change, Instance, Lifecycle, LifecycleEvent, Run, RunId, RunOrigin, RunState};
+use cliq_model::{
+    Change, Instance, Lifecycle, LifecycleEvent, Outcome, Run, RunId, RunOrigin, RunState, StoreError,
+};
 use cliq_orchestrator::Journal;
 
 use crate::clock;
@@ -46,7 +47,7 @@ async fn scan(
     shared: &Arc<Shared>,
     instance: &Instance,
     seen: &mut HashMap<Utf8PathBuf, FileState>,
-) -> Result<(), GatewayError> {
+) -> Result<(), StoreError> {
     let opened = instance.path.clone();
     let found = shared.io.probe(&instance.path, move || {
         let path = CliqDir::open(&opened).ok()?.journal();
@@ -86,7 +87,7 @@ async fn scan(
 }
 
 /// Stores a run that was started without the supervisor, and follows it.
-async fn adopt(shared: &Arc<Shared>, mut run: Run) -> Result<(), GatewayError> {
+async fn adopt(shared: &Arc<Shared>, mut run: Run) -> Result<(), StoreError> {
     run.replica = shared.replica();
     let change = Change::of(run);
     if shared.store.change(&change).await? == Outcome::Applied
@@ -101,7 +102,7 @@ async fn adopt(shared: &Arc<Shared>, mut run: Run) -> Result<(), GatewayError> {
 pub(crate) async fn adopt_trial(
     shared: &Arc<Shared>,
     workspace: &Utf8Path,
-) -> Result<Option<RunId>, GatewayError> {
+) -> Result<Option<RunId>, StoreError> {
     let opened = workspace.to_owned();
     let read = shared.io.run(workspace, move || read(&CliqDir::open(&opened).ok()?.journal()));
     let read = read.await.ok().flatten();

@@ -19,7 +19,6 @@ use tokio::runtime::Handle;
 
 use crate::output::Outputs;
 use crate::shared::{FollowerHandle, Shared};
-use crate::task;
 use crate::{orchestrator, steering, workspace};
 use recovery::Next;
 use state::Follower;
@@ -164,8 +163,9 @@ impl Follower<'_> {
             workspace::prepare(&options.host, &options.repository_guard(run), run)
                 .map_err(|error| error.to_string())
         };
-        if prepared.is_ok() && self.is_task() && !self.run.life.resume {
-            let event = task::prepared(&self.shared.options.host, &self.run);
+        let is_new = prepared.is_ok() && !self.run.life.resume;
+        let event = is_new.then(|| self.shared.options.task_prepared(&self.run)).flatten();
+        if let Some(event) = event {
             self.commit(|change, _| {
                 change.push(event.clone());
                 Vec::new()

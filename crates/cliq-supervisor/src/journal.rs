@@ -31,7 +31,19 @@ pub(crate) fn stored(record: &Record) -> NewRunEvent {
     let line = String::from_utf8(record.encode()).unwrap_or_default();
     let value: Value = serde_json::from_str(&line).unwrap_or_default();
     let kind = value["event"].as_str().unwrap_or("unknown").to_owned();
-    NewRunEvent { ts: record.ts.to_string(), kind, data: line.trim_end().to_owned() }
+    NewRunEvent::of_journal(record.ts.to_string(), kind, line.trim_end().to_owned())
+}
+
+/// A line of the journal with the details for callers of A2A.
+pub(crate) fn stored_for_task(record: &Record, event: &Value) -> NewRunEvent {
+    let kind = event["event"].as_str().unwrap_or("unknown").to_owned();
+    NewRunEvent::of_journal(record.ts.to_string(), kind, event.to_string())
+}
+
+/// The end that the server records for a run without an orchestrator, in the form of the journal.
+pub(crate) fn ended(status: PipelineStatus, reason: Option<String>) -> NewRunEvent {
+    let event = RunEvent::RunFinished { status, reason, phase: None };
+    stored(&Record { ts: cliq_fs::now().into(), event })
 }
 
 /// Applies an event of the journal to the run.

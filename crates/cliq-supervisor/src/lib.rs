@@ -33,7 +33,9 @@ mod shared;
 mod steering;
 mod supervisor;
 mod tail;
-mod task;
+mod task_log;
+#[cfg(test)]
+mod test_support;
 mod wake;
 mod workspace;
 pub mod workspace_files;
@@ -53,6 +55,7 @@ pub use request::{
 pub use steering::SteeringRefusal;
 pub use supervisor::{RegisterError, Supervisor};
 pub use tail::{EventTail, TailItem};
+pub use task_log::TaskLog;
 pub use workspace_io::{WorkspaceIo, WorkspaceIoError};
 
 /// Runs the example of the README as a documentation test.

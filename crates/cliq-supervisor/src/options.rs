@@ -1,5 +1,6 @@
 //! Options of a supervisor.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -9,6 +10,8 @@ use cliq_project::{Host, Profile};
 use cliq_settings::{
     KubernetesSettings, RecoveryChoice, ReplicaSettings, ServerSettings, Settings, TriggerSettings,
 };
+
+use crate::task_log::TaskLog;
 
 /// Options of runs that are tasks of A2A callers (docs/a2a.md).
 #[derive(Debug, Clone)]
@@ -53,6 +56,8 @@ pub struct SupervisorOptions {
     pub trigger_repo_hosts: Vec<String>,
     /// Options of tasks, or `None` if the A2A agent is disabled.
     pub tasks: Option<TaskOptions>,
+    /// Source of events for the callers of tasks, or `None` if there are no tasks.
+    pub task_log: Option<Arc<dyn TaskLog>>,
 }
 
 impl SupervisorOptions {
@@ -79,6 +84,7 @@ impl SupervisorOptions {
             workflow_streaming: server.workflow_streaming,
             trigger_repo_hosts: TriggerSettings::read(settings).repo_hosts,
             tasks: None,
+            task_log: None,
         }
     }
 

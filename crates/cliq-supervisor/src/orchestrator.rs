@@ -1,7 +1,7 @@
 //! Process of a run's orchestrator.
 
 use camino::Utf8Path;
-use cliq_backends::{BackendError, ChildProcess, RunArguments, request_cancel};
+use cliq_backends::{BackendError, ChildProcess, RunMode, request_cancel};
 use cliq_model::Run;
 use cliq_project::RunStart;
 use tokio::process::Child;
@@ -15,18 +15,13 @@ pub(crate) fn start(options: &SupervisorOptions, run: &Run) -> Result<Child, Bac
         (false, _) => RunStart::Fresh,
         (true, from) => RunStart::Resume { from: from.clone() },
     };
-    let inputs = if run.life.resume { Vec::new() } else { request.inputs.clone().into_iter().collect() };
-    let choices = RunArguments {
-        agent: request.agent.clone(),
-        title: request.title.clone().filter(|_| !run.life.resume),
-        inputs,
-        budget: request.budget,
-        max_parallel: request.max_parallel,
-        a2a_events: options.task_instance(run).map(str::to_owned),
-        sandbox: options.sandbox_of(run),
-        parks: true,
-    };
-    backend(options).spawn(&run.workspace, run.id.as_str(), &start, &choices)
+    let mut spec = request.spec.clone();
+    if run.life.resume {
+        spec = spec.for_resumption();
+    }
+    spec.sandbox = options.sandbox_of(run);
+    let mode = RunMode { parks: true, a2a_events: options.task_instance(run).map(str::to_owned) };
+    backend(options).spawn(&run.workspace, run.id.as_str(), &start, &spec, &mode)
 }
 
 /// Starts a process that follows the Job of a run in a cluster.

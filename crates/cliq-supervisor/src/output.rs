@@ -10,10 +10,11 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use camino::Utf8Path;
 use cliq_fs::CliqDir;
-use cliq_gateway::GatewayError;
-use cliq_model::{NewRunEvent, RunId, RunStore};
+use cliq_model::{
+    LogEvent, NewRunEvent, OutputSource, PhaseOutput, RunId, RunStore, ServerEvent, StoreError,
+};
 use cliq_protocol::PhaseName;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::change::event;
 
@@ -25,28 +26,6 @@ const MAX_TRANSCRIPT: u64 = 32 << 20;
 const MAX_LINE: u64 = 4 << 20;
 /// Number of bytes after which an event with output ends.
 const CHUNK: u64 = 32 << 10;
-
-/// File that the output of an activation is read from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Source {
-    /// The agent's standard output.
-    Log,
-    /// The transcript of a model.
-    Transcript,
-}
-
-impl Source {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Log => "log",
-            Self::Transcript => "transcript",
-        }
-    }
-
-    fn parse(text: Option<&str>) -> Self {
-        if text == Some("transcript") { Self::Transcript } else { Self::Log }
-    }
-}
 
 /// Activation whose output is read.
 #[derive(Debug, Clone, Copy)]
@@ -62,25 +41,23 @@ pub(crate) struct Activation {
 /// Position up to which the output of agents is in the event log.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
-    offsets: HashMap<(PhaseName, u32, Source), u64>,
+    offsets: HashMap<(PhaseName, u32, OutputSource), u64>,
 }
 
 impl Outputs {
     /// Restores the position from the event log: a server that begins again goes on where the one before was.
-    pub(crate) async fn restore(store: &dyn RunStore, run: &RunId) -> Result<Self, GatewayError> {
+    pub(crate) async fn restore(store: &dyn RunStore, run: &RunId) -> Result<Self, StoreError> {
         let (mut outputs, mut after) = (Self::default(), 0);
         loop {
             let rows = store.run_events(run, after, 1000).await?;
             let Some(last) = rows.last() else { return Ok(outputs) };
             after = last.id;
-            for row in rows.iter().filter(|row| row.kind == "phase_output") {
-                let value: Value = serde_json::from_str(&row.data).unwrap_or_default();
-                let phase = value["phase"].as_str().and_then(|name| name.parse().ok());
-                let activation = value["activation"].as_u64().and_then(|n| u32::try_from(n).ok());
-                let source = Source::parse(value["source"].as_str());
-                if let Some((phase, activation)) = phase.zip(activation) {
-                    let end = value["offset"].as_u64().unwrap_or(0) + value["bytes"].as_u64().unwrap_or(0);
-                    outputs.offsets.insert((phase, activation, source), end);
+            for row in rows {
+                let LogEvent::Server(event) = LogEvent::parse(&row.data) else { continue };
+                if let ServerEvent::PhaseOutput(output) = *event {
+                    let source = output.source.unwrap_or_default();
+                    let end = output.offset + output.bytes;
+                    outputs.offsets.insert((output.phase, output.activation, source), end);
                 }
             }
         }
@@ -96,28 +73,29 @@ impl Outputs {
         let Activation { number: activation, is_over, input_required } = activation;
         let transcript = dir.transcript(phase, activation);
         let (source, path) = match transcript.is_file() {
-            true => (Source::Transcript, transcript),
-            false => (Source::Log, dir.phase_log(phase, activation)),
+            true => (OutputSource::Transcript, transcript),
+            false => (OutputSource::Log, dir.phase_log(phase, activation)),
         };
         let at = self.offsets.entry((phase.clone(), activation, source)).or_default();
         let mut events = Vec::new();
         loop {
             let piece = match source {
-                Source::Log if *at < MAX_LOG => log_piece(&path, *at, is_over),
-                Source::Transcript if *at < MAX_TRANSCRIPT => transcript_piece(&path, *at),
-                Source::Log | Source::Transcript => None,
+                OutputSource::Log if *at < MAX_LOG => log_piece(&path, *at, is_over),
+                OutputSource::Transcript if *at < MAX_TRANSCRIPT => transcript_piece(&path, *at),
+                OutputSource::Log | OutputSource::Transcript => None,
             };
             let Some(piece) = piece else { return events };
             if !piece.lines.is_empty() || !piece.events.is_empty() {
-                let mut fields = json!({"phase": phase, "activation": activation, "source": source.as_str(), "offset": *at,
-                    "bytes": piece.bytes, "lines": piece.lines});
-                if !piece.events.is_empty() {
-                    fields["events"] = piece.events.into();
-                }
-                if input_required {
-                    fields["input_required"] = true.into();
-                }
-                events.push(event("phase_output", &fields));
+                events.push(event(&ServerEvent::PhaseOutput(PhaseOutput {
+                    phase: phase.clone(),
+                    activation,
+                    source: Some(source),
+                    offset: *at,
+                    bytes: piece.bytes,
+                    lines: piece.lines,
+                    events: piece.events,
+                    input_required,
+                })));
             }
             *at += piece.bytes;
         }
@@ -191,13 +169,15 @@ mod tests {
     use std::fs;
     use std::io::Write;
 
+    use serde_json::json;
+
     use super::*;
 
     const FIRST: Activation = Activation { number: 1, is_over: false, input_required: false };
 
     fn read(outputs: &mut Outputs, dir: &CliqDir) -> Vec<Value> {
         let events = outputs.read(dir, &"a".parse().unwrap(), FIRST);
-        events.iter().map(|event| serde_json::from_str(&event.data).unwrap()).collect()
+        events.iter().map(|event| serde_json::from_str(event.data()).unwrap()).collect()
     }
 
     #[test]
@@ -238,14 +218,14 @@ mod tests {
         fs::write(dir.transcript(&phase, 1), vec![b'x'; 2 * MAX_LINE as usize + 5]).unwrap();
         let mut outputs = Outputs::default();
         assert!(read(&mut outputs, &dir).is_empty());
-        let at = outputs.offsets[&(phase.clone(), 1, Source::Transcript)];
+        let at = outputs.offsets[&(phase.clone(), 1, OutputSource::Transcript)];
         assert_eq!(at, 2 * MAX_LINE);
         // Without a transcript the log is the output.
         let other: PhaseName = "b".parse().unwrap();
         fs::create_dir_all(dir.logs()).unwrap();
         fs::write(dir.phase_log(&other, 1), "one\ntwo").unwrap();
         let events = outputs.read(&dir, &other, Activation { input_required: true, ..FIRST });
-        let event: Value = serde_json::from_str(&events[0].data).unwrap();
+        let event: Value = serde_json::from_str(events[0].data()).unwrap();
         assert_eq!((&event["lines"], &event["source"]), (&json!(["one"]), &json!("log")));
         assert_eq!(event["input_required"], true);
     }

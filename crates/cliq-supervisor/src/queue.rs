@@ -6,9 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_gateway::GatewayError;
-use cliq_model::{Change, LifecycleEvent, Queue, Run};
-use serde_json::json;
+use cliq_model::{Change, LifecycleEvent, Queue, Run, ServerEvent, StoreError};
 
 use crate::change::event;
 use crate::follower::{StartMode, follow};
@@ -43,13 +41,13 @@ fn poll(shared: &Shared) -> Duration {
 
 /// Stores a new run. The run gets a slot in the same transaction if one is free and no other run is queued. Returns `None` if
 /// nothing was stored because the message of the task has already created a task.
-pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<Option<Run>, GatewayError> {
+pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<Option<Run>, StoreError> {
     let _slots = shared.slots.lock().await;
     let begins =
         has_slot(shared, &change.run).await? && change.run.life.step(LifecycleEvent::Dispatched).is_ok();
     if begins {
         change.run.replica = shared.replica();
-        change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
+        change.push(event(&ServerEvent::RunDispatched { workspace: change.run.workspace.clone() }));
     }
     let Some(run) = shared.commit(&change).await? else { return Ok(None) };
     if !begins {
@@ -61,7 +59,7 @@ pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<
 }
 
 /// Whether a new run can start immediately.
-async fn has_slot(shared: &Shared, run: &Run) -> Result<bool, GatewayError> {
+async fn has_slot(shared: &Shared, run: &Run) -> Result<bool, StoreError> {
     if shared.stopping.is_cancelled() || shared.may_wait.load(Ordering::SeqCst) {
         return Ok(false);
     }
@@ -71,7 +69,7 @@ async fn has_slot(shared: &Shared, run: &Run) -> Result<bool, GatewayError> {
     Ok(own < shared.options.max_runs && !is_busy && can_start(shared, run).await)
 }
 
-async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
+async fn dispatch(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let mut turns = shared.slots.lock().await;
     let mut queue = shared.store.queue(WINDOW).await?;
     // The lock excludes new runs. A run that is resumed or requeued at this moment sets the flag again.
@@ -95,7 +93,7 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), GatewayError> {
             continue;
         }
         change.run.replica = shared.replica();
-        change.push(event("run_dispatched", &json!({"workspace": change.run.workspace})));
+        change.push(event(&ServerEvent::RunDispatched { workspace: change.run.workspace.clone() }));
         // `None`: cancelled at this moment.
         if let Some(run) = shared.commit(&change).await? {
             own += 1;
@@ -132,4 +130,107 @@ async fn can_start(shared: &Shared, run: &Run) -> bool {
     let check =
         move || !cliq_backends::is_project_busy(&workspace) && (!may_be_elsewhere || workspace.is_dir());
     shared.io.probe(&run.workspace, check).await.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use cliq_model::{Cause, RunId, RunState, park, wake};
+
+    use super::*;
+    use crate::test_support::{AT, TestSupervisor};
+
+    const LATER: &str = "2026-01-02T00:00:00.000Z";
+
+    /// Stores a run that was parked and woken at a time.
+    async fn woken(test: &TestSupervisor, at: &str) -> RunId {
+        let run = test.add(&test.running(None)).await;
+        let mut parked = Change::of(run);
+        park(&mut parked, &[], LATER, AT).unwrap();
+        test.apply(&parked).await;
+        let run = test.run(&parked.run.id).await;
+        test.apply(&wake(run, Cause::Time, at).unwrap()).await;
+        parked.run.id
+    }
+
+    async fn queued(test: &TestSupervisor, at: &str) -> RunId {
+        let mut run = test.new_run();
+        at.clone_into(&mut run.queued_at);
+        test.add(&run).await.id
+    }
+
+    async fn is_dispatched(test: &TestSupervisor, id: &RunId) -> bool {
+        test.events(id).await.iter().any(|kind| kind == "run_dispatched")
+    }
+
+    /// Assigns one slot at a time and returns the runs in the order in which they got it.
+    async fn order(test: &TestSupervisor, runs: &[RunId]) -> Vec<usize> {
+        let mut order = Vec::new();
+        for _ in runs {
+            dispatch(&test.shared).await.unwrap();
+            for (n, id) in runs.iter().enumerate() {
+                if !order.contains(&n) && is_dispatched(test, id).await {
+                    order.push(n);
+                    // Its program does not exist.
+                    test.wait(id, RunState::Failed).await;
+                }
+            }
+        }
+        order
+    }
+
+    #[tokio::test]
+    async fn woken_and_new_runs_get_slots_in_turn() {
+        let test = TestSupervisor::on(cliq_model::MemoryStore::default(), |options| options.max_runs = 1);
+        let runs = [
+            queued(&test, "2026-01-01T00:00:02.000Z").await,
+            queued(&test, "2026-01-01T00:00:01.000Z").await,
+            woken(&test, "2026-01-01T00:00:04.000Z").await,
+            woken(&test, "2026-01-01T00:00:03.000Z").await,
+        ];
+        assert_eq!(order(&test, &runs).await, [3, 1, 2, 0], "oldest first, and no kind waits for the other");
+    }
+
+    #[tokio::test]
+    async fn no_run_starts_without_a_slot() {
+        let test = TestSupervisor::on(cliq_model::MemoryStore::default(), |options| options.max_runs = 1);
+        test.add(&test.running(None)).await;
+        let run = queued(&test, AT).await;
+        dispatch(&test.shared).await.unwrap();
+        assert!(!is_dispatched(&test, &run).await);
+        assert!(!has_slot(&test.shared, &test.new_run()).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn run_of_a_busy_workspace_lets_others_pass() {
+        let test = TestSupervisor::new();
+        let active = test.add(&test.running(None)).await;
+        let mut blocked = test.new_run();
+        blocked.workspace.clone_from(&active.workspace);
+        let blocked = test.add(&blocked).await;
+        let free = queued(&test, LATER).await;
+        dispatch(&test.shared).await.unwrap();
+        assert!(is_dispatched(&test, &free).await && !is_dispatched(&test, &blocked.id).await);
+        assert!(!has_slot(&test.shared, &blocked).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn new_run_without_a_program_fails_with_the_reason() {
+        let test = TestSupervisor::new();
+        let change = Change::of(test.new_run());
+        test.shared.may_wait.store(false, Ordering::SeqCst);
+        let run = enqueue(&test.shared, change).await.unwrap().unwrap();
+        assert_eq!(run.life.state, RunState::Starting, "it has its slot at once");
+        let run = test.wait(&run.id, RunState::Failed).await;
+        assert!(run.reason.unwrap().contains("no-such-program"));
+        assert_eq!(test.events(&run.id).await, ["run_dispatched", "run_not_started", "run_finished"]);
+        assert!(!run.workspace.exists(), "nothing is left of it");
+    }
+
+    #[tokio::test]
+    async fn queue_reports_a_store_that_fails() {
+        let test = TestSupervisor::new();
+        test.store.fail(1);
+        assert!(dispatch(&test.shared).await.is_err());
+        assert!(dispatch(&test.shared).await.is_ok());
+    }
 }

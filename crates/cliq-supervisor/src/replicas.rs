@@ -9,9 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use cliq_gateway::GatewayError;
-use cliq_model::{Change, Run, RunId, RunStore};
-use serde_json::json;
+use cliq_model::{Change, Run, RunId, RunStore, ServerEvent, StoreError};
 
 use crate::change::event;
 use crate::follower::{StartMode, follow};
@@ -48,7 +46,7 @@ impl Duty {
         &mut self,
         store: &dyn RunStore,
         options: &SupervisorOptions,
-    ) -> Result<bool, GatewayError> {
+    ) -> Result<bool, StoreError> {
         if !store.is_shared() {
             return Ok(true);
         }
@@ -88,7 +86,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 }
 
 /// Reads the database once. Returns the number of runs that this replica owns.
-pub(super) async fn round(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Result<usize, GatewayError> {
+pub(super) async fn round(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Result<usize, StoreError> {
     let (store, replica) = (&shared.store, &shared.options.replica);
     store.take_lease(&format!("{LIVE_PREFIX}{replica}"), replica, shared.options.lease).await?;
     // A run that gets a slot at this moment has its follower once the lock is free.
@@ -128,10 +126,11 @@ fn notify_or_follow(shared: &Arc<Shared>, run: Run) {
 }
 
 /// Takes over a run of a dead replica. Returns `false` if another replica was faster.
-async fn take(shared: &Arc<Shared>, run: Run) -> Result<bool, GatewayError> {
+async fn take(shared: &Arc<Shared>, run: Run) -> Result<bool, StoreError> {
     let mut change = Change::of(run);
     let before = change.run.replica.replace(shared.options.replica.clone());
-    change.push(event("run_taken_over", &json!({"from": before, "to": shared.options.replica})));
+    let taken = ServerEvent::RunTakenOver { from: before.clone(), to: shared.options.replica.clone() };
+    change.push(event(&taken));
     let Some(run) = shared.commit(&change).await? else { return Ok(false) };
     tracing::info!(run = %run.id, from = before, "taking over a run: its replica has not renewed its lease");
     follow(shared, run, StartMode::Adopt);
@@ -139,7 +138,7 @@ async fn take(shared: &Arc<Shared>, run: Run) -> Result<bool, GatewayError> {
 }
 
 /// Publishes new events of other replicas' runs to subscribers here.
-async fn publish_foreign(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Result<(), GatewayError> {
+async fn publish_foreign(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Result<(), StoreError> {
     let read = shared.hub.subscribed();
     foreign.published.retain(|id, _| read.contains(id));
     for id in read {
@@ -166,4 +165,66 @@ async fn publish_foreign(shared: &Arc<Shared>, foreign: &mut ForeignRuns) -> Res
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use cliq_model::MemoryStore;
+
+    use super::*;
+    use crate::test_support::TestSupervisor;
+
+    fn shared_store() -> MemoryStore {
+        let store = MemoryStore::default();
+        store.share();
+        store
+    }
+
+    #[tokio::test]
+    async fn runs_are_taken_over_once_the_lease_has_expired() {
+        let store = shared_store();
+        let test = TestSupervisor::on(store.clone(), |_| {});
+        let lease = test.shared.options.lease;
+        assert!(store.take_lease("replica/other", "other", lease).await.unwrap());
+        let run = test.add(&test.running(Some("other"))).await;
+        let mut foreign = ForeignRuns::default();
+        assert_eq!(round(&test.shared, &mut foreign).await.unwrap(), 0, "its owner lives");
+        assert_eq!(test.run(&run.id).await.replica.as_deref(), Some("other"));
+        store.advance(lease + Duration::from_secs(1));
+        assert_eq!(round(&test.shared, &mut foreign).await.unwrap(), 1);
+        let taken = test.run(&run.id).await;
+        assert_eq!(taken.replica.as_ref(), Some(&test.shared.options.replica));
+        assert_eq!(test.events(&run.id).await.first().map(String::as_str), Some("run_taken_over"));
+        test.shared.stopping.cancel();
+    }
+
+    #[tokio::test]
+    async fn one_of_two_replicas_takes_a_run() {
+        let store = shared_store();
+        let tests = [TestSupervisor::on(store.clone(), |_| {}), TestSupervisor::on(store.clone(), |_| {})];
+        let run = tests[0].add(&tests[0].running(Some("dead"))).await;
+        assert!(take(&tests[0].shared, run.clone()).await.unwrap());
+        assert!(!take(&tests[1].shared, run).await.unwrap(), "its row has a newer version");
+        tests.iter().for_each(|test| test.shared.stopping.cancel());
+    }
+
+    #[tokio::test]
+    async fn duty_is_of_one_replica_until_its_lease_has_expired() {
+        let store = shared_store();
+        let tests = [TestSupervisor::on(store.clone(), |_| {}), TestSupervisor::on(store.clone(), |_| {})];
+        let is_own =
+            async |n: usize, duty: &mut Duty| duty.is_own(&store, &tests[n].shared.options).await.unwrap();
+        let (mut first, mut second) = (Duty::new("retention"), Duty::new("retention"));
+        assert!(is_own(0, &mut first).await && !is_own(1, &mut second).await);
+        assert!(is_own(1, &mut Duty::new("other")).await, "another duty");
+        store.advance(tests[0].shared.options.lease + Duration::from_secs(1));
+        assert!(is_own(1, &mut second).await);
+    }
+
+    #[tokio::test]
+    async fn supervisor_without_replicas_has_every_duty() {
+        let test = TestSupervisor::new();
+        assert!(Duty::new("retention").is_own(&test.store, &test.shared.options).await.unwrap());
+        assert_eq!(test.store.lease_holders("duty/").await.unwrap(), Vec::<String>::new());
+    }
 }

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_gateway::GatewayError;
 use cliq_http::Guard;
-use cliq_model::{Instance, Run, RunId, RunOrigin, RunRequest, RunStore};
+use cliq_model::{Instance, Run, RunId, RunOrigin, RunRequest, RunSpec, RunStore, StoreError};
 use cliq_project::{Host, Project, ProjectError};
 use cliq_protocol::Budget;
 use cliq_workflow::{Diagnostic, Input, ValidatedWorkflow};
@@ -28,24 +27,10 @@ pub const MAX_PARALLEL: u32 = 1_000_000;
 /// Request for a new run as a caller sent it. Nothing is checked yet.
 #[derive(Debug, Clone, Default)]
 pub struct NewRun {
-    /// Name of the team, `@scope/name`. Optional if `instance` names a project with an assembled team.
-    pub team: Option<String>,
+    /// Description of the run. The team is optional if `instance` names a project with an assembled team.
+    pub spec: RunSpec,
     /// Id of the registered project to run in. Without it the run gets a workspace of its own.
     pub instance: Option<String>,
-    /// Title of the run. Default: the first line of the requirement, or the name of the team.
-    pub title: Option<String>,
-    /// Requirement for the team.
-    pub requirement: Option<String>,
-    /// Values of the team's inputs.
-    pub inputs: BTreeMap<String, String>,
-    /// Repositories to clone into a workspace of its own.
-    pub repos: Vec<String>,
-    /// Agent for phases that name none.
-    pub agent: Option<String>,
-    /// Maximum number of phases at the same time.
-    pub max_parallel: Option<u32>,
-    /// Budget for language models.
-    pub budget: Budget,
     /// Whether the workspace of a task is kept after its end.
     pub keep_workspace: bool,
     /// Label of the caller.
@@ -146,7 +131,7 @@ pub enum RequestError {
     Project(#[from] ProjectError),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
     /// The check was interrupted.
     #[error("the check of the run was interrupted: {0}")]
     Interrupted(#[from] tokio::task::JoinError),
@@ -183,7 +168,7 @@ pub enum ValueError {
     /// `budget_usd` is out of range.
     #[error("`budget_usd` is a number above 0")]
     BudgetUsd,
-    /// A text that becomes a program argument contains a zero byte, or an input has an impossible name.
+    /// A text contains a zero byte, or an input has an impossible name.
     #[error("a text has a zero byte, or an input has no proper name")]
     Text,
 }
@@ -270,7 +255,7 @@ pub(crate) async fn check(
     rules: &RunRules,
 ) -> Result<CheckedRun, RequestError> {
     let tasks = options.tasks.as_ref().filter(|_| rules.origin == RunOrigin::A2a);
-    let errors = value_errors(&new, options.repo_hosts(rules.origin));
+    let errors = value_errors(&new.spec, options.repo_hosts(rules.origin));
     if !errors.is_empty() {
         return Err(RequestError::Values(errors));
     }
@@ -281,18 +266,18 @@ pub(crate) async fn check(
             Some(found.ok_or_else(|| RequestError::UnknownProject(id.clone()))?)
         }
     };
-    if instance.is_some() && !new.repos.is_empty() {
+    if instance.is_some() && !new.spec.repos.is_empty() {
         return Err(RequestError::Values(vec![ValueError::RepositoriesInProject]));
     }
     let (host, teams) = (options.host.clone(), rules.teams.clone());
-    let (name, path) = (new.team.clone(), instance.as_ref().map(|instance| instance.path.clone()));
+    let (name, path) = (new.spec.team.clone(), instance.as_ref().map(|instance| instance.path.clone()));
     let found = match path.clone() {
         // The team of the home directory.
         None => tokio::task::spawn_blocking(move || find_workflow(&host, &teams, name, None)).await?,
         Some(of) => io.run(&of, move || find_workflow(&host, &teams, name, path)).await?,
     };
     let workflow = found?;
-    let inputs = check_inputs(&workflow, new.inputs.clone(), rules.strict_inputs)?;
+    let inputs = check_inputs(&workflow, new.spec.inputs.clone(), rules.strict_inputs)?;
     let root = tasks.map_or(&options.workspace_root, |tasks| &tasks.workspace_root);
     Ok(CheckedRun { run: run_of(new, inputs, workflow.name, rules.origin, instance, root) })
 }
@@ -313,45 +298,41 @@ fn run_of(
     let mut run = Run::new(id, team, origin, workspace, clock::now());
     run.instance = instance.map(|instance| instance.id);
     run.caller = new.caller;
-    let text = new.title.as_deref().or(new.requirement.as_deref());
+    let text = new.spec.title.as_deref().or(new.spec.requirement.as_deref());
     if let Some(title) = text.and_then(cliq_project::title_of) {
         run.title = title;
     }
-    run.request = RunRequest {
-        team: new.team,
-        title: new.title,
-        requirement: new.requirement,
-        inputs,
-        agent: new.agent,
-        max_parallel: new.max_parallel,
-        budget: new.budget,
-        repos: new.repos,
-        keep_workspace: new.keep_workspace,
-        ..RunRequest::default()
-    };
+    let spec = RunSpec { inputs, ..new.spec };
+    run.request = RunRequest { spec, keep_workspace: new.keep_workspace, ..RunRequest::default() };
     run
 }
 
-fn value_errors(new: &NewRun, repo_hosts: &[String]) -> Vec<ValueError> {
-    let mut errors = repository_errors(&new.repos, repo_hosts);
-    if new.max_parallel.is_some_and(|n| !(1..=MAX_PARALLEL).contains(&n)) {
+fn value_errors(spec: &RunSpec, repo_hosts: &[String]) -> Vec<ValueError> {
+    let RunSpec {
+        // The name of the team is checked where the team is looked for.
+        team: _,
+        title,
+        requirement,
+        inputs,
+        agent,
+        max_parallel,
+        budget,
+        repos,
+        // Every profile is allowed.
+        sandbox: _,
+    } = spec;
+    let mut errors = repository_errors(repos, repo_hosts);
+    if max_parallel.is_some_and(|n| !(1..=MAX_PARALLEL).contains(&n)) {
         errors.push(ValueError::MaxParallel);
     }
-    errors.extend(check_budget(&new.budget).err().into_iter().flatten());
-    if new.title.as_ref().is_some_and(|title| title.chars().count() > MAX_TITLE) {
+    errors.extend(check_budget(budget).err().into_iter().flatten());
+    if title.as_ref().is_some_and(|title| title.chars().count() > MAX_TITLE) {
         errors.push(ValueError::Title);
     }
-    // A program argument cannot contain a zero byte, and no other text needs one.
-    let mut texts = new
-        .inputs
-        .iter()
-        .flat_map(|(key, value)| [key, value])
-        .chain(&new.agent)
-        .chain(&new.requirement)
-        .chain(&new.title);
-    if texts.any(|text| text.contains('\0'))
-        || new.inputs.keys().any(|key| key.is_empty() || key.contains('='))
-    {
+    // Values of inputs become variables of processes, which cannot contain a zero byte. No other text needs one.
+    let mut texts =
+        inputs.iter().flat_map(|(key, value)| [key, value]).chain(agent).chain(requirement).chain(title);
+    if texts.any(|text| text.contains('\0')) || inputs.keys().any(|key| key.is_empty() || key.contains('=')) {
         errors.push(ValueError::Text);
     }
     errors
@@ -432,92 +413,4 @@ fn check_inputs(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn workflow() -> ValidatedWorkflow {
-        let text = "name: '@t/t'\ninputs:\n  - name: a\n    required: true\n  - name: b\n    required: true\n    description: The b.\n  - name: c\n    required: false\n  - name: d\n    required: true\n    default: x\nphases:\n  - name: p\n    type: exec\n    commands:\n      - name: c\n        run: echo $(inputs.a) $(inputs.b) $(inputs.c) $(inputs.d)\n";
-        let checked = cliq_workflow::check(text, &cliq_workflow::NoFiles);
-        checked.workflow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
-    }
-
-    fn given(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-    }
-
-    #[test]
-    fn inputs_report_each_missing_and_unknown_name() {
-        let error = check_inputs(&workflow(), given(&[("z", "1"), ("y", "2")]), true).unwrap_err();
-        let RequestError::Inputs(errors) = error else { panic!("{error:?}") };
-        assert_eq!(
-            errors.lines(),
-            [
-                "input `a` is missing",
-                "input `b` is missing: The b.",
-                "the team has no input `y`",
-                "the team has no input `z`"
-            ]
-        );
-        assert_eq!(errors.declared, ["a", "b", "c", "d"]);
-    }
-
-    #[test]
-    fn lenient_inputs_drop_unknown_names() {
-        let all = given(&[("a", "1"), ("b", "2"), ("z", "3")]);
-        assert_eq!(check_inputs(&workflow(), all.clone(), false).unwrap(), given(&[("a", "1"), ("b", "2")]));
-        assert!(check_inputs(&workflow(), all, true).is_err());
-    }
-
-    #[test]
-    fn values_out_of_range_are_refused() {
-        let check = |new: NewRun| value_errors(&new, &[]);
-        assert_eq!(check(NewRun::default()), []);
-        let parallel = |n| NewRun { max_parallel: Some(n), ..NewRun::default() };
-        assert_eq!(check(parallel(0)), [ValueError::MaxParallel]);
-        assert_eq!(check(parallel(1)), []);
-        assert_eq!(check(parallel(MAX_PARALLEL)), []);
-        assert_eq!(check(parallel(MAX_PARALLEL + 1)), [ValueError::MaxParallel]);
-        let title = |n: usize| NewRun { title: Some("ä".repeat(n)), ..NewRun::default() };
-        assert_eq!(check(title(MAX_TITLE)), []);
-        assert_eq!(check(title(MAX_TITLE + 1)), [ValueError::Title]);
-        let tokens = |n| check_budget(&Budget { tokens: Some(n), usd: None });
-        assert_eq!(tokens(0), Err(vec![ValueError::BudgetTokens]));
-        assert_eq!(tokens(1), Ok(()));
-        assert_eq!(tokens(MAX_BUDGET_TOKENS), Ok(()));
-        assert_eq!(tokens(MAX_BUDGET_TOKENS + 1), Err(vec![ValueError::BudgetTokens]));
-        let usd = |n| check_budget(&Budget { tokens: None, usd: Some(n) });
-        for n in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(usd(n), Err(vec![ValueError::BudgetUsd]), "{n}");
-        }
-        assert_eq!(usd(0.01), Ok(()));
-    }
-
-    #[test]
-    fn texts_with_zero_bytes_are_refused_wherever_they_are() {
-        let zero = || "a\0b".to_owned();
-        for new in [
-            NewRun { agent: Some(zero()), ..NewRun::default() },
-            NewRun { requirement: Some(zero()), ..NewRun::default() },
-            NewRun { inputs: [("k".to_owned(), zero())].into(), ..NewRun::default() },
-            NewRun { inputs: [(zero(), String::new())].into(), ..NewRun::default() },
-            NewRun { inputs: [(String::new(), String::new())].into(), ..NewRun::default() },
-            NewRun { inputs: [("a=b".to_owned(), String::new())].into(), ..NewRun::default() },
-        ] {
-            assert_eq!(value_errors(&new, &[]), [ValueError::Text], "{new:?}");
-        }
-    }
-
-    #[test]
-    fn repositories_obey_number_and_host() {
-        let url = |n: usize| format!("https://a.example/{n}");
-        let repos = |n: usize| (0..n).map(url).collect::<Vec<_>>();
-        assert_eq!(repository_errors(&repos(MAX_REPOS), &[]), []);
-        assert_eq!(repository_errors(&repos(MAX_REPOS + 1), &[]), [ValueError::TooManyRepositories]);
-        let hosts = ["b.example".to_owned()];
-        assert_eq!(
-            repository_errors(&repos(1), &hosts),
-            [ValueError::RepositoryHost("a.example".to_owned())]
-        );
-        assert_eq!(repository_errors(&["https://b.example/x".to_owned()], &hosts), []);
-    }
-}
+mod tests;

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cliq_gateway::GatewayError;
-use cliq_model::RunId;
+use cliq_model::{RunId, StoreError};
 
 use crate::replicas::Duty;
 use crate::shared::Shared;
@@ -59,7 +58,7 @@ async fn remove_at_end(shared: &Shared, duty: &mut Duty) {
 }
 
 /// Removes runs that ended before the retention time, until `has_to_stop`.
-async fn remove_old(shared: &Shared, has_to_stop: impl Fn() -> bool) -> Result<usize, GatewayError> {
+async fn remove_old(shared: &Shared, has_to_stop: impl Fn() -> bool) -> Result<usize, StoreError> {
     shared.store.remove_expired_tokens(&clock::now()).await?;
     let before = clock::ago(shared.options.retention);
     let mut removed = 0;
@@ -93,7 +92,7 @@ async fn remove_old(shared: &Shared, has_to_stop: impl Fn() -> bool) -> Result<u
 
 /// Removes workspaces without a stored run that have not changed for the retention time. They may belong to another database that
 /// was in use before, so an active one is kept.
-async fn remove_abandoned(shared: &Shared) -> Result<(), GatewayError> {
+async fn remove_abandoned(shared: &Shared) -> Result<(), StoreError> {
     // Tasks may have a directory of their own.
     let of_tasks = shared.options.tasks.as_ref().map(|tasks| &tasks.workspace_root);
     let roots: HashSet<_> = std::iter::once(&shared.options.workspace_root).chain(of_tasks).collect();
@@ -113,4 +112,83 @@ async fn remove_abandoned(shared: &Shared) -> Result<(), GatewayError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use cliq_model::{MemoryStore, NewToken, Run, RunState, RunStore, Scope, TokenKind};
+
+    use super::*;
+    use crate::test_support::TestSupervisor;
+
+    async fn ended(test: &TestSupervisor, ended_at: &str) -> Run {
+        let mut run = test.new_run();
+        fs::create_dir_all(&run.workspace).unwrap();
+        run.life.state = RunState::Completed;
+        run.ended_at = Some(ended_at.to_owned());
+        test.add(&run).await
+    }
+
+    #[tokio::test]
+    async fn old_runs_go_with_workspace_and_log() {
+        let test = TestSupervisor::new();
+        let (old, new) =
+            (ended(&test, "2020-01-01T00:00:01.000Z").await, ended(&test, "2999-01-01T00:00:00.000Z").await);
+        let log = test.shared.options.log_file(&old.id);
+        fs::create_dir_all(log.parent().unwrap()).unwrap();
+        fs::write(&log, "").unwrap();
+        assert_eq!(remove_old(&test.shared, || false).await.unwrap(), 1);
+        assert!(test.store.run(&old.id).await.unwrap().is_none() && !old.workspace.exists() && !log.exists());
+        assert!(test.store.run(&new.id).await.unwrap().is_some() && new.workspace.exists());
+    }
+
+    #[tokio::test]
+    async fn run_of_a_project_goes_and_its_project_stays() {
+        let test = TestSupervisor::new();
+        let mut run = ended(&test, "2020-01-01T00:00:01.000Z").await;
+        run.instance = Some("cliq-abc".to_owned());
+        test.add(&run).await;
+        assert_eq!(remove_old(&test.shared, || false).await.unwrap(), 1);
+        assert!(run.workspace.exists());
+    }
+
+    #[tokio::test]
+    async fn removal_stops_when_it_has_to() {
+        let test = TestSupervisor::new();
+        let run = ended(&test, "2020-01-01T00:00:01.000Z").await;
+        assert_eq!(remove_old(&test.shared, || true).await.unwrap(), 0);
+        assert!(test.store.run(&run.id).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn expired_tokens_are_removed() {
+        let test = TestSupervisor::new();
+        let at = "2020-01-01T00:00:00.000Z";
+        let make = |expires: Option<&str>| {
+            NewToken::generate(TokenKind::Api, "ci", Scope::Run, at, expires.map(str::to_owned)).unwrap().1
+        };
+        let (expired, valid) = (make(Some("2020-01-02T00:00:00.000Z")), make(None));
+        for token in [&expired, &valid] {
+            test.store.add_token(token).await.unwrap();
+        }
+        remove_old(&test.shared, || false).await.unwrap();
+        assert!(test.store.token(&expired.id).await.unwrap().is_none());
+        assert!(test.store.token(&valid.id).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn supervisor_that_stops_leaves_removal_to_the_replica_with_the_duty() {
+        let store = MemoryStore::default();
+        store.share();
+        let tests = [TestSupervisor::on(store.clone(), |_| {}), TestSupervisor::on(store, |_| {})];
+        let old = ended(&tests[1], "2020-01-01T00:00:01.000Z").await;
+        let (mut held, mut other) = (Duty::new("retention"), Duty::new("retention"));
+        assert!(held.is_own(&tests[0].store, &tests[0].shared.options).await.unwrap());
+        remove_at_end(&tests[1].shared, &mut other).await;
+        assert!(tests[1].store.run(&old.id).await.unwrap().is_some());
+        remove_at_end(&tests[0].shared, &mut held).await;
+        assert!(tests[1].store.run(&old.id).await.unwrap().is_none());
+    }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use cliq_model::StoreError;
 use cliq_protocol::Timestamp;
-use cliq_review::{Content, Review, ReviewFilter, ReviewId, ReviewStore, StoreError};
+use cliq_review::{Content, Review, ReviewFilter, ReviewId, ReviewStore};
 
 use crate::shared::Shared;
 

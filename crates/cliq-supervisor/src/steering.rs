@@ -1,18 +1,15 @@
 //! Steering of a run (docs/steering.md): stored with the request until the run has started, then passed to its orchestrator.
 
 use cliq_fs::{CliqDir, FsError, SteeringInbox};
-use cliq_gateway::GatewayError;
-use cliq_model::{Change, NewRunEvent, Run, RunId, RunOrigin, RunState};
+use cliq_model::{Change, NewRunEvent, Run, RunId, RunOrigin, RunState, ServerEvent, StoreError};
 use cliq_orchestrator::{
     JournalFollower, JournalUpdate, Record, RunView, SteerError, ValidatedWorkflow, accepts_steering, steer,
 };
 use cliq_project::{Host, Project, task_event};
 use cliq_protocol::{MAX_STEERING_MESSAGES, NewSteering, SteeringMessage};
-use serde_json::json;
-
 use crate::Supervisor;
 use crate::change::event;
-use crate::journal::{is_of, status_document, stored};
+use crate::journal::{is_of, status_document, stored, stored_for_task};
 use crate::workspace_io::WorkspaceIoError;
 
 /// Reason why a steering message was not accepted.
@@ -30,7 +27,7 @@ pub enum SteeringRefusal {
     NoWorkspace,
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
     /// The files of the run's project cannot be used now.
     #[error("cannot send the message: {0}")]
     Files(#[from] WorkspaceIoError),
@@ -92,7 +89,8 @@ impl Supervisor {
         let message = new.received_at(cliq_fs::now());
         let mut change = Change::of(run);
         change.run.request.steering.push(message.clone());
-        change.push(event("steering_stored", &json!({"id": message.id, "from": message.from})));
+        let stored = ServerEvent::SteeringStored { id: message.id.clone(), from: message.from.clone() };
+        change.push(event(&stored));
         let Some(run) = shared.commit(&change).await? else { return Ok(Attempt::Again) };
         // Its follower may be starting it.
         shared.has_changed(&run);
@@ -129,7 +127,7 @@ fn send(host: &Host, run: &Run, run_id: &str, new: NewSteering) -> Result<Steeri
 
 /// Returns the team of a run that has not started.
 fn workflow_of(host: &Host, run: &Run) -> Option<ValidatedWorkflow> {
-    match &run.request.team {
+    match &run.request.spec.team {
         Some(name) => host.find_team(name).ok()?.folder.check().workflow,
         None => Project::open(&run.workspace, host.clone()).ok()?.workflow().ok(),
     }
@@ -159,9 +157,7 @@ fn event_of(run: &Run, record: &Record, view: &RunView) -> NewRunEvent {
     if run.origin != RunOrigin::A2a {
         return stored(record);
     }
-    let event = task_event(record, view);
-    let kind = event["event"].as_str().unwrap_or("unknown").to_owned();
-    NewRunEvent { ts: record.ts.to_string(), kind, data: event.to_string() }
+    stored_for_task(record, &task_event(record, view))
 }
 
 /// Passes the messages that were stored with a request to the run's inbox, which its orchestrator reads. Messages that were passed before

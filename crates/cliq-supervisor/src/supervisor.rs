@@ -4,26 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::CliqDir;
-use cliq_gateway::GatewayError;
 use cliq_model::{
-    Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, Run, RunId,
-    RunState, RunStore, RunTrigger, TaskRow,
+    Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, QueueRequest, Run,
+    RunId, RunState, RunStore, RunTrigger, ServerEvent, Setback, StoreError, TaskRow,
 };
-use cliq_orchestrator::RunView;
+use cliq_orchestrator::{PipelineStatus, RunView};
 use cliq_review::ReviewStore;
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::change::{ChangeError, event, update};
 use crate::counters::Counters;
 use crate::hub::Hub;
+use crate::journal::ended;
 use crate::options::SupervisorOptions;
 use crate::request::{self, CheckedRun, NewRun, RequestError, RunRules};
 use crate::review_store::SupervisedReviews;
 use crate::shared::Shared;
 use crate::tail::EventTail;
 use crate::workspace_io::{WorkspaceIo, WorkspaceIoError};
-use crate::{clock, discovery, follower, last_run, orchestrator, queue, replicas, retention, task, wake};
+use crate::{clock, discovery, follower, last_run, orchestrator, queue, replicas, retention, wake};
 
 /// Time that tasks have to end after the stop.
 const LAST_TASKS: Duration = Duration::from_secs(10);
@@ -37,7 +36,7 @@ pub enum RegisterError {
     Files(#[from] WorkspaceIoError),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
 }
 
 /// Handle of a supervisor. Clones share the same supervisor.
@@ -57,7 +56,7 @@ impl Supervisor {
         options: SupervisorOptions,
         store: Arc<dyn RunStore>,
         stopping: CancellationToken,
-    ) -> Result<Self, GatewayError> {
+    ) -> Result<Self, StoreError> {
         let shared = Arc::new(Shared::new(options, store, stopping));
         if shared.store.is_shared() {
             let runs = replicas::round(&shared, &mut replicas::ForeignRuns::default()).await?;
@@ -94,7 +93,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// Returns an error if the run cannot be stored.
-    pub async fn submit(&self, checked: CheckedRun) -> Result<Run, GatewayError> {
+    pub async fn submit(&self, checked: CheckedRun) -> Result<Run, StoreError> {
         let change = queued(checked.run);
         let fallback = change.run.clone();
         // `None` is impossible: the id is new.
@@ -110,7 +109,7 @@ impl Supervisor {
         checked: CheckedRun,
         task: TaskRow,
         push: Option<PushRow>,
-    ) -> Result<(), GatewayError> {
+    ) -> Result<(), StoreError> {
         let mut change = queued(checked.run);
         (change.task, change.push) = (Some(task), push);
         queue::enqueue(&self.shared, change).await.map(drop)
@@ -126,7 +125,7 @@ impl Supervisor {
         mut checked: CheckedRun,
         trigger: RunTrigger,
         start: FiringStart,
-    ) -> Result<Option<Run>, GatewayError> {
+    ) -> Result<Option<Run>, StoreError> {
         checked.run.request.trigger = Some(trigger);
         let mut change = queued(checked.run);
         change.firing = Some(start);
@@ -205,11 +204,9 @@ impl Supervisor {
             let (was_requested, former) = (change.run.life.cancel_requested, change.run.life.former);
             let effects = change.run.life.step(LifecycleEvent::CancelRequested)?;
             if !was_requested {
-                let mut fields = json!({"caller": caller});
-                if let Some(reason) = reason {
-                    fields["reason"] = reason.into();
-                }
-                change.push(event("cancel_requested_by_caller", &fields));
+                let reason = reason.map(str::to_owned);
+                change
+                    .push(event(&ServerEvent::CancelRequestedByCaller { caller: caller.to_owned(), reason }));
                 // The journal of a cancelled run has no reason of its own.
                 change.run.reason = Some(format!("cancelled by {caller}{detail}"));
             }
@@ -219,15 +216,14 @@ impl Supervisor {
             }
             if let Some(outcome) = former.filter(|_| change.run.life.state.is_final()) {
                 let reason = format!("{caller} cancelled the resumption before it began");
-                change.push(event("run_not_resumed", &json!({"reason": reason, "state": outcome.as_str()})));
+                let setback = Setback { reason, state: outcome.into() };
+                change.push(event(&ServerEvent::RunNotResumed(setback)));
             } else if change.run.life.state == RunState::Cancelled {
                 change.run.ended_at = Some(clock::now());
                 change.run.reason = Some(format!("cancelled by {caller} before it began{detail}"));
-                change.push(event("run_finished", &json!({"status": "CANCELLED"})));
-                if let Some(instance_id) = self.shared.options.task_instance(&change.run) {
-                    let (host, view) = (&self.shared.options.host, RunView::empty());
-                    change.push(task::finished(host, instance_id, &change.run, &view, &[]));
-                }
+                change.push(ended(PipelineStatus::Cancelled, None));
+                let finished = self.shared.options.task_finished(&change.run, &RunView::empty(), &[]);
+                finished.into_iter().for_each(|finished| change.push(finished));
             }
             Ok(effects)
         })
@@ -278,13 +274,14 @@ impl Supervisor {
             change.run.life.step(LifecycleEvent::Resumed(last))?;
             change.run.replica = None;
             change.run.request.from.clone_from(&from);
-            change.run.request.budget = change.run.request.budget.overridden_by(budget);
+            change.run.request.spec.budget = change.run.request.spec.budget.overridden_by(budget);
             change.run.queued_at = clock::now();
             // The former end, its reason and its time stay until the orchestrator has begun the run again.
-            change.push(event(
-                "run_queued",
-                &json!({"run_id": id, "caller": caller, "resume": true, "from": from}),
-            ));
+            change.push(event(&ServerEvent::RunQueued {
+                run_id: id.clone(),
+                caller: caller.to_owned(),
+                request: QueueRequest::Resume { from: from.clone() },
+            }));
             if let Some(run) = self.shared.commit(&change).await? {
                 self.shared.has_queued();
                 return Ok(run);
@@ -308,7 +305,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// Returns an error if the store fails.
-    pub async fn adopt_trial(&self, workspace: &camino::Utf8Path) -> Result<Option<RunId>, GatewayError> {
+    pub async fn adopt_trial(&self, workspace: &camino::Utf8Path) -> Result<Option<RunId>, StoreError> {
         discovery::adopt_trial(&self.shared, workspace).await
     }
 
@@ -324,11 +321,11 @@ impl Supervisor {
 
 fn queued(run: Run) -> Change {
     let mut change = Change::of(run);
-    let mut fields = json!({"run_id": change.run.id, "caller": change.run.caller});
-    if let Some(trigger) = &change.run.request.trigger {
-        fields["trigger"] = trigger.name.as_str().into();
-        fields["firing"] = trigger.firing.into();
-    }
-    change.push(event("run_queued", &fields));
+    let request = match &change.run.request.trigger {
+        Some(trigger) => QueueRequest::Trigger { trigger: trigger.name.clone(), firing: trigger.firing },
+        None => QueueRequest::New,
+    };
+    let (run_id, caller) = (change.run.id.clone(), change.run.caller.clone());
+    change.push(event(&ServerEvent::RunQueued { run_id, caller, request }));
     change
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_gateway::GatewayError;
-use cliq_model::RunId;
+use cliq_model::{RunId, StoreError};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -52,7 +51,7 @@ impl EventTail {
     ///
     /// # Errors
     /// Returns an error if the store cannot be read.
-    pub async fn next(&mut self) -> Result<TailItem, GatewayError> {
+    pub async fn next(&mut self) -> Result<TailItem, StoreError> {
         let stopping = self.shared.stopping.clone();
         loop {
             if self.behind
@@ -82,7 +81,7 @@ impl EventTail {
     }
 
     /// Returns stored events that were not returned yet, or the end. Returns `None` if there are none.
-    async fn stored(&mut self) -> Result<Option<TailItem>, GatewayError> {
+    async fn stored(&mut self) -> Result<Option<TailItem>, StoreError> {
         loop {
             let rows = self.shared.store.run_events(&self.run, self.last, MAX_PAGE).await?;
             if let Some(last) = rows.last() {

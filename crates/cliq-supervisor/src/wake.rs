@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cliq_gateway::GatewayError;
-use cliq_model::{Cause, wake};
+use cliq_model::{Cause, StoreError, wake};
 
 use crate::clock;
 use crate::shared::Shared;
@@ -34,7 +33,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 }
 
 /// Queues the runs that are due. Returns the time until the next one is.
-async fn wake_due(shared: &Shared) -> Result<Duration, GatewayError> {
+async fn wake_due(shared: &Shared) -> Result<Duration, StoreError> {
     loop {
         let due = shared.store.due(BATCH).await?;
         if due.is_empty() {
@@ -54,4 +53,49 @@ async fn wake_due(shared: &Shared) -> Result<Duration, GatewayError> {
     let left = at
         .map_or(LONGEST, |at| Duration::from_millis(u64::try_from(at - cliq_fs::now_millis()).unwrap_or(0)));
     Ok(left.min(LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use cliq_model::{Change, RunState, park};
+
+    use super::*;
+    use crate::test_support::{AT, TestSupervisor};
+
+    async fn parked(test: &TestSupervisor, reviews: &[&str], until: &str) -> cliq_model::RunId {
+        let run = test.add(&test.running(None)).await;
+        let mut change = Change::of(run);
+        let reviews: Vec<String> = reviews.iter().map(|id| (*id).to_owned()).collect();
+        park(&mut change, &reviews, until, AT).unwrap();
+        test.apply(&change).await;
+        change.run.id
+    }
+
+    #[tokio::test]
+    async fn due_runs_are_queued_and_others_are_slept_for() {
+        let test = TestSupervisor::new();
+        let due = parked(&test, &[], "2026-01-01T00:00:01.000Z").await;
+        let soon = clock::after(Duration::from_secs(2));
+        let later = parked(&test, &[], &soon).await;
+        let pause = wake_due(&test.shared).await.unwrap();
+        assert!(pause > Duration::ZERO && pause <= Duration::from_secs(2), "{pause:?}");
+        assert_eq!(test.run(&due).await.life.state, RunState::Queued);
+        assert_eq!(test.events(&due).await, ["run_waiting", "run_woken"]);
+        assert_eq!(test.run(&later).await.life.state, RunState::Waiting);
+        assert!(test.shared.has_parked.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test]
+    async fn end_of_a_review_wakes_the_run_that_waits_for_it() {
+        let test = TestSupervisor::new();
+        let far = "2126-01-01T00:00:00.000Z";
+        test.store.add_pending_review("r1");
+        let run = parked(&test, &["r1"], far).await;
+        assert_eq!(wake_due(&test.shared).await.unwrap(), LONGEST, "the clock may be set");
+        assert_eq!(test.run(&run).await.life.state, RunState::Waiting);
+        test.store.end_review("r1");
+        assert_eq!(test.run(&run).await.life.state, RunState::Queued);
+        let late = parked(&test, &["r1"], far).await;
+        assert_eq!(test.run(&late).await.life.state, RunState::Queued, "it was over before");
+    }
 }

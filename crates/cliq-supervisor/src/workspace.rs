@@ -12,14 +12,14 @@ use crate::repositories::clone;
 
 /// Whether the workspace needs preparation before the start.
 pub(crate) fn needs_preparation(run: &Run) -> bool {
-    run.has_own_workspace() || run.request.team.is_some() || run.request.requirement.is_some()
+    run.has_own_workspace() || run.request.spec.team.is_some() || run.request.spec.requirement.is_some()
 }
 
 /// Prepares the workspace of a new run: init, repositories, team, requirement. Replaces the remains of an earlier attempt.
 ///
 /// `guard` lists the repository hosts that may have private addresses.
 pub(crate) fn prepare(host: &Host, guard: &Guard, run: &Run) -> Result<(), ProjectError> {
-    let request = &run.request;
+    let request = &run.request.spec;
     let project = if run.has_own_workspace() {
         remove(&run.workspace)?;
         fs::create_dir_all(&run.workspace).at("create", &run.workspace)?;

@@ -4,8 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use cliq_gateway::Outcome;
-use cliq_model::{Change, Run, RunId, RunOrigin, RunState, RunStore};
+use cliq_model::{Change, Outcome, Run, RunId, RunOrigin, RunState, RunStore};
 use cliq_project::{Environment, Host};
 use cliq_settings::Settings;
 use cliq_store::{Location, SqlStore};

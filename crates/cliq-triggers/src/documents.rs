@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cliq_model::{Firing, FiringState, SourceKind, TriggerRow};
+use cliq_model::{Firing, FiringState, RunSpec, SourceKind, TriggerRow};
 use cliq_protocol::Budget;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -237,16 +237,35 @@ pub fn test_trigger(trigger: &Trigger, request: &TestRequest, now: &str) -> Plan
     match plan(trigger, &values) {
         Plan::Run(run) => {
             let (group, policy) = run.group.unzip();
-            document.team = run.team;
-            document.project = run.project;
-            document.title = Some(run.title);
-            document.requirement = run.requirement;
-            document.inputs = run.inputs;
-            document.repos = run.repos;
-            document.agent = run.agent;
-            document.budget = run.budget;
-            document.group = group;
-            document.policy = policy.map(|policy| policy.as_str().to_owned());
+            let RunSpec {
+                team,
+                title,
+                requirement,
+                inputs,
+                agent,
+                // A trigger sets none.
+                max_parallel: _,
+                budget,
+                repos,
+                // The sandbox is the choice of the trigger's source too.
+                sandbox: _,
+            } = run.spec;
+            let policy = policy.map(|policy| policy.as_str().to_owned());
+            let project = run.project;
+            document = PlanDocument {
+                outcome: document.outcome,
+                reason: None,
+                team,
+                project,
+                title,
+                requirement,
+                inputs,
+                repos,
+                agent,
+                budget,
+                group,
+                policy,
+            };
         }
         Plan::Skip(reason) => ("skip".clone_into(&mut document.outcome), document.reason = Some(reason)).1,
         Plan::Fail(reason) => ("fail".clone_into(&mut document.outcome), document.reason = Some(reason)).1,

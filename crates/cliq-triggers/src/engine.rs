@@ -9,14 +9,15 @@ mod catalog;
 mod ends;
 mod files;
 mod firings;
+#[cfg(test)]
+mod tests;
 mod ticks;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use cliq_gateway::GatewayError;
-use cliq_model::{Firing, FiringFilter, RunStore, TriggerRow, TriggerStore};
+use cliq_model::{Firing, FiringFilter, RunStore, StoreError, TriggerRow, TriggerStore};
 use cliq_supervisor::Supervisor;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
@@ -51,7 +52,7 @@ pub enum StartError {
     File(String),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
 }
 
 #[derive(Debug)]
@@ -120,7 +121,7 @@ impl Engine {
     ///
     /// # Errors
     /// Returns an error if the store fails.
-    pub async fn list(&self) -> Result<Vec<TriggerDocument>, GatewayError> {
+    pub async fn list(&self) -> Result<Vec<TriggerDocument>, StoreError> {
         let catalog = self.inner.catalog();
         let rows = self.inner.rows().await?;
         let last = self.inner.store.last_firings().await?.into_iter();
@@ -136,7 +137,7 @@ impl Engine {
     ///
     /// # Errors
     /// Returns an error if the store fails.
-    pub async fn trigger(&self, name: &str) -> Result<Option<TriggerDocument>, GatewayError> {
+    pub async fn trigger(&self, name: &str) -> Result<Option<TriggerDocument>, StoreError> {
         let Some(trigger) = self.inner.catalog().find(name) else { return Ok(None) };
         let row = self.inner.store.trigger_row(name).await?;
         let filter = FiringFilter { trigger: Some(name.to_owned()), limit: 1, ..FiringFilter::default() };
@@ -148,7 +149,7 @@ impl Engine {
     ///
     /// # Errors
     /// Returns an error if the store fails.
-    pub async fn firings(&self, filter: &FiringFilter) -> Result<Vec<FiringDocument>, GatewayError> {
+    pub async fn firings(&self, filter: &FiringFilter) -> Result<Vec<FiringDocument>, StoreError> {
         Ok(self.inner.store.firings(filter).await?.into_iter().map(FiringDocument::from).collect())
     }
 
@@ -156,7 +157,7 @@ impl Engine {
     ///
     /// # Errors
     /// Returns an error if the store fails.
-    pub async fn set_paused(&self, name: &str, is_paused: bool) -> Result<bool, GatewayError> {
+    pub async fn set_paused(&self, name: &str, is_paused: bool) -> Result<bool, StoreError> {
         let Some(trigger) = self.inner.catalog().find(name) else { return Ok(false) };
         set_paused(self.inner.store.as_ref(), &trigger, is_paused).await
     }
@@ -184,7 +185,7 @@ pub async fn set_paused(
     store: &dyn TriggerStore,
     trigger: &Trigger,
     is_paused: bool,
-) -> Result<bool, GatewayError> {
+) -> Result<bool, StoreError> {
     let mark = match trigger.source {
         Source::Schedule(_) if !is_paused => Some(Timestamp::now().to_string()),
         // The state of the files is read again.
@@ -200,14 +201,14 @@ impl Inner {
     }
 
     /// Brings the rows of the store to the triggers of the file.
-    async fn sync(&self) -> Result<(), GatewayError> {
+    async fn sync(&self) -> Result<(), StoreError> {
         let now = Timestamp::now().to_string();
         let triggers: Vec<_> = self.catalog().triggers.iter().map(|trigger| trigger.row(&now)).collect();
         self.store.sync_triggers(&triggers).await
     }
 
     /// Returns the rows by name.
-    async fn rows(&self) -> Result<HashMap<String, TriggerRow>, GatewayError> {
+    async fn rows(&self) -> Result<HashMap<String, TriggerRow>, StoreError> {
         let rows = self.store.trigger_rows().await?;
         Ok(rows.into_iter().map(|row| (row.name.clone(), row)).collect())
     }

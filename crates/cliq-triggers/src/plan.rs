@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use cliq_protocol::{Budget, Profile};
+use cliq_model::RunSpec;
 use serde_json::{Map, Value};
 
-use crate::model::{Policy, Source, Trigger};
+use crate::model::{Policy, RunTemplate, Source, Trigger};
 use crate::template::TemplateError;
 
 /// Longest title, in characters.
@@ -27,24 +27,10 @@ pub enum Plan {
 /// Run that a cause leads to.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlannedRun {
-    /// Team.
-    pub team: Option<String>,
+    /// Description of the run.
+    pub spec: RunSpec,
     /// Project: its directory, or its id.
     pub project: Option<String>,
-    /// Title.
-    pub title: String,
-    /// Requirement.
-    pub requirement: Option<String>,
-    /// Inputs.
-    pub inputs: BTreeMap<String, String>,
-    /// Repositories.
-    pub repos: Vec<String>,
-    /// Agent for phases that name none.
-    pub agent: Option<String>,
-    /// Budget.
-    pub budget: Budget,
-    /// Sandbox, if the trigger names one.
-    pub sandbox: Option<Profile>,
     /// Concurrency group.
     pub group: Option<(String, Policy)>,
 }
@@ -72,14 +58,15 @@ pub fn plan(trigger: &Trigger, values: &Map<String, Value>) -> Plan {
 }
 
 fn run_of(trigger: &Trigger, values: &Map<String, Value>) -> Result<PlannedRun, (String, TemplateError)> {
-    let template = &trigger.run;
+    let RunTemplate { team, project, title, requirement, inputs: templates, repos, agent, budget, sandbox } =
+        &trigger.run;
     let in_field = |field: &str| {
         let field = field.to_owned();
         move |error| (field, error)
     };
-    let title = template.title.as_ref().map(|title| title.render(values)).transpose();
+    let title = title.as_ref().map(|title| title.render(values)).transpose();
     let title = title.map_err(in_field("title"))?;
-    let requirement = match &template.requirement {
+    let requirement = match requirement {
         Some(requirement) => {
             let text =
                 requirement.render_marked(values, &notice(trigger)).map_err(in_field("requirement"))?;
@@ -88,10 +75,10 @@ fn run_of(trigger: &Trigger, values: &Map<String, Value>) -> Result<PlannedRun, 
         None => None,
     };
     let mut inputs = BTreeMap::new();
-    for (name, value) in &template.inputs {
+    for (name, value) in templates {
         inputs.insert(name.clone(), value.render(values).map_err(in_field(&format!("inputs.{name}")))?);
     }
-    let repos = template.repos.iter().map(|url| url.render(values).map_err(in_field("repos")));
+    let repos = repos.iter().map(|url| url.render(values).map_err(in_field("repos")));
     let group = match &trigger.concurrency {
         Some(concurrency) => {
             let name = concurrency.group.render(values).map_err(in_field("concurrency.group"))?;
@@ -99,21 +86,20 @@ fn run_of(trigger: &Trigger, values: &Map<String, Value>) -> Result<PlannedRun, 
         }
         None => None,
     };
-    Ok(PlannedRun {
-        team: template.team.clone(),
-        project: template.project.clone(),
-        title: title
-            .map(|title| line(&title, MAX_TITLE))
-            .filter(|t| !t.is_empty())
-            .unwrap_or_else(|| trigger.name.clone()),
+    let title = title.map(|title| line(&title, MAX_TITLE)).filter(|title| !title.is_empty());
+    let spec = RunSpec {
+        team: team.clone(),
+        title: Some(title.unwrap_or_else(|| trigger.name.clone())),
         requirement,
         inputs,
+        agent: agent.clone(),
+        // A file of triggers has no field for it.
+        max_parallel: None,
+        budget: *budget,
         repos: repos.collect::<Result<_, _>>()?,
-        agent: template.agent.clone(),
-        budget: template.budget,
-        sandbox: template.sandbox,
-        group,
-    })
+        sandbox: *sandbox,
+    };
+    Ok(PlannedRun { spec, project: project.clone(), group })
 }
 
 /// Explains the marked parts of a requirement to agents.

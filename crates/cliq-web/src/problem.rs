@@ -2,8 +2,8 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use cliq_gateway::GatewayError;
 use cliq_lifecycle::StepError;
+use cliq_model::StoreError;
 use cliq_orchestrator::SteerError;
 use cliq_project::{PlanCommandError, ProjectError};
 use cliq_review::{Refusal, ReviewsError};
@@ -195,8 +195,8 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<GatewayError> for Problem {
-    fn from(error: GatewayError) -> Self {
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
         tracing::error!(%error, "cannot use the database");
         Self::unavailable("the database cannot be used at the moment; the server's log says why")
     }

@@ -180,8 +180,8 @@ pub async fn find_run(core: &Arc<Core>, id: &str) -> Result<(Run, RunDocument), 
     summary.caveats.extend(trial.as_ref().and_then(TrialDocument::caveat));
     let document = RunDocument {
         summary,
-        requirement: run.request.requirement.clone(),
-        inputs: run.request.inputs.clone(),
+        requirement: run.request.spec.requirement.clone(),
+        inputs: run.request.spec.inputs.clone(),
         workspace: run.workspace.to_string(),
         recoveries: run.life.recoveries,
         phases,

@@ -1,9 +1,15 @@
 //! Arguments of `cliq run`.
 
+use std::io::Read;
+
 use clap::{Args, ValueEnum};
-use cliq_backends::RunArguments;
-use cliq_project::{LauncherKind, Profile};
+use cliq_project::{LauncherKind, Profile, RunSpec};
 use cliq_protocol::Budget;
+
+use crate::failure::Failure;
+
+/// Maximum size of a description in bytes.
+const MAX_SPEC: u64 = 32 << 20;
 
 /// Launcher of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,25 +101,48 @@ pub(crate) struct RunArgs {
     /// The id of the run, a UUID: for `cliq server`.
     #[arg(long, value_name = "ID", hide = true, value_parser = run_id)]
     pub(crate) run_id: Option<String>,
+    /// JSON description of the run, instead of options; `-` is standard input: for `cliq server`.
+    #[arg(
+        long,
+        value_name = "FILE",
+        hide = true,
+        conflicts_with_all = ["agent", "title", "inputs", "max_parallel", "budget_tokens", "budget_usd", "sandbox"]
+    )]
+    pub(crate) spec: Option<String>,
     /// Write `.cliq/signals/_a2a_events`; the name of this cliq: for `cliq server`.
     #[arg(long, value_name = "INSTANCE", hide = true)]
     pub(crate) a2a_events: Option<String>,
 }
 
 impl RunArgs {
-    /// Returns the choices for the run.
-    pub(crate) fn run_arguments(&self) -> RunArguments {
-        RunArguments {
-            agent: self.agent.clone(),
-            title: self.title.clone(),
-            inputs: self.inputs.clone(),
-            budget: Budget { tokens: self.budget_tokens, usd: self.budget_usd },
-            max_parallel: self.max_parallel,
-            a2a_events: self.a2a_events.clone(),
-            sandbox: self.sandbox,
-            parks: self.park,
+    /// Returns the description of the run: from the options, or from a file or standard input for `cliq server`.
+    pub(crate) fn spec(&self) -> Result<RunSpec, Failure> {
+        if let Some(source) = &self.spec {
+            let bytes = match source.as_str() {
+                "-" => read_input(std::io::stdin())?,
+                path => read_input(std::fs::File::open(path)?)?,
+            };
+            return RunSpec::decode(&bytes).map_err(|why| Failure::usage(format!("{source}: {why}")));
         }
+        Ok(RunSpec {
+            // A person assembles the team and sets the requirement before.
+            team: None,
+            requirement: None,
+            repos: Vec::new(),
+            title: self.title.clone(),
+            inputs: self.inputs.iter().cloned().collect(),
+            agent: self.agent.clone(),
+            max_parallel: self.max_parallel,
+            budget: Budget { tokens: self.budget_tokens, usd: self.budget_usd },
+            sandbox: self.sandbox,
+        })
     }
+}
+
+fn read_input(input: impl Read) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    input.take(MAX_SPEC).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn profile(text: &str) -> Result<Profile, String> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{Journal, RunEvent, TmuxServer};
-use cliq_project::LauncherKind;
+use cliq_project::{LauncherKind, RunSpec};
 use cliq_protocol::WireTime;
 
 use cliq_backends::BackendKind;
@@ -23,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) fn run(
     dir: &CliqDir,
     args: &RunArgs,
+    spec: &RunSpec,
     backend: Option<BackendKind>,
     keep: bool,
 ) -> Result<ExitCode, Failure> {
@@ -32,6 +33,7 @@ pub(super) fn run(
     server.discard()?;
     let before = last_beginning(dir);
     let me = std::env::current_exe()?;
+    cliq_fs::write_atomic(&dir.detached_spec(), &spec.encode())?;
     let command = command(&me.to_string_lossy(), dir, args, backend);
     let pane = server.start(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
     let deadline = Instant::now() + PATIENCE;
@@ -91,6 +93,6 @@ fn command(me: &str, dir: &CliqDir, args: &RunArgs, backend: Option<BackendKind>
         // Whether this is wanted was asked already.
         (None, false) => command.push("--force".to_owned()),
     }
-    command.extend(args.run_arguments().choices());
+    command.extend(["--spec".to_owned(), dir.detached_spec().to_string()]);
     command
 }

@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
-use cliq_backends::{BackendKind, PARKED, RunJob};
+use cliq_backends::{BackendKind, PARKED, RunJob, RunMode};
 use cliq_fs::{CliqDir, ProjectLock};
+use cliq_model::RunSpec;
 use cliq_orchestrator::{Journal, Run, RunPlan, StartError};
 use cliq_project::{
     Comparison, LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings,
     rerun_rule,
 };
-use cliq_protocol::{Budget, PhaseKind, Sandbox};
+use cliq_protocol::PhaseKind;
 use cliq_server::TaskEventsFile;
 use cliq_settings::{PushSettings, RunSettings};
 use cliq_workflow::{Phase, ValidatedWorkflow};
@@ -27,7 +28,13 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let workflow = project.workflow()?;
     let settings = project.settings()?;
     let backend = backends::choose(args, &settings)?;
-    let command = RunCommand { args, project, settings, backend };
+    if let Some(kind) = backend
+        && matches!(args.launcher, Some(crate::args::LauncherName::Tmux))
+    {
+        return Err(Failure::usage(format!("a run in {} has no panes", kind.name()))
+            .hint("`cliq run --no-docker --launcher tmux` works on this machine"));
+    }
+    let command = RunCommand { args, project, settings, backend, spec: args.spec()? };
     command.run(workflow)
 }
 
@@ -38,20 +45,17 @@ struct RunCommand<'a> {
     settings: Settings,
     /// Container engine or cluster of the run. `None` for this machine.
     backend: Option<BackendKind>,
+    spec: RunSpec,
 }
 
 impl RunCommand<'_> {
     fn run(&self, workflow: ValidatedWorkflow) -> Result<ExitCode, Failure> {
         let args = self.args;
-        if let Some(kind) = self.backend {
-            if matches!(args.launcher, Some(crate::args::LauncherName::Tmux)) {
-                return Err(Failure::usage(format!("a run in {} has no panes", kind.name()))
-                    .hint("`cliq run --no-docker --launcher tmux` works on this machine"));
-            }
-            if let Some(active) = find_active(&self.project, &self.settings, args, kind)? {
-                let start = RunStart::Resume { from: None };
-                return self.run_in(kind, workflow, start, None, Some(active));
-            }
+        if let Some(kind) = self.backend
+            && let Some(active) = find_active(&self.project, &self.settings, args, kind)?
+        {
+            let start = RunStart::Resume { from: None };
+            return self.run_in(kind, workflow, start, None, Some(active));
         }
         // The lock first, so that an error names a run under way and not the state of the last run.
         ProjectLock::check(self.project.dir())?;
@@ -120,19 +124,13 @@ impl RunCommand<'_> {
     }
 
     fn options(&self, workflow: &ValidatedWorkflow) -> Result<RunOptions, Failure> {
-        let args = self.args;
         let mut options = RunOptions::default();
-        options.agent.clone_from(&args.agent);
-        options.inputs = args.inputs.iter().cloned().collect();
-        options.max_parallel = args.max_parallel.map(|n| n as usize);
-        options.run_id.clone_from(&args.run_id);
-        options.title.clone_from(&args.title);
-        options.budget = Budget { tokens: args.budget_tokens, usd: args.budget_usd };
-        options.sandbox = args.sandbox.map(Sandbox::profile);
+        options.spec.clone_from(&self.spec);
+        options.run_id.clone_from(&self.args.run_id);
         options.is_elsewhere = self.backend.is_some();
-        if args.changed {
-            let given = std::mem::take(&mut options.inputs);
-            options.inputs = changed::inputs(&self.project, workflow, given)?;
+        if self.args.changed {
+            let given = std::mem::take(&mut options.spec.inputs);
+            options.spec.inputs = changed::inputs(&self.project, workflow, given)?;
         }
         Ok(options)
     }
@@ -162,7 +160,7 @@ impl RunCommand<'_> {
             RunStart::Resume { from } => Run::check_resume(plan, from.as_deref(), &has_variable)?,
         }
         let keeps_session = RunSettings::read(&self.settings).keep_session;
-        super::detach::run(self.project.dir(), self.args, self.backend, keeps_session)
+        super::detach::run(self.project.dir(), self.args, &self.spec, self.backend, keeps_session)
     }
 
     /// Runs in a container or a cluster.
@@ -174,8 +172,9 @@ impl RunCommand<'_> {
         run_id: Option<String>,
         active: Option<String>,
     ) -> Result<ExitCode, Failure> {
-        let choices = self.args.run_arguments();
-        let job = RunJob::new(&self.project, workflow, &self.settings, start, choices, run_id, active)?;
+        let spec = self.spec.clone();
+        let mut job = RunJob::new(&self.project, workflow, &self.settings, start, spec, run_id, active)?;
+        job.mode = mode(self.args);
         backends::run(kind, &job, self.args.json, self.args.headless)
     }
 
@@ -211,6 +210,11 @@ impl RunCommand<'_> {
         }
         Ok(if view.waiting.is_some() { ExitCode::from(PARKED) } else { exit_code(view.pipeline_status()) })
     }
+}
+
+/// Returns the behaviour of the process in a container or Job.
+fn mode(args: &RunArgs) -> RunMode {
+    RunMode { parks: args.park, a2a_events: args.a2a_events.clone() }
 }
 
 /// Whether a run has begun in the project: a server that slept since it gave the run its place starts it once more.

@@ -35,12 +35,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-sandbox", &["cliq-protocol", "cliq-http"]),
     ("cliq-http", &["cliq-protocol"]),
     ("cliq-connectors", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-http"]),
-    ("cliq-a2a", &["cliq-protocol"]),
-    ("cliq-review", &["cliq-protocol"]),
+    ("cliq-a2a", &["cliq-protocol", "cliq-model"]),
+    ("cliq-review", &["cliq-protocol", "cliq-model"]),
     ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
     ("cliq-markers", &[]),
-    ("cliq-gateway", &["cliq-protocol", "cliq-fs"]),
-    ("cliq-model", &["cliq-protocol", "cliq-gateway"]),
+    ("cliq-gateway", &["cliq-protocol", "cliq-fs", "cliq-model"]),
+    ("cliq-model", &["cliq-protocol"]),
     ("cliq-store", &["cliq-fs", "cliq-gateway", "cliq-model", "cliq-protocol", "cliq-review"]),
     ("cliq-testkit", &[]),
     ("cliq-backends", BACKENDS),
@@ -53,7 +53,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-mcp", &["cliq-protocol"]),
     (
         "cliq-lifecycle",
-        &["cliq-protocol", "cliq-gateway", "cliq-markers", "cliq-orchestrator", "cliq-fs", "cliq-git"],
+        &[
+            "cliq-protocol",
+            "cliq-model",
+            "cliq-gateway",
+            "cliq-markers",
+            "cliq-orchestrator",
+            "cliq-fs",
+            "cliq-git",
+        ],
     ),
     (
         "cliq-project",
@@ -67,6 +75,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-orchestrator",
             "cliq-agents",
             "cliq-gateway",
+            "cliq-model",
             "cliq-lifecycle",
             "cliq-review",
             "cliq-http",
@@ -122,7 +131,6 @@ const EVAL: &[&str] = &[
     "cliq-project",
     "cliq-backends",
     "cliq-settings",
-    "cliq-gateway",
     "cliq-model",
 ];
 const SUPERVISOR: &[&str] = &[
@@ -134,11 +142,9 @@ const SUPERVISOR: &[&str] = &[
     "cliq-project",
     "cliq-backends",
     "cliq-settings",
-    "cliq-gateway",
     "cliq-model",
     "cliq-review",
     "cliq-http",
-    "cliq-a2a",
 ];
 const TRIGGERS: &[&str] = &[
     "cliq-document",
@@ -147,7 +153,6 @@ const TRIGGERS: &[&str] = &[
     "cliq-fs",
     "cliq-workflow",
     "cliq-settings",
-    "cliq-gateway",
     "cliq-model",
     "cliq-supervisor",
 ];

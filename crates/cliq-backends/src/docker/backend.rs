@@ -130,7 +130,8 @@ impl Docker {
         let mut env = job.variables()?;
         env.extend(self.options.env.clone());
         env.insert(REVIEW_SOCKET.to_owned(), self.socket(&job.run_id).to_string());
-        Ok(Handover { env, settings: job.project.host().settings_for_container() }.encode())
+        let (settings, spec) = (job.project.host().settings_for_container(), job.handed_spec());
+        Ok(Handover { env, settings, spec }.encode())
     }
 
     /// Lets human gates of a run reach the reviews of this machine. Returns only if that is impossible.

@@ -133,7 +133,8 @@ impl Kubernetes {
         let mut env = job.variables()?;
         env.extend(self.options.env.clone());
         env.insert(DIE_BY_SIGNALS.to_owned(), "1".to_owned());
-        Ok(Handover { env, settings: job.project.host().settings_for_container() }.encode())
+        let (settings, spec) = (job.project.host().settings_for_container(), job.handed_spec());
+        Ok(Handover { env, settings, spec }.encode())
     }
 
     async fn create_job(

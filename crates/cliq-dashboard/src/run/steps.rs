@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use cliq_model::{Run, RunEventRow};
+use cliq_model::{Cause, LogEvent, QueueRequest, Run, RunEventRow, ServerEvent, Setback};
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent};
 use cliq_protocol::Outcome;
 use maud::{Markup, html};
-use serde_json::Value;
 
 use crate::text::shown;
 use cliq_supervisor::clock;
@@ -30,9 +29,13 @@ pub(super) async fn of(core: &Arc<Core>, run: &Run) -> Result<Markup, Problem> {
 }
 
 fn step(row: &RunEventRow, begin: i64, is_clear: bool) -> Option<Markup> {
-    let (weight, text) = match Record::decode(row.data.as_bytes()) {
-        Ok(record) => (weight(&record.event, is_clear)?, record.event.describe()),
-        Err(_) => own(row)?,
+    let (weight, text) = match LogEvent::parse(&row.data) {
+        LogEvent::Server(event) => describe(&event)?,
+        LogEvent::Other => {
+            // Events of a newer version are on the page of raw events only.
+            let record = Record::decode(row.data.as_bytes()).ok()?;
+            (weight(&record.event, is_clear)?, record.event.describe())
+        }
     };
     let at = clock::millis(&row.ts).map_or(0, |at| (at - begin).max(0));
     Some(html! {
@@ -70,26 +73,41 @@ fn weight(event: &RunEvent, is_clear: bool) -> Option<&'static str> {
     })
 }
 
-/// An event of the server's own.
-fn own(row: &RunEventRow) -> Option<(&'static str, String)> {
-    let data: Value = serde_json::from_str(&row.data).unwrap_or_default();
-    let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
-    Some(match row.kind.as_str() {
-        "run_queued" if data["resume"] == true => ("notable", format!("{} resumed the run", text("caller"))),
-        "run_queued" => ("usual", format!("{} asked for the run", text("caller"))),
-        "run_dispatched" => ("usual", "the run got a place".to_owned()),
-        "run_waiting" => ("notable", format!("the run is parked until {}, or an answer", text("until"))),
-        "run_woken" if text("by") == "time" => {
+/// Returns the significance and the description of an event of the server, or `None` if the timeline leaves it out.
+#[deny(clippy::wildcard_enum_match_arm)]
+fn describe(event: &ServerEvent) -> Option<(&'static str, String)> {
+    Some(match event {
+        ServerEvent::RunQueued { caller, request, .. } => match request {
+            QueueRequest::Resume { .. } => ("notable", format!("{caller} resumed the run")),
+            QueueRequest::New | QueueRequest::Trigger { .. } => {
+                ("usual", format!("{caller} asked for the run"))
+            }
+        },
+        ServerEvent::RunDispatched { .. } => ("usual", "the run got a place".to_owned()),
+        ServerEvent::RunWaiting { until, .. } => {
+            ("notable", format!("the run is parked until {until}, or an answer"))
+        }
+        ServerEvent::RunWoken { cause: Cause::Time } => {
             ("usual", "the run continues: a reminder or a deadline is due".to_owned())
         }
-        "run_woken" => ("usual", format!("the run continues: review {} is over", text("review"))),
-        "run_requeued" => ("notable", "the run waits again: its project was busy".to_owned()),
-        "cancel_requested_by_caller" => ("notable", format!("{} asked to cancel the run", text("caller"))),
-        "orchestrator_died" => ("bad", format!("{}; the run is {}", text("reason"), text("state"))),
-        "run_not_started" => ("bad", text("reason")),
-        "run_not_resumed" => {
-            ("notable", format!("the run was not resumed, and stays {}: {}", text("state"), text("reason")))
+        ServerEvent::RunWoken { cause: Cause::Review { review } } => {
+            ("usual", format!("the run continues: review {review} is over"))
         }
-        _ => return None,
+        ServerEvent::RunRequeued(_) => ("notable", "the run waits again: its project was busy".to_owned()),
+        ServerEvent::CancelRequestedByCaller { caller, .. } => {
+            ("notable", format!("{caller} asked to cancel the run"))
+        }
+        ServerEvent::OrchestratorDied(Setback { reason, state }) => {
+            ("bad", format!("{reason}; the run is {}", state.as_str()))
+        }
+        ServerEvent::RunNotStarted(setback) => ("bad", setback.reason.clone()),
+        ServerEvent::RunNotResumed(Setback { reason, state }) => {
+            ("notable", format!("the run was not resumed, and stays {}: {reason}", state.as_str()))
+        }
+        ServerEvent::RunTakenOver { .. }
+        | ServerEvent::SteeringStored { .. }
+        | ServerEvent::WorkspacePrepared(_)
+        | ServerEvent::PhaseOutput(_)
+        | ServerEvent::TaskFinished { .. } => return None,
     })
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, write_atomic};
-use cliq_gateway::{GatewayError, PlanName};
+use cliq_gateway::PlanName;
+use cliq_model::StoreError;
 use cliq_orchestrator::{Journal, Run, RunPlan, RunView};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -54,7 +55,7 @@ impl Daemon {
 
     /// Ends agents that a dead daemon left running: their results would not be processed. One that works elsewhere and is still wanted goes on: it is
     /// followed again.
-    pub(super) async fn end_orphans(&self, project: &Utf8Path) -> Result<(), GatewayError> {
+    pub(super) async fn end_orphans(&self, project: &Utf8Path) -> Result<(), StoreError> {
         let rows = self.plans.store().plans(Some(project.as_str())).await?;
         let of_plan = |row| read(row).map(|plan| plan.jobs).unwrap_or_default();
         let wanted: HashSet<Utf8PathBuf> = rows

@@ -2,7 +2,8 @@
 
 use camino::Utf8Path;
 use cliq_fs::CliqDir;
-use cliq_gateway::{Finish, GatewayError, Inbox, PlanName, SignalType};
+use cliq_gateway::{Finish, Inbox, PlanName, SignalType};
+use cliq_model::StoreError;
 use tracing::Instrument;
 
 use super::{Daemon, DaemonEvent};
@@ -12,7 +13,7 @@ use crate::model::Config;
 use crate::service::StepError;
 
 impl Daemon {
-    pub(super) async fn recover(&mut self, project: &Utf8Path) -> Result<(), GatewayError> {
+    pub(super) async fn recover(&mut self, project: &Utf8Path) -> Result<(), StoreError> {
         self.end_orphans(project).await?;
         for inbox in Inbox::all_of(project) {
             match inbox.recover() {

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use cliq_gateway::{GatewayError, REAP_EVERY, STUCK_AFTER, Store};
+use cliq_gateway::{REAP_EVERY, STUCK_AFTER, Store};
+use cliq_model::StoreError;
 
 /// The schedule of the reaper.
 #[derive(Debug, Default)]
@@ -15,7 +16,7 @@ impl Reaper {
     ///
     /// # Errors
     /// The queue cannot be written. The next attempt is made when it is due again.
-    pub(super) async fn run(&mut self, store: &dyn Store) -> Result<Vec<i64>, GatewayError> {
+    pub(super) async fn run(&mut self, store: &dyn Store) -> Result<Vec<i64>, StoreError> {
         if self.last.is_some_and(|at| at.elapsed() < REAP_EVERY) {
             return Ok(Vec::new());
         }

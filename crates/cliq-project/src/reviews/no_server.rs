@@ -1,7 +1,8 @@
 //! Stand-in for reviews on a server, in programs that are built without them: each call fails with the reason.
 
 use async_trait::async_trait;
-use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, Reviews, ReviewsError, StoreError};
+use cliq_model::StoreError;
+use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, Reviews, ReviewsError};
 use cliq_settings::Secret;
 
 #[derive(Debug)]

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cliq_http::{Answer, Client, Limits, Request};
-use cliq_review::{
-    Choice, Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError, StoreError,
-};
+use cliq_model::StoreError;
+use cliq_review::{Choice, Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError};
 use cliq_settings::Secret;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -13,9 +13,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_review::{
-    Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError, StoreError,
-};
+use cliq_model::StoreError;
+use cliq_review::{Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;

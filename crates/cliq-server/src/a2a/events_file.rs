@@ -6,6 +6,7 @@ use std::io::Write;
 
 use cliq_a2a::{Content, StreamItem, TaskContext, updates_of};
 use cliq_fs::IoContext;
+use cliq_model::ServerEvent;
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView};
 use cliq_project::{Project, task_event};
 use serde_json::{Value, json};
@@ -44,9 +45,10 @@ impl TaskEventsFile {
         let mut this = Self { file, context, seen: 0 };
         if is_new {
             let requirement = cliq_fs::read_text(&dir.requirement(), MAX_REQUIREMENT).unwrap_or_default();
-            let mut event = cliq_project::workspace_prepared(Some(project), requirement.trim_end());
-            event["event"] = "workspace_prepared".into();
-            let lines = this.lines(&cliq_fs::now().to_string(), &event);
+            let check = cliq_project::check_workspace(Some(project), requirement.trim_end());
+            let now = cliq_fs::now().to_string();
+            let event = ServerEvent::WorkspacePrepared(check).to_value(&now);
+            let lines = this.lines(&now, &event);
             this.file.write_all(&lines).at("write", &path)?;
         }
         Ok(this)

@@ -1,13 +1,12 @@
 //! A caller's task in the store, and the error where that cannot be read.
 
 use cliq_a2a::{A2aError, ErrorKind};
-use cliq_gateway::GatewayError;
-use cliq_model::{RunId, StoredTask};
+use cliq_model::{RunId, StoreError, StoredTask};
 
 use crate::app::App;
 
 /// A failure of the store.
-pub(super) fn internal(error: &GatewayError) -> A2aError {
+pub(super) fn internal(error: &StoreError) -> A2aError {
     tracing::error!(%error, "the database cannot be used");
     A2aError::new(ErrorKind::Internal, "the database cannot be used at the moment; try again later")
 }

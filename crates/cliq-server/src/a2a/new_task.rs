@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use cliq_a2a::{A2aError, ErrorKind, PipelineRequest, PushConfig, SendRequest, Version, Violation, wire};
-use cliq_model::{PushRow, PushState, RunId, RunOrigin, StoredTask, TaskRow};
+use cliq_model::{PushRow, PushState, RunId, RunOrigin, RunSpec, StoredTask, TaskRow};
 use cliq_supervisor::{AllowedTeams, InputErrors, NewRun, RequestError, RunRules, ValueError, clock};
 use serde_json::Value;
 
@@ -68,13 +68,16 @@ pub(super) async fn start(
     };
     let offered = if let AllowedTeams::Listed(teams) = &teams { teams.clone() } else { Vec::new() };
     let new = NewRun {
-        team,
-        requirement: Some(requirement(text).await?),
-        inputs: pipeline.inputs,
-        repos: pipeline.repos,
+        spec: RunSpec {
+            team,
+            requirement: Some(requirement(text).await?),
+            inputs: pipeline.inputs,
+            repos: pipeline.repos,
+            ..RunSpec::default()
+        },
+        instance: None,
         keep_workspace: pipeline.keep_workspace,
         caller: caller.0.label.clone(),
-        ..NewRun::default()
     };
     let rules = RunRules { origin: RunOrigin::A2a, teams, strict_inputs: options.strict_inputs };
     let checked = app.core.supervisor.check(new, &rules).await;
@@ -180,6 +183,7 @@ async fn requirement(
         let asked: String = found
             .run
             .request
+            .spec
             .requirement
             .as_deref()
             .unwrap_or_default()

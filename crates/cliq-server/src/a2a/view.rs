@@ -7,8 +7,7 @@ use cliq_a2a::{
     Artifact, EventNumber, Message, Status, StreamItem, Task, TaskContext, TaskState, Update, Version,
     updates_of, wire,
 };
-use cliq_gateway::GatewayError;
-use cliq_model::{RunEventRow, RunState, StoredTask};
+use cliq_model::{RunEventRow, RunState, StoreError, StoredTask};
 use cliq_orchestrator::{PhaseView, RunView};
 use cliq_review::{ReviewFilter, Reviews};
 use serde_json::{Value, json};
@@ -80,7 +79,7 @@ pub(super) async fn view(
     stored: &StoredTask,
     history_length: Option<usize>,
     with_artifacts: bool,
-) -> Result<TaskView, GatewayError> {
+) -> Result<TaskView, StoreError> {
     let after = (stored.run.last_event - LAST_EVENTS).max(0);
     let rows = app.core.runs.run_events(&stored.run.id, after, u32::MAX).await?;
     // Events that were stored since belong to a later state.
@@ -131,7 +130,7 @@ async fn question(
     app: &App,
     stored: &StoredTask,
     context: &TaskContext,
-) -> Result<Option<Message>, GatewayError> {
+) -> Result<Option<Message>, StoreError> {
     let project = Some(stored.run.workspace.to_string());
     let filter = ReviewFilter { project, pending: true, ..ReviewFilter::default() };
     let waiting = match app.core.reviews.list(&filter).await {
@@ -174,17 +173,17 @@ pub(super) struct PendingReviews(HashSet<Utf8PathBuf>);
 
 impl PendingReviews {
     /// Of one task.
-    pub(super) async fn of(app: &App, stored: &StoredTask) -> Result<Self, GatewayError> {
+    pub(super) async fn of(app: &App, stored: &StoredTask) -> Result<Self, StoreError> {
         let project = Some(stored.run.workspace.to_string());
         Self::find(app, ReviewFilter { project, pending: true, ..ReviewFilter::default() }).await
     }
 
     /// Of all tasks.
-    pub(super) async fn all(app: &App) -> Result<Self, GatewayError> {
+    pub(super) async fn all(app: &App) -> Result<Self, StoreError> {
         Self::find(app, ReviewFilter { pending: true, limit: 10_000, ..ReviewFilter::default() }).await
     }
 
-    async fn find(app: &App, filter: ReviewFilter) -> Result<Self, GatewayError> {
+    async fn find(app: &App, filter: ReviewFilter) -> Result<Self, StoreError> {
         match app.core.reviews.list(&filter).await {
             Ok(reviews) => Ok(Self(reviews.into_iter().map(|review| review.project).collect())),
             Err(error) => {

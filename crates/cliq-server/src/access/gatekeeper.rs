@@ -5,8 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_gateway::GatewayError;
-use cliq_model::{NewToken, Person, RunStore, Scope, Secret, TokenKind};
+use cliq_model::{NewToken, Person, RunStore, Scope, Secret, StoreError, TokenKind};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ring::digest::{SHA256, digest};
 use subtle::ConstantTimeEq;
@@ -84,7 +83,7 @@ impl Gatekeeper {
     }
 
     /// The caller with this token. `None` if it is not valid.
-    pub(crate) async fn check(&self, token: &str, via: Via) -> Result<Option<Caller>, GatewayError> {
+    pub(crate) async fn check(&self, token: &str, via: Via) -> Result<Option<Caller>, StoreError> {
         if via == Via::Token {
             let given = hash(token);
             let same = |fixed: &&FixedToken| bool::from(fixed.hash.ct_eq(&given));
@@ -121,7 +120,7 @@ impl Gatekeeper {
         label: &str,
         scope: Scope,
         parent: Option<&str>,
-    ) -> Result<Option<Secret>, GatewayError> {
+    ) -> Result<Option<Secret>, StoreError> {
         let found = match parent {
             Some(id) => self.store.token(id).await?,
             None => None,
@@ -138,17 +137,13 @@ impl Gatekeeper {
         person: Person,
         scope: Scope,
         duration: Duration,
-    ) -> Result<Option<Secret>, GatewayError> {
+    ) -> Result<Option<Secret>, StoreError> {
         let label = person.name.clone();
         self.make(TokenKind::Session, &label, scope, clock::after(duration), None, Some(person)).await
     }
 
     /// Makes a token that signs a browser in, once.
-    pub(crate) async fn make_sign_in(
-        &self,
-        label: &str,
-        scope: Scope,
-    ) -> Result<Option<Secret>, GatewayError> {
+    pub(crate) async fn make_sign_in(&self, label: &str, scope: Scope) -> Result<Option<Secret>, StoreError> {
         self.make(TokenKind::SignIn, label, scope, clock::after(SIGN_IN), None, None).await
     }
 
@@ -160,7 +155,7 @@ impl Gatekeeper {
         end: String,
         parent: Option<&str>,
         person: Option<Person>,
-    ) -> Result<Option<Secret>, GatewayError> {
+    ) -> Result<Option<Secret>, StoreError> {
         let made = NewToken::generate(kind, label, scope, &clock::now(), Some(end));
         let Some((secret, mut token)) = made else { return Ok(None) };
         token.parent = parent.map(str::to_owned);
@@ -170,7 +165,7 @@ impl Gatekeeper {
     }
 
     /// Uses a token that signs in. Of those who use it at the same moment one succeeds.
-    pub(crate) async fn use_sign_in(&self, code: &str) -> Result<Option<(String, Scope)>, GatewayError> {
+    pub(crate) async fn use_sign_in(&self, code: &str) -> Result<Option<(String, Scope)>, StoreError> {
         let Some(secret) = Secret::parse(code) else { return Ok(None) };
         let found = self.store.token(secret.id()).await?;
         let valid =

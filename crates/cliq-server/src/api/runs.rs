@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use cliq_dashboard::graph_of_run;
-use cliq_model::{RunCursor, RunFilter, RunId, RunState};
+use cliq_model::{RunCursor, RunFilter, RunId, RunSpec, RunState};
 use cliq_protocol::{Budget, Timestamp};
 use cliq_supervisor::{RunRules, check_budget, check_phase};
 use cliq_web::{
@@ -64,19 +64,23 @@ pub(crate) struct NewRun {
 
 impl NewRun {
     fn into_request(self, caller: &Caller) -> cliq_supervisor::NewRun {
-        cliq_supervisor::NewRun {
-            team: self.team,
-            instance: self.instance,
-            title: self.title,
-            requirement: self.requirement,
-            inputs: self.inputs,
-            repos: self.repos,
-            agent: self.agent,
-            max_parallel: self.max_parallel,
-            budget: Budget { tokens: self.budget_tokens, usd: self.budget_usd },
-            caller: caller.label.clone(),
-            keep_workspace: false,
-        }
+        let Self {
+            team,
+            instance,
+            title,
+            requirement,
+            inputs,
+            repos,
+            agent,
+            max_parallel,
+            budget_tokens,
+            budget_usd,
+        } = self;
+        let budget = Budget { tokens: budget_tokens, usd: budget_usd };
+        // The sandbox of a run of the API is that of settings and team.
+        let sandbox = None;
+        let spec = RunSpec { team, title, requirement, inputs, agent, max_parallel, budget, repos, sandbox };
+        cliq_supervisor::NewRun { spec, instance, keep_workspace: false, caller: caller.label.clone() }
     }
 }
 

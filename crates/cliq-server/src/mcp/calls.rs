@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cliq_gateway::{Filter, NewSignal, SignalStatus};
 use cliq_mcp::ProgressReporter;
-use cliq_model::{Run, RunFilter, RunState};
+use cliq_model::{Run, RunFilter, RunSpec, RunState};
 use cliq_project::Project;
 use cliq_protocol::{Budget, PhaseName};
 use cliq_review::{Answer, Choice, Event, ReviewFilter, Reviews, Via};
@@ -123,16 +123,16 @@ impl Call<'_> {
             Some(value) => Some(value.as_f64().ok_or("`budget_usd` is a number")?),
         };
         let waits = arguments.flag("wait")?;
-        let new = NewRun {
+        let instance = arguments.text("project")?;
+        let spec = RunSpec {
             team: Some(team),
-            instance: arguments.text("project")?,
             title: arguments.text("title")?,
             requirement: arguments.text("requirement")?,
             inputs: arguments.rest()?,
             budget: Budget { tokens: None, usd: budget },
-            caller: self.caller.label.clone(),
-            ..NewRun::default()
+            ..RunSpec::default()
         };
+        let new = NewRun { spec, instance, keep_workspace: false, caller: self.caller.label.clone() };
         let checked = self.core.supervisor.check(new, &RunRules::for_token()).await.map_err(text)?;
         let run = self.core.supervisor.submit(checked).await.map_err(text)?;
         if waits {

@@ -6,7 +6,7 @@ use cliq_model::{
 };
 use futures_util::future::join_all;
 
-use crate::test_database::TestDatabase;
+use crate::test_database::{Place, TestDatabase};
 
 fn action(actor: &str, ts: &str) -> AuditAction {
     AuditAction {
@@ -69,7 +69,7 @@ pub(crate) async fn entries_are_kept_in_order_and_never_changed(place: &TestData
     assert_eq!(list(AuditFilter::default()).await.len(), 3);
 }
 
-pub(crate) async fn sign_in_is_completed_once(place: &TestDatabase) {
+pub(crate) async fn sign_in_is_completed_once(place: &impl Place) {
     let store = place.store().await;
     let attempt = |state: &str, expires_at: &str| SignInAttempt {
         state: state.to_owned(),

@@ -3,7 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use cliq_gateway::{Filter, GatewayError, Signal, Store};
+use cliq_gateway::{Filter, Signal, Store};
+use cliq_model::StoreError;
 use cliq_store::{Location, SqlStore};
 use rusqlite::Connection;
 
@@ -24,7 +25,7 @@ async fn a_locked_database_is_waited_for_and_then_named() {
     let other = bare(&place);
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let error = store.create("p", &signal("plan_start", "")).await.expect_err("it is locked");
-    assert!(matches!(error, GatewayError::Locked { .. }), "{error}");
+    assert!(matches!(error, StoreError::Locked { .. }), "{error}");
     assert!(error.to_string().contains("cliq.db is locked by another program"), "{error}");
     other.execute_batch("ROLLBACK").unwrap();
     store.create("p", &signal("plan_start", "")).await.expect("it is free");
@@ -37,7 +38,7 @@ async fn a_newer_format_is_left_alone() {
     drop(place.store().await);
     bare(&place).execute_batch("PRAGMA user_version = 12").unwrap();
     let error = SqlStore::open(&place.location()).await.expect_err("it is newer");
-    assert!(matches!(error, GatewayError::Newer { found: 12, known: cliq_store::FORMAT, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 12, known: cliq_store::FORMAT, .. }), "{error}");
 }
 
 #[tokio::test]
@@ -47,7 +48,7 @@ async fn foreign_file_is_refused_unchanged() {
     let text = "this is somebody's diary, of more than a hundred bytes. ".repeat(20);
     fs::write(place.database(), &text).unwrap();
     let error = SqlStore::open(&place.location()).await.expect_err("it is none");
-    assert!(matches!(error, GatewayError::Corrupt { .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
     assert_eq!(fs::read_to_string(place.database()).unwrap(), text);
 }
 
@@ -68,7 +69,7 @@ async fn damage_is_named() {
     fs::write(place.database(), bytes).unwrap();
     let store = SqlStore::open(&place.location()).await.expect("its schema is fine");
     let error = store.signals(&Filter::default()).await.expect_err("the others are not");
-    assert!(matches!(error, GatewayError::Corrupt { .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
 }
 
 #[tokio::test]
@@ -78,5 +79,5 @@ async fn a_place_that_cannot_be() {
     let error = SqlStore::open(&place.location()).await.expect_err("its directory is a file");
     assert!(error.to_string().contains("home"), "{error}");
     let error = SqlStore::open(&Location::Sqlite(place.path(""))).await.expect_err("it is a directory");
-    assert!(matches!(error, GatewayError::Open { .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Open { .. }), "{error:?}");
 }

@@ -2,7 +2,7 @@
 
 use cliq_model::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
 
-use crate::test_database::TestDatabase;
+use crate::test_database::Place;
 
 fn evaluation(id: &str) -> EvaluationRow {
     EvaluationRow {
@@ -30,7 +30,7 @@ fn trial(number: u32) -> TrialRow {
     }
 }
 
-pub(crate) async fn an_evaluation_is_stored_with_its_trials(place: &TestDatabase) {
+pub(crate) async fn an_evaluation_is_stored_with_its_trials(place: &impl Place) {
     let store = place.store().await;
     let (first, second) = (evaluation("01a2-aaaa-1111"), evaluation("01a3-bbbb-2222"));
     let trials: Vec<TrialRow> = (1..=3).map(trial).collect();
@@ -51,7 +51,7 @@ pub(crate) async fn an_evaluation_is_stored_with_its_trials(place: &TestDatabase
     assert!(store.evaluation(&first.id).await.unwrap().unwrap().ended_at.is_some());
 }
 
-pub(crate) async fn a_trial_finishes_once(place: &TestDatabase) {
+pub(crate) async fn a_trial_finishes_once(place: &impl Place) {
     let store = place.store().await;
     let row = evaluation("01a2-aaaa-1111");
     store.add_evaluation(&row, &[trial(1), trial(2)]).await.unwrap();

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_gateway::Outcome;
-use cliq_model::{Cause, Change, LifecycleEvent, Run, RunState, RunStore, park, wake};
+use cliq_model::{Cause, Change, LifecycleEvent, Outcome, Run, RunState, RunStore, park, wake};
 use cliq_review::{Event, Review, ReviewStore, Reviews, StoredReviews};
 use cliq_store::SqlStore;
 

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_gateway::{Filter, GatewayError, Store};
+use cliq_gateway::{Filter, Store};
+use cliq_model::StoreError;
 use cliq_store::{Location, SqlStore};
 use cliq_testkit::PostgresServer;
 
@@ -34,7 +35,7 @@ async fn a_server_that_dies_and_comes_back() {
             match store.create("p", &signal("plan_start", "")).await {
                 Ok(id) => stored.push(id),
                 Err(error) => {
-                    assert!(matches!(error, GatewayError::Unreachable { .. }), "{error:?}");
+                    assert!(matches!(error, StoreError::Unreachable { .. }), "{error:?}");
                     assert!(error.to_string().contains("database.url"), "{error}");
                     refused += 1;
                     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -62,7 +63,7 @@ async fn each_fault_has_its_own_error() {
 
     server.sql(&url, "UPDATE cliq_format SET format = 12");
     let error = SqlStore::open(&place.location()).await.unwrap_err();
-    assert!(matches!(error, GatewayError::Newer { found: 12, known: cliq_store::FORMAT, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 12, known: cliq_store::FORMAT, .. }), "{error}");
     server.sql(&url, &format!("UPDATE cliq_format SET format = {}", cliq_store::FORMAT));
 
     let missing = url.replace("/test0", "/nowhere");
@@ -73,7 +74,7 @@ async fn each_fault_has_its_own_error() {
     server.sql("postgres", "ALTER DATABASE test0 SET default_transaction_read_only = on");
     let read_only = SqlStore::open(&place.location()).await.unwrap();
     let error = read_only.create("p", &signal("plan_start", "")).await.unwrap_err();
-    assert!(matches!(error, GatewayError::ReadOnly { .. }), "{error:?}");
+    assert!(matches!(error, StoreError::ReadOnly { .. }), "{error:?}");
     server.sql("postgres", "ALTER DATABASE test0 RESET default_transaction_read_only");
 
     // Locked by another for longer than the patience.
@@ -89,7 +90,7 @@ async fn each_fault_has_its_own_error() {
     BufReader::new(holder.stdout.take().unwrap()).read_line(&mut said).unwrap();
     assert_eq!(said, "locked\n");
     let error = store.create("p", &signal("plan_start", "")).await.unwrap_err();
-    assert!(matches!(error, GatewayError::Locked { .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Locked { .. }), "{error:?}");
     holder.kill().unwrap();
     holder.wait().unwrap();
     server.sql(&url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()");
@@ -100,6 +101,6 @@ async fn each_fault_has_its_own_error() {
     let address = format!("postgresql://me:hush@{}/x", silent.local_addr().unwrap());
     let location = Location::choose(Some(&address), "".into()).unwrap();
     let error = SqlStore::open_with(&location, patience(Duration::from_millis(300))).await.unwrap_err();
-    assert!(matches!(error, GatewayError::Unreachable { .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Unreachable { .. }), "{error:?}");
     assert!(!format!("{error} {error:?}").contains("hush"));
 }

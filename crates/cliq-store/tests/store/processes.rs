@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 use cliq_gateway::{
-    Claim, Filter, Finish, GatewayError, Inbox, NewSignal, Outcome, PlanEvent, PlanRow, Signal, SignalStatus,
-    Step, Store,
+    Claim, Filter, Finish, Inbox, NewSignal, PlanEvent, PlanRow, Signal, SignalStatus, Step, Store,
 };
+use cliq_model::{Outcome, StoreError};
 use cliq_store::{Location, SqlStore};
 
 use crate::queue::done;
@@ -205,7 +205,7 @@ impl Store for Pausing {
         project: &str,
         signal: &NewSignal,
         identity: &str,
-    ) -> Result<i64, GatewayError> {
+    ) -> Result<i64, StoreError> {
         if self.mode == "before" {
             say("before");
             std::future::pending::<()>().await;
@@ -216,46 +216,46 @@ impl Store for Pausing {
         id
     }
 
-    async fn forget_file(&self, _: &str) -> Result<(), GatewayError> {
+    async fn forget_file(&self, _: &str) -> Result<(), StoreError> {
         unreachable!("it never gets there")
     }
-    async fn create(&self, _: &str, _: &NewSignal) -> Result<i64, GatewayError> {
+    async fn create(&self, _: &str, _: &NewSignal) -> Result<i64, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn claim(&self, _: &str, _: &str) -> Result<Option<(Claim, Signal)>, GatewayError> {
+    async fn claim(&self, _: &str, _: &str) -> Result<Option<(Claim, Signal)>, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn finish(&self, _: &Claim, _: &Finish) -> Result<Outcome, GatewayError> {
+    async fn finish(&self, _: &Claim, _: &Finish) -> Result<Outcome, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn reset_stuck(&self, _: Duration) -> Result<Vec<i64>, GatewayError> {
+    async fn reset_stuck(&self, _: Duration) -> Result<Vec<i64>, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn reset_claims(&self, _: &str) -> Result<Vec<i64>, GatewayError> {
+    async fn reset_claims(&self, _: &str) -> Result<Vec<i64>, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn retry(&self, _: i64) -> Result<bool, GatewayError> {
+    async fn retry(&self, _: i64) -> Result<bool, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn signals(&self, _: &Filter) -> Result<Vec<Signal>, GatewayError> {
+    async fn signals(&self, _: &Filter) -> Result<Vec<Signal>, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn signal(&self, _: i64) -> Result<Option<Signal>, GatewayError> {
+    async fn signal(&self, _: i64) -> Result<Option<Signal>, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn projects(&self) -> Result<Vec<String>, GatewayError> {
+    async fn projects(&self) -> Result<Vec<String>, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn plans(&self, _: Option<&str>) -> Result<Vec<PlanRow>, GatewayError> {
+    async fn plans(&self, _: Option<&str>) -> Result<Vec<PlanRow>, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn plan(&self, _: &str, _: &str) -> Result<Option<PlanRow>, GatewayError> {
+    async fn plan(&self, _: &str, _: &str) -> Result<Option<PlanRow>, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn apply(&self, _: &Step) -> Result<Outcome, GatewayError> {
+    async fn apply(&self, _: &Step) -> Result<Outcome, StoreError> {
         unreachable!("the bridge does not")
     }
-    async fn events(&self, _: &str, _: &str, _: i64) -> Result<Vec<PlanEvent>, GatewayError> {
+    async fn events(&self, _: &str, _: &str, _: i64) -> Result<Vec<PlanEvent>, StoreError> {
         unreachable!("the bridge does not")
     }
 }

@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use cliq_gateway::{Filter, Finish, Inbox, NewEvent, Outcome, PlanRow, Signal, SignalStatus, Step, Store};
+use cliq_gateway::{Filter, Finish, Inbox, NewEvent, PlanRow, Signal, SignalStatus, Step, Store};
+use cliq_model::Outcome;
 use cliq_store::SqlStore;
 use proptest::prelude::*;
 

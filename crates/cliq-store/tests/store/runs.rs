@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cliq_gateway::Outcome;
 use cliq_model::{
-    Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Run, RunCursor, RunFilter,
-    RunId, RunOrigin, RunOutcome, RunRequest, RunState, RunStore, RunTotals, Scope, TokenKind,
+    Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Outcome, Run, RunCursor,
+    RunFilter, RunId, RunOrigin, RunOutcome, RunRequest, RunSpec, RunState, RunStore, RunTotals, Scope,
+    TokenKind,
 };
 use serde_json::json;
 
-use crate::test_database::TestDatabase;
+use crate::test_database::{Place, TestDatabase};
 
 pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
     Run {
@@ -20,9 +20,12 @@ pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
         origin: RunOrigin::Server,
         caller: "ci".to_owned(),
         request: RunRequest {
-            team: Some(team.to_owned()),
-            requirement: Some("Build \u{1f980} it".to_owned()),
-            inputs: BTreeMap::from([("branch".to_owned(), "x'; DROP TABLE runs; --".to_owned())]),
+            spec: RunSpec {
+                team: Some(team.to_owned()),
+                requirement: Some("Build \u{1f980} it".to_owned()),
+                inputs: BTreeMap::from([("branch".to_owned(), "x'; DROP TABLE runs; --".to_owned())]),
+                ..RunSpec::default()
+            },
             ..RunRequest::default()
         },
         workspace: "/w".into(),
@@ -48,11 +51,8 @@ pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
 }
 
 fn event(kind: &str) -> NewRunEvent {
-    NewRunEvent {
-        ts: "2026-01-01T00:00:00.000Z".into(),
-        kind: kind.into(),
-        data: json!({"event": kind}).to_string(),
-    }
+    let line = json!({"event": kind}).to_string();
+    NewRunEvent::of_journal("2026-01-01T00:00:00.000Z".into(), kind.into(), line)
 }
 
 fn change(run: &Run, kinds: &[&str]) -> Change {
@@ -66,7 +66,7 @@ async fn add(store: &impl RunStore, run: &Run) {
 }
 
 /// Searches by words, with other conditions, a cursor and text that would be an operator of the search.
-pub(crate) async fn runs_are_searched(place: &TestDatabase) {
+pub(crate) async fn runs_are_searched(place: &impl Place) {
     let store = place.store().await;
     let mut ids = Vec::new();
     for n in 0..40 {
@@ -132,7 +132,7 @@ pub(crate) async fn runs_are_searched(place: &TestDatabase) {
     assert_eq!(search("mended", &all).await, Vec::<usize>::new());
 }
 
-pub(crate) async fn a_run_is_stored_as_it_is(place: &TestDatabase) {
+pub(crate) async fn a_run_is_stored_as_it_is(place: &impl Place) {
     let store = place.store().await;
     let mut run = new_run("@local/a", "2026-01-01T00:00:00.000Z");
     add(&store, &run).await;
@@ -171,7 +171,7 @@ pub(crate) async fn a_run_is_stored_as_it_is(place: &TestDatabase) {
     assert!(store.run_events(&run.id, 0, 10).await.unwrap().is_empty());
 }
 
-pub(crate) async fn a_change_from_an_old_version_is_refused_with_its_events(place: &TestDatabase) {
+pub(crate) async fn a_change_from_an_old_version_is_refused_with_its_events(place: &impl Place) {
     let store = place.store().await;
     let run = new_run("@local/a", "2026-01-01T00:00:00.000Z");
     add(&store, &run).await;
@@ -184,7 +184,7 @@ pub(crate) async fn a_change_from_an_old_version_is_refused_with_its_events(plac
     assert_eq!(kinds, ["run_queued", "one"]);
 }
 
-pub(crate) async fn many_events_of_one_change_keep_their_order(place: &TestDatabase) {
+pub(crate) async fn many_events_of_one_change_keep_their_order(place: &impl Place) {
     let store = place.store().await;
     for number in [1, 16, 17, 50] {
         let run = new_run("@local/many", "2026-01-01T00:00:00.000Z");
@@ -233,7 +233,7 @@ pub(crate) async fn a_caller_that_goes_away_keeps_nobody_out(place: &TestDatabas
     add(&store, &last).await;
 }
 
-pub(crate) async fn lists_have_each_run_once(place: &TestDatabase) {
+pub(crate) async fn lists_have_each_run_once(place: &impl Place) {
     let store = place.store().await;
     let mut ids = Vec::new();
     for n in 0..25 {
@@ -275,7 +275,7 @@ pub(crate) async fn lists_have_each_run_once(place: &TestDatabase) {
     assert!(counts.contains(&(RunState::Failed, 0)));
 }
 
-pub(crate) async fn the_queue_is_first_in_first_out(place: &TestDatabase) {
+pub(crate) async fn the_queue_is_first_in_first_out(place: &impl Place) {
     let store = place.store().await;
     let late = new_run("@local/late", "2026-01-01T00:00:02.000Z");
     let early = new_run("@local/early", "2026-01-01T00:00:01.000Z");
@@ -296,7 +296,7 @@ pub(crate) async fn the_queue_is_first_in_first_out(place: &TestDatabase) {
     assert_eq!(store.ended_before("2026-01-03T00:00:00.000Z", 9).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn a_project_is_registered_once(place: &TestDatabase) {
+pub(crate) async fn a_project_is_registered_once(place: &impl Place) {
     let store = place.store().await;
     let instance = |path: &str| Instance {
         id: "cliq-abc".into(),
@@ -313,7 +313,7 @@ pub(crate) async fn a_project_is_registered_once(place: &TestDatabase) {
     assert!(!store.forget_instance("cliq-abc").await.unwrap());
 }
 
-pub(crate) async fn a_revoked_token_is_gone(place: &TestDatabase) {
+pub(crate) async fn a_revoked_token_is_gone(place: &impl Place) {
     let store = place.store().await;
     let make = |kind, label: &str, expires: Option<&str>| {
         let now = "2026-01-01T00:00:00.000Z";
@@ -333,7 +333,7 @@ pub(crate) async fn a_revoked_token_is_gone(place: &TestDatabase) {
     assert!(store.token(secret.id()).await.unwrap().is_none());
 }
 
-pub(crate) async fn usage_is_summed_by_team(place: &TestDatabase) {
+pub(crate) async fn usage_is_summed_by_team(place: &impl Place) {
     let store = place.store().await;
     for (team, tokens_in, cost_usd) in
         [("@local/a", 5, Some(0.5)), ("@local/a", 6, None), ("@local/b", 1, None)]
@@ -349,7 +349,7 @@ pub(crate) async fn usage_is_summed_by_team(place: &TestDatabase) {
     assert_eq!(totals, [("@local/a".to_owned(), 2, a), ("@local/b".to_owned(), 1, b)]);
 }
 
-pub(crate) async fn a_lease_has_one_holder_until_it_is_over(place: &TestDatabase) {
+pub(crate) async fn a_lease_has_one_holder_until_it_is_over(place: &impl Place) {
     let (one, other) = (place.store().await, place.store().await);
     let long = Duration::from_secs(60);
     assert!(one.take_lease("replica/a", "a", long).await.unwrap());
@@ -373,7 +373,7 @@ pub(crate) async fn a_lease_has_one_holder_until_it_is_over(place: &TestDatabase
     assert_eq!(got.iter().filter(|got| **got).count(), 1);
 }
 
-pub(crate) async fn a_resumed_run_keeps_its_former_outcome_in_its_row(place: &TestDatabase) {
+pub(crate) async fn a_resumed_run_keeps_its_former_outcome_in_its_row(place: &impl Place) {
     let store = place.store().await;
     let mut run = new_run("@t/t", "2026-01-01T00:00:00.000Z");
     run.life.former = Some(RunOutcome::Escalated);
@@ -385,7 +385,7 @@ pub(crate) async fn a_resumed_run_keeps_its_former_outcome_in_its_row(place: &Te
     assert_eq!((listed[0].life.former, &listed[0].caveats), (run.life.former, &run.caveats));
 }
 
-pub(crate) async fn later_run_of_a_workspace_is_found(place: &TestDatabase) {
+pub(crate) async fn later_run_of_a_workspace_is_found(place: &impl Place) {
     let store = place.store().await;
     let started = |at: Option<&str>, state: RunState, workspace: &str| {
         let mut run = new_run("@t/t", "2026-01-01T00:00:00.000Z");
@@ -413,7 +413,7 @@ pub(crate) async fn later_run_of_a_workspace_is_found(place: &TestDatabase) {
     assert_eq!(store.later_run(&later).await.unwrap(), Some(queued.id), "it has not begun, and will");
 }
 
-pub(crate) async fn trials_are_not_among_runs_and_usage(place: &TestDatabase) {
+pub(crate) async fn trials_are_not_among_runs_and_usage(place: &impl Place) {
     let store = place.store().await;
     let mut trial = new_run("@t/t", "2026-01-01T00:00:00.000Z");
     trial.origin = RunOrigin::Evaluation;

@@ -1,16 +1,15 @@
 //! Tasks of A2A and receivers of push notifications.
 
-use cliq_gateway::Outcome;
 use cliq_model::{
-    Change, LifecycleEvent, NewRunEvent, PushRow, PushState, Run, RunId, RunOrigin, RunState, RunStore,
-    TaskFilter, TaskRow, TaskStore,
+    Change, LifecycleEvent, NewRunEvent, Outcome, PushRow, PushState, Run, RunId, RunOrigin, RunState,
+    RunStore, TaskFilter, TaskRow, TaskStore,
 };
 
 use crate::runs::new_run;
-use crate::test_database::TestDatabase;
+use crate::test_database::Place;
 
 fn event(ts: &str, kind: &str) -> NewRunEvent {
-    NewRunEvent { ts: ts.into(), kind: kind.into(), data: "{}".into() }
+    NewRunEvent::of_journal(ts.into(), kind.into(), "{}".into())
 }
 
 fn time(second: u32) -> String {
@@ -67,7 +66,7 @@ fn filter(owner: &str) -> TaskFilter {
     TaskFilter { owner: owner.into(), limit: 100, ..TaskFilter::default() }
 }
 
-pub(crate) async fn a_message_makes_one_task_of_its_owner(place: &TestDatabase) {
+pub(crate) async fn a_message_makes_one_task_of_its_owner(place: &impl Place) {
     let store = place.store().await;
     let (outcome, run) = add(&store, "alice", "talk", "m1", 1).await;
     assert_eq!(outcome, Outcome::Applied);
@@ -90,7 +89,7 @@ pub(crate) async fn a_message_makes_one_task_of_its_owner(place: &TestDatabase) 
     assert!(store.pushes(&run.id).await.unwrap().is_empty());
 }
 
-pub(crate) async fn tasks_are_listed_last_changed_first(place: &TestDatabase) {
+pub(crate) async fn tasks_are_listed_last_changed_first(place: &impl Place) {
     let store = place.store().await;
     let mut runs = Vec::new();
     for n in 0..7 {
@@ -143,7 +142,7 @@ pub(crate) async fn tasks_are_listed_last_changed_first(place: &TestDatabase) {
     assert!(store.tasks(&filter("nobody")).await.unwrap().is_empty());
 }
 
-pub(crate) async fn receivers_are_due_while_events_are_left(place: &TestDatabase) {
+pub(crate) async fn receivers_are_due_while_events_are_left(place: &impl Place) {
     let store = place.store().await;
     let (_, run) = add(&store, "alice", "talk", "m1", 1).await;
     let due = || async { store.due_pushes(&time(30), 10).await.unwrap() };

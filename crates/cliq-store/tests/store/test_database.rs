@@ -1,9 +1,10 @@
-//! A place for a test: a directory and an empty database.
+//! Places for a test: a directory with an empty database, or memory.
 
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_gateway::NewSignal;
+use cliq_model::{AuditStore, EvaluationStore, MemoryStore, RunStore, SignInStore, TaskStore, TriggerStore};
 use cliq_store::{Location, Options, SqlStore};
 use cliq_testkit::PostgresServer;
 
@@ -40,6 +41,36 @@ impl TestDatabase {
 
     pub(crate) async fn store(&self) -> SqlStore {
         SqlStore::open(&self.location()).await.expect("a database")
+    }
+}
+
+/// Place of a suite: an empty store that can be opened several times.
+pub(crate) trait Place {
+    type Store: RunStore
+        + TaskStore
+        + TriggerStore
+        + EvaluationStore
+        + AuditStore
+        + SignInStore
+        + Clone
+        + 'static;
+
+    async fn store(&self) -> Self::Store;
+}
+
+impl Place for TestDatabase {
+    type Store = SqlStore;
+
+    async fn store(&self) -> SqlStore {
+        self.store().await
+    }
+}
+
+impl Place for MemoryStore {
+    type Store = Self;
+
+    async fn store(&self) -> Self {
+        self.clone()
     }
 }
 

@@ -1,16 +1,14 @@
 //! Triggers, firings, concurrency groups: each cause once, with many connections at the same moment.
 
-use cliq_gateway::Outcome;
 use cliq_model::{
     Added, Change, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState, LifecycleEvent,
-    MarkStep, NewFiring, NewRunEvent, NewTrigger, Run, RunOrigin, RunOutcome, RunState, RunStore, RunTrigger,
-    SourceKind, TriggerStore,
+    MarkStep, NewFiring, NewRunEvent, NewTrigger, Outcome, Run, RunOrigin, RunOutcome, RunState, RunStore,
+    RunTrigger, SourceKind, TriggerStore,
 };
-use cliq_store::SqlStore;
 use futures_util::future::join_all;
 
 use crate::runs::new_run;
-use crate::test_database::TestDatabase;
+use crate::test_database::Place;
 
 const AT: &str = "2026-11-25T06:00:00.000Z";
 
@@ -32,7 +30,7 @@ fn firing(key: &str) -> NewFiring {
     }
 }
 
-async fn stores(place: &TestDatabase) -> Vec<SqlStore> {
+async fn stores<P: Place>(place: &P) -> Vec<P::Store> {
     let mut stores = Vec::new();
     for _ in 0..8 {
         stores.push(place.store().await);
@@ -40,11 +38,11 @@ async fn stores(place: &TestDatabase) -> Vec<SqlStore> {
     stores
 }
 
-async fn all(store: &SqlStore) -> Vec<cliq_model::Firing> {
+async fn all(store: &impl TriggerStore) -> Vec<cliq_model::Firing> {
     store.firings(&FiringFilter { limit: 100, ..FiringFilter::default() }).await.unwrap()
 }
 
-pub(crate) async fn mark_moves_once_with_its_firings(place: &TestDatabase) {
+pub(crate) async fn mark_moves_once_with_its_firings(place: &impl Place) {
     let stores = stores(place).await;
     let store = &stores[0];
     store.sync_triggers(&[trigger("a", SourceKind::Schedule)]).await.unwrap();
@@ -72,7 +70,7 @@ pub(crate) async fn mark_moves_once_with_its_firings(place: &TestDatabase) {
     assert!(store.trigger_rows().await.unwrap().is_empty());
 }
 
-pub(crate) async fn delivery_has_one_firing_and_replays_are_refused(place: &TestDatabase) {
+pub(crate) async fn delivery_has_one_firing_and_replays_are_refused(place: &impl Place) {
     let stores = stores(place).await;
     let new = NewFiring { content_key: Some("body:c".to_owned()), ..firing("delivery:1") };
     let added = join_all(stores.iter().map(|store| store.add_firing(&new))).await;
@@ -108,14 +106,14 @@ fn start(firing: i64, group: Option<(&str, i64)>) -> Change {
     change
 }
 
-async fn add(store: &SqlStore, key: &str) -> i64 {
+async fn add(store: &impl TriggerStore, key: &str) -> i64 {
     match store.add_firing(&firing(key)).await.unwrap() {
         Added::New(id) => id,
         other => panic!("{other:?}"),
     }
 }
 
-pub(crate) async fn firing_starts_one_run(place: &TestDatabase) {
+pub(crate) async fn firing_starts_one_run(place: &impl Place) {
     let stores = stores(place).await;
     let store = &stores[0];
     let id = add(store, "k").await;
@@ -142,7 +140,7 @@ pub(crate) async fn firing_starts_one_run(place: &TestDatabase) {
     assert_eq!((failed.state, failed.reason.as_deref()), (FiringState::Failed, Some("no team")));
 }
 
-async fn store_run(store: &SqlStore, change: &Change) {
+async fn store_run(store: &impl RunStore, change: &Change) {
     assert_eq!(store.change(change).await.unwrap(), Outcome::Applied);
 }
 
@@ -153,11 +151,11 @@ fn ended(mut run: Run, outcome: RunOutcome) -> Change {
     }
     run.ended_at = Some(AT.to_owned());
     let mut change = Change::of(run);
-    change.push(NewRunEvent { ts: AT.to_owned(), kind: "run_finished".to_owned(), data: "{}".to_owned() });
+    change.push(NewRunEvent::of_journal(AT.to_owned(), "run_finished".to_owned(), "{}".to_owned()));
     change
 }
 
-pub(crate) async fn group_admits_one_run_at_a_time(place: &TestDatabase) {
+pub(crate) async fn group_admits_one_run_at_a_time(place: &impl Place) {
     let stores = stores(place).await;
     let store = &stores[0];
     assert_eq!(store.group("g").await.unwrap(), GroupState::default());
@@ -186,7 +184,7 @@ pub(crate) async fn group_admits_one_run_at_a_time(place: &TestDatabase) {
     assert_eq!(store.change(&start(waiting[1], Some(("g", state.version)))).await.unwrap(), Outcome::Stale);
 }
 
-pub(crate) async fn end_of_a_run_is_consumed_once(place: &TestDatabase) {
+pub(crate) async fn end_of_a_run_is_consumed_once(place: &impl Place) {
     let stores = stores(place).await;
     let store = &stores[0];
     let run = new_run("@t/t", AT);
@@ -217,7 +215,7 @@ pub(crate) async fn end_of_a_run_is_consumed_once(place: &TestDatabase) {
     assert!(store.ended_runs(10).await.unwrap().is_empty());
 }
 
-pub(crate) async fn old_firings_are_removed_with_their_keys(place: &TestDatabase) {
+pub(crate) async fn old_firings_are_removed_with_their_keys(place: &impl Place) {
     let store = place.store().await;
     let old = NewFiring { at: "2026-01-01T00:00:00.000Z".to_owned(), ..firing("old") };
     let Added::New(decided) = store.add_firing(&old).await.unwrap() else { panic!("known") };
@@ -234,7 +232,7 @@ pub(crate) async fn old_firings_are_removed_with_their_keys(place: &TestDatabase
     assert!(matches!(store.add_firing(&undecided).await.unwrap(), Added::Known(_)));
 }
 
-pub(crate) async fn paused_trigger_keeps_its_mark(place: &TestDatabase) {
+pub(crate) async fn paused_trigger_keeps_its_mark(place: &impl Place) {
     let store = place.store().await;
     store.sync_triggers(&[trigger("a", SourceKind::Schedule)]).await.unwrap();
     assert!(!store.set_paused("b", true, None).await.unwrap());

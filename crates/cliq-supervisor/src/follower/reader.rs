@@ -8,9 +8,11 @@ use cliq_orchestrator::{JournalFollower, JournalUpdate, PhaseStatus, Record, Run
 use cliq_protocol::PhaseName;
 
 use super::state::Follower;
-use crate::journal::{apply, count_phases, ended_work, is_of, status_document, stored, totals};
+use crate::journal::{
+    apply, count_phases, ended_work, is_of, status_document, stored, stored_for_task, totals,
+};
 use crate::output::Activation;
-use crate::{task, workspace};
+use crate::workspace;
 
 /// Event of a run that is not stored yet.
 pub(super) struct PendingEvent {
@@ -102,12 +104,9 @@ impl Follower<'_> {
                     let document = document.get_or_insert_with(|| status_document(host, &change.run, view));
                     change.run.view.clone_from(document);
                     change.run.caveats = Caveat::of_document(document);
-                    if let Some(instance_id) = shared.options.task_instance(&change.run) {
-                        let finished = finished.get_or_insert_with(|| {
-                            task::finished(host, instance_id, &change.run, view, &verdicts)
-                        });
-                        change.push(finished.clone());
-                    }
+                    let finished = finished
+                        .get_or_insert_with(|| shared.options.task_finished(&change.run, view, &verdicts));
+                    finished.iter().for_each(|finished| change.push(finished.clone()));
                 }
                 effects
             })
@@ -125,8 +124,7 @@ impl Follower<'_> {
         if matches!(record.event, RunEvent::Verdict { .. }) {
             self.verdicts.push(event.clone());
         }
-        let kind = event["event"].as_str().unwrap_or("unknown").to_owned();
-        NewRunEvent { ts: record.ts.to_string(), kind, data: event.to_string() }
+        stored_for_task(record, &event)
     }
 
     /// Adds new output of a phase's agent.

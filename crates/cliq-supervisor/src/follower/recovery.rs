@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::CliqDir;
-use cliq_model::{Caveat, Death, LifecycleEffect, LifecycleEvent, Recovery, RunState};
-use serde_json::json;
+use cliq_model::{Caveat, Death, LifecycleEffect, LifecycleEvent, Recovery, RunState, ServerEvent, Setback};
+use cliq_orchestrator::PipelineStatus;
 
 use super::REFUSED;
 use super::state::Follower;
 use crate::change::event;
-use crate::journal::{count_phases, status_document, totals};
-use crate::{clock, task, workspace};
+use crate::journal::{count_phases, ended, status_document, totals};
+use crate::{clock, workspace};
 
 /// Grace period for processes that a dead orchestrator left.
 const GRACE: Duration = Duration::from_secs(5);
@@ -112,19 +112,17 @@ impl Follower<'_> {
                 if state == RunState::Queued {
                     change.run.replica = None;
                 }
-                let fields = json!({"reason": reason, "state": state.as_str()});
+                let setback = Setback { reason: reason.clone(), state };
                 if former.is_some() && state.is_final() {
                     // The attempt to resume it came to nothing: its outcome, its reason and its phases stay as they are.
-                    change.push(event("run_not_resumed", &fields));
+                    change.push(event(&ServerEvent::RunNotResumed(setback)));
                     return Vec::new();
                 }
-                match death {
-                    Death::ProjectBusy if state == RunState::Queued => {
-                        change.push(event("run_requeued", &fields))
-                    }
-                    Death::Died => change.push(event("orchestrator_died", &fields)),
-                    _ => change.push(event("run_not_started", &fields)),
-                }
+                change.push(event(&match death {
+                    Death::ProjectBusy if state == RunState::Queued => ServerEvent::RunRequeued(setback),
+                    Death::Died => ServerEvent::OrchestratorDied(setback),
+                    Death::ProjectBusy | Death::NeverBegan => ServerEvent::RunNotStarted(setback),
+                }));
                 if state.is_final() {
                     change.run.ended_at = Some(clock::now());
                     change.run.reason = Some(reason.clone());
@@ -136,10 +134,12 @@ impl Follower<'_> {
                     let view = &view;
                     change.run.view = status_document(host, &change.run, view);
                     change.run.caveats = Caveat::of_document(&change.run.view);
-                    let status = if state == RunState::Cancelled { "CANCELLED" } else { "FAILED" };
-                    change.push(event("run_finished", &json!({"status": status, "reason": reason})));
-                    if let Some(instance_id) = shared.options.task_instance(&change.run) {
-                        change.push(task::finished(host, instance_id, &change.run, view, &verdicts));
+                    let is_cancelled = state == RunState::Cancelled;
+                    let status =
+                        if is_cancelled { PipelineStatus::Cancelled } else { PipelineStatus::Failed };
+                    change.push(ended(status, Some(reason.clone())));
+                    if let Some(finished) = shared.options.task_finished(&change.run, view, &verdicts) {
+                        change.push(finished);
                     }
                 }
                 Vec::new()
@@ -166,5 +166,78 @@ impl Follower<'_> {
         if processes > 0 {
             tracing::info!(run = %self.run.id, processes, "ended processes of a dead orchestrator");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use cliq_model::{MemoryStore, Recovery, Run, RunState};
+
+    use crate::follower::{StartMode, follow};
+    use crate::test_support::TestSupervisor;
+
+    /// Follows a run whose orchestrator is gone, to the end.
+    async fn lose(test: &TestSupervisor, run: &Run, state: RunState) -> Run {
+        follow(&test.shared, run.clone(), StartMode::Adopt);
+        test.wait(&run.id, state).await
+    }
+
+    #[tokio::test]
+    async fn lost_run_fails_with_the_reason() {
+        let test = TestSupervisor::new();
+        let run = test.add(&test.running(None)).await;
+        let run = lose(&test, &run, RunState::Failed).await;
+        assert!(run.reason.unwrap().contains("its workspace is not here"));
+        assert!(run.ended_at.is_some());
+        assert_eq!(test.events(&run.id).await, ["orchestrator_died", "run_finished"]);
+    }
+
+    #[tokio::test]
+    async fn lost_run_is_resumed_if_the_setting_asks_for_it() {
+        let test = TestSupervisor::on(MemoryStore::default(), |options| options.recovery = Recovery::Resume);
+        let run = test.add(&test.running(None)).await;
+        fs::create_dir_all(&run.workspace).unwrap();
+        let run = lose(&test, &run, RunState::Failed).await;
+        let events = test.events(&run.id).await;
+        assert_eq!(events.first().map(String::as_str), Some("orchestrator_died"));
+        // Its program does not exist: the attempt to resume it ends.
+        assert!(
+            run.life.recoveries > 0 && events.last().is_some_and(|kind| kind == "run_finished"),
+            "{events:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn dispatched_run_of_a_dead_supervisor_is_queued_again() {
+        let test = TestSupervisor::new();
+        let mut run = test.new_run();
+        run.life.step(cliq_model::LifecycleEvent::Dispatched).unwrap();
+        let run = test.add(&run).await;
+        let run = lose(&test, &run, RunState::Queued).await;
+        assert_eq!(test.events(&run.id).await, ["run_requeued"]);
+        assert_eq!(run.replica, None);
+    }
+
+    #[tokio::test]
+    async fn follower_stores_its_change_once_the_store_works_again() {
+        let test = TestSupervisor::new();
+        let run = test.add(&test.running(None)).await;
+        follow(&test.shared, run.clone(), StartMode::Adopt);
+        test.store.fail(2);
+        let failed = async {
+            loop {
+                // The store fails for the first calls of this test too.
+                if let Ok(Some(run)) = cliq_model::RunStore::run(&test.store, &run.id).await
+                    && run.life.state == RunState::Failed
+                {
+                    return;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(10), failed).await.unwrap();
+        assert_eq!(test.events(&run.id).await, ["orchestrator_died", "run_finished"], "once");
     }
 }

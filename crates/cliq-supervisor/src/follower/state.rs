@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use cliq_gateway::GatewayError;
-use cliq_model::{Change, LifecycleEffect, Run, RunOrigin, RunState};
+use cliq_model::{Change, LifecycleEffect, Run, RunOrigin, RunState, StoreError};
 use cliq_orchestrator::{JournalFollower, RunView};
 use serde_json::Value;
 use tokio::process::Child;
@@ -94,7 +93,7 @@ impl Follower<'_> {
     }
 
     /// Loads the newest version of the run.
-    pub(super) async fn reload(&mut self) -> Result<(), GatewayError> {
+    pub(super) async fn reload(&mut self) -> Result<(), StoreError> {
         if let Some(run) = self.shared.store.run(&self.run.id).await? {
             self.run = run;
         }

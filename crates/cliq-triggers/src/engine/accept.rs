@@ -1,7 +1,6 @@
 //! Requests to webhooks: signature, replay, form. A firing is on the disk before the sender gets its response; nothing starts before.
 
-use cliq_gateway::GatewayError;
-use cliq_model::{Added, NewFiring};
+use cliq_model::{Added, NewFiring, StoreError};
 use cliq_protocol::{lenient_json, shorten};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -48,7 +47,7 @@ pub enum HookRefusal {
     Replayed,
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] GatewayError),
+    Store(#[from] StoreError),
 }
 
 impl Engine {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_gateway::GatewayError;
-use cliq_model::{EndedRun, NewFiring, Run};
+use cliq_model::{EndedRun, NewFiring, Run, StoreError};
 use serde_json::{Value, json};
 
 use super::firings::digest_of;
@@ -46,7 +45,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
     }
 }
 
-async fn look(inner: &Inner, triggers: &[Arc<Trigger>]) -> Result<(), GatewayError> {
+pub(super) async fn look(inner: &Inner, triggers: &[Arc<Trigger>]) -> Result<(), StoreError> {
     loop {
         let ends = inner.store.ended_runs(BATCH).await?;
         if ends.is_empty() {
@@ -100,8 +99,8 @@ fn values_of(run: &Run, end: &EndedRun) -> Value {
         "phase": run.phase,
         "project": run.instance,
         "workspace": run.workspace,
-        "inputs": run.request.inputs,
-        "requirement": run.request.requirement,
+        "inputs": run.request.spec.inputs,
+        "requirement": run.request.spec.requirement,
         "trigger": run.request.trigger.as_ref().map(|trigger| &trigger.name),
         "cost_usd": run.totals.cost_usd,
         "ended_at": end.at,

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_gateway::{GatewayError, Outcome};
-use cliq_model::{FiringFilter, FiringState, MarkStep, NewFiring};
+use cliq_model::{FiringFilter, FiringState, MarkStep, NewFiring, Outcome, StoreError};
 use ignore::WalkBuilder;
 use jiff::Timestamp;
 use serde_json::json;
@@ -78,7 +77,7 @@ async fn look(
     trigger: &Trigger,
     source: &FileSource,
     known: &mut Observed,
-) -> Result<(), GatewayError> {
+) -> Result<(), StoreError> {
     let Some(dir) = directory_of(inner, &source.project).await? else { return Ok(()) };
     let Some(row) = inner.store.trigger_row(&trigger.name).await?.filter(|row| !row.is_paused) else {
         *known = Observed::default();
@@ -123,7 +122,7 @@ async fn look(
 }
 
 /// Returns the directory of a project, or `None` if it is not on this machine.
-async fn directory_of(inner: &Inner, project: &str) -> Result<Option<Utf8PathBuf>, GatewayError> {
+async fn directory_of(inner: &Inner, project: &str) -> Result<Option<Utf8PathBuf>, StoreError> {
     let path = match Trigger::directory_of(project) {
         Some(path) => path.to_owned(),
         None => match inner.runs.instance(project).await? {
@@ -141,7 +140,7 @@ pub(super) async fn is_there(inner: &Inner, path: &Utf8Path) -> bool {
 }
 
 /// Whether a firing of the trigger waits or its run is active.
-async fn is_busy(inner: &Inner, name: &str) -> Result<bool, GatewayError> {
+async fn is_busy(inner: &Inner, name: &str) -> Result<bool, StoreError> {
     let filter = FiringFilter { trigger: Some(name.to_owned()), limit: RECENT, ..FiringFilter::default() };
     for firing in inner.store.firings(&filter).await? {
         let is_active = match (&firing.state, &firing.run) {

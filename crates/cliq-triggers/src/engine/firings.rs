@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_gateway::GatewayError;
-use cliq_model::{Firing, FiringDecision, FiringStart, RunTrigger};
+use cliq_model::{Firing, FiringDecision, FiringStart, RunTrigger, StoreError};
 use cliq_protocol::Profile;
 use cliq_supervisor::{Duty, NewRun, RegisterError, RequestError, RunRules, clock};
 use jiff::Timestamp;
@@ -88,7 +87,7 @@ async fn tidy(inner: &Inner, duty: &mut Duty) {
 }
 
 /// Looks at all undecided firings. Returns whether some are left.
-async fn pass(inner: &Arc<Inner>) -> Result<bool, GatewayError> {
+pub(super) async fn pass(inner: &Arc<Inner>) -> Result<bool, StoreError> {
     let (mut after, mut is_left) = (0, false);
     let mut busy = HashSet::new();
     loop {
@@ -104,7 +103,7 @@ async fn pass(inner: &Arc<Inner>) -> Result<bool, GatewayError> {
     }
 }
 
-async fn settle(inner: &Inner, firing: &Firing, decision: FiringDecision) -> Result<Step, GatewayError> {
+async fn settle(inner: &Inner, firing: &Firing, decision: FiringDecision) -> Result<Step, StoreError> {
     if let FiringDecision::Fail(reason) = &decision {
         tracing::warn!(trigger = firing.trigger, firing = firing.id, reason, "a trigger starts no run");
     }
@@ -114,7 +113,7 @@ async fn settle(inner: &Inner, firing: &Firing, decision: FiringDecision) -> Res
     Ok(Step::Decided)
 }
 
-async fn step(inner: &Arc<Inner>, firing: &Firing, busy: &mut HashSet<String>) -> Result<Step, GatewayError> {
+async fn step(inner: &Arc<Inner>, firing: &Firing, busy: &mut HashSet<String>) -> Result<Step, StoreError> {
     // Groups with an active run need no look at each of the firings that wait for them.
     if firing.group.as_ref().is_some_and(|group| busy.contains(group)) {
         return Ok(Step::Waits);
@@ -171,7 +170,7 @@ async fn wait(
     group: &str,
     running: &[cliq_model::RunId],
     cancelled: &[cliq_model::RunId],
-) -> Result<Step, GatewayError> {
+) -> Result<Step, StoreError> {
     for run in cancelled {
         // It may have ended at this moment.
         let _ = inner.supervisor.cancel(run, &format!("trigger {}", firing.trigger)).await;
@@ -202,7 +201,7 @@ async fn start(
     firing: &Firing,
     planned: PlannedRun,
     group: Option<(String, i64)>,
-) -> Result<Start, GatewayError> {
+) -> Result<Start, StoreError> {
     let instance = match &planned.project {
         None => None,
         Some(project) => match Trigger::directory_of(project) {
@@ -220,18 +219,9 @@ async fn start(
             },
         },
     };
-    let new = NewRun {
-        team: planned.team,
-        instance,
-        title: Some(planned.title),
-        requirement: planned.requirement,
-        inputs: planned.inputs,
-        repos: planned.repos,
-        agent: planned.agent,
-        budget: planned.budget,
-        caller: format!("trigger {}", trigger.name),
-        ..NewRun::default()
-    };
+    let sandbox = sandbox_of(inner, trigger, planned.spec.sandbox);
+    let caller = format!("trigger {}", trigger.name);
+    let new = NewRun { spec: planned.spec, instance, keep_workspace: false, caller };
     let checked = match inner.supervisor.check(new, &RunRules::for_trigger()).await {
         Ok(checked) => checked,
         Err(RequestError::Store(error)) => return Err(error),
@@ -249,7 +239,7 @@ async fn start(
         name: trigger.name.clone(),
         firing: firing.id,
         depth: firing.depth,
-        sandbox: Some(sandbox_of(inner, trigger, planned.sandbox).to_string()),
+        sandbox: Some(sandbox.to_string()),
     };
     let start = FiringStart { firing: firing.id, group };
     match inner.supervisor.submit_fired(checked, run_trigger, start).await? {

@@ -5,8 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_gateway::{GatewayError, Outcome};
-use cliq_model::{MarkStep, NewFiring, TriggerRow};
+use cliq_model::{MarkStep, NewFiring, Outcome, StoreError, TriggerRow};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -59,7 +58,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
 }
 
 impl Ticks {
-    async fn load(inner: &Inner, catalog: &Catalog) -> Result<Self, GatewayError> {
+    async fn load(inner: &Inner, catalog: &Catalog) -> Result<Self, StoreError> {
         let rows = inner.rows().await?;
         let mut ticks = Self { heap: BinaryHeap::new(), triggers: Vec::new(), rows };
         for trigger in &catalog.triggers {
@@ -108,7 +107,7 @@ impl Ticks {
         }
     }
 
-    async fn fire(&mut self, inner: &Inner, index: usize, now: Timestamp) -> Result<(), GatewayError> {
+    async fn fire(&mut self, inner: &Inner, index: usize, now: Timestamp) -> Result<(), StoreError> {
         let (trigger, schedule) = &self.triggers[index];
         let Some(row) = self.rows.get_mut(&trigger.name) else { return Ok(()) };
         let mark = row.mark.parse().unwrap_or(now);
@@ -134,7 +133,7 @@ impl Ticks {
     }
 }
 
-async fn reload(inner: &Inner, row: &mut TriggerRow) -> Result<(), GatewayError> {
+async fn reload(inner: &Inner, row: &mut TriggerRow) -> Result<(), StoreError> {
     if let Some(found) = inner.store.trigger_row(&row.name).await? {
         *row = found;
     }

@@ -52,7 +52,7 @@ pub(super) fn run(dir: &Utf8Path, api: ModelApi) -> Result<ExitCode, Failure> {
         server.base(api)
     ))?;
     let mut options = RunOptions::default();
-    options.inputs.insert("check".to_owned(), "sh test.sh".to_owned());
+    options.spec.inputs.insert("check".to_owned(), "sh test.sh".to_owned());
     let code = stage.run(dir, &options, !ui::is_watched(), &RESULTS)?;
     if code == ExitCode::SUCCESS {
         ui::line(

@@ -27,7 +27,7 @@ pub(super) fn run(dir: &Utf8Path) -> Result<ExitCode, Failure> {
     stage
         .introduce(&format!("{dir}: a team, and a small site that is served on {url} while the demo runs"))?;
     let mut options = RunOptions::default();
-    options.inputs.insert("site".to_owned(), url.to_owned());
+    options.spec.inputs.insert("site".to_owned(), url.to_owned());
     let code = stage.run(dir, &options, !ui::is_watched(), &RESULTS)?;
     if code == ExitCode::SUCCESS {
         ui::line(

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cliq_a2a::{StreamItem, Task, TaskContext, Update, Version, wire};
-use cliq_gateway::GatewayError;
 use cliq_http::{Client, Guard, Limits, Request};
-use cliq_model::{PushRow, PushState, RunId};
+use cliq_model::{PushRow, PushState, RunId, StoreError};
 use tokio::sync::Semaphore;
 
 use super::attempt::{Attempt, after};
@@ -94,7 +93,7 @@ pub(crate) async fn deliver(app: Arc<App>) {
 }
 
 /// Posts what a receiver has not got, until it has everything or does not take it.
-async fn deliver_to(app: &App, guard: &Guard, mut push: PushRow) -> Result<(), GatewayError> {
+async fn deliver_to(app: &App, guard: &Guard, mut push: PushRow) -> Result<(), StoreError> {
     let (Some(run), Some(task)) =
         (app.core.runs.run(&push.task_id).await?, app.tasks.task_of_run(&push.task_id).await?)
     else {
@@ -146,7 +145,7 @@ fn step(push: PushRow, attempt: Attempt, is_last: bool) -> PushRow {
 }
 
 /// Stores how far a receiver is. `false` where it was removed or changed since.
-async fn keep(app: &App, push: &mut PushRow) -> Result<bool, GatewayError> {
+async fn keep(app: &App, push: &mut PushRow) -> Result<bool, StoreError> {
     let stored = app.tasks.put_push(push).await?;
     push.version += 1;
     Ok(stored)

@@ -1,4 +1,4 @@
-//! Runs that are tasks of A2A: what their callers get beside the journal. Workspace and result; the output of agents is in `output.rs`.
+//! What the callers of tasks get beside the journal: the check of the workspace, and the end with its artifacts.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -7,14 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_a2a::{Artifact, Content, Part, Version, wire};
 use cliq_fs::CliqDir;
-use cliq_model::{NewRunEvent, Run, RunState};
+use cliq_model::{Run, RunState, ServerEvent, TaskOutcome};
 use cliq_orchestrator::{PhaseStatus, RunView};
 use cliq_project::{Host, Project};
 use cliq_protocol::lenient_json;
+use cliq_supervisor::{TaskLog, workspace_files};
 use serde_json::{Value, json};
-
-use crate::change::event;
-use crate::workspace_files;
 
 /// The last bytes of the orchestrator's log that are in the result.
 const LOG_TAIL: u64 = 10 << 10;
@@ -26,25 +24,33 @@ const MAX_ENTRIES: usize = 100;
 /// The most bytes of a handoff that is looked at for an output.
 const MAX_HANDOFF: u64 = 4 << 20;
 
-/// The workspace is there. Says which of the team's programs are on the PATH.
-pub(crate) fn prepared(host: &Host, run: &Run) -> NewRunEvent {
-    let project = Project::open(&run.workspace, host.clone()).ok();
-    let requirement = run.request.requirement.as_deref().unwrap_or_default();
-    event("workspace_prepared", &cliq_project::workspace_prepared(project.as_ref(), requirement))
+/// Writer of the events that the callers of tasks get.
+#[derive(Debug)]
+pub(crate) struct TaskArtifacts {
+    /// Host of the runs.
+    pub(crate) host: Host,
+    /// Name of this cliq.
+    pub(crate) instance_id: String,
 }
 
-/// The end of a task with its artifacts (docs/a2a.md). Made once, before the workspace goes.
-pub(crate) fn finished(
-    host: &Host,
-    instance_id: &str,
-    run: &Run,
-    view: &RunView,
-    verdicts: &[Value],
-) -> NewRunEvent {
+impl TaskLog for TaskArtifacts {
+    fn prepared(&self, run: &Run) -> ServerEvent {
+        let project = Project::open(&run.workspace, self.host.clone()).ok();
+        let requirement = run.request.spec.requirement.as_deref().unwrap_or_default();
+        ServerEvent::WorkspacePrepared(cliq_project::check_workspace(project.as_ref(), requirement))
+    }
+
+    fn finished(&self, run: &Run, view: &RunView, verdicts: &[Value]) -> ServerEvent {
+        finished(&self.host, &self.instance_id, run, view, verdicts)
+    }
+}
+
+/// Returns the end of a task with its artifacts (docs/a2a.md). Reads the workspace.
+fn finished(host: &Host, instance_id: &str, run: &Run, view: &RunView, verdicts: &[Value]) -> ServerEvent {
     let status = match run.life.state {
-        RunState::Completed => "completed",
-        RunState::Cancelled => "cancelled",
-        _ => "failed",
+        RunState::Completed => TaskOutcome::Completed,
+        RunState::Cancelled => TaskOutcome::Cancelled,
+        _ => TaskOutcome::Failed,
     };
     let mut result = json!({"status": status, "instance_id": instance_id});
     if !view.phases.is_empty() {
@@ -73,10 +79,10 @@ pub(crate) fn finished(
     if let Some(text) = log_tail(&run.workspace.join(CliqDir::NAME).join("orchestrator.log")) {
         result["orchestrator_log"] = text.into();
     }
-    if status == "failed" {
+    if status == TaskOutcome::Failed {
         result["escalation"] = json!({"phase": run.phase, "reason": run.reason});
     }
-    let mut artifacts = if status == "completed" { outputs(host, run) } else { Vec::new() };
+    let mut artifacts = if status == TaskOutcome::Completed { outputs(host, run) } else { Vec::new() };
     artifacts.push(Artifact {
         artifact_id: "pipeline_result".to_owned(),
         name: Some("pipeline_result".to_owned()),
@@ -85,8 +91,8 @@ pub(crate) fn finished(
     });
     let artifacts: Vec<Value> =
         artifacts.iter().map(|artifact| wire::write_artifact(Version::V1_0, artifact)).collect();
-    let fields = json!({"status": status, "reason": run.reason, "phase": run.phase, "artifacts": artifacts});
-    event("task_finished", &fields)
+    let (reason, phase) = (run.reason.clone(), run.phase.clone());
+    ServerEvent::TaskFinished { status, reason, phase, artifacts }
 }
 
 fn log_tail(path: &Utf8Path) -> Option<String> {

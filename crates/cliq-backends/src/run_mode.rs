@@ -1,0 +1,35 @@
+//! Arguments of the `cliq run` that is the process of a run. What the run does is in its [`RunSpec`], which the process reads from its
+//! standard input.
+
+#[cfg(doc)]
+use cliq_project::RunSpec;
+use cliq_project::RunStart;
+
+/// Behaviour of the process of a run, beside the description of the run.
+#[derive(Debug, Clone, Default)]
+pub struct RunMode {
+    /// Whether the run ends its process while it only waits for people.
+    pub parks: bool,
+    /// Name of this cliq if the run is a task of an A2A caller.
+    pub a2a_events: Option<String>,
+}
+
+impl RunMode {
+    /// Returns the arguments of a `cliq run` that works without a terminal and reads its description from standard input.
+    pub(crate) fn arguments(&self, run_id: &str, start: &RunStart) -> Vec<String> {
+        let mut arguments = match start {
+            RunStart::Fresh => words(&["--force", "--run-id", run_id]),
+            RunStart::Changed => words(&["--changed", "--run-id", run_id]),
+            RunStart::Resume { from: None } => words(&["--resume"]),
+            RunStart::Resume { from: Some(from) } => words(&["--from", from]),
+        };
+        arguments.extend(words(&["--spec", "-"]));
+        arguments.extend(self.parks.then(|| "--park".to_owned()));
+        arguments.extend(self.a2a_events.iter().flat_map(|name| ["--a2a-events".to_owned(), name.clone()]));
+        arguments
+    }
+}
+
+pub(crate) fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
