@@ -1,5 +1,9 @@
 //! Steering of a run (docs/steering.md): stored with the request until the run has started, then passed to its orchestrator.
 
+use crate::Supervisor;
+use crate::change::event;
+use crate::journal::{is_of, status_document, stored, stored_for_task};
+use crate::workspace_io::WorkspaceIoError;
 use cliq_fs::{CliqDir, FsError, SteeringInbox};
 use cliq_model::{Change, NewRunEvent, Run, RunId, RunOrigin, RunState, ServerEvent, StoreError};
 use cliq_orchestrator::{
@@ -7,10 +11,6 @@ use cliq_orchestrator::{
 };
 use cliq_project::{Host, Project, task_event};
 use cliq_protocol::{MAX_STEERING_MESSAGES, NewSteering, SteeringMessage};
-use crate::Supervisor;
-use crate::change::event;
-use crate::journal::{is_of, status_document, stored, stored_for_task};
-use crate::workspace_io::WorkspaceIoError;
 
 /// Reason why a steering message was not accepted.
 #[derive(Debug, thiserror::Error)]
