@@ -11,11 +11,11 @@
 //! Templates are made once, at the start: later changes of teams and folders do not affect an evaluation.
 
 use std::fs;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{IoContext, OutputLimits, child_output, copy_tree};
+use cliq_fs::{IoContext, copy_tree};
+use cliq_git::{CloneRequest, Git, GitError, PROGRAM};
 use cliq_project::{Host, Project};
 
 use crate::error::EvalError;
@@ -208,34 +208,27 @@ fn prune(dir: &Utf8Path) {
 }
 
 fn clone(host: &Host, url: &str, revision: Option<&str>, place: &Utf8Path) -> Result<(), EvalError> {
-    let git = host.environment.find_program("git").ok_or(cliq_project::ProjectError::NoGit)?;
+    let program = host.environment.find_program(PROGRAM).ok_or(cliq_project::ProjectError::NoGit)?;
     remove(place)?;
     if let Some(parent) = place.parent() {
         create(parent)?;
     }
-    let run = |dir: Option<&Utf8Path>, arguments: &[&str]| {
-        let mut command = Command::new(&git);
-        cliq_git::remove_local_variables(&mut command);
-        command.args(arguments).env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
-        if let Some(dir) = dir {
-            command.current_dir(dir);
-        }
-        let failed = |message: String| EvalError::Git { url: url.to_owned(), message };
-        // A daemon that git leaves behind may hold its output open.
-        let limits = OutputLimits { output: 4096, errors: 4096, timeout: GIT_TIMEOUT };
-        let done = child_output(&mut command, &limits).map_err(|error| failed(error.to_string()))?;
-        match done.status {
-            Some(status) if status.success() => Ok(()),
-            Some(_) => Err(failed(String::from_utf8_lossy(&done.errors).trim().to_owned())),
-            None => Err(failed(format!("git took longer than {} min", GIT_TIMEOUT.as_secs() / 60))),
-        }
+    let failed = |error: GitError| {
+        let message = match error {
+            GitError::TimedOut { seconds, .. } => format!("git took longer than {} min", seconds / 60),
+            error => error.output(),
+        };
+        EvalError::Git { url: url.to_owned(), message }
     };
-    run(None, &["clone", "--quiet", "--no-recurse-submodules", "--", url, place.as_str()])?;
+    let git = Git::new(".").with_program(program).with_timeout(GIT_TIMEOUT);
+    let into = place.as_std_path();
+    let request = CloneRequest { url, into, branch: None, is_shallow: false, host: None };
+    cliq_git::clone(&git, &request).map_err(failed)?;
     match revision {
         Some(revision) if revision.starts_with('-') => {
             Err(EvalError::Git { url: url.to_owned(), message: format!("{revision:?} is not a revision") })
         }
-        Some(revision) => run(Some(place), &["checkout", "--quiet", "--detach", revision, "--"]),
+        Some(revision) => cliq_git::checkout_detached(&git.in_dir(place), revision).map_err(failed),
         None => Ok(()),
     }
 }

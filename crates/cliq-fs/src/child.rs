@@ -5,7 +5,7 @@
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -57,30 +57,6 @@ pub struct FollowedChild {
     pub is_held: bool,
 }
 
-/// Limits for [`child_output`].
-#[derive(Debug, Clone, Copy)]
-pub struct OutputLimits {
-    /// Number of leading bytes kept of standard output.
-    pub output: usize,
-    /// Number of trailing bytes kept of standard error.
-    pub errors: usize,
-    /// Time after which the program is killed.
-    pub timeout: Duration,
-}
-
-/// Output and end of a program.
-#[derive(Debug)]
-pub struct ChildOutput {
-    /// Exit status, or `None` if the program was killed at its time limit.
-    pub status: Option<ExitStatus>,
-    /// Beginning of standard output.
-    pub output: Vec<u8>,
-    /// Whether standard output exceeded its limit.
-    pub is_cut: bool,
-    /// End of standard error.
-    pub errors: Vec<u8>,
-}
-
 /// Follows a program to its end: calls `on_line` for each line of standard output, and keeps the end of standard error.
 ///
 /// Memory is bounded by the limits, time by the life of the program and `limits.drain`. Output that the program itself has written
@@ -94,41 +70,12 @@ pub fn follow_child(
     mut on_line: impl FnMut(OutputLine<'_>),
 ) -> io::Result<FollowedChild> {
     let (mut lines, mut errors) = (Lines::new(limits.line), Tail::new(limits.errors));
-    let is_held = pump(child, None, limits.drain, &mut |stream, bytes| match stream {
-        Stream::Output => {
-            lines.feed(bytes, &mut on_line);
-            true
-        }
+    let is_held = pump(child, limits.drain, &mut |stream, bytes| match stream {
+        Stream::Output => lines.feed(bytes, &mut on_line),
         Stream::Errors => errors.push(bytes),
-    })?
-    .is_held;
+    })?;
     lines.finish(&mut on_line);
     Ok(FollowedChild { status: child.wait()?, errors: errors.into_bytes(), is_held })
-}
-
-/// Runs a program with an empty standard input and returns its output and its end. A program that exceeds the time limit is killed. One
-/// that prints more than the limit finds its output closed, which ends most programs.
-///
-/// # Errors
-/// Returns an error if the program cannot be started or waited for.
-pub fn child_output(command: &mut Command, limits: &OutputLimits) -> io::Result<ChildOutput> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let (mut output, mut is_cut, mut errors) = (Vec::new(), false, Tail::new(limits.errors));
-    let pumped = pump(&mut child, Some(limits.timeout), DRAIN, &mut |stream, bytes| match stream {
-        Stream::Output => {
-            let room = limits.output.saturating_sub(output.len()).min(bytes.len());
-            is_cut |= room < bytes.len();
-            output.extend_from_slice(&bytes[..room]);
-            !is_cut
-        }
-        Stream::Errors => errors.push(bytes),
-    });
-    if pumped.is_err() {
-        let _ = child.kill();
-    }
-    let status = child.wait()?;
-    let status = (!pumped?.is_late).then_some(status);
-    Ok(ChildOutput { status, output, is_cut, errors: errors.into_bytes() })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,14 +84,8 @@ enum Stream {
     Errors,
 }
 
-/// Receiver of output. Returns whether it takes more of the stream.
-type Sink<'a> = dyn FnMut(Stream, &[u8]) -> bool + 'a;
-
-/// End of [`pump`].
-struct Pumped {
-    is_held: bool,
-    is_late: bool,
-}
+/// Receiver of output.
+type Sink<'a> = dyn FnMut(Stream, &[u8]) + 'a;
 
 /// A pipe of a program, until its end.
 struct Source<R> {
@@ -178,10 +119,7 @@ impl<R: Read + AsFd> Source<R> {
             }
             Ok(n) => {
                 self.owed = self.owed.saturating_sub(n as u64);
-                if !sink(self.stream, &buffer[..n]) {
-                    self.pipe = None;
-                    self.owed = 0;
-                }
+                sink(self.stream, &buffer[..n]);
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -190,25 +128,20 @@ impl<R: Read + AsFd> Source<R> {
     }
 }
 
-/// Reads both pipes until the program has ended and they are at their end, or the time after that is over.
-fn pump(
-    child: &mut Child,
-    timeout: Option<Duration>,
-    drain: Duration,
-    sink: &mut Sink<'_>,
-) -> io::Result<Pumped> {
+/// Reads both pipes until the program has ended and they are at their end, or the time after that is over. Returns whether another process
+/// holds them open.
+fn pump(child: &mut Child, drain: Duration, sink: &mut Sink<'_>) -> io::Result<bool> {
     let mut output: Source<ChildStdout> = Source::new(child.stdout.take(), Stream::Output);
     let mut errors: Source<ChildStderr> = Source::new(child.stderr.take(), Stream::Errors);
     let mut exit = Some(watch_exit(child)?);
-    let mut deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let mut is_late = false;
+    let mut deadline = None;
     let mut buffer = vec![0; CHUNK];
     loop {
         if exit.is_none() {
-            let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            let is_over = deadline.is_some_and(|deadline: Instant| Instant::now() >= deadline);
             let is_at_end = output.pipe.is_none() && errors.pipe.is_none();
             if is_at_end || (is_over && output.owed == 0 && errors.owed == 0) {
-                return Ok(Pumped { is_held: !is_at_end, is_late });
+                return Ok(!is_at_end);
             }
         }
         let wait = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -224,10 +157,6 @@ fn pump(
             deadline = Instant::now().checked_add(drain);
             output.note_owed();
             errors.note_owed();
-        } else if exit.is_some() && !is_late && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            is_late = true;
-            deadline = None;
-            child.kill()?;
         }
     }
 }
@@ -326,13 +255,11 @@ impl Tail {
         Self { limit, bytes: Vec::new() }
     }
 
-    /// Adds bytes. Returns `true`: all of the output is read.
-    fn push(&mut self, bytes: &[u8]) -> bool {
+    fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         if self.bytes.len() > 2 * self.limit {
             self.bytes.drain(..self.bytes.len() - self.limit);
         }
-        true
     }
 
     fn into_bytes(mut self) -> Vec<u8> {
@@ -344,6 +271,7 @@ impl Tail {
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -419,26 +347,5 @@ mod tests {
     fn signals_are_reported() {
         let (_, end) = follow("kill -KILL $$", &BRIEF);
         assert_eq!(end.status.signal(), Some(9));
-    }
-
-    #[test]
-    fn output_is_bounded_and_late_programs_are_killed() {
-        let limits = OutputLimits { output: 4, errors: 3, timeout: Duration::from_secs(600) };
-        let done =
-            child_output(&mut shell("printf 123456; printf abcdef >&2; exit 1"), &limits).expect("it runs");
-        assert_eq!((&done.output[..], done.is_cut, &done.errors[..]), (&b"1234"[..], true, &b"def"[..]));
-        assert_eq!(done.status.and_then(|status| status.code()), Some(1));
-
-        // It never ends by itself.
-        let done = child_output(&mut shell("exec yes"), &limits).expect("it runs");
-        assert_eq!((&done.output[..], done.is_cut), (&b"y\ny\n"[..], true));
-
-        let late = OutputLimits { timeout: Duration::from_millis(50), ..limits };
-        let done = child_output(&mut shell("printf ab; exec sleep 600"), &late).expect("it runs");
-        assert_eq!(done.status, None);
-
-        let done = child_output(&mut shell("cat; printf ok"), &limits).expect("it runs");
-        assert_eq!((&done.output[..], done.is_cut), (&b"ok"[..], false), "standard input is empty");
-        assert!(child_output(&mut Command::new("/nonexistent/program"), &limits).is_err());
     }
 }

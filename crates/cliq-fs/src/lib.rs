@@ -35,9 +35,7 @@ pub use atomic::{AppendedFile, PrivateFile, append_line, open_append, sync_file_
 pub use channel::{
     HandoffError, create_channel, is_half_written, read_handoff, write_handoff, write_handoffs,
 };
-pub use child::{
-    ChildOutput, DRAIN, FollowLimits, FollowedChild, OutputLimits, OutputLine, child_output, follow_child,
-};
+pub use child::{DRAIN, FollowLimits, FollowedChild, OutputLine, follow_child};
 pub use child_input::ChildInput;
 pub use clock::{now, now_millis};
 pub use copy::{copy_file_with_time, copy_tree};

@@ -6,12 +6,15 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::hooks;
 use crate::{GitError, remove_local_variables};
+
+/// Name of the program.
+pub const PROGRAM: &str = "git";
 
 /// Time limit of a call.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -20,6 +23,8 @@ const MAX_OUTPUT: u64 = 256 << 20;
 /// Maximum number of bytes and of lines of an output that an error quotes.
 const QUOTED_BYTES: u64 = 8 << 10;
 const QUOTED_LINES: usize = 20;
+/// Interval at which the size of an output is checked against its limit while git runs.
+const SIZE_CHECK: Duration = Duration::from_millis(100);
 
 /// Settings of each call: no other program than git is started by the configuration of a repository.
 const SETTINGS: [&str; 6] = [
@@ -37,6 +42,7 @@ const SETTINGS: [&str; 6] = [
 /// delays nothing. Hooks do not run unless [`Git::with_hooks`] allows them.
 #[derive(Debug, Clone)]
 pub struct Git {
+    program: PathBuf,
     dir: PathBuf,
     settings: Vec<String>,
     env: Vec<(OsString, OsString)>,
@@ -48,7 +54,8 @@ pub struct Git {
 
 /// End of a call.
 struct Ended {
-    status: ExitStatus,
+    /// Exit status, or `None` if git was killed since its output exceeded the limit.
+    status: Option<ExitStatus>,
     stdout: File,
     stderr: File,
 }
@@ -58,6 +65,7 @@ impl Git {
     #[must_use]
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
+            program: PathBuf::from(PROGRAM),
             dir: dir.into(),
             settings: SETTINGS.map(str::to_owned).to_vec(),
             env: Vec::new(),
@@ -81,6 +89,13 @@ impl Git {
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Uses the program at a path instead of the one that `PATH` names.
+    #[must_use]
+    pub fn with_program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = program.into();
+        self
     }
 
     /// Sets a variable of the environment.
@@ -160,7 +175,18 @@ impl Git {
         input: &[u8],
     ) -> Result<Vec<u8>, GitError> {
         let args = owned(args);
-        self.call(&args, input, &[0]).map(|(_, output)| output)
+        self.call(&args, input, &[0], Excess::Refused).map(|(_, output)| output)
+    }
+
+    /// Runs git and returns its standard output, cut at the limit.
+    ///
+    /// # Errors
+    /// As [`Git::run`].
+    pub(crate) fn run_cut<A: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = A>,
+    ) -> Result<Vec<u8>, GitError> {
+        self.call(&owned(args), &[], &[0], Excess::Cut).map(|(_, output)| output)
     }
 
     /// Runs git and returns its standard output as text without surrounding white space.
@@ -180,10 +206,16 @@ impl Git {
         args: impl IntoIterator<Item = A>,
     ) -> Result<(bool, Vec<u8>), GitError> {
         let args = owned(args);
-        self.call(&args, &[], &[0, 1]).map(|(status, output)| (status == 0, output))
+        self.call(&args, &[], &[0, 1], Excess::Refused).map(|(status, output)| (status == 0, output))
     }
 
-    fn call(&self, args: &[OsString], input: &[u8], allowed: &[i32]) -> Result<(i32, Vec<u8>), GitError> {
+    fn call(
+        &self,
+        args: &[OsString],
+        input: &[u8],
+        allowed: &[i32],
+        excess: Excess,
+    ) -> Result<(i32, Vec<u8>), GitError> {
         let command = args.first().map(|arg| arg.to_string_lossy().into_owned()).unwrap_or_default();
         let trace = self.hooks.then(hooks::trace_file).transpose().map_err(GitError::Start)?;
         let mut process = self.command(args);
@@ -191,9 +223,10 @@ impl Git {
             process.env("GIT_TRACE2_EVENT", trace.path());
         }
         let mut ended = self.wait(&mut process, &command, input)?;
-        if let Some(code) = ended.status.code().filter(|code| allowed.contains(code)) {
+        let code = ended.status.map_or(Some(0), |status| status.code());
+        if let Some(code) = code.filter(|code| allowed.contains(code)) {
             let size = ended.stdout.seek(SeekFrom::End(0)).map_err(GitError::Start)?;
-            if size > self.limit {
+            if size > self.limit && excess == Excess::Refused {
                 return Err(GitError::TooLarge { command, limit: self.limit });
             }
             return Ok((code, read_from(&mut ended.stdout, 0, self.limit).map_err(GitError::Start)?));
@@ -205,11 +238,11 @@ impl Git {
         if let Some(hook) = trace.and_then(|trace| hooks::failed(trace.path())) {
             return Err(GitError::Hook { command, hook, output });
         }
-        Err(GitError::Failed { command, status: ended.status.code(), output })
+        Err(GitError::Failed { command, status: code, output })
     }
 
     fn command(&self, args: &[OsString]) -> Command {
-        let mut command = Command::new("git");
+        let mut command = Command::new(&self.program);
         if self.is_private {
             command.env_clear();
             command.envs([("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null")]);
@@ -251,15 +284,39 @@ impl Git {
             }
             _ => GitError::Start(error),
         })?;
-        let status = end_of(&mut child, self.timeout).map_err(GitError::Start)?;
-        let seconds = self.timeout.as_secs();
-        let status = status.ok_or_else(|| GitError::TimedOut { command: command.to_owned(), seconds })?;
+        let is_too_large = || stdout.metadata().is_ok_and(|metadata| metadata.len() > self.limit);
+        let status = match end_of(&mut child, self.timeout, is_too_large).map_err(GitError::Start)? {
+            End::Exited(status) => Some(status),
+            End::TooLarge => None,
+            End::Late => {
+                let seconds = self.timeout.as_secs();
+                return Err(GitError::TimedOut { command: command.to_owned(), seconds });
+            }
+        };
         Ok(Ended { status, stdout, stderr })
     }
 }
 
-/// Waits for the end of a process. Returns `None` if it was killed at its deadline.
-fn end_of(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
+/// Policy for an output that exceeds its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Excess {
+    /// The call fails.
+    Refused,
+    /// The output is cut.
+    Cut,
+}
+
+/// End of a process.
+enum End {
+    Exited(ExitStatus),
+    /// Killed at its deadline.
+    Late,
+    /// Killed since its output is too large.
+    TooLarge,
+}
+
+/// Waits for the end of a process. Kills it at its deadline, and if its output is too large.
+fn end_of(child: &mut Child, timeout: Duration, is_too_large: impl Fn() -> bool) -> io::Result<End> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     let (ended, end) = mpsc::channel();
     // The process is not reaped here, so that its number stays its own until it was killed or has ended.
@@ -268,13 +325,25 @@ fn end_of(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>
         while waitid(WaitId::Pid(pid), options).is_err_and(|error| error == rustix::io::Errno::INTR) {}
         let _ = ended.send(());
     })?;
-    let in_time = end.recv_timeout(timeout).is_ok();
-    if !in_time {
+    let start = Instant::now();
+    let killed = loop {
+        let left = timeout.saturating_sub(start.elapsed());
+        if end.recv_timeout(left.min(SIZE_CHECK)).is_ok() {
+            break None;
+        }
+        if is_too_large() {
+            break Some(End::TooLarge);
+        }
+        if start.elapsed() >= timeout {
+            break Some(End::Late);
+        }
+    };
+    if killed.is_some() {
         let _ = kill_process(pid, Signal::KILL);
         let _ = end.recv();
     }
     let status = child.wait()?;
-    Ok(in_time.then_some(status))
+    Ok(killed.unwrap_or(End::Exited(status)))
 }
 
 fn owned<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Vec<OsString> {

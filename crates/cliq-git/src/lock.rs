@@ -1,10 +1,9 @@
 //! Lock of a repository for commands of git that write.
 
 use std::fs::{File, TryLockError};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::{Git, GitError};
+use crate::{Git, GitError, common_dir};
 
 /// Time for which a held lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -22,8 +21,9 @@ impl RepositoryLock {
     /// # Errors
     /// Returns an error if the directory is in no repository, the lock file cannot be opened, or another holds the lock.
     pub fn acquire(git: &Git) -> Result<Self, GitError> {
-        let common = git.text(["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
-        let path = PathBuf::from(common).join("cliq.lock");
+        // One file for all worktrees, by whatever path the repository is reached.
+        let common = common_dir(git)?;
+        let path = common.canonicalize().map_err(GitError::io("find", &common))?.join("cliq.lock");
         let open = File::options().create(true).truncate(false).write(true).open(&path);
         let file = open.map_err(GitError::io("open", &path))?;
         let deadline = Instant::now() + PATIENCE;

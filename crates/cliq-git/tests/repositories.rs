@@ -6,7 +6,7 @@ mod common;
 use std::process::Command;
 use std::time::Duration;
 
-use cliq_git::{Git, GitError, branches_apart, mark_unmerged, unresolved};
+use cliq_git::{CloneRequest, Git, GitError, PinnedHost, branches_apart, mark_unmerged, unresolved};
 use common::{Place, git_in, sh};
 
 const LIB: &str =
@@ -241,4 +241,32 @@ fn variables_of_another_repository_have_no_effect() {
 fn missing_directory_is_named() {
     let error = Git::new("/nowhere/at/all").run(["status"]).unwrap_err();
     assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
+}
+
+#[test]
+fn uncommitted_changes_are_cut_at_the_limit_and_leave_the_index_alone() {
+    let place = Place::new("seq 100 > a.txt");
+    sh(&place.workspace, "seq 50 > a.txt; echo new > b.txt");
+    let status = || sh(&place.workspace, "git status --porcelain");
+    let before = status();
+    let whole = cliq_git::uncommitted_changes(&place.git()).unwrap();
+    assert_eq!(whole.numstat, b"0\t50\ta.txt\x001\t0\tb.txt\0");
+    let cut = cliq_git::uncommitted_changes(&place.git().with_limit(200)).unwrap();
+    assert_eq!((cut.numstat, &cut.patch[..]), (whole.numstat, &whole.patch[..200]));
+    assert_eq!(status(), before);
+}
+
+#[test]
+fn pinned_host_allows_no_other_transport() {
+    let place = Place::new("echo x > a.txt");
+    let into = place.top.join("copy");
+    let url = place.workspace.to_str().unwrap();
+    let address = std::net::IpAddr::from([127, 0, 0, 1]);
+    let request = |host| CloneRequest { url, into: &into, branch: None, is_shallow: false, host };
+    let git = Git::new(&place.top);
+    let host = PinnedHost { name: "host.example", port: 443, address };
+    let error = cliq_git::clone(&git, &request(Some(host))).unwrap_err();
+    assert!(error.output().contains("not allowed"), "{error}");
+    cliq_git::clone(&git, &request(None)).unwrap();
+    assert!(into.join("a.txt").exists());
 }

@@ -7,7 +7,9 @@ use std::fs;
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_git::{Git, GitError, RepositoryLock};
+use cliq_git::{
+    BranchMergeError, Git, GitError, RepositoryLock, WorktreeBranch, add_worktree, commit_all, fast_forward,
+};
 
 use crate::model::WorkId;
 
@@ -51,7 +53,7 @@ impl Worktrees {
             if work != WorkId::Plan {
                 // A task that is done again begins from the plan's branch. One with commits of its own continues with them.
                 let git = open(&path);
-                if git.run(["merge", "--ff-only", "--quiet", &self.branch(WorkId::Plan)]).is_ok() {
+                if fast_forward(&git, &self.branch(WorkId::Plan)) {
                     cliq_git::forward_submodules(&open(&self.path(WorkId::Plan)), &git).map_err(text)?;
                 }
             }
@@ -59,19 +61,18 @@ impl Worktrees {
         }
         self.ignore()?;
         let project = open(&self.project);
-        project.run(["worktree", "prune"]).map_err(text)?;
-        let (branch, name) = (self.branch(work), path.as_str());
+        let branch = self.branch(work);
         let from = match work {
             WorkId::Plan => None,
             WorkId::Draft { .. } | WorkId::Task { .. } => Some(self.ensure_now(WorkId::Plan)?),
         };
         let hooked = project.clone().with_hooks();
-        if project.run(["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_ok() {
-            hooked.run(["worktree", "add", "--quiet", name, &branch]).map_err(text)?;
-        } else {
-            let start = if from.is_some() { self.branch(WorkId::Plan) } else { "HEAD".to_owned() };
-            hooked.run(["worktree", "add", "--quiet", "-b", &branch, name, &start]).map_err(text)?;
-        }
+        let start = if from.is_some() { self.branch(WorkId::Plan) } else { "HEAD".to_owned() };
+        let on = match cliq_git::has_branch(&project, &branch) {
+            true => WorktreeBranch::Existing(&branch),
+            false => WorktreeBranch::New { branch: &branch, from: &start },
+        };
+        add_worktree(&hooked, path.as_std_path(), on).map_err(text)?;
         let source = from.map_or_else(|| project.clone(), |plan| open(&plan));
         cliq_git::copy_submodules(&source, &open(&path)).map_err(text)?;
         cliq_git::copy_included(&project, path.as_std_path()).map_err(text)?;
@@ -80,10 +81,8 @@ impl Worktrees {
 
     /// Keeps `.worktrees/` out of what git shows, without touching a file that is committed.
     fn ignore(&self) -> Result<(), String> {
-        let common = open(&self.project)
-            .text(["rev-parse", "--path-format=absolute", "--git-common-dir"])
-            .map_err(|why| self.no_repository(&why))?;
-        let info = Utf8PathBuf::from(common.trim()).join("info");
+        let common = cliq_git::common_dir(&open(&self.project)).map_err(|why| self.no_repository(&why))?;
+        let info = Utf8PathBuf::from(common.to_string_lossy().into_owned()).join("info");
         let exclude = info.join("exclude");
         let known = cliq_fs::read_text(&exclude, 16 << 20).unwrap_or_default();
         if known.lines().any(|line| line.trim() == "/.worktrees/") {
@@ -103,7 +102,7 @@ impl Worktrees {
         let _lock = self.lock()?;
         let plan = self.ensure_now(WorkId::Plan)?;
         let git = open(&plan);
-        if git.run(["rev-parse", "--verify", "--quiet", "MERGE_HEAD"]).is_ok() {
+        if cliq_git::is_merging(&git) {
             return Err(MergeError::Conflict(format!(
                 "a merge is under way in {plan}: `git commit` ends it, then answer"
             )));
@@ -134,14 +133,8 @@ impl Worktrees {
                 .map_err(|error| failed(&format!("cannot commit the work of {branch}"), &error))?;
         }
         let message = format!("Merge {work}: {title}");
-        if let Err(error) = plan.run(["merge", "--no-ff", "--quiet", "-m", &message, &branch]) {
-            let unmerged = plan.run(["diff", "--name-only", "--diff-filter=U", "-z"]).unwrap_or_default();
-            let files: Vec<String> = unmerged
-                .split(|byte| *byte == 0)
-                .filter(|file| !file.is_empty())
-                .map(cliq_git::lossy)
-                .collect();
-            let _ = plan.run(["merge", "--abort"]);
+        if let Err(BranchMergeError { conflicts, error }) = cliq_git::merge_branch(plan, &branch, &message) {
+            let files: Vec<String> = conflicts.iter().map(|path| cliq_git::lossy(path)).collect();
             if files.is_empty() {
                 return Err(failed(&format!("cannot merge branch {branch}, which is no conflict"), &error));
             }
@@ -221,22 +214,6 @@ fn failed(action: &str, error: &GitError) -> MergeError {
 /// Git as the person uses it: their identity, their signatures.
 fn open(dir: &Utf8Path) -> Git {
     Git::new(dir)
-}
-
-/// Commits what is uncommitted, in submodules too. Checks of the repository (`pre-commit`, `commit-msg`) do not run: an agent may have
-/// written them. Other hooks run.
-fn commit_all(git: &Git, message: &str) -> Result<(), GitError> {
-    for path in cliq_git::populated(git)? {
-        use std::os::unix::ffi::OsStrExt;
-        let submodule = git.in_dir(git.dir().join(std::ffi::OsStr::from_bytes(&path)));
-        cliq_git::commit_worktree(&submodule, message)?;
-    }
-    git.run(["add", "--all", "--sparse"])?;
-    let (is_clean, _) = git.ask(["diff", "--cached", "--quiet", "--ignore-submodules=none"])?;
-    if !is_clean {
-        git.clone().with_hooks().run(["commit", "--quiet", "--no-verify", "-m", message])?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

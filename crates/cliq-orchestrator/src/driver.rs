@@ -45,6 +45,7 @@ use crate::journal::{Journal, JournalWriter};
 use crate::plan::RunPlan;
 use crate::view::RunView;
 use crate::watch::DirectoryWatch;
+use crate::watchdog::send_ended_groups;
 pub use commands::repositories;
 use parking::Parking;
 pub(crate) use recovery::put_earlier_run_aside;
@@ -232,6 +233,7 @@ impl Driver {
                 tokio::task::yield_now().await;
                 if self.inbox.is_empty() {
                     self.flush_log();
+                    send_ended_groups(&self.shared.watchdog);
                 }
             }
             tokio::select! {
@@ -360,6 +362,7 @@ impl Driver {
     /// Waits for remaining agents and deliveries. Their late messages become warnings.
     async fn wind_up(&mut self) {
         self.flush_log();
+        send_ended_groups(&self.shared.watchdog);
         self.shared.over.cancel();
         self.tasks.close();
         self.notifications.close();

@@ -3,6 +3,8 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
@@ -15,10 +17,17 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 #[must_use]
 pub fn adopt_orphans() -> bool {
     #[cfg(target_os = "linux")]
-    let adopts = rustix::process::set_child_subreaper(Some(getpid())).is_ok() && descendants(None).is_some();
+    let adopts = rustix::process::set_child_subreaper(Some(getpid())).is_ok() && lists_children();
     #[cfg(not(target_os = "linux"))]
     let adopts = false;
     adopts
+}
+
+/// Whether the system lists the children of a process.
+#[cfg(target_os = "linux")]
+fn lists_children() -> bool {
+    let me = getpid().as_raw_nonzero();
+    Path::new(&format!("/proc/{me}/task/{me}/children")).exists()
 }
 
 /// Time for killed processes to be gone.

@@ -9,12 +9,11 @@ mod group;
 mod start_error;
 mod terminal;
 
-use std::fs::File;
 use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -79,7 +78,7 @@ fn spawn_unexplained(job: &Job, terminal: Terminal) -> io::Result<(Child, PipeRe
     let (reader, writer) = io::pipe()?;
     let stdin = match &job.stdin {
         Some(path) => Stdio::from(open_regular(path).map_err(|error| error.source)?.0),
-        None => nothing()?,
+        None => Stdio::null(),
     };
     let mut command = Command::new(&job.program);
     // A run that a hook of git started works on its own directory and not on the repository of the hook.
@@ -94,19 +93,6 @@ fn spawn_unexplained(job: &Job, terminal: Terminal) -> io::Result<(Child, PipeRe
     terminal.apply(&mut command)?;
     // The command keeps its ends of the pipe open; they go with it, so that the output has an end.
     spawn(&mut command).map(|child| (child, reader))
-}
-
-/// An empty standard input. It is opened once for all processes.
-fn nothing() -> io::Result<Stdio> {
-    static NOTHING: OnceLock<File> = OnceLock::new();
-    let file = match NOTHING.get() {
-        Some(file) => file,
-        None => {
-            let file = File::open("/dev/null")?;
-            NOTHING.get_or_init(|| file)
-        }
-    };
-    Ok(file.try_clone()?.into())
 }
 
 fn start(job: &Job, descriptors: Option<OwnedSemaphorePermit>) -> io::Result<Process> {

@@ -6,6 +6,8 @@
 //! that it was told of. A resumed run has another mark: a late watchdog cannot touch it.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,6 +53,8 @@ pub(crate) struct WatchdogOrder {
 pub(crate) struct Watchdog {
     child: Child,
     pipe: ChildStdin,
+    /// Lines that the watchdog has not been sent yet.
+    unsent: String,
 }
 
 impl Watchdog {
@@ -63,8 +67,6 @@ impl Watchdog {
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
             .spawn()?;
         let mut pipe = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let mut line = serde_json::to_vec(order)?;
@@ -74,7 +76,7 @@ impl Watchdog {
             let _ = child.wait();
             return Err(error);
         }
-        Ok(Self { child, pipe })
+        Ok(Self { child, pipe, unsent: String::new() })
     }
 
     /// Process id of the watchdog.
@@ -82,9 +84,24 @@ impl Watchdog {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
-    fn tell(&mut self, sign: char, group: u32) {
-        // A watchdog that is gone cannot help any more, and the run goes on.
-        let _ = self.pipe.write_all(format!("{sign}{group}\n").as_bytes());
+    /// Sends that a group began.
+    fn began(&mut self, group: u32) {
+        let _ = writeln!(self.unsent, "+{group}");
+        self.send();
+    }
+
+    /// Notes that a group ended. It is sent with the next group that begins, or by [`Watchdog::send`].
+    fn ended(&mut self, group: u32) {
+        let _ = writeln!(self.unsent, "-{group}");
+    }
+
+    /// Sends what has not been sent.
+    fn send(&mut self) {
+        if !self.unsent.is_empty() {
+            // A watchdog that is gone cannot help any more, and the run goes on.
+            let _ = self.pipe.write_all(self.unsent.as_bytes());
+            self.unsent.clear();
+        }
     }
 
     /// Ends the watchdog at once: nothing of the run is left.
@@ -120,20 +137,26 @@ pub(crate) struct WatchedProcess {
 impl WatchedProcess {
     pub(crate) fn watch(inner: Box<dyn Running>, watchdog: &SharedWatchdog) -> Box<dyn Running> {
         let Some(group) = inner.group() else { return inner };
-        tell(watchdog, '+', group);
+        with_watchdog(watchdog, |watchdog| watchdog.began(group));
         Box::new(Self { inner, watchdog: Arc::clone(watchdog), group: Some(group) })
     }
 
     fn forget(&mut self) {
         if let Some(group) = self.group.take() {
-            tell(&self.watchdog, '-', group);
+            with_watchdog(&self.watchdog, |watchdog| watchdog.ended(group));
         }
     }
 }
 
-fn tell(watchdog: &SharedWatchdog, sign: char, group: u32) {
+/// Sends a watchdog the ends of groups that it has not been sent. For moments in which the orchestrator has nothing else to do: in a
+/// chain of phases they are sent together with the next group.
+pub(crate) fn send_ended_groups(watchdog: &SharedWatchdog) {
+    with_watchdog(watchdog, Watchdog::send);
+}
+
+fn with_watchdog(watchdog: &SharedWatchdog, act: impl FnOnce(&mut Watchdog)) {
     if let WatchdogState::Active(watchdog) = &mut *watchdog.lock().unwrap_or_else(PoisonError::into_inner) {
-        watchdog.tell(sign, group);
+        act(watchdog);
     }
 }
 
@@ -185,6 +208,7 @@ impl Drop for WatchedProcess {
 pub fn run_watchdog() -> ExitCode {
     // Signals of a terminal are not for it, and it outlives the terminal.
     let _ = rustix::process::setsid();
+    leave_output();
     match watch(io::stdin().lock()) {
         Ok(Some((order, groups))) => {
             await_death(order.pid);
@@ -193,6 +217,14 @@ pub fn run_watchdog() -> ExitCode {
         }
         Ok(None) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Lets go of standard output and standard error: their readers wait for the end of the orchestrator, not for that of its watchdog.
+fn leave_output() {
+    if let Ok(null) = OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&null);
+        let _ = rustix::stdio::dup2_stderr(&null);
     }
 }
 
@@ -286,6 +318,34 @@ fn end_groups(groups: BTreeSet<i32>, mark: &Mark, grace: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ended_groups_are_sent_with_the_next_group_or_on_demand() {
+        let mut child =
+            Command::new("/bin/cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut read = BufReader::new(child.stdout.take().unwrap());
+        let pipe = child.stdin.take().unwrap();
+        let mut watchdog = Watchdog { child, pipe, unsent: String::new() };
+        let mut line = || {
+            let mut line = String::new();
+            read.read_line(&mut line).unwrap();
+            line
+        };
+        watchdog.began(20);
+        watchdog.ended(20);
+        assert_eq!(line(), "+20\n");
+        assert_eq!(watchdog.unsent, "-20\n");
+        watchdog.began(30);
+        // The number of a group that ended may be that of the next one.
+        assert_eq!([line(), line()], ["-20\n", "+30\n"]);
+        watchdog.ended(30);
+        let shared = Arc::new(Mutex::new(WatchdogState::Active(watchdog)));
+        send_ended_groups(&shared);
+        assert_eq!(line(), "-30\n");
+        let WatchdogState::Active(watchdog) = std::mem::take(&mut *shared.lock().unwrap()) else { panic!() };
+        assert_eq!(watchdog.unsent, "");
+        watchdog.dismiss();
+    }
 
     #[test]
     fn watchdog_knows_the_groups_that_have_not_ended() {

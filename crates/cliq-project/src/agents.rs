@@ -194,13 +194,20 @@ impl Host {
     /// Installed agents that cannot work, each with the reason.
     #[must_use]
     pub fn broken_agents(&self) -> Vec<(String, String)> {
-        installed(self).into_iter().filter_map(|(name, command)| Some((name, command.err()?))).collect()
+        usable_and_broken(self).1
     }
 }
 
-/// Names of the installed agents that can work.
-pub(crate) fn installed_names(host: &Host) -> Vec<String> {
-    installed(host).into_iter().filter(|(_, command)| command.is_ok()).map(|(name, _)| name).collect()
+/// Names of the installed agents that can work, and those that cannot, each with the reason.
+pub(crate) fn usable_and_broken(host: &Host) -> (Vec<String>, Vec<(String, String)>) {
+    let (mut usable, mut broken) = (Vec::new(), Vec::new());
+    for (name, command) in installed(host) {
+        match command {
+            Ok(_) => usable.push(name),
+            Err(why) => broken.push((name, why)),
+        }
+    }
+    (usable, broken)
 }
 
 #[cfg(test)]

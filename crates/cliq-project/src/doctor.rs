@@ -65,10 +65,14 @@ impl Host {
         } else {
             add("sh", Missing, "sh is not installed: commands of phases cannot run".to_owned());
         }
-        if on_path("git") {
-            add("git", Good, "found".to_owned());
+        if on_path(cliq_git::PROGRAM) {
+            add(cliq_git::PROGRAM, Good, "found".to_owned());
         } else {
-            add("git", Note, "not found: needed only by teams that work with repositories".to_owned());
+            add(
+                cliq_git::PROGRAM,
+                Note,
+                "not found: needed only by teams that work with repositories".to_owned(),
+            );
         }
         match TmuxServer::installed() {
             Some(version) => add("tmux", Good, format!("version {version}")),

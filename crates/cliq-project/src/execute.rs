@@ -1,6 +1,7 @@
 //! Executing a plan from start to end.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use cliq_orchestrator::{Record, Run, RunPlan, RunView};
 
@@ -37,10 +38,9 @@ pub async fn execute(
     let has_variable = |name: &str| host.has_variable(name);
     let fresh = RunView::new(&plan.workflow);
     let mut recorder = Recorder::new(&plan);
-    // The team as it is now: the next run may have another one. Teams of team phases are part of their own directory.
+    // The next run may have another team. Teams of team phases are part of their own directory.
     let is_new = matches!(start, RunStart::Fresh | RunStart::Changed) && plan.parent.is_none();
-    let dir = plan.dir.clone();
-    let team = is_new.then(|| RunTeam::take(&Project::of(dir.clone(), host.clone()))).flatten();
+    let team = is_new.then(|| (plan.dir.clone(), Arc::clone(&plan.workflow.texts)));
     let (mut run, mut view) = match start {
         RunStart::Fresh | RunStart::Changed => (Run::start(plan, &has_variable)?, fresh),
         RunStart::Resume { from } => {
@@ -52,8 +52,8 @@ pub async fn execute(
     };
     recorder.started(run.id());
     // Without it, pages say later that the team was not kept.
-    if let Some(mut team) = team {
-        let _ = team.write(&dir, run.id());
+    if let Some((dir, texts)) = team {
+        let _ = RunTeam::new(run.id(), &texts).write(&dir);
     }
     let mut cancelled = pin!(cancelled);
     let mut asked = false;

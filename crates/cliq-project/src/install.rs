@@ -1,11 +1,11 @@
 //! Installing a team for all projects, from a folder or a git repository.
 
 use std::fs;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{IoContext, OutputLimits, child_output};
+use cliq_fs::IoContext;
+use cliq_git::{CloneRequest, Git, GitError, PROGRAM};
 use cliq_workflow::{Diagnostic, TeamFolder};
 
 use crate::team_files::{check_files, copy_tree};
@@ -81,30 +81,21 @@ impl Host {
         into: &Utf8Path,
         fetching: impl FnOnce(&str),
     ) -> Result<(), ProjectError> {
-        let program = self.environment.find_program("git").ok_or(ProjectError::NoGit)?;
+        let program = self.environment.find_program(PROGRAM).ok_or(ProjectError::NoGit)?;
         let (url, branch) = match source.split_once('#') {
             Some((url, branch)) => (url, Some(branch)),
             None => (source, None),
         };
         fetching(url);
-        let mut git = Command::new(program);
-        cliq_git::remove_local_variables(&mut git);
-        git.args(["clone", "--quiet", "--depth", "1", "--no-recurse-submodules"]);
-        if let Some(branch) = branch {
-            git.args(["--branch", branch]);
-        }
-        // No password is asked for; after `--`, no address is taken for an option.
-        git.args(["--", url, into.as_str()]).env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
-        let limits = OutputLimits { output: 4096, errors: 4096, timeout: CLONE_TIMEOUT };
-        let done = child_output(&mut git, &limits)?;
-        if done.status.is_some_and(|status| status.success()) {
-            return Ok(());
-        }
-        let message = match done.status {
-            Some(_) => String::from_utf8_lossy(&done.errors).trim().to_owned(),
-            None => format!("it took longer than {} min", CLONE_TIMEOUT.as_secs() / 60),
-        };
-        Err(ProjectError::GitFailed { url: url.to_owned(), message })
+        let git = Git::new(".").with_program(program).with_timeout(CLONE_TIMEOUT);
+        let request = CloneRequest { url, into: into.as_std_path(), branch, is_shallow: true, host: None };
+        cliq_git::clone(&git, &request).map_err(|error| {
+            let message = match error {
+                GitError::TimedOut { seconds, .. } => format!("it took longer than {} min", seconds / 60),
+                error => error.output(),
+            };
+            ProjectError::GitFailed { url: url.to_owned(), message }
+        })
     }
 }
 

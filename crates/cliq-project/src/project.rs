@@ -125,9 +125,10 @@ impl Project {
         if !self.has_team() {
             return Err(ProjectError::NoTeam);
         }
-        let known = agents::installed_names(&self.host).into_iter().chain(agents).collect();
-        let folder = TeamFolder::load(self.dir.root())?.with_installed_agents(known);
-        let folder = folder.with_broken_agents(self.host.broken_agents());
+        let (usable, broken) = agents::usable_and_broken(&self.host);
+        let known = usable.into_iter().chain(agents).collect();
+        let folder =
+            TeamFolder::load(self.dir.root())?.with_installed_agents(known).with_broken_agents(broken);
         // The entries of its agents lie in .cliq/team, as `agents.json` says; they were checked when it was assembled.
         let checked = cliq_workflow::check(folder.text(), &AssembledFiles(&folder));
         checked.workflow.ok_or_else(|| {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, FsError, read_if_exists, write_atomic};
-use cliq_workflow::{EntryFile, TeamFiles, TeamFolder, ValidatedWorkflow};
+use cliq_workflow::{EntryFile, TeamFiles, TeamTexts, ValidatedWorkflow};
 use serde::{Deserialize, Serialize};
 
+use crate::Project;
 use crate::history::recorded_run_id;
-use crate::{Project, agents};
 
 /// Name of the file in `.cliq`, and in the history of an earlier run.
 const FILE: &str = "run_team.json";
@@ -31,25 +31,22 @@ pub struct RunTeam {
 }
 
 impl RunTeam {
-    /// Reads the assembled team of a project. Returns `None` if it cannot be read: the run then has no kept team.
-    pub(crate) fn take(project: &Project) -> Option<Self> {
-        let folder = TeamFolder::load(project.dir().root()).ok()?;
-        let role = |name: String| folder.role(&name).map(str::to_owned).map(|text| (name, text));
-        Some(Self {
+    /// Returns the team of a run that has started, from the texts that its workflow was checked from.
+    pub(crate) fn new(run_id: &str, texts: &TeamTexts) -> Self {
+        Self {
             version: 1,
-            run_id: String::new(),
-            team: folder.text().to_owned(),
-            roles: folder.role_names().into_iter().filter_map(role).collect(),
-            installed_agents: agents::installed_names(project.host()).into_iter().collect(),
-        })
+            run_id: run_id.to_owned(),
+            team: texts.text.clone(),
+            roles: texts.roles.clone(),
+            installed_agents: texts.installed_agents.clone(),
+        }
     }
 
-    /// Writes the team of a run that has started.
+    /// Writes the team beside the record of the run.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn write(&mut self, dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
-        run_id.clone_into(&mut self.run_id);
+    pub(crate) fn write(&self, dir: &CliqDir) -> Result<(), FsError> {
         write_atomic(&dir.root().join(FILE), &serde_json::to_vec(self).unwrap_or_default())
     }
 
@@ -108,5 +105,35 @@ impl Project {
         }
         let place: Utf8PathBuf = self.dir().history().join(run_id);
         is_id.then(|| RunTeam::read(&place, run_id)).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cliq_settings::Environment;
+
+    use super::*;
+    use crate::Host;
+
+    #[test]
+    fn kept_team_is_the_one_that_the_plan_was_made_from() {
+        let temp = tempfile::tempdir().unwrap();
+        let workspace = Utf8Path::from_path(temp.path()).unwrap();
+        let project =
+            Project::init_for_run(workspace, Host::new(Environment::default(), "/bin/false".into())).unwrap();
+        let dir = project.dir();
+        let team =
+            "name: \"@local/kept\"\nphases:\n- {name: a, type: exec, commands: [{name: t, run: 'true'}]}\n";
+        std::fs::write(dir.team_file(), team).unwrap();
+        std::fs::create_dir_all(dir.root().join("roles")).unwrap();
+        std::fs::write(dir.root().join("roles/a.md"), "Be brief.\n").unwrap();
+        let workflow = project.workflow().unwrap();
+        std::fs::write(dir.team_file(), "name: \"@local/other\"\n").unwrap();
+        RunTeam::new("r1", &workflow.texts).write(dir).unwrap();
+        let kept = RunTeam::read(dir.root(), "r1").expect("a kept team");
+        assert_eq!(kept.text(), team);
+        assert_eq!(kept.roles()["a"], "Be brief.\n");
+        assert_eq!(kept.workflow().expect("accepted").texts, workflow.texts);
+        assert!(RunTeam::read(dir.root(), "r2").is_none());
     }
 }

@@ -1,8 +1,8 @@
 //! Git directories in sandboxes: programs outside of the sandbox act on some of their files.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::sync::{Mutex, PoisonError};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -52,16 +52,18 @@ impl GitPaths {
     }
 }
 
-/// Users of the files that [`GitGuard`] made, by git directory.
-static GUARDED: Mutex<BTreeMap<Utf8PathBuf, usize>> = Mutex::new(BTreeMap::new());
+/// Time for which the lock of a file is waited for. A process in a sandbox can hold it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Files of a git directory that have to exist in order to be protected: mounts cover existing files only.
 ///
-/// `commondir` would otherwise let a command name another directory with hooks and configuration, and is removed when the last guard of this
-/// process is dropped.
+/// `commondir` would otherwise let a command name another directory with hooks and configuration. Each guard holds a shared lock of the
+/// file, and the last guard among all processes removes it.
 #[derive(Debug)]
 pub(crate) struct GitGuard {
-    git: Utf8PathBuf,
+    path: Utf8PathBuf,
+    /// The file with its lock, or `None` if another process holds it exclusively. The file then stays.
+    file: Option<File>,
 }
 
 impl GitGuard {
@@ -70,31 +72,61 @@ impl GitGuard {
         if !git.join("HEAD").is_file() {
             return None;
         }
-        let mut guarded = GUARDED.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = fs::create_dir_all(git.join("hooks"));
-        let file = git.join("commondir");
-        if !file.exists() && fs::write(&file, SAME).is_err() {
-            return None;
+        let path = git.join("commondir");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if !path.exists() && fs::write(&path, SAME).is_err() {
+                return None;
+            }
+            let (file, _) = cliq_fs::open_regular(&path).ok()?;
+            let is_locked = file.try_lock_shared().is_ok();
+            // The last guard of another process may have removed the file meanwhile.
+            if is_locked && is_at(&file, &path) {
+                return Some(Self { path, file: Some(file) });
+            }
+            if Instant::now() >= deadline {
+                return Some(Self { path, file: None });
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
-        *guarded.entry(git.to_owned()).or_default() += 1;
-        Some(Self { git: git.to_owned() })
     }
 }
 
 impl Drop for GitGuard {
     fn drop(&mut self) {
-        let mut guarded = GUARDED.lock().unwrap_or_else(PoisonError::into_inner);
-        let users = guarded.get_mut(&self.git).map(|users| {
-            *users -= 1;
-            *users
-        });
-        if users != Some(0) {
-            return;
+        let Some(file) = &self.file else { return };
+        // Whoever gets the file exclusively is the last one.
+        let is_last = file.unlock().is_ok() && file.try_lock().is_ok() && is_at(file, &self.path);
+        if is_last && fs::read_to_string(&self.path).is_ok_and(|text| text == SAME) {
+            let _ = fs::remove_file(&self.path);
         }
-        guarded.remove(&self.git);
-        let file = self.git.join("commondir");
-        if fs::read_to_string(&file).is_ok_and(|text| text == SAME) {
-            let _ = fs::remove_file(file);
-        }
+    }
+}
+
+/// Whether a path still leads to an open file.
+fn is_at(file: &File, path: &Utf8Path) -> bool {
+    let (Ok(open), Ok(named)) = (file.metadata(), fs::symlink_metadata(path)) else { return false };
+    (open.dev(), open.ino()) == (named.dev(), named.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_guard_of_a_repository_removes_the_file() {
+        let place = tempfile::tempdir().unwrap();
+        let git = Utf8Path::from_path(place.path()).unwrap();
+        assert!(GitGuard::new(git).is_none());
+        fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        let (first, second) = (GitGuard::new(git).unwrap(), GitGuard::new(git).unwrap());
+        drop(first);
+        assert!(git.join("commondir").exists());
+        drop(second);
+        assert!(!git.join("commondir").exists());
+        fs::write(git.join("commondir"), "../..\n").unwrap();
+        drop(GitGuard::new(git).unwrap());
+        assert!(git.join("commondir").exists(), "the file of a worktree stays");
     }
 }

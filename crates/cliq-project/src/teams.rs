@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_workflow::TeamFolder;
 use serde::Serialize;
 
-use crate::agents::installed_names;
+use crate::agents::usable_and_broken;
 use crate::bundled::{BUNDLED, HIDDEN, write_files};
 use crate::error::InvalidTeam;
 use crate::{Host, ProjectError};
@@ -120,8 +120,9 @@ impl Host {
 
     /// The team at a path: a folder, or its team.yml.
     pub(crate) fn load_team(&self, path: &Utf8Path) -> Result<FoundTeam, ProjectError> {
-        let folder = TeamFolder::load(path)?.with_installed_agents(installed_names(self));
-        Ok(FoundTeam::of(folder.with_broken_agents(self.broken_agents())))
+        let (usable, broken) = usable_and_broken(self);
+        let folder = TeamFolder::load(path)?.with_installed_agents(usable);
+        Ok(FoundTeam::of(folder.with_broken_agents(broken)))
     }
 
     /// All teams: in `here` and directly below it, installed, bundled.

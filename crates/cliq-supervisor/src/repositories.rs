@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use camino::Utf8Path;
+use cliq_git::{CloneRequest, Git, GitError, PROGRAM, PinnedHost};
 use cliq_http::Guard;
 use cliq_project::{Host, ProjectError};
 
@@ -93,50 +93,25 @@ fn clone_one(
     address: IpAddr,
     workspace: &Utf8Path,
 ) -> Result<(), ProjectError> {
+    let program = host.environment.find_program(PROGRAM).ok_or(ProjectError::NoGit)?;
+    let git = Git::new(".").with_program(program).with_timeout(PATIENCE);
+    let into = workspace.join(repository.name);
     // What was checked is what is connected to, also when the name resolves differently a moment later.
-    let (name, port) = (repository.host, repository.port);
-    let resolved = match address {
-        IpAddr::V4(v4) => format!("http.curloptResolve={name}:{port}:{v4}"),
-        IpAddr::V6(v6) => format!("http.curloptResolve={name}:{port}:[{v6}]"),
+    let pinned = PinnedHost { name: repository.host, port: repository.port, address };
+    let request = CloneRequest {
+        url: repository.url,
+        into: into.as_std_path(),
+        branch: None,
+        is_shallow: true,
+        host: Some(pinned),
     };
-    let ssh = format!("ssh -oBatchMode=yes -oHostName={address} -oHostKeyAlias={name}");
-    let git = host.environment.find_program("git").ok_or(ProjectError::NoGit)?;
-    let log = workspace.join(".cliq").join(format!("clone-{}.log", repository.name));
-    let mut command = Command::new(git);
-    cliq_git::remove_local_variables(&mut command);
-    let mut child = command
-        // No other transport, for any configuration of git. No redirect to another host.
-        .args([
-            "-c",
-            "protocol.allow=never",
-            "-c",
-            "protocol.https.allow=always",
-            "-c",
-            "protocol.ssh.allow=always",
-        ])
-        .args(["-c", "http.followRedirects=false", "-c", "http.proxy=", "-c", &resolved])
-        .args(["clone", "--quiet", "--depth", "1", "--no-recurse-submodules", "--", repository.url])
-        .arg(workspace.join(repository.name))
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_SSH_COMMAND", ssh)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(std::fs::File::create(&log)?)
-        .spawn()?;
-    let deadline = Instant::now() + PATIENCE;
-    let failed = |message: String| ProjectError::GitFailed { url: repository.url.to_owned(), message };
-    loop {
-        if let Some(status) = child.try_wait()? {
-            let text = cliq_fs::read_text(&log, 64 * 1024).unwrap_or_default();
-            return if status.success() { Ok(()) } else { Err(failed(text.trim().to_owned())) };
-        }
-        if Instant::now() > deadline {
-            child.kill()?;
-            child.wait()?;
-            return Err(failed(format!("it took longer than {} s", PATIENCE.as_secs())));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    cliq_git::clone(&git, &request).map_err(|error| {
+        let message = match error {
+            GitError::TimedOut { seconds, .. } => format!("it took longer than {seconds} s"),
+            error => error.output(),
+        };
+        ProjectError::GitFailed { url: repository.url.to_owned(), message }
+    })
 }
 
 #[cfg(test)]

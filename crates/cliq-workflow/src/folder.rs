@@ -16,7 +16,7 @@ pub trait TeamFiles {
     fn has_role(&self, name: &str) -> bool;
     /// Every `roles/*.md`, without directory and ending.
     fn role_names(&self) -> Vec<String>;
-    /// The texts of all roles: an input that a role mentions is used.
+    /// The texts of all roles, in the order of their names: an input that a role mentions is used.
     fn role_texts(&self) -> Vec<String>;
     /// Returns the kind of the file at `path` within the team folder.
     fn entry(&self, path: &Utf8Path) -> EntryFile;

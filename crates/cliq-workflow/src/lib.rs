@@ -10,6 +10,8 @@
 //!
 //! Absent on purpose: running anything. Only [`TeamFolder`] touches the disk.
 
+use std::sync::Arc;
+
 mod agents;
 mod bound;
 mod conditions;
@@ -26,6 +28,7 @@ mod resolve;
 mod schema;
 mod shell;
 mod template;
+mod texts;
 mod validate;
 
 pub use agents::{BUILT_IN, is_connector};
@@ -44,6 +47,7 @@ pub use model::{
 pub use resolve::{ResolveError, Script, Values, resolve_script, resolve_text};
 pub use schema::{field_list, json_schema};
 pub use template::{Step, Template};
+pub use texts::TeamTexts;
 
 /// Result of checking a team.yml.
 #[derive(Debug, Clone)]
@@ -72,7 +76,9 @@ pub fn check(text: &str, files: &dyn TeamFiles) -> TeamCheck {
     let mut diagnostics = Vec::new();
     let workflow = cliq_document::parse(text, EMPTY, &mut diagnostics).and_then(|node| {
         let raw = raw::read(&node, &mut diagnostics)?;
-        validate::validate(&raw, files, &mut diagnostics)
+        let mut workflow = validate::validate(&raw, files, &mut diagnostics)?;
+        workflow.texts = Arc::new(TeamTexts::of(text, files));
+        Some(workflow)
     });
     let mut diagnostics = cliq_document::finish(diagnostics);
     let has_errors = diagnostics.iter().any(|d| d.severity == Severity::Error);

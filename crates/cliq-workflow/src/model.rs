@@ -1,6 +1,7 @@
 //! The validated workflow: right by construction, so that its holder checks nothing again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -8,6 +9,8 @@ use cliq_expr::Expression;
 use cliq_protocol::{AgentTools, Budget, McpServerSpec, PhaseKind, PhaseName, Sandbox};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::TeamTexts;
 
 /// A phase of a workflow, or an item of a phase with `for_each`. Phases are numbered by their place: those of the main flow first,
 /// then support phases, each in the order of the file.
@@ -75,6 +78,8 @@ pub struct ValidatedWorkflow {
     pub mcp: BTreeMap<String, McpServerSpec>,
     /// The most that a run may use of language models.
     pub budget: Budget,
+    /// Texts that the team was checked from.
+    pub texts: Arc<TeamTexts>,
     pub(crate) phases: Vec<Phase>,
     pub(crate) index: HashMap<PhaseName, PhaseId>,
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Read;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
@@ -110,15 +110,7 @@ fn check_secret_of_project(key: &str, file: &Utf8Path) -> Result<(), Failure> {
 fn is_taken_by_git(file: &Utf8Path) -> bool {
     // The file may not exist yet, nor its directory.
     let Some(dir) = file.ancestors().skip(1).find(|dir| dir.is_dir()) else { return false };
-    let mut git = Command::new("git");
-    // A hook of git names a repository of its own.
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"] {
-        git.env_remove(name);
-    }
-    git.arg("-C").arg(dir.as_std_path()).args(["check-ignore", "--quiet", "--"]).arg(file.as_std_path());
-    // 0: ignored; 1: not ignored; 128: no repository.
-    let status = git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.code() == Some(1))
+    cliq_git::is_ignored(&cliq_git::Git::new(dir), file.as_std_path()).is_ok_and(|is_ignored| !is_ignored)
 }
 
 /// A value without the passwords of addresses in it.

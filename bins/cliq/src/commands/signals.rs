@@ -47,13 +47,15 @@ fn ignores_hangup() -> bool {
     // Longer than the file, so that it is read at once.
     let mut status = [0; 8 * 1024];
     let length = File::open("/proc/self/status").and_then(|mut file| file.read(&mut status)).unwrap_or(0);
-    ignored_signals(&String::from_utf8_lossy(&status[..length])) & HANGUP != 0
+    ignored_signals(&status[..length]) & HANGUP != 0
 }
 
 /// Returns the mask of ignored signals in the text of `/proc/PID/status`.
-fn ignored_signals(status: &str) -> u64 {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+fn ignored_signals(status: &[u8]) -> u64 {
+    // The name of the process in the first line may be of any bytes.
+    let mask = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"SigIgn:"));
+    let mask = mask.and_then(|mask| std::str::from_utf8(mask.trim_ascii()).ok());
+    mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
 }
 
 async fn hung_up(hangup: Option<std::io::Result<Signal>>) {
@@ -76,9 +78,9 @@ mod tests {
 
     #[test]
     fn mask_of_ignored_signals_is_read() {
-        let status = "Name:\tcliq\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
+        let status = b"Name:\t\xff\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
         assert_eq!(ignored_signals(status), 0x1001);
-        assert_eq!(ignored_signals("Name:\tcliq\n"), 0);
-        assert_eq!(ignored_signals("SigIgn:\txyz\n"), 0);
+        assert_eq!(ignored_signals(b"Name:\tcliq\n"), 0);
+        assert_eq!(ignored_signals(b"SigIgn:\txyz\n"), 0);
     }
 }

@@ -274,6 +274,30 @@ fn libraries_do_not_read_the_environment() {
     }
 }
 
+/// Calls of git have one environment, one set of settings and one way to fail: those of `cliq-git`.
+#[test]
+fn only_cliq_git_names_the_program_git() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let packages = std::fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let sources: Vec<_> = packages.chain([root.join("bins/cliq")]).map(|path| path.join("src")).collect();
+    for path in sources_below(&sources) {
+        let place = path.to_string_lossy();
+        if place.contains("crates/cliq-git/") || place.contains("/tests") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for call in ["Command::new(\"git\")", "find_program(\"git\")", "\"git\".into()", "args([\"git\""] {
+            assert!(!code.contains(call), "{place} runs git by {call}: cliq-git has the operations");
+        }
+        let is_user = code.contains("cliq_git::");
+        for call in [".run([", ".run(&[", ".text([", ".ask(["] {
+            let is_raw = is_user && code.contains(&format!("git{call}"));
+            assert!(!is_raw, "{place} calls git with arguments: cliq-git has the operations");
+        }
+    }
+}
+
 /// Returns the Rust files below directories.
 pub(crate) fn sources_below(dirs: &[std::path::PathBuf]) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();

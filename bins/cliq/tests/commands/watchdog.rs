@@ -1,6 +1,7 @@
 //! Orchestrators that are killed: their watchdog ends what they started.
 
 use std::fs;
+use std::path::Path;
 use std::process::Child;
 
 use cliq_testkit::env::{Env, done};
@@ -118,6 +119,10 @@ fn watchdog_ends_with_its_run() {
     );
     let run = env.spawn(["run", "--headless"]);
     let watchdog = watchdog_of(&env, run.id());
+    // Readers of the output of a killed run do not wait for it.
+    let output = |fd: u8| fs::read_link(format!("/proc/{}/fd/{fd}", watchdog.as_raw_nonzero()));
+    let is_free = |fd| output(fd).is_ok_and(|path| path == Path::new("/dev/null"));
+    env.wait_for("it to let go of the output", || is_free(1) && is_free(2));
     env.write("go", "");
     done(&run.wait_with_output().unwrap()).expect(0);
     assert!(!is_alive(watchdog), "it is gone before the orchestrator is");

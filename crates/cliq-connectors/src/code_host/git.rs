@@ -1,6 +1,7 @@
 //! Properties of a git working directory.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_git::Git;
 
 use super::remote::{Remote, RemoteError};
 
@@ -28,7 +29,7 @@ pub enum GitError {
 /// A working directory of git.
 #[derive(Debug, Clone)]
 pub struct Repository {
-    dir: Utf8PathBuf,
+    git: Git,
 }
 
 impl Repository {
@@ -37,9 +38,11 @@ impl Repository {
     /// # Errors
     /// Returns an error if the directory is not inside a repository, or git cannot be run.
     pub fn open(dir: &Utf8Path) -> Result<Self, GitError> {
-        let this = Self { dir: dir.to_owned() };
-        this.ask(&["rev-parse", "--git-dir"])?.ok_or_else(|| GitError::NoRepository(dir.to_owned()))?;
-        Ok(this)
+        let git = Git::new(dir);
+        match cliq_git::is_repository(&git).map_err(unusable)? {
+            true => Ok(Self { git }),
+            false => Err(GitError::NoRepository(dir.to_owned())),
+        }
     }
 
     /// The branch that is checked out.
@@ -47,7 +50,7 @@ impl Repository {
     /// # Errors
     /// There is none.
     pub fn branch(&self) -> Result<String, GitError> {
-        self.ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])?.ok_or(GitError::NoBranch)
+        cliq_git::current_branch(&self.git).map_err(unusable)?.ok_or(GitError::NoBranch)
     }
 
     /// The address of a remote, as it is written in the configuration; where that is none of a code host, as git rewrites it
@@ -56,15 +59,11 @@ impl Repository {
     /// # Errors
     /// No remote has this name, or the remote does not belong to a code host.
     pub fn remote(&self, name: &str) -> Result<Remote, GitError> {
-        let configured = |key: &str| self.ask(&["config", "--get", &format!("remote.{name}.{key}")]);
-        let written = match configured("pushurl")? {
-            Some(address) => Some(address),
-            None => configured("url")?,
-        };
+        let written = cliq_git::written_address(&self.git, name).map_err(unusable)?;
         if let Some(remote) = written.and_then(|address| Remote::parse(&address).ok()) {
             return Ok(remote);
         }
-        let address = self.ask(&["remote", "get-url", "--push", "--", name])?;
+        let address = cliq_git::rewritten_address(&self.git, name).map_err(unusable)?;
         Ok(Remote::parse(&address.ok_or_else(|| GitError::NoRemote(name.to_owned()))?)?)
     }
 
@@ -73,17 +72,7 @@ impl Repository {
     /// # Errors
     /// git cannot be run.
     pub fn default_branch(&self, remote: &str) -> Result<Option<String>, GitError> {
-        let found =
-            self.ask(&["symbolic-ref", "--quiet", "--short", &format!("refs/remotes/{remote}/HEAD")])?;
-        if let Some(branch) =
-            found.and_then(|name| name.strip_prefix(&format!("{remote}/")).map(str::to_owned))
-        {
-            return Ok(Some(branch));
-        }
-        let said = self.ask(&["ls-remote", "--symref", "--", remote, "HEAD"])?.unwrap_or_default();
-        let reference =
-            said.lines().find_map(|line| line.strip_prefix("ref: refs/heads/")?.split_whitespace().next());
-        Ok(reference.map(str::to_owned))
+        cliq_git::default_branch(&self.git, remote).map_err(unusable)
     }
 
     /// Whether a remote has a branch.
@@ -91,7 +80,7 @@ impl Repository {
     /// # Errors
     /// git cannot be run.
     pub fn is_pushed(&self, remote: &str, branch: &str) -> Result<bool, GitError> {
-        Ok(self.ask(&["ls-remote", "--heads", "--", remote, &format!("refs/heads/{branch}")])?.is_some())
+        cliq_git::has_remote_branch(&self.git, remote, branch).map_err(unusable)
     }
 
     /// Subject and text of the last commit.
@@ -99,19 +88,10 @@ impl Repository {
     /// # Errors
     /// git cannot be run.
     pub fn last_commit(&self) -> Result<(String, String), GitError> {
-        let text = self.ask(&["log", "-1", "--format=%s%n%b"])?.unwrap_or_default();
-        let (subject, body) = text.split_once('\n').unwrap_or((&text, ""));
-        Ok((subject.to_owned(), body.trim().to_owned()))
+        cliq_git::last_message(&self.git).map_err(unusable)
     }
+}
 
-    /// Runs git and returns its output, or `None` if git fails.
-    fn ask(&self, arguments: &[&str]) -> Result<Option<String>, GitError> {
-        let output = match cliq_git::Git::new(&self.dir).run(arguments) {
-            Ok(output) => output,
-            Err(cliq_git::GitError::Failed { .. }) => return Ok(None),
-            Err(error) => return Err(GitError::Spawn(std::io::Error::other(error))),
-        };
-        let text = String::from_utf8_lossy(&output).trim_end().to_owned();
-        Ok((!text.is_empty()).then_some(text))
-    }
+fn unusable(error: cliq_git::GitError) -> GitError {
+    GitError::Spawn(std::io::Error::other(error))
 }

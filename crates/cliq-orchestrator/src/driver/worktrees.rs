@@ -7,7 +7,7 @@ use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::write_atomic;
-use cliq_git::{Git, GitError, RepositoryLock};
+use cliq_git::{Git, GitError, RepositoryLock, WorktreeBranch};
 use cliq_protocol::PhaseName;
 use cliq_workflow::PhaseId;
 
@@ -62,13 +62,19 @@ impl Shared {
 }
 
 impl Driver {
-    /// Removes the worktrees of a phase that is to be done again.
+    /// Marks the worktrees of a phase that is to be done again as stale, and removes them beside the dispatcher. The mark is made before
+    /// the journal has the reset, so the next worktree is never made from what a killed orchestrator left.
     pub(super) fn forget_worktrees(&self, id: PhaseId) {
         let workflow = self.shared.workflow();
         let phase = &workflow.phase(id).name;
-        if workflow.phase(id).for_each.as_ref().is_some_and(|list| list.worktrees) {
-            // What cannot be removed is in the way of the next one, which then says so.
-            let _ = self.shared.repository().clean(phase.as_str());
+        let has_worktrees = workflow.phase(id).for_each.as_ref().is_some_and(|list| list.worktrees);
+        let repository = self.shared.repository();
+        if has_worktrees && repository.mark_stale(phase.as_str()) {
+            let phase = phase.clone();
+            self.tasks.spawn_blocking(move || {
+                // What cannot be removed is in the way of the next one, which then says so.
+                let _ = repository.remove_stale(phase.as_str());
+            });
         }
     }
 }
@@ -92,18 +98,32 @@ impl Repository {
         if let Ok(commit) = fs::read_to_string(&file) {
             return Ok(commit.trim().to_owned());
         }
-        let unmerged = self.git.run(["ls-files", "--unmerged", "-z"]).map_err(|error| error.to_string())?;
-        if let Some(first) = unmerged.split(|byte| *byte == 0).next().filter(|entry| !entry.is_empty()) {
-            let path = first.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
+        if let Some(path) = cliq_git::first_unmerged(&self.git).map_err(|error| error.to_string())? {
             return Err(format!(
                 "the workspace has unresolved conflicts, one in {}; resolve them and `git add` the files, then `cliq run --resume`",
-                cliq_git::lossy(path)
+                cliq_git::lossy(&path)
             ));
         }
         fs::create_dir_all(&self.place).map_err(|error| format!("cannot create {}: {error}", self.place))?;
         let commit = cliq_git::snapshot(&self.git, None).map_err(|error| error.to_string())?;
         write_atomic(&file, commit.as_bytes()).map_err(|error| error.to_string())?;
         Ok(commit)
+    }
+
+    /// File that exists while the worktrees of a phase are to be removed.
+    fn stale(&self, phase: &str) -> Utf8PathBuf {
+        self.place.join(format!("{phase}.stale"))
+    }
+
+    /// Marks the worktrees of a phase as stale. Returns whether there are any.
+    fn mark_stale(&self, phase: &str) -> bool {
+        fs::rename(self.place.join(format!("{phase}.base")), self.stale(phase)).is_ok()
+    }
+
+    /// Removes the worktrees of a phase if they are stale.
+    fn remove_stale(&self, phase: &str) -> Result<(), GitError> {
+        let _lock = RepositoryLock::acquire(&self.git)?;
+        if self.stale(phase).exists() { self.clean(phase) } else { Ok(()) }
     }
 
     fn prepare(&self, phase: &str, worktree: &Utf8Path, branch: &str, continues: bool) -> Result<(), String> {
@@ -114,6 +134,9 @@ impl Repository {
             ));
         }
         let _lock = RepositoryLock::acquire(&self.git).map_err(|error| error.to_string())?;
+        if self.stale(phase).exists() {
+            self.clean(phase).map_err(|error| error.to_string())?;
+        }
         let base = self.base(phase)?;
         self.fill(worktree, branch, continues, &base).map_err(|error| error.to_string())
     }
@@ -124,12 +147,11 @@ impl Repository {
             if continues {
                 return Ok(());
             }
-            git.run(["reset", "--quiet", "--hard", base])?;
-            git.run(["clean", "--quiet", "-ffd"])?;
+            cliq_git::reset_worktree(&git, base)?;
         } else {
             let _ = fs::remove_dir_all(worktree);
-            self.git.run(["worktree", "prune"])?;
-            self.git.run(["worktree", "add", "--quiet", "-B", branch, worktree.as_str(), base])?;
+            let on = WorktreeBranch::Reset { branch, to: base };
+            cliq_git::add_worktree(&self.git, worktree.as_std_path(), on)?;
         }
         cliq_git::copy_submodules(&self.git, &git)?;
         cliq_git::copy_included(&self.git, worktree.as_std_path())
@@ -142,20 +164,18 @@ impl Repository {
         for entry in entries.filter(|entry| of_phase(entry.file_name())) {
             let path = entry.path();
             let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let remove = ["worktree", "remove", "--force", path.as_str()];
-            if is_dir && self.git.run(remove).is_err() {
+            if is_dir && cliq_git::remove_worktree(&self.git, path.as_std_path()).is_err() {
                 let _ = fs::remove_dir_all(path);
             }
         }
-        self.git.run(["worktree", "prune"])?;
-        let of_run = format!("refs/heads/cliq/{}", self.run_id);
-        let branches = self.git.text(["for-each-ref", "--format=%(refname)", &of_run])?;
-        let is_item = |branch: &&str| branch.rsplit('/').next().is_some_and(of_phase);
-        for branch in branches.lines().filter(is_item) {
-            self.git.run(["update-ref", "-d", branch])?;
+        cliq_git::prune_worktrees(&self.git)?;
+        let branches = cliq_git::branches_below(&self.git, &format!("cliq/{}", self.run_id))?;
+        let is_item = |branch: &&String| branch.rsplit('/').next().is_some_and(of_phase);
+        for branch in branches.iter().filter(is_item) {
+            cliq_git::delete_branch(&self.git, branch)?;
         }
-        // The base last: while it is there, an interrupted removal is taken up again.
-        for name in ["join.json", "base"] {
+        // The mark last: while it is there, an interrupted removal is taken up again.
+        for name in ["join.json", "base", "stale"] {
             let _ = fs::remove_file(self.place.join(format!("{phase}.{name}")));
         }
         Ok(())

@@ -1,16 +1,15 @@
 //! Changes in git repositories that are not committed: staged, unstaged and new files, as one diff against the last commit.
 
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use camino::Utf8Path;
-use cliq_fs::{OutputLimits, child_output};
+use cliq_git::{Git, GitError};
 use cliq_review::{Diff, FileDiff};
 
 /// Time limit for git.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most bytes of a diff that are read.
-const MAX_DIFF: usize = 32 << 20;
+const MAX_DIFF: u64 = 32 << 20;
 /// The most lines that are kept of a file, and of a repository, and the most bytes.
 const MAX_FILE_LINES: usize = 3000;
 const MAX_LINES: usize = 12_000;
@@ -23,36 +22,10 @@ const MAX_FILES: usize = 500;
 /// # Errors
 /// git cannot be run, fails or takes too long.
 pub(super) fn uncommitted(repo: &Utf8Path, name: &str) -> Result<Option<Diff>, String> {
-    // A copy of the index, in which new files count: the repository itself is not changed.
-    let scratch = tempfile::tempdir().map_err(|error| format!("cannot create a directory: {error}"))?;
-    let index = scratch.path().join("index");
-    let own = text(repo, &["rev-parse", "--git-path", "index"], None)?;
-    let own = repo.join(own.trim_end());
-    if own.exists() {
-        std::fs::copy(&own, &index).map_err(|error| format!("cannot copy {own}: {error}"))?;
-    }
-    let index = Some(index.as_path());
-    let within = ["--", ".", ":(exclude).cliq"];
-    git(repo, &[&["add", "--intent-to-add", "--ignore-errors"], &within[..]].concat(), index)?;
-    let base = match text(repo, &["rev-parse", "--verify", "--quiet", "HEAD"], None) {
-        Ok(head) => head.trim().to_owned(),
-        // Nothing is committed yet: all is new.
-        Err(_) => text(repo, &["hash-object", "-t", "tree", "/dev/null"], None)?.trim().to_owned(),
-    };
-    let diff = [
-        "diff",
-        "--no-color",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--find-renames",
-        "--src-prefix=a/",
-        "--dst-prefix=b/",
-        "--unified=3",
-    ];
-    let listed = git(repo, &[&diff[..], &["--numstat", "-z", &base], &within[..]].concat(), index)?;
-    let patch = git(repo, &[&diff[..], &["--patch", &base], &within[..]].concat(), index)?;
-    let mut files = numstat(&String::from_utf8_lossy(&listed));
-    fill_in(&mut files, &String::from_utf8_lossy(&patch));
+    let git = Git::new(repo).with_timeout(PATIENCE).with_limit(MAX_DIFF);
+    let changes = cliq_git::uncommitted_changes(&git).map_err(|error| message(&error))?;
+    let mut files = numstat(&String::from_utf8_lossy(&changes.numstat));
+    fill_in(&mut files, &String::from_utf8_lossy(&changes.patch));
     if files.is_empty() {
         return Ok(None);
     }
@@ -131,38 +104,13 @@ fn fill_in(files: &mut [FileDiff], patch: &str) {
     }
 }
 
-fn text(repo: &Utf8Path, arguments: &[&str], index: Option<&std::path::Path>) -> Result<String, String> {
-    git(repo, arguments, index).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Runs git and returns its output. The configuration of git cannot run programs.
-fn git(repo: &Utf8Path, arguments: &[&str], index: Option<&std::path::Path>) -> Result<Vec<u8>, String> {
-    let mut command = Command::new("git");
-    cliq_git::remove_local_variables(&mut command);
-    command
-        .args(["-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
-        .args(["-c", "diff.external=", "-c", "diff.noprefix=false", "-c", "core.pager=cat"])
-        .args(arguments)
-        .current_dir(repo)
-        .env("LC_ALL", "C")
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env_remove("GIT_EXTERNAL_DIFF")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    if let Some(index) = index {
-        command.env("GIT_INDEX_FILE", index);
+/// Message about a failure of git, for the page of a review.
+fn message(error: &GitError) -> String {
+    match error {
+        GitError::Failed { command, output, .. } => {
+            format!("git {command}: {}", output.lines().next().unwrap_or("it failed"))
+        }
+        GitError::TimedOut { seconds, .. } => format!("git did not finish within {seconds} s"),
+        error => error.to_string(),
     }
-    let limits = OutputLimits { output: MAX_DIFF, errors: 4096, timeout: PATIENCE };
-    let done = child_output(&mut command, &limits).map_err(|error| format!("cannot run git: {error}"))?;
-    let Some(status) = done.status else {
-        return Err(format!("git did not finish within {} s", PATIENCE.as_secs()));
-    };
-    let (out, err) = (done.output, done.errors);
-    if status.success() || done.is_cut {
-        return Ok(out);
-    }
-    let said = String::from_utf8_lossy(&err);
-    Err(format!("git {}: {}", arguments.first().unwrap_or(&""), said.lines().next().unwrap_or("it failed")))
 }

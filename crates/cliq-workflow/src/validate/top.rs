@@ -1,6 +1,7 @@
 //! The team itself: its name and versions, its inputs, its agents.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use camino::{Utf8Component, Utf8Path};
 use cliq_protocol::{Budget, McpServerSpec, PhaseName};
@@ -44,6 +45,7 @@ impl Details {
             agents: self.agents,
             mcp: self.mcp,
             budget: self.budget,
+            texts: Arc::default(),
             phases,
             index,
         }

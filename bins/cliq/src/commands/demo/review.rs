@@ -32,16 +32,6 @@ pub(super) fn run(dir: &Utf8Path) -> Result<ExitCode, Failure> {
 
 /// Makes the directory a git repository, so that the review shows the changes. The demo works without git too.
 fn commit(dir: &Utf8Path) {
-    let author =
-        ["-c", "user.name=cliq demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false"];
-    let steps = [
-        vec!["init", "-q"],
-        vec!["add", "-A"],
-        [&author[..], &["commit", "-qm", "The menu of last week"]].concat(),
-    ];
-    for step in steps {
-        if cliq_git::Git::new(dir).run(step).is_err() {
-            return;
-        }
-    }
+    let author = ("cliq demo", "demo@localhost");
+    let _ = cliq_git::init_with_commit(&cliq_git::Git::new(dir), author, "The menu of last week");
 }

@@ -20,12 +20,17 @@ impl EvaluationStore for MemoryStore {
         evaluation: &EvaluationRow,
         trials: &[TrialRow],
     ) -> Result<(), StoreError> {
-        self.call(|state| {
+        let added = self.transaction(|state| {
+            if state.evaluations.contains_key(&evaluation.id) {
+                return None;
+            }
             state.evaluations.insert(evaluation.id.clone(), evaluation.clone());
             for trial in trials {
                 state.trials.insert((evaluation.id.clone(), trial.number), trial.clone());
             }
-        })
+            Some(())
+        })?;
+        added.ok_or_else(|| StoreError::new(format!("the evaluation {} is stored already", evaluation.id)))
     }
 
     async fn evaluations(&self, limit: u32) -> Result<Vec<EvaluationRow>, StoreError> {
