@@ -4,7 +4,7 @@
 mod a2a;
 mod coder;
 mod commands;
-mod docker;
+mod containers;
 mod eval;
 mod kubernetes;
 mod outside;

@@ -8,7 +8,7 @@ mod definition;
 mod install;
 mod prompts;
 
-use cliq_protocol::lenient_json;
+use cliq_protocol::{TeamName, lenient_json};
 use cliq_sdk::{Completion, Handoff, StandardContext};
 use cliq_settings::Environment;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::AnyError;
 use crate::llm::{Builder, Reply};
-use definition::{Definition, is_role_name, is_team_name};
+use definition::{Definition, is_role_name};
 
 /// The longest text of a parameter, in bytes.
 const MAX_TEXT: usize = 256 << 10;
@@ -111,7 +111,7 @@ fn improve_role(
     if !is_role_name(&parameters.role_name) {
         return Err("`role_name` must be the name of a role: letters, digits, `-`, `_`".into());
     }
-    if !is_team_name(&parameters.team_name) {
+    if TeamName::parse(&parameters.team_name).is_err() {
         return Err("`team_name` must be the name of a team: @scope/name".into());
     }
     check_text("role_content", &parameters.role_content)?;

@@ -108,12 +108,15 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     let targets = phase.targets.iter().map(Target::read).collect::<Result<Vec<_>, _>>()?;
     let allowed = Publishable::new(&PushSettings::read(&settings).deny)?;
     let name = phase.name.to_string();
-    let publisher = Publisher { phase: &name, run_id: ctx.run_id() };
+    let publisher = Publisher { phase: &name, run_id: ctx.run_id().as_str() };
     with_context(ctx.workspace(), ctx.cliq_dir(), &settings, environment, progress, |cx| {
         let (sources, targets) = match phase.agent.as_str() {
             "pull" => {
-                let activation =
-                    Activation { phase: &name, run_id: ctx.run_id(), is_repeat: phase.routed_by.is_some() };
+                let activation = Activation {
+                    phase: &name,
+                    run_id: ctx.run_id().as_str(),
+                    is_repeat: phase.routed_by.is_some(),
+                };
                 (cliq_connectors::pull(cx, activation, &sources)?, Map::new())
             }
             "push" => (Map::new(), cliq_connectors::push(cx, publisher, &targets, &allowed)?),

@@ -12,6 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, FollowerLock, IoContext, PipelineStatus, ProjectLock, write_status};
 use cliq_orchestrator::{JournalFollower, JournalUpdate};
 use cliq_project::{Host, RunSpec, RunStart};
+use cliq_protocol::RunId;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +38,7 @@ pub struct ChildProcess {
 impl ChildProcess {
     /// Returns the log of a run.
     #[must_use]
-    pub fn log_of(&self, run_id: &str) -> Utf8PathBuf {
+    pub fn log_of(&self, run_id: &RunId) -> Utf8PathBuf {
         self.logs.join(format!("{run_id}.log"))
     }
 
@@ -48,7 +49,7 @@ impl ChildProcess {
     pub fn spawn(
         &self,
         workspace: &Utf8Path,
-        run_id: &str,
+        run_id: &RunId,
         start: &RunStart,
         spec: &RunSpec,
         mode: &RunMode,
@@ -57,7 +58,7 @@ impl ChildProcess {
         if let RunStart::Resume { from } = start {
             // `--resume` beside `--from`: a run that is still active in a container is followed.
             arguments.extend(from.is_some().then(|| "--resume".to_owned()));
-            arguments.extend(["--run-id".to_owned(), run_id.to_owned()]);
+            arguments.extend(["--run-id".to_owned(), run_id.to_string()]);
         }
         self.spawn_with(workspace, run_id, &arguments, spec_input(spec)?)
     }
@@ -67,15 +68,15 @@ impl ChildProcess {
     ///
     /// # Errors
     /// As for [`ChildProcess::spawn`].
-    pub fn spawn_follower(&self, workspace: &Utf8Path, run_id: &str) -> Result<Child, BackendError> {
-        let arguments = ["--force", "--run-id", run_id].map(str::to_owned);
+    pub fn spawn_follower(&self, workspace: &Utf8Path, run_id: &RunId) -> Result<Child, BackendError> {
+        let arguments = ["--force", "--run-id", run_id.as_str()].map(str::to_owned);
         self.spawn_with(workspace, run_id, &arguments, Stdio::null())
     }
 
     fn spawn_with(
         &self,
         workspace: &Utf8Path,
-        run_id: &str,
+        run_id: &RunId,
         arguments: &[String],
         input: Stdio,
     ) -> Result<Child, BackendError> {
@@ -217,15 +218,15 @@ async fn ended(child: Option<&mut Child>) {
 /// Reader of the journal of a run that another process writes.
 pub(crate) struct JournalTail {
     journal: JournalFollower,
-    run_id: String,
+    run_id: RunId,
     /// Whether the records that are read belong to the run.
     is_same_run: bool,
 }
 
 impl JournalTail {
-    pub(crate) fn new(dir: &CliqDir, run_id: &str) -> Self {
+    pub(crate) fn new(dir: &CliqDir, run_id: &RunId) -> Self {
         let journal = JournalFollower::new(&dir.journal());
-        Self { journal, run_id: run_id.to_owned(), is_same_run: false }
+        Self { journal, run_id: run_id.clone(), is_same_run: false }
     }
 
     /// Passes new records on. A journal that cannot be read at this moment is read again later.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cliq_fs::{CliqDir, SharedPath};
 use cliq_orchestrator::Journal;
 use cliq_project::{Project, ProjectError, RunSpec, RunStart, Settings};
+use cliq_protocol::RunId;
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::run_mode::{RunMode, words};
@@ -19,7 +20,7 @@ pub struct RunJob {
     /// Settings of the run.
     pub settings: Settings,
     /// Id of the run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Whether the run is active already and is only followed.
     pub is_active: bool,
     /// Start or resumption.
@@ -51,14 +52,14 @@ impl RunJob {
         settings: &Settings,
         start: RunStart,
         spec: RunSpec,
-        run_id: Option<String>,
-        active: Option<String>,
+        run_id: Option<RunId>,
+        active: Option<RunId>,
     ) -> Result<Self, ProjectError> {
         let is_active = active.is_some();
         let run_id = match (active.or(run_id), &start) {
             (Some(id), _) => id,
-            (None, RunStart::Resume { .. }) => last_run_id(project)?.unwrap_or_else(new_run_id),
-            (None, RunStart::Fresh | RunStart::Changed) => new_run_id(),
+            (None, RunStart::Resume { .. }) => last_run_id(project)?.unwrap_or_else(cliq_fs::new_run_id),
+            (None, RunStart::Fresh | RunStart::Changed) => cliq_fs::new_run_id(),
         };
         let (project, settings) = (project.clone(), settings.clone());
         let mode = RunMode::default();
@@ -71,13 +72,13 @@ impl RunJob {
         project: &Project,
         workflow: ValidatedWorkflow,
         settings: &Settings,
-        arguments: impl FnOnce(&str) -> Vec<String>,
+        arguments: impl FnOnce(&RunId) -> Vec<String>,
         variables: BTreeMap<String, String>,
         paths: Vec<SharedPath>,
-        active: Option<String>,
+        active: Option<RunId>,
     ) -> Self {
         let is_active = active.is_some();
-        let run_id = active.unwrap_or_else(new_run_id);
+        let run_id = active.unwrap_or_else(cliq_fs::new_run_id);
         let work = Work::Command { arguments: arguments(&run_id), variables, paths };
         let (project, settings) = (project.clone(), settings.clone());
         let (start, spec, mode) = (RunStart::Fresh, RunSpec::default(), RunMode::default());
@@ -148,11 +149,7 @@ impl RunJob {
 ///
 /// # Errors
 /// Returns an error if the journal cannot be read.
-pub fn last_run_id(project: &Project) -> Result<Option<String>, ProjectError> {
+pub fn last_run_id(project: &Project) -> Result<Option<RunId>, ProjectError> {
     let journal = Journal::read(&project.dir().journal())?;
-    Ok(journal.and_then(|journal| journal.run_id().map(str::to_owned)))
-}
-
-fn new_run_id() -> String {
-    uuid::Uuid::now_v7().to_string()
+    Ok(journal.and_then(|journal| journal.run_id().cloned()))
 }

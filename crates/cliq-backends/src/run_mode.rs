@@ -4,6 +4,7 @@
 #[cfg(doc)]
 use cliq_project::RunSpec;
 use cliq_project::RunStart;
+use cliq_protocol::RunId;
 
 /// Behaviour of the process of a run, beside the description of the run.
 #[derive(Debug, Clone, Default)]
@@ -16,10 +17,10 @@ pub struct RunMode {
 
 impl RunMode {
     /// Returns the arguments of a `cliq run` that works without a terminal and reads its description from standard input.
-    pub(crate) fn arguments(&self, run_id: &str, start: &RunStart) -> Vec<String> {
+    pub(crate) fn arguments(&self, run_id: &RunId, start: &RunStart) -> Vec<String> {
         let mut arguments = match start {
-            RunStart::Fresh => words(&["--force", "--run-id", run_id]),
-            RunStart::Changed => words(&["--changed", "--run-id", run_id]),
+            RunStart::Fresh => words(&["--force", "--run-id", run_id.as_str()]),
+            RunStart::Changed => words(&["--changed", "--run-id", run_id.as_str()]),
             RunStart::Resume { from: None } => words(&["--resume"]),
             RunStart::Resume { from: Some(from) } => words(&["--from", from]),
         };

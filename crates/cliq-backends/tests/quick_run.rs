@@ -30,7 +30,7 @@ impl Backend for Quick {
         _: &mut dyn RunObserver,
         _: &CancellationToken,
     ) -> Result<Option<RunHandle>, BackendError> {
-        let text = LINES.map(|line| line.replace("RUN", &job.run_id) + "\n").concat();
+        let text = LINES.map(|line| line.replace("RUN", job.run_id.as_str()) + "\n").concat();
         fs::write(job.dir().journal(), text).unwrap();
         Ok(Some(RunHandle::default()))
     }

@@ -33,8 +33,8 @@ pub(super) async fn page(
     let run = core.run(&id).await?;
     let of = query.of.clone();
     let read = core.in_project(&run, move |run, project| {
-        let checkpoints = checkpoints_of(project, run.id.as_str())?;
-        Ok((changes_of(project, run.id.as_str(), of.as_deref(), true)?, activations(&checkpoints)))
+        let checkpoints = checkpoints_of(project, &run.id)?;
+        Ok((changes_of(project, &run.id, of.as_deref(), true)?, activations(&checkpoints)))
     });
     // A run without checkpoints is no wrong address.
     let ((changes, activations), why) = match read.await {

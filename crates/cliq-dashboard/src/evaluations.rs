@@ -6,7 +6,8 @@ use axum::extract::State;
 use axum::response::Redirect;
 use cliq_eval::report::{Report, dollars, percent};
 use cliq_eval::{TrialOutcome, suite_of};
-use cliq_model::{EvaluationRow, RunId};
+use cliq_model::EvaluationRow;
+use cliq_protocol::RunId;
 use cliq_web::{Core, Path, Problem};
 use maud::{Markup, html};
 
@@ -120,7 +121,7 @@ pub(super) async fn trial(
     let trials = core.evaluations.trials(&row.id).await.map_err(Problem::from)?;
     let trial = trials.iter().find(|trial| trial.number == number);
     let trial = trial.ok_or_else(|| Problem::not_found("the evaluation has no trial of this number"))?;
-    if let Some(run) = trial.run_id.as_deref().and_then(RunId::parse)
+    if let Some(run) = trial.run_id.as_deref().and_then(RunId::parse_uuid)
         && core.runs.run(&run).await.map_err(Problem::from)?.is_some()
     {
         return Ok(Redirect::to(&format!("/runs/{run}")));

@@ -102,7 +102,7 @@ fn detail(view: &Value) -> String {
 fn svg(workflow: &ValidatedWorkflow, phases: &Value, links: &Links<'_>) -> String {
     let picture = fold::fold(picture(workflow, phases));
     let places = place::place(&picture);
-    draw::draw(&picture, &places, &workflow.name, links)
+    draw::draw(&picture, &places, workflow.name.as_str(), links)
 }
 
 /// Explanation for a run without a kept team.
@@ -140,7 +140,7 @@ pub(super) async fn of_run(core: &Arc<Core>, run: &Run, phases: &Value, chosen: 
     let (base, chosen) = (format!("/runs/{}", run.id), chosen.map(str::to_owned));
     let drawn = core.in_project(run, move |run, project| {
         let links = Links { base: Some(&base), chosen: chosen.as_deref() };
-        let workflow = match project.team_of_run(run.id.as_str()) {
+        let workflow = match project.team_of_run(&run.id) {
             Some(team) => team.workflow(),
             // The project cannot be assembled anew while a run works in it.
             None if run.life.began && run.life.state.is_final() => return Ok(RunPicture::NotKept),

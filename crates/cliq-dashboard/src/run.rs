@@ -136,7 +136,7 @@ pub(super) async fn page(
 
 /// Returns the team of a run as it was when the run started, if it was kept.
 async fn team_of(core: &Core, run: &Run) -> Option<RunTeam> {
-    core.in_project(run, |run, project| Ok(project.team_of_run(run.id.as_str()))).await.ok().flatten()
+    core.in_project(run, |run, project| Ok(project.team_of_run(&run.id))).await.ok().flatten()
 }
 
 /// Address of the event stream of a run that has not ended.

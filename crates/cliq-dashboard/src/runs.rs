@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Redirect;
-use cliq_model::{RunCursor, RunFilter, RunId, RunState, Scope};
+use cliq_model::{RunCursor, RunFilter, RunState, Scope};
+use cliq_protocol::RunId;
 use cliq_review::{ReviewFilter, Reviews as _};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -59,7 +60,7 @@ impl Filters {
             since: hours.map(|hours| clock::ago(Duration::from_secs(hours * 3600))),
             until: None,
             words: RunFilter::words_of(&self.q),
-            after: self.cursor.as_deref().and_then(RunId::parse).map(RunCursor),
+            after: self.cursor.as_deref().and_then(RunId::parse_uuid).map(RunCursor),
             limit: PAGE,
         }
     }
@@ -159,12 +160,12 @@ pub(super) async fn page(
 }
 
 /// Reviewers who are waited for, by the id of the run.
-async fn awaited(core: &Core, runs: &[RunSummary]) -> Result<HashMap<String, Vec<String>>, Problem> {
+async fn awaited(core: &Core, runs: &[RunSummary]) -> Result<HashMap<RunId, Vec<String>>, Problem> {
     if runs.iter().all(|run| run.state.is_final()) {
         return Ok(HashMap::new());
     }
     let filter = ReviewFilter { pending: true, limit: 1000, ..ReviewFilter::default() };
-    let mut awaited = HashMap::<String, Vec<String>>::new();
+    let mut awaited = HashMap::<RunId, Vec<String>>::new();
     for review in core.reviews.list(&filter).await.map_err(Problem::from)? {
         let names = awaited.entry(review.run_id.clone()).or_default();
         names.extend(review.waits_for().into_iter().map(str::to_owned));
@@ -172,7 +173,7 @@ async fn awaited(core: &Core, runs: &[RunSummary]) -> Result<HashMap<String, Vec
     Ok(awaited)
 }
 
-fn table(runs: &[RunSummary], awaited: &HashMap<String, Vec<String>>, is_filtered: bool) -> Markup {
+fn table(runs: &[RunSummary], awaited: &HashMap<RunId, Vec<String>>, is_filtered: bool) -> Markup {
     if runs.is_empty() {
         return empty(if is_filtered {
             "No run fits. “Clear” shows all."
@@ -198,7 +199,7 @@ fn table(runs: &[RunSummary], awaited: &HashMap<String, Vec<String>>, is_filtere
                         } }
                         td {
                             (state(run.state, &run.caveats))
-                            @if let (false, Some(names)) = (run.state.is_final(), awaited.get(&run.id)) {
+                            @if let (false, Some(names)) = (run.state.is_final(), awaited.get(run.id.as_str())) {
                                 div.quiet { "waits for " (shown(names.join(", ").as_bytes())) }
                             }
                         }

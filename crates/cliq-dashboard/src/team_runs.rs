@@ -126,7 +126,7 @@ pub(super) fn list(runs: &[Run], team: &str) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use cliq_model::{RunId, RunOrigin};
+    use cliq_model::RunOrigin;
 
     use super::*;
 
@@ -134,7 +134,7 @@ mod tests {
     fn figures_leave_out_what_people_cancelled() {
         let run = |state: RunState, seconds: u32, cost: Option<f64>| {
             let mut run = Run::new(
-                RunId::generate(),
+                cliq_fs::new_run_id(),
                 "@a/b".into(),
                 RunOrigin::Server,
                 "/w".into(),

@@ -155,11 +155,11 @@ fn insert(suite: &Utf8Path, text: &str, name: &str, case: &[String]) -> Result<S
 fn initial_files(project: &Project, journal: &Journal, to: &Utf8Path) -> Result<bool, EvalError> {
     let settings = project.settings()?;
     let Ok(store) = project.checkpoint_store(&settings) else { return Ok(false) };
-    let run = journal.run_id().unwrap_or_default();
+    let Some(run) = journal.run_id() else { return Ok(false) };
     let all = store.list().unwrap_or_default();
-    let first = all
-        .iter()
-        .find(|checkpoint| checkpoint.label.run == run && checkpoint.label.moment == Moment::Before);
+    let first = all.iter().find(|checkpoint| {
+        *run == checkpoint.label.run.as_str() && checkpoint.label.moment == Moment::Before
+    });
     let Some(first) = first else { return Ok(false) };
     store.extract(first, to).map_err(cliq_project::ProjectError::from)?;
     Ok(true)

@@ -7,6 +7,7 @@ use cliq_fs::PipelineStatus;
 use cliq_model::{RunTotals, TrialRow};
 use cliq_orchestrator::{Journal, Record, RunEvent, RunView};
 use cliq_project::{Host, Project, RunSpec, RunStart};
+use cliq_protocol::RunId;
 use tokio_util::sync::CancellationToken;
 
 use crate::checks::{RunOutcome, check_command, check_end, check_expression, check_file};
@@ -56,14 +57,19 @@ struct FinishedRun {
 /// Run of a trial or a judge before it starts.
 struct RunOrder<'a> {
     project: &'a Project,
-    run_id: &'a str,
+    run_id: &'a RunId,
     spec: RunSpec,
     limit: Duration,
 }
 
 impl Workshop {
     /// Makes one attempt of a trial whose row has the id of the run.
-    pub(crate) async fn attempt(&self, row: &TrialRow, run_id: &str, stop: &CancellationToken) -> AttemptEnd {
+    pub(crate) async fn attempt(
+        &self,
+        row: &TrialRow,
+        run_id: &RunId,
+        stop: &CancellationToken,
+    ) -> AttemptEnd {
         let mut usage = RunTotals::default();
         match self.try_attempt(row, run_id, stop, &mut usage).await {
             Ok(end) => end,
@@ -75,7 +81,7 @@ impl Workshop {
     async fn try_attempt(
         &self,
         row: &TrialRow,
-        run_id: &str,
+        run_id: &RunId,
         stop: &CancellationToken,
         usage: &mut RunTotals,
     ) -> Result<AttemptEnd, EvalError> {
@@ -143,7 +149,7 @@ impl Workshop {
     }
 
     /// Returns the project of the trial. A workspace in which the run has started is kept.
-    async fn project(&self, row: &TrialRow, run_id: &str, case: &Case) -> Result<Project, EvalError> {
+    async fn project(&self, row: &TrialRow, run_id: &RunId, case: &Case) -> Result<Project, EvalError> {
         let place = self.dir.trial(row.number);
         if let Ok(project) = Project::open(&place, self.host.clone())
             && (has_run(&project, run_id) || self.backend().is_active(run_id))
@@ -182,7 +188,7 @@ impl Workshop {
             let spec = order.spec.clone();
             let spec = if has_started { spec.for_resumption() } else { spec };
             let (workflow, settings) = (order.project.workflow()?, order.project.settings()?);
-            let (id, active) = (Some(order.run_id.to_owned()), is_active.then(|| order.run_id.to_owned()));
+            let (id, active) = (Some(order.run_id.clone()), is_active.then(|| order.run_id.clone()));
             let job = RunJob::new(order.project, workflow, &settings, start, spec, id, active)?;
             let cancel = stop.child_token();
             let mut silent = Silent;
@@ -211,7 +217,7 @@ impl Workshop {
     }
 
     /// Waits until the process of a run is gone: after its last event it may still have a container to remove.
-    async fn wait_for_exit(&self, run_id: &str) {
+    async fn wait_for_exit(&self, run_id: &RunId) {
         let deadline = Instant::now() + EXIT_PATIENCE;
         let mut pause = Duration::from_millis(1);
         while self.backend().is_active(run_id) && Instant::now() < deadline {
@@ -269,7 +275,7 @@ impl Workshop {
             .await
             .map_err(|error| std::io::Error::other(error.to_string()))
             .map_err(cliq_project::ProjectError::from)??;
-        let run_id = uuid::Uuid::now_v7().to_string();
+        let run_id = cliq_fs::new_run_id();
         let title = Some(format!("{}: judge {name} of trial {}", self.suite.name, row.number));
         let spec = RunSpec { agent: judge.agent.clone(), title, ..RunSpec::default() };
         let order = RunOrder { project: &project, run_id: &run_id, spec, limit: JUDGE_LIMIT };
@@ -295,7 +301,7 @@ impl Workshop {
 struct ActiveRuns(ChildProcess);
 
 impl ActiveRuns {
-    fn is_active(&self, run_id: &str) -> bool {
+    fn is_active(&self, run_id: &RunId) -> bool {
         cliq_backends::is_alive(&self.0.log_of(run_id))
     }
 }
@@ -324,11 +330,11 @@ fn journal(project: &Project) -> Option<Journal> {
 }
 
 /// Whether the journal of a project is of this run.
-fn has_run(project: &Project, run_id: &str) -> bool {
+fn has_run(project: &Project, run_id: &RunId) -> bool {
     journal(project).is_some_and(|journal| journal.run_id() == Some(run_id))
 }
 
-fn recorded_end(project: &Project, run_id: &str) -> Option<PipelineStatus> {
+fn recorded_end(project: &Project, run_id: &RunId) -> Option<PipelineStatus> {
     let journal = journal(project).filter(|journal| journal.run_id() == Some(run_id))?;
     RunView::of(&journal).pipeline_status()
 }
@@ -339,7 +345,7 @@ fn has_verdict(project: &Project) -> bool {
     records.iter().any(|record| matches!(record.event, RunEvent::Verdict { .. }))
 }
 
-fn finished(project: &Project, run_id: &str, is_late: bool) -> FinishedRun {
+fn finished(project: &Project, run_id: &RunId, is_late: bool) -> FinishedRun {
     let journal = journal(project).filter(|journal| journal.run_id() == Some(run_id));
     let view = journal.as_ref().map(RunView::of);
     let records = journal.map(|journal| journal.records).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Driver of an evaluation: performs the effects of the scheduler and stores each result once.
 
+use cliq_protocol::{RunId, Timestamp};
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
@@ -129,19 +130,19 @@ impl Evaluation {
         let results: Vec<Option<TrialResult>> = rows.iter().map(result_of).collect();
         let mut progress = progress(&rows, &results);
         // Those that were at work are adopted first.
-        let mut is_interrupted: HashMap<usize, String> = HashMap::new();
+        let mut is_interrupted: HashMap<usize, RunId> = HashMap::new();
         for (index, row) in rows.iter().enumerate().filter(|(_, row)| row.state == TrialState::Running) {
-            is_interrupted.extend(row.run_id.clone().map(|id| (index, id)));
+            is_interrupted.extend(row.run_id.as_deref().and_then(RunId::parse_uuid).map(|id| (index, id)));
         }
         let states = rows.iter().map(|row| (row.state == TrialState::Finished, row.attempts));
         let suite = &self.workshop.suite;
         let mut scheduler = Scheduler::new(states, suite.max_parallel, suite.budget, progress.used);
         let mut attempts: JoinSet<(usize, AttemptEnd)> = JoinSet::new();
-        let mut effects = scheduler.step(Event::Tick, cliq_fs::now_millis());
-        let (mut wake, mut is_stopped) = (None::<i64>, false);
+        let mut effects = scheduler.step(Event::Tick, cliq_fs::now());
+        let (mut wake, mut is_stopped) = (None::<Timestamp>, false);
         loop {
             let mut is_finished = false;
-            wake = None.or(wake.filter(|at| *at > cliq_fs::now_millis()));
+            wake = None.or(wake.filter(|at| *at > cliq_fs::now()));
             for effect in std::mem::take(&mut effects) {
                 match effect {
                     Effect::Start { trial } => {
@@ -163,7 +164,7 @@ impl Evaluation {
                         self.finish(&mut rows[trial], &result).await?;
                         progress.finished += 1;
                     }
-                    Effect::Wake { at_ms } => wake = Some(at_ms),
+                    Effect::Wake { at } => wake = Some(at),
                     Effect::Finish => is_finished = true,
                 }
             }
@@ -171,8 +172,7 @@ impl Evaluation {
             if is_finished {
                 break;
             }
-            let pause =
-                wake.map(|at| Duration::from_millis(u64::try_from(at - cliq_fs::now_millis()).unwrap_or(0)));
+            let pause = wake.map(|at| at.since(cliq_fs::now()));
             let event = tokio::select! {
                 Some(ended) = attempts.join_next() => match ended {
                     Ok((trial, end)) => {
@@ -188,7 +188,7 @@ impl Evaluation {
                 }
                 () = tokio::time::sleep(pause.unwrap_or(Duration::from_secs(3600))), if pause.is_some() => Event::Tick,
             };
-            effects = scheduler.step(event, cliq_fs::now_millis());
+            effects = scheduler.step(event, cliq_fs::now());
             progress.used = scheduler.used();
         }
         if !stop.is_cancelled() && progress.finished == progress.trials {
@@ -202,13 +202,13 @@ impl Evaluation {
         &self,
         row: &mut TrialRow,
         index: usize,
-        adopted: Option<String>,
+        adopted: Option<RunId>,
         stop: &CancellationToken,
         attempts: &mut JoinSet<(usize, AttemptEnd)>,
     ) -> Result<(), EvalError> {
-        let run_id = adopted.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+        let run_id = adopted.unwrap_or_else(cliq_fs::new_run_id);
         row.state = TrialState::Running;
-        row.run_id = Some(run_id.clone());
+        row.run_id = Some(run_id.to_string());
         self.store.save_trial(&self.row.id, row).await?;
         let (workshop, row, stop) = (Arc::clone(&self.workshop), row.clone(), stop.clone());
         attempts.spawn(async move { (index, workshop.attempt(&row, &run_id, &stop).await) });

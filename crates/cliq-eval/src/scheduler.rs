@@ -1,20 +1,24 @@
 //! Scheduler of trials: a pure machine. The driver performs its effects and reports what happened; time comes in with the events.
 
-use crate::suite::SuiteBudget;
+use std::time::Duration;
+
 use cliq_model::RunTotals;
+use cliq_protocol::Timestamp;
+
+use crate::suite::SuiteBudget;
 
 /// Maximum number of attempts of a trial whose infrastructure fails.
 pub const MAX_ATTEMPTS: u32 = 5;
-/// Delay before the second attempt, in milliseconds. Each further delay is twice as long.
-const FIRST_DELAY_MS: i64 = 2_000;
-/// Longest delay, in milliseconds.
-const LONGEST_DELAY_MS: i64 = 60_000;
+/// Delay before the second attempt. Each further delay is twice as long.
+const FIRST_DELAY: Duration = Duration::from_secs(2);
+/// Longest delay.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 /// State of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Waits for a slot, and until this time in milliseconds.
-    Pending { not_before: i64 },
+    /// Waits for a slot, and until this time.
+    Pending { not_before: Timestamp },
     /// At work.
     Running,
     /// Has a result.
@@ -69,8 +73,8 @@ pub enum Effect {
     },
     /// Report [`Event::Tick`] at this time.
     Wake {
-        /// Time in milliseconds.
-        at_ms: i64,
+        /// Time of the event.
+        at: Timestamp,
     },
     /// The evaluation is over.
     Finish,
@@ -100,8 +104,9 @@ impl Scheduler {
         budget: SuiteBudget,
         used: RunTotals,
     ) -> Self {
-        let state =
-            |is_finished| if is_finished { State::Finished } else { State::Pending { not_before: 0 } };
+        let state = |is_finished| {
+            if is_finished { State::Finished } else { State::Pending { not_before: Timestamp::MIN } }
+        };
         Self {
             trials: trials.into_iter().map(|(done, attempts)| (state(done), attempts)).collect(),
             max_parallel: max_parallel.max(1) as usize,
@@ -126,15 +131,15 @@ impl Scheduler {
         self.trials.get(trial).map_or(0, |(_, attempts)| *attempts)
     }
 
-    /// Applies an event that happened at `now_ms`, in milliseconds.
-    pub fn step(&mut self, event: Event, now_ms: i64) -> Vec<Effect> {
+    /// Applies an event that happened at `now`.
+    pub fn step(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         match event {
             Event::Tick => {}
             Event::Stopped => self.is_stopped = true,
             Event::Returned { trial } => {
                 if self.ends(trial, &RunTotals::default()) {
-                    self.trials[trial].0 = State::Pending { not_before: now_ms };
+                    self.trials[trial].0 = State::Pending { not_before: now };
                     self.next = self.next.min(trial);
                 }
             }
@@ -150,15 +155,15 @@ impl Scheduler {
                         effects.push(Effect::GiveUp { trial });
                         State::Finished
                     } else {
-                        let delay = FIRST_DELAY_MS.saturating_mul(1 << (attempts - 1).min(16));
-                        State::Pending { not_before: now_ms.saturating_add(delay.min(LONGEST_DELAY_MS)) }
+                        let delay = FIRST_DELAY.saturating_mul(1 << (attempts - 1).min(16));
+                        State::Pending { not_before: now.after(delay.min(LONGEST_DELAY)) }
                     };
                     self.trials[trial] = (state, attempts);
                     self.next = self.next.min(trial);
                 }
             }
         }
-        self.start(now_ms, &mut effects);
+        self.start(now, &mut effects);
         effects
     }
 
@@ -177,11 +182,11 @@ impl Scheduler {
             || self.budget.usd.is_some_and(|most| self.used.cost_usd.unwrap_or(0.0) >= most)
     }
 
-    fn start(&mut self, now_ms: i64, effects: &mut Vec<Effect>) {
+    fn start(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         while self.trials.get(self.next).is_some_and(|(state, _)| *state == State::Finished) {
             self.next += 1;
         }
-        let mut wake = None::<i64>;
+        let mut wake = None::<Timestamp>;
         for trial in self.next..self.trials.len() {
             let State::Pending { not_before } = self.trials[trial].0 else { continue };
             if self.is_stopped {
@@ -195,7 +200,7 @@ impl Scheduler {
             if self.running >= self.max_parallel {
                 break;
             }
-            if not_before > now_ms {
+            if not_before > now {
                 wake = Some(wake.map_or(not_before, |at| at.min(not_before)));
                 continue;
             }
@@ -203,7 +208,7 @@ impl Scheduler {
             self.running += 1;
             effects.push(Effect::Start { trial });
         }
-        effects.extend(wake.map(|at_ms| Effect::Wake { at_ms }));
+        effects.extend(wake.map(|at| Effect::Wake { at }));
         let is_over = self.running == 0
             && (self.is_stopped || self.trials.iter().all(|(state, _)| *state == State::Finished));
         if is_over && !self.is_finished {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cliq_eval::suite::SuiteBudget;
 use cliq_eval::{Effect, Event, MAX_ATTEMPTS, Scheduler};
 use cliq_model::RunTotals;
+use cliq_protocol::Timestamp;
 use proptest::prelude::*;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +49,7 @@ proptest! {
                 Event::Stopped => is_stopped = true,
                 Event::Tick => {}
             }
-            let effects = scheduler.step(event, now);
+            let effects = scheduler.step(event, Timestamp::from_unix_millis(now));
             let mut waits_until = None::<i64>;
             for effect in effects {
                 match effect {
@@ -65,7 +66,7 @@ proptest! {
                         prop_assert!(budget.is_some_and(|most| used >= most));
                         prop_assert!(outcomes.insert(trial, Outcome::Skipped).is_none());
                     }
-                    Effect::Wake { at_ms } => { prop_assert!(at_ms > now); waits_until = Some(at_ms); }
+                    Effect::Wake { at } => { prop_assert!(at.unix_millis() > now); waits_until = Some(at.unix_millis()); }
                     Effect::Finish => finished += 1,
                 }
             }

@@ -5,25 +5,29 @@ use std::io::{ErrorKind, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use cliq_protocol::RunId;
+
 use crate::{CliqDir, FsError, IoContext};
 
 /// Runs that are kept in `.cliq/history`.
 const KEEP: usize = 10;
 
-/// Moves everything that a run wrote to `.cliq/history/<run_id>/` and leaves the layout of a fresh project.
+/// Moves everything that a run wrote to `.cliq/history/<name>/` and leaves the layout of a fresh project. `name` is the id of
+/// the run, or another text if the id is unknown; characters that ids do not have become `_`.
 ///
 /// Channels keep their `instructions.md`; requirement, team, roles, settings and task board stay where they are. The
 /// oldest archives beyond ten are removed.
 ///
 /// # Errors
 /// Something cannot be moved. What was moved before stays moved; calling again goes on, and loses nothing of it.
-pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
-    // Ids are ours, but a journal can be edited: never let one lead out of the directory.
+pub fn archive_run(dir: &CliqDir, name: &str) -> Result<(), FsError> {
     let safe: String =
-        run_id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
     let target = dir.history().join(if safe.is_empty() { "unknown" } else { &safe });
     fs::create_dir_all(&target).at("create", &target)?;
-    put_steering_aside(dir, run_id, &target)?;
+    if let Ok(run_id) = RunId::parse(name) {
+        put_steering_aside(dir, &run_id, &target)?;
+    }
     let moved = [
         "signals",
         "logs",
@@ -50,7 +54,7 @@ pub fn archive_run(dir: &CliqDir, run_id: &str) -> Result<(), FsError> {
 }
 
 /// Moves the run's own steering messages only: those of a run that has not started stay.
-fn put_steering_aside(dir: &CliqDir, run_id: &str, target: &Utf8Path) -> Result<(), FsError> {
+fn put_steering_aside(dir: &CliqDir, run_id: &RunId, target: &Utf8Path) -> Result<(), FsError> {
     put(&dir.steering(run_id), &target.join("steering"))
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{PhaseName, RunId};
 
 use crate::{FsError, IoContext, write_atomic};
 
@@ -249,11 +249,8 @@ impl CliqDir {
 
     /// Directory of the steering messages of a run (docs/steering.md).
     #[must_use]
-    pub fn steering(&self, run_id: &str) -> Utf8PathBuf {
-        // Ids are ours, but a journal can be edited: never let one lead out of the directory.
-        let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        let safe: String = run_id.chars().map(|c| if is_safe(c) { c } else { '_' }).collect();
-        self.root.join("steering").join(if safe.is_empty() { "unknown" } else { &safe })
+    pub fn steering(&self, run_id: &RunId) -> Utf8PathBuf {
+        self.root.join("steering").join(run_id.as_str())
     }
 
     /// Role files as assembled.

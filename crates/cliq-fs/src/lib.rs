@@ -37,7 +37,7 @@ pub use channel::{
 };
 pub use child::{DRAIN, FollowLimits, FollowedChild, OutputLine, follow_child};
 pub use child_input::ChildInput;
-pub use clock::{now, now_millis};
+pub use clock::{new_run_id, now, now_millis};
 pub use copy::{copy_file_with_time, copy_tree};
 pub use error::{FsError, IoContext};
 pub use last_error::last_error;

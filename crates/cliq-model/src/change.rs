@@ -3,9 +3,10 @@
 #[cfg(doc)]
 use crate::event::LogEvent;
 use crate::event::ServerEvent;
-use crate::run::{Run, RunId};
+use crate::run::Run;
 use crate::task::{PushRow, TaskRow};
 use crate::trigger::FiringStart;
+use cliq_protocol::RunId;
 
 /// Kind of the journal event that ends a run.
 const RUN_FINISHED: &str = "run_finished";

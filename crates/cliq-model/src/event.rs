@@ -6,13 +6,12 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use camino::Utf8PathBuf;
-use cliq_protocol::PhaseName;
+use cliq_protocol::{PhaseName, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::lifecycle::RunState;
 use crate::parking::Cause;
-use crate::run::RunId;
 
 /// Event of the server in the log of a run. On the wire an object whose `event` names it (docs/server.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

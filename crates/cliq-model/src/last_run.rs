@@ -2,7 +2,8 @@
 //!
 //! A project has the files of one run. A later run has put those of an earlier one aside, so an earlier run can never go on, and its outcome stays.
 
-use crate::run::{Run, RunId};
+use crate::run::Run;
+use cliq_protocol::RunId;
 
 /// Run whose journal is in the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +72,7 @@ mod tests {
     use crate::run::RunOrigin;
 
     fn run(began: bool) -> Run {
-        let id = RunId::generate();
+        let id = cliq_fs::new_run_id();
         let mut run = Run::new(id, "@a/b".into(), RunOrigin::Server, "/w".into(), "2026".into());
         run.life.began = began;
         run
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn only_the_last_run_of_a_project_can_be_resumed() {
-        let (own, other) = (run(true), RunId::generate());
+        let (own, other) = (run(true), cliq_fs::new_run_id());
         let check =
             |recorded: RecordedRun<'_>, later: Option<&RunId>| LastRun::check(&own, recorded, later).err();
         assert_eq!(check(RecordedRun::Id(own.id.as_str()), None), None);
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_run_that_never_began_needs_no_journal() {
-        let (own, other) = (run(false), RunId::generate());
+        let (own, other) = (run(false), cliq_fs::new_run_id());
         assert!(LastRun::check(&own, RecordedRun::None, None).is_ok());
         assert!(LastRun::check(&own, RecordedRun::Id("earlier"), None).is_ok());
         assert_eq!(

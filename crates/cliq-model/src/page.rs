@@ -1,7 +1,8 @@
 //! Filter and cursor of a list of runs.
 
 use crate::lifecycle::RunState;
-use crate::run::{Run, RunId};
+use crate::run::Run;
+use cliq_protocol::RunId;
 
 /// Filter for runs. An unset field matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,52 +1,13 @@
 //! A run as a row of the store, and what a caller asks for.
 
 use camino::Utf8PathBuf;
-use cliq_protocol::SteeringMessage;
+use cliq_protocol::{RunId, SteeringMessage};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::caveat::Caveat;
 use crate::lifecycle::Lifecycle;
 use crate::spec::RunSpec;
-
-/// The id of a run: a UUID of version 7 in its usual form, the same in the journal and in the store.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
-pub struct RunId(String);
-
-impl RunId {
-    /// A new id. Ids that are made later are greater.
-    #[must_use]
-    pub fn generate() -> Self {
-        Self(uuid::Uuid::now_v7().to_string())
-    }
-
-    /// The id in a text: 36 characters, lower-case.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let id = uuid::Uuid::try_parse(text).ok()?;
-        (id.hyphenated().to_string() == text).then(|| Self(text.to_owned()))
-    }
-
-    /// The id as text. It is safe as a path segment.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for RunId {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("a run id is a UUID"))
-    }
-}
-
-impl std::fmt::Display for RunId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// A registered project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -4,7 +4,8 @@
 //! it, its conversation, the messages of its caller, and where push notifications go.
 
 use crate::lifecycle::RunState;
-use crate::run::{Run, RunId};
+use crate::run::Run;
+use cliq_protocol::RunId;
 
 /// Data of a task besides its run.
 #[derive(Debug, Clone, PartialEq, Eq)]

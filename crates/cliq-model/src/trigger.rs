@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::lifecycle::RunState;
-use crate::run::RunId;
+use cliq_protocol::RunId;
 
 /// Kind of a trigger's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]

@@ -2,16 +2,17 @@
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 use cliq_model::{
-    Cause, LogEvent, NewRunEvent, OutputSource, PhaseOutput, QueueRequest, RunId, RunState, ServerEvent,
-    Setback, TaskOutcome, ToolCheck, WorkspaceCheck,
+    Cause, LogEvent, NewRunEvent, OutputSource, PhaseOutput, QueueRequest, RunState, ServerEvent, Setback,
+    TaskOutcome, ToolCheck, WorkspaceCheck,
 };
+use cliq_protocol::RunId;
 use serde_json::{Value, json};
 
 const ID: &str = "0190c8a0-7e9b-7cc0-8000-000000000001";
 const NOW: &str = "2026-01-01T00:00:00.000Z";
 
 fn queued(request: QueueRequest) -> ServerEvent {
-    ServerEvent::RunQueued { run_id: RunId::parse(ID).unwrap(), caller: "me".into(), request }
+    ServerEvent::RunQueued { run_id: RunId::parse_uuid(ID).unwrap(), caller: "me".into(), request }
 }
 
 fn setback(state: RunState) -> Setback {

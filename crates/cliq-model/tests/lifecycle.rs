@@ -2,12 +2,12 @@
 
 use cliq_model::{
     Death, LastRun, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, RecordedRun, Recovery, Run,
-    RunId, RunOrigin, RunOutcome, RunState,
+    RunOrigin, RunOutcome, RunState,
 };
 use proptest::prelude::*;
 
 fn last_run() -> LastRun {
-    let run = Run::new(RunId::generate(), "@a/b".into(), RunOrigin::Server, "/w".into(), "2026".into());
+    let run = Run::new(cliq_fs::new_run_id(), "@a/b".into(), RunOrigin::Server, "/w".into(), "2026".into());
     LastRun::check(&run, RecordedRun::None, None).expect("no other run is there")
 }
 

@@ -3,14 +3,14 @@
 
 use std::collections::VecDeque;
 
-use cliq_model::{Cause, Change, LifecycleEvent, Queue, Run, RunId, RunOrigin, RunState, Turns, park, wake};
+use cliq_model::{Cause, Change, LifecycleEvent, Queue, Run, RunOrigin, RunState, Turns, park, wake};
 use proptest::prelude::*;
 
 const UNTIL: &str = "2026-01-02T00:00:00.000Z";
 const NOW: &str = "2026-01-01T00:00:00.000Z";
 
 fn run(origin: RunOrigin) -> Run {
-    let mut run = Run::new(RunId::generate(), "@a/b".into(), origin, "/w".into(), NOW.into());
+    let mut run = Run::new(cliq_fs::new_run_id(), "@a/b".into(), origin, "/w".into(), NOW.into());
     run.life.step(LifecycleEvent::Dispatched).unwrap();
     run.life.step(LifecycleEvent::Began).unwrap();
     run.replica = Some("replica-1".into());

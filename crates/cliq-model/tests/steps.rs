@@ -3,9 +3,10 @@
 
 use cliq_model::{
     Change, Death, LastRun, Lifecycle, LifecycleEffect, LifecycleEvent, MAX_RECOVERIES, NewRunEvent,
-    NewToken, PushRow, PushState, RecordedRun, Recovery, Run, RunId, RunOrigin, RunOutcome, RunState, Scope,
+    NewToken, PushRow, PushState, RecordedRun, Recovery, Run, RunOrigin, RunOutcome, RunState, Scope,
     TokenKind,
 };
+use cliq_protocol::RunId;
 
 fn after(events: &[LifecycleEvent]) -> Lifecycle {
     let mut life = Lifecycle::default();
@@ -154,7 +155,7 @@ fn a_dead_orchestrator_of_a_cancelled_run_is_not_restarted() {
 }
 
 fn run(origin: RunOrigin) -> Run {
-    let id = RunId::parse("0190c8a0-7e9b-7cc0-8000-000000000001").unwrap();
+    let id = RunId::parse_uuid("0190c8a0-7e9b-7cc0-8000-000000000001").unwrap();
     Run::new(id, "@a/b".into(), origin, "/w".into(), "2026-01-01T00:00:00.000Z".into())
 }
 
@@ -175,13 +176,13 @@ fn events_of_a_change_continue_the_numbers_of_the_run() {
 #[test]
 fn run_ids_are_hyphenated_lower_case_uuids() {
     let text = "0190c8a0-7e9b-7cc0-8000-00000000abcd";
-    let id = RunId::parse(text).unwrap();
+    let id = RunId::parse_uuid(text).unwrap();
     assert_eq!((id.as_str(), id.to_string()), (text, text.to_owned()));
     for wrong in ["", "x", &text.to_uppercase(), &text.replace('-', ""), &format!("{{{text}}}"), &text[1..]] {
-        assert_eq!(RunId::parse(wrong), None, "{wrong}");
+        assert_eq!(RunId::parse_uuid(wrong), None, "{wrong}");
     }
-    assert_ne!(RunId::generate(), RunId::generate());
-    assert!(RunId::parse(RunId::generate().as_str()).is_some());
+    assert_ne!(cliq_fs::new_run_id(), cliq_fs::new_run_id());
+    assert!(RunId::parse_uuid(cliq_fs::new_run_id().as_str()).is_some());
 }
 
 #[test]
@@ -242,7 +243,7 @@ fn secrets_show_their_id_and_nothing_else() {
     assert_eq!(secret.reveal().split('_').nth(1), Some(secret.id()));
     assert_eq!(format!("{secret:?}"), format!("Secret({})", secret.id()));
     let push = PushRow {
-        task_id: RunId::generate(),
+        task_id: cliq_fs::new_run_id(),
         id: "config".into(),
         protocol: "1.0".into(),
         url: "https://hush.example".into(),

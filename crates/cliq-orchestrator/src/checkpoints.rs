@@ -1,12 +1,12 @@
 //! Checkpoints of the workspace around activations (docs/checkpoints.md). How they are stored is not known here.
 
-use cliq_protocol::{PhaseKind, PhaseName};
+use cliq_protocol::{PhaseKind, PhaseName, RunId};
 
 /// Activation around which a checkpoint is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointOf {
     /// Id of the run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Phase or item.
     pub phase: PhaseName,
     /// Number of the activation, 1-based.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cliq_fs::{CliqDir, ProjectLock, clear_temporaries};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{PhaseName, RunId};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::orphans::{Mark, end_marked, marked};
@@ -16,11 +16,11 @@ use crate::tmux::revoke_all;
 /// Orchestrators of team phases are killed first: one that lived on would take the end of its commands for a failure.
 ///
 /// Finds no processes on systems without `/proc`.
-pub fn end_dead_run(dir: &CliqDir, run_id: &str, grace: Duration) -> usize {
+pub fn end_dead_run(dir: &CliqDir, run_id: &RunId, grace: Duration) -> usize {
     revoke_all(dir);
     // Values of templates that were on their way to a command.
     let _ = clear_temporaries(dir);
-    let mark = Mark { run_id: run_id.to_owned(), ..Mark::default() };
+    let mark = Mark { run_id: Some(run_id.clone()), ..Mark::default() };
     end_inner_orchestrators(dir, &mark) + end_marked(&mark, grace)
 }
 

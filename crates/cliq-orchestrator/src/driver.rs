@@ -31,7 +31,7 @@ use cliq_fs::{
     AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signals, clear_status, clear_temporaries,
     create_channel, read_status, write_status,
 };
-use cliq_protocol::{PhaseName, Usage};
+use cliq_protocol::{PhaseName, RunId, Usage};
 use cliq_workflow::PhaseId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -115,7 +115,7 @@ impl Driver {
     /// Makes everything ready: the layout, signals, all channels, the journal.
     pub(crate) fn new(
         plan: RunPlan,
-        run_id: String,
+        run_id: RunId,
         opening: StartMode,
         lock: ProjectLock,
         events: mpsc::UnboundedSender<Record>,
@@ -302,7 +302,7 @@ impl Driver {
             StartMode::Start => self.happened(RunEvent::RunStarted {
                 version: if plan.kept.is_some() { JOURNAL_VERSION } else { 1 },
                 run_id: self.shared.run_id.clone(),
-                team: plan.workflow.name.clone(),
+                team: plan.workflow.name.to_string(),
                 title: plan.title.clone(),
                 phase_count: u32::try_from(plan.workflow.phases().filter(|(_, p)| !p.support).count()).ok(),
                 cliq_version,

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    CommandResult, Limited, Object, PhaseKind, PhaseName, Sandbox, Timestamp, Usage, Verdict, WaitingReview,
-    WireTime,
+    CommandResult, Limited, Object, PhaseKind, PhaseName, RunId, Sandbox, Timestamp, Usage, Verdict,
+    WaitingReview, WireTime,
 };
 use cliq_workflow::FailureCause;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub enum RunEvent {
         /// Version of this format.
         version: u32,
         /// The run.
-        run_id: String,
+        run_id: RunId,
         /// The team's name.
         team: String,
         /// Title of the run, if it has one of its own.

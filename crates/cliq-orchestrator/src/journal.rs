@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, IoContext, PipelineStatus, open_append, read_if_exists};
-use cliq_protocol::{Budget, Price};
+use cliq_protocol::{Budget, Price, RunId};
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::engine::{Effect, Pipeline};
@@ -142,9 +142,9 @@ impl Journal {
 
     /// The run that it is about.
     #[must_use]
-    pub fn run_id(&self) -> Option<&str> {
+    pub fn run_id(&self) -> Option<&RunId> {
         self.records.iter().find_map(|record| match &record.event {
-            RunEvent::RunStarted { run_id, .. } => Some(run_id.as_str()),
+            RunEvent::RunStarted { run_id, .. } => Some(run_id),
             _ => None,
         })
     }
@@ -303,7 +303,7 @@ workflow:
         for input in [
             RunEvent::RunStarted {
                 version: JOURNAL_VERSION,
-                run_id: "r".into(),
+                run_id: RunId::parse("r").expect("an id"),
                 team: "t".into(),
                 title: None,
                 phase_count: None,

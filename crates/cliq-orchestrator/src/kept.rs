@@ -16,7 +16,7 @@ impl Journal {
     #[must_use]
     pub fn keepable(&self, workflow: &ValidatedWorkflow) -> BTreeMap<PhaseName, KeptPhase> {
         let view = RunView::of(self);
-        let run_id = self.run_id().unwrap_or_default();
+        let Some(run_id) = self.run_id() else { return BTreeMap::new() };
         let ended = view.phases.iter().filter(|phase| phase.name.item().is_none());
         let ended = ended.filter_map(|phase| {
             let status = match phase.status {
@@ -24,7 +24,7 @@ impl Journal {
                 PhaseStatus::Skipped => KeptStatus::Skipped,
                 _ => return None,
             };
-            let kept = KeptPhase::new(phase.name.clone(), phase.kind, run_id.to_owned(), status);
+            let kept = KeptPhase::new(phase.name.clone(), phase.kind, run_id.clone(), status);
             Some((phase.name.clone(), kept))
         });
         let mut ended: BTreeMap<PhaseName, KeptPhase> = ended.collect();

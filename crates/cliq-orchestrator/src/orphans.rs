@@ -7,6 +7,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use cliq_protocol::RunId;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// Makes this process, instead of the first one of the system, the parent of processes that its descendants leave behind.
@@ -70,7 +71,8 @@ pub(crate) const ORCHESTRATOR: &str = "CLIQ_ORCHESTRATOR";
 /// The mark of a run, a phase, a session or an orchestrator in the environment of its processes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mark {
-    pub(crate) run_id: String,
+    /// Run of the processes, if the mark is that of a run.
+    pub(crate) run_id: Option<RunId>,
     /// Instead of those of a run, those of this orchestrator: the value of [`ORCHESTRATOR`].
     pub(crate) orchestrator: Option<String>,
     /// Only those of a phase.
@@ -98,7 +100,8 @@ impl Mark {
     /// Whether a process with this run path is of the run, or of a team within it.
     fn is_on(&self, path: &str) -> bool {
         path.split(';').filter_map(|step| step.split_once('/')).any(|(run, phase)| {
-            run == self.run_id && self.phase.as_deref().is_none_or(|wanted| wanted == phase)
+            self.run_id.as_ref().is_some_and(|own| *own == run)
+                && self.phase.as_deref().is_none_or(|wanted| wanted == phase)
         })
     }
 }
@@ -173,7 +176,7 @@ mod tests {
     #[test]
     fn marks_reach_into_teams_within() {
         let mark = |run: &str, phase: Option<&str>| Mark {
-            run_id: run.to_owned(),
+            run_id: RunId::parse(run).ok(),
             phase: phase.map(str::to_owned),
             ..Mark::default()
         };
@@ -193,7 +196,7 @@ mod tests {
         {
             assert!(!mark.is_in(other.as_bytes()), "{other}");
         }
-        let mark = Mark { run_id: "r1".to_owned(), ..Mark::default() };
+        let mark = Mark { run_id: RunId::parse("r1").ok(), ..Mark::default() };
         assert!(mark.is_in(b"CLIQ_RUN_PATH=r1/a") && !mark.is_in(b"CLIQ_ORCHESTRATOR=r1"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT};
-use cliq_protocol::{Budget, PhaseKind, PhaseName, Price};
+use cliq_protocol::{Budget, PhaseKind, PhaseName, Price, RunId};
 use cliq_workflow::{Phase, ValidatedWorkflow, is_connector, nearest};
 
 use crate::agents::Agents;
@@ -76,7 +76,7 @@ pub struct Parent {
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptWork {
     /// The last run, whose files are in `.cliq/history/<run_id>/` once the new one begins.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The phases. All phases that they depend on are among them.
     pub phases: Vec<KeptPhase>,
 }
@@ -88,9 +88,9 @@ pub struct RunPlan {
     pub dir: CliqDir,
     /// The team.
     pub workflow: Arc<ValidatedWorkflow>,
-    /// The id of the run, where the caller chooses it: a run of this id begins once only, and only that one is resumed. Without
-    /// it, a new run gets a new id. A UUID.
-    pub run_id: Option<String>,
+    /// Id of the run if the caller chooses it: a run of this id begins once only, and only that one is resumed. Without it, a new
+    /// run gets a new id.
+    pub run_id: Option<RunId>,
     /// Title of the run for people, or `None` if it has none of its own.
     pub title: Option<String>,
     /// Phases that a new run keeps from the last one, or `None` if it runs all of them (docs/changed.md). A resumed run keeps what it kept.

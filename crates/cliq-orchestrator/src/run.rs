@@ -1,7 +1,7 @@
 //! Starting a run and being with it.
 
 use cliq_fs::{CliqDir, FsError, LockError, PipelineStatus, ProjectLock, SteeringInbox};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{PhaseName, RunId};
 use cliq_workflow::nearest;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -35,7 +35,7 @@ pub enum StartError {
     Resume(#[from] ResumeError),
     /// A run of the id that the caller chose has already been started. It can only be resumed.
     #[error("run {0} has already been started")]
-    HasBegun(String),
+    HasBegun(RunId),
 }
 
 /// Reason why a run cannot be resumed.
@@ -49,7 +49,7 @@ pub enum ResumeError {
     #[error("the last run of the project is {last}, and only the last one can be resumed")]
     OtherRun {
         /// The id of the last run.
-        last: String,
+        last: RunId,
     },
     /// The run is complete.
     #[error("the last run completed; there is nothing left to resume")]
@@ -72,7 +72,7 @@ pub enum ResumeError {
 /// A run under way. Dropping it does not stop it; [`Run::cancel`] does.
 #[derive(Debug)]
 pub struct Run {
-    id: String,
+    id: RunId,
     events: mpsc::UnboundedReceiver<Record>,
     cancel: CancellationToken,
     task: JoinHandle<RunView>,
@@ -93,7 +93,7 @@ impl Run {
         let id = match &plan.run_id {
             Some(id) if has_begun(&plan.dir, id) => return Err(StartError::HasBegun(id.clone())),
             Some(id) => id.clone(),
-            None => uuid::Uuid::now_v7().to_string(),
+            None => cliq_fs::new_run_id(),
         };
         put_earlier_run_aside(&plan.dir)?;
         Self::spawn(plan, id, StartMode::Start, lock)
@@ -135,7 +135,7 @@ impl Run {
         resumable(plan, from, has_env).map(drop)
     }
 
-    fn spawn(plan: RunPlan, id: String, opening: StartMode, lock: ProjectLock) -> Result<Self, StartError> {
+    fn spawn(plan: RunPlan, id: RunId, opening: StartMode, lock: ProjectLock) -> Result<Self, StartError> {
         let (sender, events) = mpsc::unbounded_channel();
         let cancel = CancellationToken::new();
         let driver = Driver::new(plan, id.clone(), opening, lock, sender, cancel.clone())?;
@@ -144,7 +144,7 @@ impl Run {
 
     /// The run's id.
     #[must_use]
-    pub fn id(&self) -> &str {
+    pub fn id(&self) -> &RunId {
         &self.id
     }
 
@@ -180,10 +180,10 @@ impl Run {
 }
 
 /// Whether a run of this id is the last one of the project or an earlier one.
-fn has_begun(dir: &CliqDir, id: &str) -> bool {
+fn has_begun(dir: &CliqDir, id: &RunId) -> bool {
     // A journal that cannot be read is another run's: this one would have written it whole.
     let last = Journal::read(&dir.journal()).ok().flatten();
-    last.is_some_and(|journal| journal.run_id() == Some(id)) || dir.history().join(id).exists()
+    last.is_some_and(|journal| journal.run_id() == Some(id)) || dir.history().join(id.as_str()).exists()
 }
 
 /// The record of the run to be resumed, its id, and the phase to resume it from. The plan gets the run's inputs.
@@ -191,10 +191,10 @@ fn resumable(
     plan: &mut RunPlan,
     from: Option<&str>,
     has_env: &dyn Fn(&str) -> bool,
-) -> Result<(Journal, String, Option<PhaseName>), StartError> {
+) -> Result<(Journal, RunId, Option<PhaseName>), StartError> {
     let mut journal = Journal::read(&plan.dir.journal())?.ok_or(ResumeError::Nothing)?;
     journal.apply_prices(&plan.prices);
-    let run_id = journal.run_id().ok_or(ResumeError::Nothing)?.to_owned();
+    let run_id = journal.run_id().ok_or(ResumeError::Nothing)?.clone();
     if plan.run_id.as_ref().is_some_and(|id| *id != run_id) {
         return Err(ResumeError::OtherRun { last: run_id }.into());
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    CommandResult, Limited, PhaseKind, PhaseName, Sandbox, Timestamp, Verdict, WaitingReview, WireTime,
+    CommandResult, Limited, PhaseKind, PhaseName, RunId, Sandbox, Timestamp, Verdict, WaitingReview, WireTime,
 };
 use cliq_workflow::ValidatedWorkflow;
 use serde::Serialize;
@@ -64,7 +64,7 @@ pub struct PhaseView {
     pub review: Option<WaitingReview>,
     /// Run in which it worked, if this run keeps it from there (docs/changed.md).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept_from: Option<String>,
+    pub kept_from: Option<RunId>,
     /// Whether it worked when the orchestrator died.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
@@ -88,7 +88,7 @@ pub struct WaitView {
 #[non_exhaustive]
 pub struct RunView {
     /// The run, once it began.
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// The team's name.
     pub team: String,
     /// Title of the run, if it has one of its own.
@@ -129,7 +129,7 @@ impl RunView {
             .map(|(_, phase)| PhaseView::new(phase.name.clone(), phase.kind, phase.support))
             .collect();
         let places = workflow.phases().enumerate().map(|(n, (_, phase))| (phase.name.clone(), n)).collect();
-        Self { team: workflow.name.clone(), phases, places, ..Self::empty() }
+        Self { team: workflow.name.to_string(), phases, places, ..Self::empty() }
     }
 
     /// A run of which nothing is known: it learns its team and phases from its events.
@@ -189,12 +189,13 @@ impl RunView {
         }
     }
 
-    /// Marks the run as interrupted: its orchestrator ended without an end of the run. Clocks stop at `last_ms`, the time of its last
-    /// record in milliseconds since 1970. Does nothing if the run has ended or is parked.
-    pub fn interrupt(&mut self, last_ms: Option<i64>) {
+    /// Marks the run as interrupted: its orchestrator ended without an end of the run. Clocks stop at `last`, the time of its last
+    /// record. Does nothing if the run has ended or is parked.
+    pub fn interrupt(&mut self, last: Option<Timestamp>) {
         if self.status.is_some() || self.waiting.is_some() {
             return;
         }
+        let last_ms = last.map(Timestamp::unix_millis);
         self.ended_ms = self.ended_ms.or(last_ms);
         for phase in &mut self.phases {
             if matches!(phase.status, PhaseStatus::Running | PhaseStatus::Waiting) {
@@ -205,10 +206,10 @@ impl RunView {
         }
     }
 
-    /// Returns the duration of the run in milliseconds, up to `now_ms` if it is active.
+    /// Returns the duration of the run in milliseconds, up to `now` if it is active.
     #[must_use]
-    pub fn elapsed_ms(&self, now_ms: i64) -> i64 {
-        self.started_ms.map_or(0, |started| self.ended_ms.unwrap_or(now_ms) - started)
+    pub fn elapsed_ms(&self, now: Timestamp) -> i64 {
+        self.started_ms.map_or(0, |started| self.ended_ms.unwrap_or_else(|| now.unix_millis()) - started)
     }
 
     /// The usage of all phases; `None` if none was reported.

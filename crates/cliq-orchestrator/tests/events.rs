@@ -8,7 +8,7 @@ use cliq_orchestrator::{
     ValidatedWorkflow,
 };
 use cliq_protocol::{
-    Budget, CommandResult, Form, Limited, PhaseName, Timestamp, Usage, WaitingReview, WireTime,
+    Budget, CommandResult, Form, Limited, PhaseName, RunId, Timestamp, Usage, WaitingReview, WireTime,
 };
 use cliq_workflow::{FailureCause, NoFiles, check};
 use serde_json::json;
@@ -31,7 +31,7 @@ fn events_are_pinned() {
     let events = [
         RunEvent::RunStarted {
             version: 1,
-            run_id: "r1".into(),
+            run_id: RunId::parse("r1").expect("an id"),
             team: "@t/t".into(),
             title: Some("A title".into()),
             phase_count: Some(3),

@@ -38,7 +38,7 @@ impl Project {
             let team = found.invalid(checked.diagnostics);
             return Err(ProjectError::TeamInvalid { subject: team.file.to_string(), team });
         };
-        let chain = &mut vec![workflow.name.clone()];
+        let chain = &mut vec![workflow.name.to_string()];
         let teams = teams_of_phases(self.host(), &found.folder, &workflow, chain)?;
         // A run that is under way reads these files.
         let _lock = ProjectLock::acquire(self.dir())?;
@@ -65,17 +65,20 @@ fn teams_of_phases(
     let mut teams = Vec::new();
     for (_, phase) in workflow.phases() {
         let Some(reference) = &phase.team else { continue };
-        let about = |error: ProjectError| error.of_team_phase(&phase.name, Some(&workflow.name));
+        let about = |error: ProjectError| error.of_team_phase(&phase.name, Some(workflow.name.as_str()));
         let found = host.find_team_from(folder.dir(), reference).map_err(about)?;
         let checked = found.folder.check();
         let Some(inner) = checked.workflow else {
             let team = found.invalid(checked.diagnostics);
             return Err(about(ProjectError::TeamInvalid { subject: reference.clone(), team }));
         };
-        if chain.contains(&inner.name) {
-            return Err(about(ProjectError::TeamCycle { chain: chain.clone(), team: inner.name }));
+        if chain.iter().any(|name| inner.name == name.as_str()) {
+            return Err(about(ProjectError::TeamCycle {
+                chain: chain.clone(),
+                team: inner.name.to_string(),
+            }));
         }
-        chain.push(inner.name.clone());
+        chain.push(inner.name.to_string());
         let inner_teams = teams_of_phases(host, &found.folder, &inner, chain)?;
         chain.pop();
         teams.push(PhaseTeam { phase: phase.name.clone(), found, workflow: inner, teams: inner_teams });

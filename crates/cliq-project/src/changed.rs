@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8PathBuf;
 use cliq_orchestrator::{Journal, KeptPhase, KeptWork, RunPlan, RunView};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{PhaseName, RunId};
 use cliq_workflow::PhaseId;
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ pub struct ChangedPhase {
 #[non_exhaustive]
 pub struct Comparison {
     /// The last run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The main phases, in the order of the file.
     pub phases: Vec<ChangedPhase>,
     /// Phases that are kept.
@@ -59,7 +59,7 @@ impl Comparison {
 /// The last run, wherever its files are.
 struct LastRun {
     journal: Journal,
-    run_id: String,
+    run_id: RunId,
     /// `.cliq`, or the archive: a new requirement puts the run aside.
     places: Vec<Utf8PathBuf>,
 }
@@ -105,8 +105,8 @@ impl Project {
 
     fn last_run_anywhere(&self) -> Result<LastRun, ProjectError> {
         let dir = self.dir();
-        let run_of = |journal: &Journal| journal.run_id().map(str::to_owned);
-        let archive = |run_id: &str| dir.history().join(run_id);
+        let run_of = |journal: &Journal| journal.run_id().cloned();
+        let archive = |run_id: &RunId| dir.history().join(run_id.as_str());
         if let Some(journal) = Journal::read(&dir.journal())?
             && let Some(run_id) = run_of(&journal)
         {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use cliq_git::checkpoints::{Change, Checkpoint, CheckpointError, Label, Limits, Moment, Restored, Store};
 use cliq_orchestrator::{CheckpointOf, Checkpoints, Journal, repositories};
-use cliq_protocol::Timestamp;
+use cliq_protocol::{RunId, Timestamp};
 use cliq_settings::{CheckpointSettings, Settings};
 
 use crate::{Project, ProjectError};
@@ -25,7 +25,7 @@ impl Checkpoints for ProjectCheckpoints {
     fn take(&self, of: &CheckpointOf) -> Result<(), String> {
         let moment = if of.is_end { Moment::After } else { Moment::Before };
         let phase = of.phase.to_string();
-        let label = Label { run: of.run_id.clone(), phase, activation: of.activation, moment };
+        let label = Label { run: of.run_id.to_string(), phase, activation: of.activation, moment };
         let taken = self.store.take(&label, &cliq_fs::now().to_string());
         let pruned =
             if self.has_begun.swap(true, Ordering::Relaxed) { Ok(()) } else { prune_if_due(&self.store) };
@@ -90,9 +90,9 @@ impl Project {
     ///
     /// # Errors
     /// Returns an error if nothing has run, or the journal cannot be read.
-    pub fn last_run_id(&self) -> Result<String, ProjectError> {
+    pub fn last_run_id(&self) -> Result<RunId, ProjectError> {
         let journal = Journal::read(&self.dir().journal())?;
-        let id = journal.as_ref().and_then(Journal::run_id).map(str::to_owned);
+        let id = journal.as_ref().and_then(Journal::run_id).cloned();
         id.ok_or(ProjectError::NothingRan)
     }
 
@@ -104,11 +104,11 @@ impl Project {
     pub fn activation_changes(
         &self,
         store: &Store,
-        run_id: &str,
+        run_id: &RunId,
         of: Option<&str>,
     ) -> Result<Vec<ActivationChanges>, ProjectError> {
         let all: Vec<Checkpoint> =
-            store.list()?.into_iter().filter(|checkpoint| checkpoint.label.run == run_id).collect();
+            store.list()?.into_iter().filter(|checkpoint| *run_id == checkpoint.label.run.as_str()).collect();
         let Some(of) = of else {
             let (Some(first), Some(last)) = (all.first(), all.last()) else {
                 return Err(ProjectError::NoCheckpoint(format!("run {run_id} has no checkpoints")));
@@ -162,12 +162,12 @@ impl Project {
     pub fn checkpoint_before(
         &self,
         store: &Store,
-        run_id: &str,
+        run_id: &RunId,
         phase: &str,
     ) -> Result<Checkpoint, ProjectError> {
         let is_first = |checkpoint: &Checkpoint| {
             let label = &checkpoint.label;
-            label.run == run_id
+            *run_id == label.run.as_str()
                 && label.moment == Moment::Before
                 && label.phase.split('.').next() == Some(phase)
         };
@@ -212,11 +212,8 @@ fn prune_if_due(store: &Store) -> Result<(), CheckpointError> {
     if !is_due {
         return Ok(());
     }
-    let now = cliq_fs::now_millis();
-    let seconds = |ts: &str| {
-        let then = Timestamp::parse(ts).map_or(now, Timestamp::unix_millis);
-        u64::try_from((now - then) / 1000).unwrap_or(0)
-    };
+    let now = cliq_fs::now();
+    let seconds = |ts: &str| Timestamp::parse(ts).map_or(0, |then| now.since(then).as_secs());
     store.prune(seconds)?;
     let _ = std::fs::write(&marker, "");
     Ok(())

@@ -5,6 +5,7 @@ use std::io;
 
 use cliq_fs::{IoContext, ProjectLock, archive_run};
 use cliq_orchestrator::{Journal, TmuxServer};
+use cliq_protocol::RunId;
 
 use crate::{Project, ProjectError};
 
@@ -21,7 +22,7 @@ impl Project {
         }
         // Records of reviews stay, by run.
         let journal = Journal::read(&dir.journal()).ok().flatten();
-        let run_id = journal.as_ref().and_then(Journal::run_id).unwrap_or("cleaned");
+        let run_id = journal.as_ref().and_then(Journal::run_id).map_or("cleaned", RunId::as_str);
         archive_run(dir, run_id)?;
         // Messages to runs that have not started are not archived.
         for left in [dir.history(), dir.root().join("steering")] {

@@ -176,7 +176,7 @@ impl Project {
         let Ok(workflow) = self.workflow() else {
             return add("team", Missing, "it has errors".to_owned());
         };
-        add("team", Good, workflow.name.clone());
+        add("team", Good, workflow.name.to_string());
         let missing = |tool: &&String| self.host().environment.find_program(tool).is_none();
         for tool in workflow.tools.iter().filter(missing) {
             add("tool", Missing, format!("{tool} is not on the PATH"));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, FsError, IoContext, ProjectLock, open_regular, read_if_exists, write_atomic};
 use cliq_orchestrator::{Journal, PhaseStatus, RunPlan, RunView};
-use cliq_protocol::{PhaseKind, PhaseName};
+use cliq_protocol::{PhaseKind, PhaseName, RunId};
 use cliq_workflow::{DefinitionPart, Phase, PhaseId, ValidatedWorkflow, is_connector};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
@@ -156,7 +156,7 @@ pub(crate) struct Recorder {
     dir: CliqDir,
     workflow: Arc<ValidatedWorkflow>,
     prints: Option<Fingerprints>,
-    run_id: Option<String>,
+    run_id: Option<RunId>,
 }
 
 impl Recorder {
@@ -195,8 +195,8 @@ impl Recorder {
     }
 
     /// Writes the fingerprints, once the run holds the project and the files of the last run are put aside.
-    pub(crate) fn started(&mut self, run_id: &str) {
-        self.run_id = Some(run_id.to_owned());
+    pub(crate) fn started(&mut self, run_id: &RunId) {
+        self.run_id = Some(run_id.clone());
         if let Some(prints) = &self.prints {
             let _ = prints.write(&self.dir);
         }
@@ -212,7 +212,7 @@ impl Recorder {
         // Another run may have started since.
         let Ok(_lock) = ProjectLock::acquire(&self.dir) else { return };
         let journal = Journal::read(&self.dir.journal()).ok().flatten();
-        if journal.is_some_and(|journal| journal.run_id() == self.run_id.as_deref()) {
+        if journal.is_some_and(|journal| journal.run_id() == self.run_id.as_ref()) {
             let _ = prints.write(&self.dir);
         }
     }

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, ProjectLock};
 use cliq_orchestrator::{Journal, Record, RunEvent};
+use cliq_protocol::RunId;
 
 use crate::{Project, ProjectError};
 
@@ -30,7 +31,7 @@ const FIRST_RECORDS: usize = 16;
 ///
 /// Reads the first records only.
 #[must_use]
-pub fn recorded_run_id(workspace: &Utf8Path) -> Option<String> {
+pub fn recorded_run_id(workspace: &Utf8Path) -> Option<RunId> {
     let (file, _) = cliq_fs::open_regular(&workspace.join(CliqDir::NAME).join(CliqDir::JOURNAL)).ok()?;
     let mut lines = BufReader::new(file.take(FIRST_RECORD));
     for _ in 0..FIRST_RECORDS {
@@ -53,8 +54,9 @@ impl Project {
     pub fn recorded_run(&self, id: Option<&str>) -> Result<RecordedRun, ProjectError> {
         let dir = self.dir();
         let last = Journal::read(&dir.journal())?.filter(|journal| !journal.records.is_empty());
-        let wanted =
-            |journal: &Journal| id.is_none_or(|id| journal.run_id().is_some_and(|own| own.starts_with(id)));
+        let wanted = |journal: &Journal| {
+            id.is_none_or(|id| journal.run_id().is_some_and(|own| own.as_str().starts_with(id)))
+        };
         if let Some(journal) = last.filter(wanted) {
             let running = ProjectLock::holder(dir)?.is_some();
             return Ok(RecordedRun { journal, place: dir.root().to_owned(), running });

@@ -60,12 +60,13 @@ impl Host {
             return Err(ProjectError::TeamInvalid { subject: source.to_owned(), team });
         };
         check_files(found.folder.dir())?;
-        let place = self.home.as_ref().ok_or(ProjectError::NoHome)?.join("teams").join(&workflow.name);
+        let place =
+            self.home.as_ref().ok_or(ProjectError::NoHome)?.join("teams").join(workflow.name.as_str());
         let old = TeamFolder::load(&place).ok().map(|folder| folder.check().workflow);
         let replaced = old.map(|old| old.and_then(|old| old.version).map(|version| version.to_string()));
         replace_folder(found.folder.dir(), &place)?;
         Ok(InstalledTeam {
-            name: workflow.name,
+            name: workflow.name.to_string(),
             version: workflow.version.map(|version| version.to_string()),
             replaced,
             place,

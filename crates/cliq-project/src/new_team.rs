@@ -1,7 +1,7 @@
 //! Creating a new team from the template.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_protocol::PhaseName;
+use cliq_protocol::TeamName;
 
 use crate::bundled::{NEW_TEAM, write_files};
 use crate::{Host, ProjectError};
@@ -13,22 +13,21 @@ impl Host {
     /// `name` is neither `name` nor `@scope/name`, the folder is not empty, or a file cannot be written.
     pub fn create_team(&self, parent: &Utf8Path, name: &str) -> Result<(String, Utf8PathBuf), ProjectError> {
         let full = if name.starts_with('@') { name.to_owned() } else { format!("@local/{name}") };
-        let (scope, short) = full[1..].split_once('/').unwrap_or_default();
-        for part in [scope, short] {
-            PhaseName::parse(part)
-                .map_err(|why| ProjectError::BadTeamName { name: name.to_owned(), why: why.to_string() })?;
-        }
-        let dir = parent.join(short);
+        let full = TeamName::parse(&full)
+            .map_err(|why| ProjectError::BadTeamName { name: name.to_owned(), why: why.to_string() })?;
+        let dir = parent.join(full.name());
         let is_empty =
             is_empty_dir(&dir).map_err(|source| ProjectError::Unusable { path: dir.clone(), source })?;
         if !is_empty {
             return Err(ProjectError::NotEmpty(dir));
         }
-        let texts: Vec<(&str, String)> =
-            NEW_TEAM.iter().map(|(path, text)| (*path, text.replace("@local/new-team", &full))).collect();
+        let texts: Vec<(&str, String)> = NEW_TEAM
+            .iter()
+            .map(|(path, text)| (*path, text.replace("@local/new-team", full.as_str())))
+            .collect();
         let files: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (*path, text.as_str())).collect();
         write_files(&dir, &files)?;
-        Ok((full, dir))
+        Ok((full.to_string(), dir))
     }
 }
 

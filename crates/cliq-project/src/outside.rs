@@ -225,7 +225,7 @@ impl Values for Preview<'_> {
     }
 
     fn team_name(&self) -> String {
-        self.plan.workflow.name.clone()
+        self.plan.workflow.name.to_string()
     }
 
     fn date(&self) -> String {
@@ -241,6 +241,6 @@ impl Values for Preview<'_> {
     }
 
     fn run_id(&self) -> String {
-        self.plan.run_id.clone().unwrap_or_else(|| "RUN-ID".to_owned())
+        self.plan.run_id.as_ref().map_or_else(|| "RUN-ID".to_owned(), ToString::to_string)
     }
 }

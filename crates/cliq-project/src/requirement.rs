@@ -2,6 +2,7 @@
 
 use cliq_fs::{ProjectLock, archive_run, write_atomic};
 use cliq_orchestrator::Journal;
+use cliq_protocol::RunId;
 
 use crate::{Project, ProjectError};
 
@@ -48,7 +49,7 @@ impl Project {
         dir.ensure_layout()?;
         if dir.journal().exists() {
             let journal = Journal::read(&dir.journal()).ok().flatten();
-            archive_run(dir, journal.as_ref().and_then(Journal::run_id).unwrap_or("unreadable"))?;
+            archive_run(dir, journal.as_ref().and_then(Journal::run_id).map_or("unreadable", RunId::as_str))?;
         }
         let newline = if text.ends_with('\n') { "" } else { "\n" };
         Ok(write_atomic(&dir.requirement(), format!("{text}{newline}").as_bytes())?)

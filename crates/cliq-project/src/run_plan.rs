@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cliq_model::RunSpec;
 use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing};
-use cliq_protocol::{PhaseKind, Sandbox};
+use cliq_protocol::{PhaseKind, RunId, Sandbox};
 use cliq_settings::{DurabilityChoice, NotificationSettings, PriceSettings, RunSettings, Settings};
 use cliq_workflow::ValidatedWorkflow;
 
@@ -27,7 +27,7 @@ pub struct RunOptions {
     /// Whether the run works in another place, such as a container. Programs and variables that this host lacks are not checked then.
     pub is_elsewhere: bool,
     /// The id of the run, where the caller chooses it ([`RunPlan::run_id`]).
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
 }
 
 impl Project {
@@ -129,7 +129,7 @@ impl Project {
         if programs.is_empty() {
             return Ok(());
         }
-        Err(ProjectError::MissingPrograms { team: workflow.name.clone(), programs })
+        Err(ProjectError::MissingPrograms { team: workflow.name.to_string(), programs })
     }
 
     /// Checks that the teams of team phases can run, before any phase starts.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use cliq_fs::{CliqDir, FsError, read_if_exists, write_atomic};
+use cliq_protocol::RunId;
 use cliq_workflow::{EntryFile, TeamFiles, TeamTexts, ValidatedWorkflow};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,7 @@ pub struct RunTeam {
     /// Version of the format, 1.
     version: u32,
     /// Id of the run.
-    run_id: String,
+    run_id: RunId,
     /// Text of team.yml.
     team: String,
     /// Texts of the roles by name.
@@ -32,10 +33,10 @@ pub struct RunTeam {
 
 impl RunTeam {
     /// Returns the team of a run that has started, from the texts that its workflow was checked from.
-    pub(crate) fn new(run_id: &str, texts: &TeamTexts) -> Self {
+    pub(crate) fn new(run_id: &RunId, texts: &TeamTexts) -> Self {
         Self {
             version: 1,
-            run_id: run_id.to_owned(),
+            run_id: run_id.clone(),
             team: texts.text.clone(),
             roles: texts.roles.clone(),
             installed_agents: texts.installed_agents.clone(),
@@ -50,10 +51,10 @@ impl RunTeam {
         write_atomic(&dir.root().join(FILE), &serde_json::to_vec(self).unwrap_or_default())
     }
 
-    fn read(place: &Utf8Path, run_id: &str) -> Option<Self> {
+    fn read(place: &Utf8Path, run_id: &RunId) -> Option<Self> {
         let bytes = read_if_exists(&place.join(FILE), LIMIT).ok().flatten()?;
         let read = serde_json::from_slice::<Self>(&bytes).ok()?;
-        (read.version == 1 && read.run_id == run_id).then_some(read)
+        (read.version == 1 && read.run_id == *run_id).then_some(read)
     }
 
     /// Text of team.yml.
@@ -97,14 +98,11 @@ impl Project {
     /// Returns the team of a run as it was when the run started. Returns `None` if it was not kept: the run started before cliq kept
     /// teams, or its record is gone.
     #[must_use]
-    pub fn team_of_run(&self, run_id: &str) -> Option<RunTeam> {
-        let is_id =
-            !run_id.is_empty() && run_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if recorded_run_id(self.dir().workspace()).as_deref() == Some(run_id) {
+    pub fn team_of_run(&self, run_id: &RunId) -> Option<RunTeam> {
+        if recorded_run_id(self.dir().workspace()).as_ref() == Some(run_id) {
             return RunTeam::read(self.dir().root(), run_id);
         }
-        let place: Utf8PathBuf = self.dir().history().join(run_id);
-        is_id.then(|| RunTeam::read(&place, run_id)).flatten()
+        RunTeam::read(&self.dir().history().join(run_id.as_str()), run_id)
     }
 }
 
@@ -129,11 +127,12 @@ mod tests {
         std::fs::write(dir.root().join("roles/a.md"), "Be brief.\n").unwrap();
         let workflow = project.workflow().unwrap();
         std::fs::write(dir.team_file(), "name: \"@local/other\"\n").unwrap();
-        RunTeam::new("r1", &workflow.texts).write(dir).unwrap();
-        let kept = RunTeam::read(dir.root(), "r1").expect("a kept team");
+        let [id, other] = ["r1", "r2"].map(|id| RunId::parse(id).unwrap());
+        RunTeam::new(&id, &workflow.texts).write(dir).unwrap();
+        let kept = RunTeam::read(dir.root(), &id).expect("a kept team");
         assert_eq!(kept.text(), team);
         assert_eq!(kept.roles()["a"], "Be brief.\n");
         assert_eq!(kept.workflow().expect("accepted").texts, workflow.texts);
-        assert!(RunTeam::read(dir.root(), "r2").is_none());
+        assert!(RunTeam::read(dir.root(), &other).is_none());
     }
 }

@@ -45,7 +45,7 @@ impl Project {
         let record = self.recorded_run(run)?;
         let run_id = record.journal.run_id().ok_or(ProjectError::NoRun)?;
         if record.place != self.dir().root() {
-            return Err(SteerError::Ended(run_id.to_owned()).into());
+            return Err(SteerError::Ended(run_id.clone()).into());
         }
         if let Some(phase) = new.phase() {
             accepts_steering(&self.workflow()?, phase)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 use cliq_fs::{CliqDir, ProjectLock, SteeringInbox, read_handoff, read_limited, write_atomic};
 use cliq_orchestrator::{Journal, Parent, PipelineStatus, Record, RunEvent, RunPlan, RunView};
-use cliq_protocol::{Budget, WaitingReview};
+use cliq_protocol::{Budget, RunId, WaitingReview};
 use cliq_sdk::{
     Agent, Completion, Handoff, Object, PhaseName, Reporter, SteeringMessage, SteeringStop, TeamContext,
     Usage,
@@ -64,11 +64,11 @@ fn run_team(
     let reporter = ctx.reporter().clone();
     let run_id = match &start {
         RunStart::Resume { .. } => {
-            Journal::read(&dir.journal())?.and_then(|journal| journal.run_id().map(str::to_owned))
+            Journal::read(&dir.journal())?.and_then(|journal| journal.run_id().cloned())
         }
         RunStart::Fresh | RunStart::Changed => None,
     };
-    let run_id = run_id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+    let run_id = run_id.unwrap_or_else(cliq_fs::new_run_id);
     plan.run_id = Some(run_id.clone());
     let forwarder = SteeringForwarder::start(ctx, &dir, &run_id)?;
     let mut reviews = InnerReviews::default();
@@ -181,14 +181,14 @@ struct SteeringForwarder {
 
 impl SteeringForwarder {
     /// Forwards the messages of the dispatch message at once, and later ones from a thread.
-    fn start(ctx: &TeamContext, dir: &CliqDir, run_id: &str) -> Result<Self, ProjectError> {
+    fn start(ctx: &TeamContext, dir: &CliqDir, run_id: &RunId) -> Result<Self, ProjectError> {
         // The inner run has not started: it records the messages of its inbox first.
         for message in &ctx.dispatch().steering {
             store(dir, run_id, message)?;
         }
         let mut steering = ctx.steering().live_only();
         let stop = steering.stop_handle();
-        let (dir, run_id, reporter) = (dir.clone(), run_id.to_owned(), ctx.reporter().clone());
+        let (dir, run_id, reporter) = (dir.clone(), run_id.clone(), ctx.reporter().clone());
         let thread = std::thread::spawn(move || {
             while let Ok(Some(message)) = steering.next_within(Duration::MAX) {
                 if let Err(error) = store(&dir, &run_id, &message) {
@@ -207,7 +207,7 @@ impl SteeringForwarder {
 }
 
 /// Stores a message in the inbox of the team's run, for all its phases. The orchestrator of this process reads it there.
-fn store(dir: &CliqDir, run_id: &str, message: &SteeringMessage) -> Result<(), ProjectError> {
+fn store(dir: &CliqDir, run_id: &RunId, message: &SteeringMessage) -> Result<(), ProjectError> {
     let mut inbox = SteeringInbox::open(dir, run_id)?;
     if !inbox.messages().iter().any(|known| known.id == message.id) {
         inbox.append(SteeringMessage { phase: None, ..message.clone() })?;
@@ -260,7 +260,8 @@ fn requirement(ctx: &TeamContext) -> Result<String, ProjectError> {
 /// A team that was interrupted within the same outer run is resumed; any other starts fresh.
 fn start(ctx: &TeamContext, dir: &CliqDir, plan: &RunPlan) -> Result<RunStart, ProjectError> {
     let file = dir.root().join("for-run");
-    let same_run = read_limited(&file, 4096).is_ok_and(|run| run.trim_ascii() == ctx.run_id().as_bytes());
+    let same_run =
+        read_limited(&file, 4096).is_ok_and(|run| run.trim_ascii() == ctx.run_id().as_str().as_bytes());
     // The orchestrator of an interrupted attempt may still hold the lock for a moment.
     ProjectLock::check(dir)?;
     let journal = Journal::read(&dir.journal())?;
@@ -268,7 +269,7 @@ fn start(ctx: &TeamContext, dir: &CliqDir, plan: &RunPlan) -> Result<RunStart, P
     if same_run && unfinished && ctx.phase().routed_by.is_none() {
         return Ok(RunStart::Resume { from: None });
     }
-    write_atomic(&file, ctx.run_id().as_bytes())?;
+    write_atomic(&file, ctx.run_id().as_str().as_bytes())?;
     Ok(RunStart::Fresh)
 }
 

@@ -136,7 +136,7 @@ impl Host {
             let workflow = found.folder.check().workflow;
             let valid = workflow.is_some();
             let (name, description) = match workflow {
-                Some(workflow) => (workflow.name, workflow.description),
+                Some(workflow) => (workflow.name.to_string(), workflow.description),
                 None => (dir.file_name().unwrap_or(dir.as_str()).to_owned(), None),
             };
             teams.push(ListedTeam { name, source, path: Some(dir.to_owned()), description, valid });

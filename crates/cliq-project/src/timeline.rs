@@ -99,9 +99,9 @@ pub struct RelatedFile {
 }
 
 impl RecordedRun {
-    /// The timeline of the run, as of `now_ms`, in milliseconds since 1970.
+    /// The timeline of the run, as of `now`.
     #[must_use]
-    pub fn timeline(&self, now_ms: i64) -> Timeline {
+    pub fn timeline(&self, now: Timestamp) -> Timeline {
         let (journal, place) = (&self.journal, &self.place);
         let mut view = RunView::empty();
         let mut steps = Vec::new();
@@ -123,10 +123,10 @@ impl RecordedRun {
         let focus = view.phase.as_ref().and_then(|name| view.find(name));
         let focus = focus
             .or_else(|| unfinished.first().copied().filter(|_| status != "COMPLETED" && status != "RUNNING"));
-        let last = journal.records.last().and_then(|record| record.ts.time()).map(Timestamp::unix_millis);
-        let end = if self.running { now_ms } else { last.unwrap_or(now_ms) };
+        let last = journal.records.last().and_then(|record| record.ts.time());
+        let end = if self.running { now } else { last.unwrap_or(now) };
         Timeline {
-            run_id: view.run_id.clone().unwrap_or_default(),
+            run_id: view.run_id.as_ref().map(ToString::to_string).unwrap_or_default(),
             team: view.team.clone(),
             title: view.title.clone(),
             reason,

@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::fields::Fields;
 use crate::{
     AgentTools, Budget, CommandResult, DecodeError, DispatchType, HistoryEntry, McpServerSpec, Object,
-    PhaseKind, PhaseName, SteeringMessage, VERSION,
+    PhaseKind, PhaseName, RunId, SteeringMessage, VERSION,
 };
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentMessage {
     /// The run that the dispatch belongs to.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The directory that the agents work in. Absolute.
     pub workspace: Utf8PathBuf,
     /// The `.cliq` directory. Absolute.
@@ -275,6 +275,9 @@ impl AgentMessage {
         let mut fields = Fields::new(value, "")?;
         fields.version()?;
         let run_id = fields.text("run_id")?;
+        let run_id = RunId::parse(&run_id).map_err(|why| {
+            fields.wrong("run_id", format!("the id of a run ({why})"), &run_id.clone().into())
+        })?;
         let workspace = fields.text("workspace")?.into();
         let cliq_dir = fields.text("cliq_dir")?.into();
         let kind = fields.required("type", TYPES)?;

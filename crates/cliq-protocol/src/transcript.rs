@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Object, PhaseName, ReplyKind, Usage, WireTime};
+use crate::{Object, PhaseName, ReplyKind, RunId, Usage, WireTime};
 
 /// Line of a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -145,7 +145,7 @@ pub struct TranscriptStart {
     /// Version of the format.
     pub version: u64,
     /// Run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Phase.
     pub phase: PhaseName,
     /// Number of the activation, 1-based.

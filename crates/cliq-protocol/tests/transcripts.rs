@@ -1,8 +1,8 @@
 //! Transcripts as bytes: a snapshot pins what is written, and every entry survives.
 
 use cliq_protocol::{
-    FailedCall, FailedCallKind, Object, Origin, PhaseName, ReplyKind, ReplyUsage, Role, Timestamp, ToolCall,
-    ToolResult, TranscriptBody, TranscriptEntry, TranscriptStart, Usage, WireTime,
+    FailedCall, FailedCallKind, Object, Origin, PhaseName, ReplyKind, ReplyUsage, Role, RunId, Timestamp,
+    ToolCall, ToolResult, TranscriptBody, TranscriptEntry, TranscriptStart, Usage, WireTime,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -27,7 +27,7 @@ fn all() -> Vec<TranscriptBody> {
     vec![
         TranscriptBody::Start(TranscriptStart {
             version: 1,
-            run_id: "r".into(),
+            run_id: RunId::parse("r").expect("an id"),
             phase: PhaseName::parse("work").expect("a valid name"),
             activation: 2,
             agent: "claude-api".into(),

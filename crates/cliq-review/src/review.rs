@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_protocol::{
-    Form, Object, Outcome as GateOutcome, PhaseName, ReviewSpec, Reviewers, Verdict, WaitingReview,
+    Form, Object, Outcome as GateOutcome, PhaseName, ReviewSpec, Reviewers, RunId, Verdict, WaitingReview,
 };
 use serde::{Deserialize, Serialize};
 
@@ -180,7 +180,7 @@ pub struct Review {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The phase that waits.
     pub phase: PhaseName,
     /// Number of the phase's evaluation, 1-based.
@@ -241,7 +241,7 @@ pub struct NewReview {
     /// See [`Review`].
     pub title: Option<String>,
     /// See [`Review`].
-    pub run_id: String,
+    pub run_id: RunId,
     /// See [`Review`].
     pub phase: PhaseName,
     /// See [`Review`].

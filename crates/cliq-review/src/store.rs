@@ -11,7 +11,7 @@ use crate::id::ReviewId;
 use crate::machine::Event;
 use crate::refusal::Refusal;
 use crate::review::Review;
-use cliq_protocol::Timestamp;
+use cliq_protocol::{RunId, Timestamp};
 
 /// Maximum number of attempts of a change after an optimistic-lock conflict.
 const TRIES: usize = 100;
@@ -22,7 +22,7 @@ pub struct ReviewFilter {
     /// Only those of this workspace.
     pub project: Option<String>,
     /// Only those of this run.
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// Only those that wait.
     pub pending: bool,
     /// At most so many; 0 for 200.

@@ -17,7 +17,7 @@ fn decided(n: u32) -> Review {
         project: "/work/shop".into(),
         team: "@shop/web".into(),
         title: None,
-        run_id: "r1".into(),
+        run_id: cliq_protocol::RunId::parse("r1").expect("an id"),
         phase: PhaseName::parse("approval").unwrap(),
         iteration: n,
         max_iterations: 3,

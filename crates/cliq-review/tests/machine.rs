@@ -31,7 +31,7 @@ fn review(block: serde_json::Value) -> Review {
         project: "/work/shop".into(),
         team: "@shop/web".into(),
         title: None,
-        run_id: "r1".into(),
+        run_id: cliq_protocol::RunId::parse("r1").expect("an id"),
         phase: phase("approval"),
         iteration: 1,
         max_iterations: 3,

@@ -25,7 +25,7 @@ fn review_routing_to(block: Value, route_targets: &[&str]) -> Review {
         project: "/work/shop".into(),
         team: "@shop/web".into(),
         title: None,
-        run_id: "r1".into(),
+        run_id: cliq_protocol::RunId::parse("r1").expect("an id"),
         phase: PhaseName::parse("approval").unwrap(),
         iteration: 2,
         max_iterations: 3,

@@ -24,7 +24,7 @@ fn review(id: u32, evaluation: u32) -> Review {
         project: "/work/shop".into(),
         team: "@shop/web".into(),
         title: None,
-        run_id: "r1".into(),
+        run_id: cliq_protocol::RunId::parse("r1").expect("an id"),
         phase: PhaseName::parse("approval").unwrap(),
         iteration: 1,
         max_iterations: 3,
@@ -152,7 +152,11 @@ async fn create_finds_the_review_of_the_same_key_among_others() {
     let again = review(3, 2);
     assert_eq!(reviews.create(&again, &Content::default()).await.unwrap().id, second.id);
     let filter = store.filters.lock().unwrap().pop().unwrap();
-    assert_eq!((filter.run_id.as_deref(), filter.limit), (Some("r1"), 1000), "all reviews of the run");
+    assert_eq!(
+        (filter.run_id.as_ref().map(cliq_protocol::RunId::as_str), filter.limit),
+        (Some("r1"), 1000),
+        "all reviews of the run"
+    );
 }
 
 #[tokio::test]

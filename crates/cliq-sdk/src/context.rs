@@ -9,7 +9,7 @@ use cliq_fs::{FsError, read_handoff, read_if_exists, write_handoff, write_handof
 use cliq_protocol::{
     AgentMessage, Body, CommandResult, Envelope, EnvelopeType, FieldError, GateData, GateDispatch,
     HistoryEntry, NotifyDetails, NotifyRequest, Object, Outcome, PhaseDispatch, PhaseInfo, PhaseName,
-    ReviewSpec, TeamDispatch, Usage, Verdict,
+    ReviewSpec, RunId, TeamDispatch, Usage, Verdict,
 };
 use serde_json::Value;
 
@@ -41,9 +41,9 @@ impl PhaseContext {
         &self.dispatch.phase
     }
 
-    /// The run's id.
+    /// Id of the run.
     #[must_use]
-    pub fn run_id(&self) -> &str {
+    pub fn run_id(&self) -> &RunId {
         &self.message.run_id
     }
 

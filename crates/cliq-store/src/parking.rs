@@ -3,7 +3,8 @@
 //! A run that parks and a review that ends meet in the rows of the reviews: both transactions lock them before the run. So either the run
 //! finds the review over, or the review finds the run waiting, with any number of servers.
 
-use cliq_model::{Cause, Queue, Run, RunId};
+use cliq_model::{Cause, Queue, Run};
+use cliq_protocol::RunId;
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;

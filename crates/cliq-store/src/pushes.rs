@@ -1,6 +1,7 @@
 //! Receivers of push notifications, and how far their deliveries are.
 
-use cliq_model::{PushRow, RunId};
+use cliq_model::PushRow;
+use cliq_protocol::RunId;
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

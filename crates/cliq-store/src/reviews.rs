@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use cliq_model::StoreError;
-use cliq_protocol::Timestamp;
+use cliq_protocol::{RunId, Timestamp};
 use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, ReviewStore};
 
 use crate::connection::{Connection, Target, Tx};
@@ -46,7 +46,7 @@ async fn add(
         new.id.as_str(),
         &key,
         new.project.as_str(),
-        &new.run_id,
+        new.run_id.as_str(),
         new.state.as_str(),
         new.created.unix_millis(),
         document
@@ -75,8 +75,10 @@ async fn content(connection: &mut Connection, id: &ReviewId) -> Result<Option<Co
 async fn list(connection: &mut Connection, filter: &ReviewFilter) -> Result<Vec<Review>, DatabaseError> {
     let limit = i64::from(if filter.limit == 0 { LIMIT } else { filter.limit });
     // An empty text stands for no condition.
-    let (project, run) =
-        (filter.project.as_deref().unwrap_or_default(), filter.run_id.as_deref().unwrap_or_default());
+    let (project, run) = (
+        filter.project.as_deref().unwrap_or_default(),
+        filter.run_id.as_ref().map(RunId::as_str).unwrap_or_default(),
+    );
     let state = if filter.pending { "pending" } else { "" };
     let sql = "SELECT * FROM reviews WHERE ($1 = '' OR project = $1) AND ($2 = '' OR run_id = $2) AND ($3 = '' OR state = $3) ORDER BY created_ms DESC, id LIMIT $4";
     let answer = connection.run(sql, arguments![project, run, state, limit]).await?;

@@ -3,9 +3,10 @@
 use cliq_gateway::{PlanEvent, PlanRow, Signal, SignalStatus};
 use cliq_model::{
     AuditAction, AuditEntry, Caveat, EndedRun, Firing, FiringState, Instance, Lifecycle, PushRow, PushState,
-    Run, RunId, RunOrigin, RunOutcome, RunState, RunTotals, Scope, SignInAttempt, SourceKind, TaskRow, Token,
+    Run, RunOrigin, RunOutcome, RunState, RunTotals, Scope, SignInAttempt, SourceKind, TaskRow, Token,
     TokenKind, TriggerRow,
 };
+use cliq_protocol::RunId;
 
 use crate::error::DatabaseError;
 use crate::statement::{Answer, Row};
@@ -73,7 +74,7 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
     let request = row.text("request")?;
     let view = row.text("view")?;
     Ok(Run {
-        id: word(row, "id", RunId::parse)?,
+        id: word(row, "id", RunId::parse_uuid)?,
         instance: row.optional_text("instance")?,
         team: row.text("team")?,
         origin: word(row, "origin", RunOrigin::parse)?,
@@ -119,7 +120,7 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
 
 /// Reads the id of a run.
 pub(crate) fn run_id(row: &Row) -> Result<RunId, DatabaseError> {
-    word(row, "id", RunId::parse)
+    word(row, "id", RunId::parse_uuid)
 }
 
 pub(crate) fn runs_of(answer: &Answer) -> Result<Vec<Run>, DatabaseError> {
@@ -139,7 +140,7 @@ pub(crate) fn task(row: &Row) -> Result<TaskRow, DatabaseError> {
 
 pub(crate) fn push(row: &Row) -> Result<PushRow, DatabaseError> {
     Ok(PushRow {
-        task_id: word(row, "task_id", RunId::parse)?,
+        task_id: word(row, "task_id", RunId::parse_uuid)?,
         id: row.text("id")?,
         protocol: row.text("protocol")?,
         url: row.text("url")?,
@@ -199,7 +200,7 @@ pub(crate) fn firing(row: &Row) -> Result<Firing, DatabaseError> {
         depth: u32::try_from(row.integer("depth")?).unwrap_or(u32::MAX),
         state: word(row, "state", FiringState::parse)?,
         group: row.optional_text("group_name")?,
-        run: row.optional_text("run_id")?.as_deref().and_then(RunId::parse),
+        run: row.optional_text("run_id")?.as_deref().and_then(RunId::parse_uuid),
         reason: row.optional_text("reason")?,
         decided_at: row.optional_text("decided_at")?,
     })
@@ -207,7 +208,7 @@ pub(crate) fn firing(row: &Row) -> Result<Firing, DatabaseError> {
 
 pub(crate) fn ended_run(row: &Row) -> Result<EndedRun, DatabaseError> {
     Ok(EndedRun {
-        run: word(row, "run_id", RunId::parse)?,
+        run: word(row, "run_id", RunId::parse_uuid)?,
         event: row.integer("event")?,
         state: word(row, "state", RunState::parse)?,
         at: row.text("at")?,

@@ -1,6 +1,7 @@
 //! Events of runs.
 
-use cliq_model::{Change, RunEventRow, RunId};
+use cliq_model::{Change, RunEventRow};
+use cliq_protocol::RunId;
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;

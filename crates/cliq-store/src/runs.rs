@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cliq_model::{
-    Change, Instance, NewToken, Outcome, Queue, Run, RunCounts, RunEventRow, RunFilter, RunId, RunOrigin,
-    RunState, RunStore, StoreError, Token, UsageTotals,
+    Change, Instance, NewToken, Outcome, Queue, Run, RunCounts, RunEventRow, RunFilter, RunOrigin, RunState,
+    RunStore, StoreError, Token, UsageTotals,
 };
+use cliq_protocol::RunId;
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;

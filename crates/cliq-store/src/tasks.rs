@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use cliq_model::{
-    Change, NewRunEvent, PushRow, Run, RunId, RunState, StoreError, StoredTask, TaskFilter, TaskRow,
-    TaskStore,
+    Change, NewRunEvent, PushRow, Run, RunState, StoreError, StoredTask, TaskFilter, TaskRow, TaskStore,
 };
+use cliq_protocol::RunId;
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;

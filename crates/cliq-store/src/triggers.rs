@@ -5,9 +5,10 @@
 use async_trait::async_trait;
 use cliq_model::{
     Added, Change, EndedRun, Firing, FiringDecision, FiringFilter, FiringStart, FiringState, GroupState,
-    MarkStep, NewFiring, NewRunEvent, NewTrigger, Outcome, Run, RunId, RunOrigin, StoreError, TriggerRow,
+    MarkStep, NewFiring, NewRunEvent, NewTrigger, Outcome, Run, RunOrigin, StoreError, TriggerRow,
     TriggerStore,
 };
+use cliq_protocol::RunId;
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
@@ -240,7 +241,11 @@ async fn group(connection: &mut Connection, name: &str) -> Result<GroupState, Da
     let sql = "SELECT id FROM firings WHERE group_name = $1 AND state = 'pending' ORDER BY id LIMIT $2";
     let waiting = connection.run(sql, arguments![name, GROUP]).await?;
     let waiting = waiting.rows.iter().map(|row| row.integer("id")).collect::<Result<_, _>>()?;
-    Ok(GroupState { version, running: running.iter().filter_map(|id| RunId::parse(id)).collect(), waiting })
+    Ok(GroupState {
+        version,
+        running: running.iter().filter_map(|id| RunId::parse_uuid(id)).collect(),
+        waiting,
+    })
 }
 
 async fn list(connection: &mut Connection, filter: &FiringFilter) -> Result<Vec<Firing>, DatabaseError> {

@@ -1,6 +1,7 @@
 //! Changes of stored runs: load, step, store, publish.
 
-use cliq_model::{Change, NewRunEvent, NotAllowed, NotLast, Outcome, Run, RunId, ServerEvent, StoreError};
+use cliq_model::{Change, NewRunEvent, NotAllowed, NotLast, Outcome, Run, ServerEvent, StoreError};
+use cliq_protocol::RunId;
 
 use crate::clock;
 use crate::shared::Shared;

@@ -8,9 +8,10 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_model::{
-    Change, Instance, Lifecycle, LifecycleEvent, Outcome, Run, RunId, RunOrigin, RunState, StoreError,
+    Change, Instance, Lifecycle, LifecycleEvent, Outcome, Run, RunOrigin, RunState, StoreError,
 };
 use cliq_orchestrator::Journal;
+use cliq_protocol::RunId;
 
 use crate::clock;
 use crate::follower::{StartMode, follow};
@@ -118,7 +119,7 @@ pub(crate) async fn adopt_trial(
 /// Returns the run id, the team and the number of records of a journal.
 fn read(path: &Utf8Path) -> Option<(RunId, String, u64)> {
     let journal = Journal::read(path).ok()??;
-    let id = RunId::parse(journal.run_id()?)?;
+    let id = RunId::parse_uuid(journal.run_id()?.as_str())?;
     let team = journal.records.iter().find_map(|record| match &record.event {
         cliq_orchestrator::RunEvent::RunStarted { team, .. } => Some(team.clone()),
         _ => None,

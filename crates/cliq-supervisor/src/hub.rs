@@ -4,8 +4,9 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use cliq_model::{RunEventRow, RunId};
+use cliq_model::RunEventRow;
 use cliq_orchestrator::RunView;
+use cliq_protocol::RunId;
 use tokio::sync::{broadcast, watch};
 
 /// Number of batches that a subscriber may lag behind. A slower subscriber continues from the store.

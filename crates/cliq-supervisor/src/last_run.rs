@@ -22,7 +22,7 @@ pub(crate) async fn check(shared: &Shared, run: &Run) -> Result<LastRun, ChangeE
     let recorded = match &recorded {
         None => RecordedRun::Elsewhere,
         Some(None) => RecordedRun::None,
-        Some(Some(id)) => RecordedRun::Id(id),
+        Some(Some(id)) => RecordedRun::Id(id.as_str()),
     };
     Ok(LastRun::check(run, recorded, later.as_ref())?)
 }

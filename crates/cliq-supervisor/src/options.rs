@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_http::Guard;
-use cliq_model::{Recovery, Run, RunId, RunOrigin};
+use cliq_model::{Recovery, Run, RunOrigin};
 use cliq_project::{Host, Profile};
+use cliq_protocol::RunId;
 use cliq_settings::{
     KubernetesSettings, RecoveryChoice, ReplicaSettings, ServerSettings, Settings, TriggerSettings,
 };
@@ -77,7 +78,7 @@ impl SupervisorOptions {
             workspace_root: cliq_project::workspace_root(home, settings),
             task_sandbox: server.sandbox,
             log_dir: home.join("server").join("runs"),
-            replica: RunId::generate().to_string(),
+            replica: cliq_fs::new_run_id().to_string(),
             lease,
             shared_workspaces,
             runs_in_cluster: KubernetesSettings::read(settings).enabled,

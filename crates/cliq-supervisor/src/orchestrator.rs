@@ -21,12 +21,12 @@ pub(crate) fn start(options: &SupervisorOptions, run: &Run) -> Result<Child, Bac
     }
     spec.sandbox = options.sandbox_of(run);
     let mode = RunMode { parks: true, a2a_events: options.task_instance(run).map(str::to_owned) };
-    backend(options).spawn(&run.workspace, run.id.as_str(), &start, &spec, &mode)
+    backend(options).spawn(&run.workspace, &run.id, &start, &spec, &mode)
 }
 
 /// Starts a process that follows the Job of a run in a cluster.
 pub(crate) fn follow_job(options: &SupervisorOptions, run: &Run) -> Result<Child, BackendError> {
-    backend(options).spawn_follower(&run.workspace, run.id.as_str())
+    backend(options).spawn_follower(&run.workspace, &run.id)
 }
 
 fn backend(options: &SupervisorOptions) -> ChildProcess {

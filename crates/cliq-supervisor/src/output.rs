@@ -10,10 +10,8 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use camino::Utf8Path;
 use cliq_fs::CliqDir;
-use cliq_model::{
-    LogEvent, NewRunEvent, OutputSource, PhaseOutput, RunId, RunStore, ServerEvent, StoreError,
-};
-use cliq_protocol::PhaseName;
+use cliq_model::{LogEvent, NewRunEvent, OutputSource, PhaseOutput, RunStore, ServerEvent, StoreError};
+use cliq_protocol::{PhaseName, RunId};
 use serde_json::Value;
 
 use crate::change::event;

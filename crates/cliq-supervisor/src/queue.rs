@@ -134,7 +134,8 @@ async fn can_start(shared: &Shared, run: &Run) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cliq_model::{Cause, RunId, RunState, park, wake};
+    use cliq_model::{Cause, RunState, park, wake};
+    use cliq_protocol::RunId;
 
     use super::*;
     use crate::test_support::{AT, TestSupervisor};

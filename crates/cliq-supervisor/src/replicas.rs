@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use cliq_model::{Change, Run, RunId, RunStore, ServerEvent, StoreError};
+use cliq_model::{Change, Run, RunStore, ServerEvent, StoreError};
+use cliq_protocol::RunId;
 
 use crate::change::event;
 use crate::follower::{StartMode, follow};

@@ -5,9 +5,9 @@ use std::fmt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_http::Guard;
-use cliq_model::{Instance, Run, RunId, RunOrigin, RunRequest, RunSpec, RunStore, StoreError};
+use cliq_model::{Instance, Run, RunOrigin, RunRequest, RunSpec, RunStore, StoreError};
 use cliq_project::{Host, Project, ProjectError};
-use cliq_protocol::Budget;
+use cliq_protocol::{Budget, RunId, TeamName};
 use cliq_workflow::{Diagnostic, Input, ValidatedWorkflow};
 
 use crate::clock;
@@ -279,7 +279,7 @@ pub(crate) async fn check(
     let workflow = found?;
     let inputs = check_inputs(&workflow, new.spec.inputs.clone(), rules.strict_inputs)?;
     let root = tasks.map_or(&options.workspace_root, |tasks| &tasks.workspace_root);
-    Ok(CheckedRun { run: run_of(new, inputs, workflow.name, rules.origin, instance, root) })
+    Ok(CheckedRun { run: run_of(new, inputs, workflow.name.to_string(), rules.origin, instance, root) })
 }
 
 fn run_of(
@@ -290,7 +290,7 @@ fn run_of(
     instance: Option<Instance>,
     root: &Utf8Path,
 ) -> Run {
-    let id = RunId::generate();
+    let id = cliq_fs::new_run_id();
     let workspace = match &instance {
         Some(instance) => instance.path.clone(),
         None => root.join(id.as_str()),
@@ -370,7 +370,7 @@ fn find_workflow(
         }
         (AllowedTeams::AnyByName, Some(name), _) => {
             // A path would let a caller choose any folder of the machine.
-            if !name.starts_with('@') || name.contains("..") || name.starts_with("@builder/") {
+            if TeamName::parse(&name).map_or(true, |name| name.scope() == "builder") {
                 return Err(RequestError::NotATeamName(name));
             }
             load(host, &name)
@@ -405,7 +405,7 @@ fn check_inputs(
     let unknown: Vec<String> = given.keys().filter(|name| strict && !is_declared(name)).cloned().collect();
     if !missing.is_empty() || !unknown.is_empty() {
         let declared = workflow.inputs.iter().map(|input| input.name.clone()).collect();
-        let team = workflow.name.clone();
+        let team = workflow.name.to_string();
         return Err(RequestError::Inputs(InputErrors { team, missing, unknown, declared }));
     }
     given.retain(|name, _| is_declared(name));

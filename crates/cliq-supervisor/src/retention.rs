@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cliq_model::{RunId, StoreError};
+use cliq_model::StoreError;
+use cliq_protocol::RunId;
 
 use crate::replicas::Duty;
 use crate::shared::Shared;
@@ -98,7 +99,7 @@ async fn remove_abandoned(shared: &Shared) -> Result<(), StoreError> {
     let roots: HashSet<_> = std::iter::once(&shared.options.workspace_root).chain(of_tasks).collect();
     let entries = roots.into_iter().flat_map(|root| root.read_dir_utf8().into_iter().flatten());
     for entry in entries.filter_map(Result::ok) {
-        let Some(id) = RunId::parse(entry.file_name()) else { continue };
+        let Some(id) = RunId::parse_uuid(entry.file_name()) else { continue };
         let changed = entry.metadata().and_then(|meta| meta.modified()).ok();
         let is_old =
             changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > shared.options.retention);

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
-use cliq_model::{Run, RunId, RunStore, Turns};
+use cliq_model::{Run, RunStore, Turns};
 use cliq_orchestrator::DirectoryWatch;
+use cliq_protocol::RunId;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

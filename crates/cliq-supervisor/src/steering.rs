@@ -1,16 +1,17 @@
 //! Steering of a run (docs/steering.md): stored with the request until the run has started, then passed to its orchestrator.
 
-use crate::Supervisor;
-use crate::change::event;
-use crate::journal::{is_of, status_document, stored, stored_for_task};
-use crate::workspace_io::WorkspaceIoError;
 use cliq_fs::{CliqDir, FsError, SteeringInbox};
-use cliq_model::{Change, NewRunEvent, Run, RunId, RunOrigin, RunState, ServerEvent, StoreError};
+use cliq_model::{Change, NewRunEvent, Run, RunOrigin, RunState, ServerEvent, StoreError};
 use cliq_orchestrator::{
     JournalFollower, JournalUpdate, Record, RunView, SteerError, ValidatedWorkflow, accepts_steering, steer,
 };
 use cliq_project::{Host, Project, task_event};
-use cliq_protocol::{MAX_STEERING_MESSAGES, NewSteering, SteeringMessage};
+use cliq_protocol::{MAX_STEERING_MESSAGES, NewSteering, RunId, SteeringMessage};
+
+use crate::Supervisor;
+use crate::change::event;
+use crate::journal::{is_of, status_document, stored, stored_for_task};
+use crate::workspace_io::WorkspaceIoError;
 
 /// Reason why a steering message was not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +52,7 @@ impl Supervisor {
         loop {
             let run = shared.store.run(id).await?.ok_or(SteeringRefusal::NoRun)?;
             if run.life.state.is_final() {
-                return Err(SteerError::Ended(id.to_string()).into());
+                return Err(SteerError::Ended(id.clone()).into());
             }
             if !run.life.began {
                 match self.store_with_request(run, new.clone()).await? {
@@ -60,7 +61,7 @@ impl Supervisor {
                 }
             }
             let host = shared.options.host.clone();
-            let (run_id, sent) = (id.to_string(), new.clone());
+            let (run_id, sent) = (id.clone(), new.clone());
             let workspace = run.workspace.clone();
             let receipt = shared.io.run(&workspace, move || send(&host, &run, &run_id, sent)).await;
             let receipt = receipt??;
@@ -115,7 +116,12 @@ impl Supervisor {
     }
 }
 
-fn send(host: &Host, run: &Run, run_id: &str, new: NewSteering) -> Result<SteeringMessage, SteeringRefusal> {
+fn send(
+    host: &Host,
+    run: &Run,
+    run_id: &RunId,
+    new: NewSteering,
+) -> Result<SteeringMessage, SteeringRefusal> {
     let dir = CliqDir::open(&run.workspace).map_err(|_| SteeringRefusal::NoWorkspace)?;
     if let Some(phase) = new.phase()
         && let Ok(workflow) = Project::of(dir.clone(), host.clone()).workflow()
@@ -166,7 +172,7 @@ fn event_of(run: &Run, record: &Record, view: &RunView) -> NewRunEvent {
 /// # Errors
 /// Returns an error if the inbox cannot be written.
 pub(crate) fn pass_on(run: &Run) -> Result<(), FsError> {
-    let mut inbox = SteeringInbox::open(&CliqDir::open(&run.workspace)?, run.id.as_str())?;
+    let mut inbox = SteeringInbox::open(&CliqDir::open(&run.workspace)?, &run.id)?;
     for message in &run.request.steering {
         if !inbox.messages().iter().any(|known| known.id == message.id) {
             inbox.append(message.clone())?;

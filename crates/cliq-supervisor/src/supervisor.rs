@@ -6,9 +6,10 @@ use std::time::Duration;
 use cliq_fs::CliqDir;
 use cliq_model::{
     Change, FiringStart, Instance, LifecycleEffect, LifecycleEvent, NotAllowed, PushRow, QueueRequest, Run,
-    RunId, RunState, RunStore, RunTrigger, ServerEvent, Setback, StoreError, TaskRow,
+    RunState, RunStore, RunTrigger, ServerEvent, Setback, StoreError, TaskRow,
 };
 use cliq_orchestrator::{PipelineStatus, RunView};
+use cliq_protocol::RunId;
 use cliq_review::ReviewStore;
 use tokio_util::sync::CancellationToken;
 

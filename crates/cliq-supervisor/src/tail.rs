@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_model::{RunId, StoreError};
+use cliq_model::StoreError;
+use cliq_protocol::RunId;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 

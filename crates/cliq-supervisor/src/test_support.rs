@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_model::{Change, LifecycleEvent, MemoryStore, Outcome, Run, RunId, RunOrigin, RunState, RunStore};
+use cliq_model::{Change, LifecycleEvent, MemoryStore, Outcome, Run, RunOrigin, RunState, RunStore};
 use cliq_project::{Environment, Host};
+use cliq_protocol::RunId;
 use cliq_settings::Settings;
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +46,7 @@ impl TestSupervisor {
 
     /// Returns a queued run in a workspace of its own.
     pub(crate) fn new_run(&self) -> Run {
-        let id = RunId::generate();
+        let id = cliq_fs::new_run_id();
         let workspace = self.shared.options.workspace_root.join(id.as_str());
         Run::new(id, "@local/team".to_owned(), RunOrigin::Server, workspace, AT.to_owned())
     }

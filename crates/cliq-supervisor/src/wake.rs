@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use crate::test_support::{AT, TestSupervisor};
 
-    async fn parked(test: &TestSupervisor, reviews: &[&str], until: &str) -> cliq_model::RunId {
+    async fn parked(test: &TestSupervisor, reviews: &[&str], until: &str) -> cliq_protocol::RunId {
         let run = test.add(&test.running(None)).await;
         let mut change = Change::of(run);
         let reviews: Vec<String> = reviews.iter().map(|id| (*id).to_owned()).collect();

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use cliq_model::{Change, Outcome, Run, RunId, RunOrigin, RunState, RunStore};
+use cliq_model::{Change, Outcome, Run, RunOrigin, RunState, RunStore};
 use cliq_project::{Environment, Host};
 use cliq_settings::Settings;
 use cliq_store::{Location, SqlStore};
@@ -17,7 +17,7 @@ async fn old_runs_are_removed_while_the_supervisor_stops() {
     let home = Utf8Path::from_path(temp.path()).unwrap();
     let store = Arc::new(SqlStore::open(&Location::choose(None, home).unwrap()).await.unwrap());
     let ended = |ended_at: &str| {
-        let id = RunId::generate();
+        let id = cliq_fs::new_run_id();
         let workspace = home.join("workspaces").join(id.as_str());
         fs::create_dir_all(&workspace).unwrap();
         let mut run = Run::new(

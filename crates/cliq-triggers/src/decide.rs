@@ -1,6 +1,7 @@
 //! Concurrency groups. Pure.
 
-use cliq_model::{GroupState, RunId};
+use cliq_model::GroupState;
+use cliq_protocol::RunId;
 
 use crate::model::Policy;
 
@@ -77,7 +78,7 @@ mod tests {
                     match decide(policy, id, &state_of(firings)) {
                         GroupDecision::Start => {
                             order.push(id);
-                            firings.insert(id, Fate::Running(RunId::generate()));
+                            firings.insert(id, Fate::Running(cliq_fs::new_run_id()));
                         }
                         GroupDecision::Skip(_) => { firings.insert(id, Fate::Skipped); }
                         GroupDecision::Wait(_) => {}
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn cancel_asks_for_the_end_of_the_active_run() {
-        let run = RunId::generate();
+        let run = cliq_fs::new_run_id();
         let state = GroupState { version: 3, running: vec![run.clone()], waiting: vec![7] };
         assert_eq!(decide(Policy::Cancel, 7, &state), GroupDecision::Wait(vec![run.clone()]));
         assert_eq!(decide(Policy::Queue, 7, &state), GroupDecision::Wait(Vec::new()));

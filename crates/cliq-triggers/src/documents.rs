@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use cliq_model::{Firing, FiringState, RunSpec, SourceKind, TriggerRow};
-use cliq_protocol::Budget;
-use jiff::Timestamp;
+use cliq_protocol::{Budget, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::model::{Source, Trigger};
 use crate::plan::{Plan, plan};
+use crate::schedule;
 
 /// Number of next ticks in a document.
 const UPCOMING: usize = 5;
@@ -98,7 +98,8 @@ impl TriggerDocument {
     pub fn new(trigger: &Trigger, row: Option<&TriggerRow>, last: Option<Firing>, now: Timestamp) -> Self {
         let (source, path, next, problem) = match &trigger.source {
             Source::Schedule(schedule) => {
-                let next = schedule.upcoming(now, UPCOMING).iter().map(ToString::to_string).collect();
+                let next = schedule.upcoming(schedule::tick_at(now), UPCOMING);
+                let next = next.iter().map(ToString::to_string).collect();
                 (format!("{} {}", schedule.cron(), schedule.zone()), None, next, None)
             }
             Source::Webhook(webhook) => {

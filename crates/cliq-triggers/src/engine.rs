@@ -19,7 +19,6 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use cliq_model::{Firing, FiringFilter, RunStore, StoreError, TriggerRow, TriggerStore};
 use cliq_supervisor::Supervisor;
-use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -126,7 +125,7 @@ impl Engine {
         let rows = self.inner.rows().await?;
         let last = self.inner.store.last_firings().await?.into_iter();
         let mut last: HashMap<String, Firing> = last.map(|firing| (firing.trigger.clone(), firing)).collect();
-        let now = Timestamp::now();
+        let now = cliq_fs::now();
         let document = |trigger: &Arc<Trigger>| {
             TriggerDocument::new(trigger, rows.get(&trigger.name), last.remove(&trigger.name), now)
         };
@@ -142,7 +141,7 @@ impl Engine {
         let row = self.inner.store.trigger_row(name).await?;
         let filter = FiringFilter { trigger: Some(name.to_owned()), limit: 1, ..FiringFilter::default() };
         let last = self.inner.store.firings(&filter).await?.pop();
-        Ok(Some(TriggerDocument::new(&trigger, row.as_ref(), last, Timestamp::now())))
+        Ok(Some(TriggerDocument::new(&trigger, row.as_ref(), last, cliq_fs::now())))
     }
 
     /// Returns firings, newest first.
@@ -166,7 +165,7 @@ impl Engine {
     #[must_use]
     pub fn test(&self, name: &str, request: &TestRequest) -> Option<PlanDocument> {
         let trigger = self.inner.catalog().find(name)?;
-        Some(test_trigger(&trigger, request, &Timestamp::now().to_string()))
+        Some(test_trigger(&trigger, request, &cliq_fs::now().to_string()))
     }
 
     /// Returns the problem of the file, if its present text cannot be used. The triggers are then those of its last valid text.
@@ -187,7 +186,7 @@ pub async fn set_paused(
     is_paused: bool,
 ) -> Result<bool, StoreError> {
     let mark = match trigger.source {
-        Source::Schedule(_) if !is_paused => Some(Timestamp::now().to_string()),
+        Source::Schedule(_) if !is_paused => Some(cliq_fs::now().to_string()),
         // The state of the files is read again.
         Source::Files(_) if !is_paused => Some(String::new()),
         _ => None,
@@ -202,7 +201,7 @@ impl Inner {
 
     /// Brings the rows of the store to the triggers of the file.
     async fn sync(&self) -> Result<(), StoreError> {
-        let now = Timestamp::now().to_string();
+        let now = cliq_fs::now().to_string();
         let triggers: Vec<_> = self.catalog().triggers.iter().map(|trigger| trigger.row(&now)).collect();
         self.store.sync_triggers(&triggers).await
     }

@@ -190,6 +190,12 @@ impl Schedule {
     }
 }
 
+/// Returns a point in time as ticks are counted: in the calendar of a time zone.
+pub(crate) fn tick_at(time: cliq_protocol::Timestamp) -> Timestamp {
+    // The ranges of both are the same, save for the last second.
+    Timestamp::from_millisecond(time.unix_millis()).unwrap_or(Timestamp::MAX)
+}
+
 /// Checks what the parser would need much time for: the length, and fields with an empty part, which never match.
 fn check_form(cron: &str) -> Result<(), String> {
     if cron.len() > MAX_CRON {

@@ -1,6 +1,7 @@
 //! Changes that activations of a run made in the workspace, from its checkpoints (docs/checkpoints.md).
 
 use cliq_project::{ActivationChanges, Checkpoint, CheckpointStore, Moment, Project, ProjectError};
+use cliq_protocol::RunId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -59,7 +60,7 @@ pub struct RunCheckpoint {
 /// Returns a problem if there are no checkpoints that fit, or the store cannot be read.
 pub fn changes_of(
     project: &Project,
-    run_id: &str,
+    run_id: &RunId,
     of: Option<&str>,
     with_patch: bool,
 ) -> Result<Vec<ActivationDiff>, Problem> {
@@ -72,10 +73,10 @@ pub fn changes_of(
 ///
 /// # Errors
 /// Returns a problem if no checkpoints are taken, or the store cannot be read.
-pub fn checkpoints_of(project: &Project, run_id: &str) -> Result<Vec<RunCheckpoint>, Problem> {
+pub fn checkpoints_of(project: &Project, run_id: &RunId) -> Result<Vec<RunCheckpoint>, Problem> {
     let store = store_of(project)?;
     let all = store.list().map_err(|error| problem(error.into()))?;
-    Ok(all.into_iter().filter(|checkpoint| checkpoint.label.run == run_id).map(row).collect())
+    Ok(all.into_iter().filter(|checkpoint| *run_id == checkpoint.label.run.as_str()).map(row).collect())
 }
 
 fn store_of(project: &Project) -> Result<CheckpointStore, Problem> {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use cliq_gateway::Store;
 use cliq_lifecycle::Plans;
-use cliq_model::{AuditStore, EvaluationStore, Instance, Run, RunId, RunStore, SignInStore};
+use cliq_model::{AuditStore, EvaluationStore, Instance, Run, RunStore, SignInStore};
 use cliq_project::{Host, Project};
+use cliq_protocol::RunId;
 use cliq_review::StoredReviews;
 use cliq_supervisor::Supervisor;
 use cliq_triggers::Engine;
@@ -54,7 +55,7 @@ impl Core {
     /// Returns a problem if there is no such run, or the store fails.
     pub async fn run(&self, id: &str) -> Result<Run, Problem> {
         let unknown = || Problem::not_found("there is no run of this id");
-        let id = RunId::parse(id).ok_or_else(unknown)?;
+        let id = RunId::parse_uuid(id).ok_or_else(unknown)?;
         let mut run = self.runs.run(&id).await?.ok_or_else(unknown)?;
         let trial = trial_of(self, &run).await?;
         run.caveats.extend(trial.as_ref().and_then(TrialDocument::caveat));

@@ -2,6 +2,7 @@
 
 use camino::Utf8Path;
 use cliq_project::{FoundTeam, Host};
+use cliq_protocol::TeamName;
 use cliq_workflow::{Diagnostic, PhaseId, Severity, TeamCheck};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -131,12 +132,7 @@ pub fn diagnostics(checked: &TeamCheck) -> Vec<DiagnosticDocument> {
 /// # Errors
 /// Returns a problem if there is no such team.
 pub fn find_team(host: &Host, name: &str) -> Result<(FoundTeam, TeamCheck), Problem> {
-    let segment = |part: &str| cliq_protocol::PhaseName::parse(part).is_ok();
-    let right = name
-        .strip_prefix('@')
-        .and_then(|rest| rest.split_once('/'))
-        .is_some_and(|(a, b)| segment(a) && segment(b));
-    if !right {
+    if TeamName::parse(name).is_err() {
         return Err(Problem::not_found("there is no team of this name"));
     }
     let found = host.find_team(name).map_err(|error| Problem::not_found(error.to_string()))?;
@@ -165,7 +161,7 @@ pub fn team_document(name: &str, checked: &TeamCheck) -> TeamDocument {
     let names =
         |ids: &[PhaseId]| ids.iter().map(|id| workflow.phase(*id).name.to_string()).collect::<Vec<_>>();
     TeamDocument {
-        name: workflow.name.clone(),
+        name: workflow.name.to_string(),
         description: workflow.description.clone(),
         version: workflow.version.as_ref().map(ToString::to_string),
         tags: workflow.tags.clone(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_expr::Expression;
-use cliq_protocol::{AgentTools, Budget, McpServerSpec, PhaseKind, PhaseName, Sandbox};
+use cliq_protocol::{AgentTools, Budget, McpServerSpec, PhaseKind, PhaseName, Sandbox, TeamName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -54,8 +54,8 @@ impl PhaseId {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ValidatedWorkflow {
-    /// `@scope/name`
-    pub name: String,
+    /// Name of the team.
+    pub name: TeamName,
     /// Description of the team.
     pub description: Option<String>,
     /// Version of the team.

@@ -97,7 +97,7 @@ pub(crate) enum AgentCommand {
         here: Option<Utf8PathBuf>,
         /// The id of the run.
         #[arg(long, value_name = "RUN")]
-        run_id: Option<String>,
+        run_id: Option<cliq_protocol::RunId>,
     },
     /// List the available agents.
     List,

@@ -44,7 +44,7 @@ pub(crate) enum ReviewCommand {
         #[command(flatten)]
         answer: AnswerArgs,
     },
-    /// Print the link to the page of a review, and open it in a browser if there is one.
+    /// Print the link to the page of a review, and open it in a browser where there is one.
     Open {
         #[command(flatten)]
         id: ReviewIdArg,

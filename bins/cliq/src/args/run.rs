@@ -4,7 +4,7 @@ use std::io::Read;
 
 use clap::{Args, ValueEnum};
 use cliq_project::{LauncherKind, Profile, RunSpec};
-use cliq_protocol::Budget;
+use cliq_protocol::{Budget, RunId};
 
 use crate::failure::Failure;
 
@@ -100,7 +100,7 @@ pub(crate) struct RunArgs {
     pub(crate) dry_run: bool,
     /// The id of the run, a UUID: for `cliq server`.
     #[arg(long, value_name = "ID", hide = true, value_parser = run_id)]
-    pub(crate) run_id: Option<String>,
+    pub(crate) run_id: Option<RunId>,
     /// JSON description of the run, instead of options; `-` is standard input: for `cliq server`.
     #[arg(
         long,
@@ -149,8 +149,8 @@ fn profile(text: &str) -> Result<Profile, String> {
     Profile::parse(text).ok_or_else(|| "write `off`, `workspace` or `strict`".to_owned())
 }
 
-fn run_id(text: &str) -> Result<String, String> {
-    cliq_model::RunId::parse(text).map(|id| id.as_str().to_owned()).ok_or_else(|| "write a UUID".to_owned())
+fn run_id(text: &str) -> Result<RunId, String> {
+    RunId::parse_uuid(text).ok_or_else(|| "write a UUID".to_owned())
 }
 
 fn amount(text: &str) -> Result<f64, String> {

@@ -23,7 +23,7 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
         AgentCommand::Team { agent } => Ok(team_phase(agent)),
         AgentCommand::Review => review(),
         #[cfg(any(feature = "docker", feature = "kubernetes"))]
-        AgentCommand::Plan { here, run_id } => super::plan_agent::run(here.as_deref().zip(run_id.as_deref())),
+        AgentCommand::Plan { here, run_id } => super::plan_agent::run(here.as_deref().zip(run_id.as_ref())),
         #[cfg(target_os = "linux")]
         AgentCommand::Sandbox { profile, network, read, write, env, mechanism, command } => {
             let request = super::sandbox::Request { profile, network, read, write, env, mechanism };

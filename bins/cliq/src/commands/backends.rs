@@ -5,13 +5,14 @@ use std::process::ExitCode;
 #[cfg(feature = "docker")]
 use std::sync::Arc;
 
-#[cfg(feature = "docker")]
 use cliq_backends::Docker;
 #[cfg(feature = "kubernetes")]
 use cliq_backends::Kubernetes;
 use cliq_backends::{Backend, BackendError, BackendKind, RunJob, RunObserver};
 use cliq_orchestrator::{Record, RunView};
 use cliq_project::{Check, Project, Settings};
+#[cfg(feature = "docker")]
+use cliq_protocol::RunId;
 use tokio_util::sync::CancellationToken;
 
 use super::signals::interrupted;
@@ -78,8 +79,8 @@ pub(super) fn find_active(
     kind: BackendKind,
     project: &Project,
     settings: &Settings,
-    run_id: Option<&str>,
-) -> Result<Option<String>, Failure> {
+    run_id: Option<&RunId>,
+) -> Result<Option<RunId>, Failure> {
     match kind {
         #[cfg(feature = "docker")]
         BackendKind::Docker => {

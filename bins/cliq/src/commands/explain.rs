@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
-use cliq_fs::{CliqDir, now_millis};
+use cliq_fs::CliqDir;
 use cliq_model::Caveat;
 use cliq_orchestrator::{RunView, SteeringView};
 use cliq_project::{Project, RecordedRun, RunStatus, Significance, Timeline};
@@ -19,7 +19,7 @@ use crate::{project, ui};
 pub(super) fn run(run: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
     let project = project::open()?;
     let recorded = project.recorded_run(run)?;
-    let timeline = recorded.timeline(now_millis());
+    let timeline = recorded.timeline(cliq_fs::now());
     let caveats = caveats(&recorded, &project);
     if as_json {
         let mut document = json!(timeline);

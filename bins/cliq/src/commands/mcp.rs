@@ -79,13 +79,7 @@ impl ProjectBackend {
         if state == RunState::Interrupted
             && let Some((journal, view)) = &mut last
         {
-            view.interrupt(
-                journal
-                    .records
-                    .last()
-                    .and_then(|record| record.ts.time())
-                    .map(cliq_protocol::Timestamp::unix_millis),
-            );
+            view.interrupt(journal.records.last().and_then(|record| record.ts.time()));
         }
         let view = last.map(|(_, view)| view);
         let document = |view| RunStatus { view, project: &project }.document();

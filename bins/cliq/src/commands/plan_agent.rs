@@ -7,6 +7,7 @@ use camino::Utf8Path;
 use cliq_backends::{BackendKind, RunJob};
 use cliq_lifecycle::Assignment;
 use cliq_project::{PlanAgent, RunStart, SIGNAL_FILES};
+use cliq_protocol::RunId;
 
 use super::backends;
 use super::execution::{execute_here, exit_code};
@@ -15,7 +16,7 @@ use crate::project;
 use crate::render::progress::Progress;
 
 /// Runs the agent with the assignment in a job's directory here, in a run with an id; or without these, what the daemon asks for, where the settings say.
-pub(super) fn run(here: Option<(&Utf8Path, &str)>) -> Result<ExitCode, Failure> {
+pub(super) fn run(here: Option<(&Utf8Path, &RunId)>) -> Result<ExitCode, Failure> {
     let hint = "`cliq agent plan` is for what the daemon starts, where `docker.enabled` or `kubernetes.enabled` is set";
     let failed = |why: String| Failure::usage(why).hint(hint);
     let Some((dir, run_id)) = here else {
@@ -26,10 +27,10 @@ pub(super) fn run(here: Option<(&Utf8Path, &str)>) -> Result<ExitCode, Failure> 
     work(PlanAgent::new(&project::host(), &assignment)?, run_id)
 }
 
-fn work(agent: PlanAgent, run_id: &str) -> Result<ExitCode, Failure> {
+fn work(agent: PlanAgent, run_id: &RunId) -> Result<ExitCode, Failure> {
     let host = agent.project().host().clone();
     let mut plan = agent.run_plan()?;
-    plan.run_id = Some(run_id.to_owned());
+    plan.run_id = Some(run_id.clone());
     plan.env.insert(SIGNAL_FILES.to_owned(), "1".to_owned());
     let mut progress = Progress::new(true, true);
     let view = execute_here(&host, plan, &RunStart::Fresh, |record, view| progress.show(record, view))?;
@@ -53,7 +54,7 @@ fn follow(agent: &PlanAgent, assignment: &Assignment) -> Result<ExitCode, Failur
         project,
         agent.workflow().clone(),
         settings,
-        |run_id| ["agent", "plan", "--here", &dir, "--run-id", run_id].map(str::to_owned).into(),
+        |run_id| ["agent", "plan", "--here", &dir, "--run-id", run_id.as_str()].map(str::to_owned).into(),
         agent.variables_for_container()?,
         agent.paths_for_container(),
         active,

@@ -10,7 +10,7 @@ use cliq_project::{
     Comparison, LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings,
     rerun_rule,
 };
-use cliq_protocol::PhaseKind;
+use cliq_protocol::{PhaseKind, RunId};
 use cliq_server::TaskEventsFile;
 use cliq_settings::{PushSettings, RunSettings};
 use cliq_workflow::{Phase, ValidatedWorkflow};
@@ -218,9 +218,9 @@ fn mode(args: &RunArgs) -> RunMode {
 }
 
 /// Whether a run has begun in the project: a server that slept since it gave the run its place starts it once more.
-fn has_run(dir: &CliqDir, id: &str) -> Result<bool, Failure> {
+fn has_run(dir: &CliqDir, id: &RunId) -> Result<bool, Failure> {
     let is_last = Journal::read(&dir.journal())?.is_some_and(|journal| journal.run_id() == Some(id));
-    Ok(is_last || dir.history().join(id).exists())
+    Ok(is_last || dir.history().join(id.as_str()).exists())
 }
 
 /// Cancels reviews that an earlier run has left open.
@@ -239,12 +239,12 @@ fn find_active(
     settings: &Settings,
     args: &RunArgs,
     kind: BackendKind,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<RunId>, Failure> {
     // A run in a container holds the project's lock, which is asked for below.
     if args.dry_run || (kind == BackendKind::Docker && !args.resume) {
         return Ok(None);
     }
-    match backends::find_active(kind, project, settings, args.run_id.as_deref())? {
+    match backends::find_active(kind, project, settings, args.run_id.as_ref())? {
         Some(run_id) if !args.resume && args.run_id.is_none() => {
             Err(Failure::refused(format!("the run {run_id} works in the cluster"))
                 .hint("`cliq run --resume` follows it, `cliq cancel` stops it"))

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use cliq_fs::{ProjectLock, now_millis};
+use cliq_fs::ProjectLock;
 use cliq_model::Caveat;
 use cliq_orchestrator::{JournalFollower, JournalUpdate, RunView};
 use cliq_project::{Project, RunState, RunStatus};
@@ -23,7 +23,7 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
     let (dir, workflow) = (project.dir(), project.workflow()?);
     let mut journal = JournalFollower::new(&dir.journal());
     let mut view: Option<RunView> = None;
-    let mut last_ms = None;
+    let mut last_seen = None;
     let mut last = String::new();
     loop {
         // The lock first: a run that ends in between is then shown as ended.
@@ -37,8 +37,7 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
         {
             let view = view.get_or_insert_with(|| RunView::new(&workflow));
             records.iter().for_each(|record| view.apply(record));
-            last_ms =
-                records.last().and_then(|record| record.ts.time()).map(Timestamp::unix_millis).or(last_ms);
+            last_seen = records.last().and_then(|record| record.ts.time()).or(last_seen);
         }
         let state = RunState::of(view.as_ref(), running);
         // A copy: the run may be resumed while it is followed.
@@ -46,13 +45,13 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
         if state == RunState::Interrupted
             && let Some(view) = &mut shown
         {
-            view.interrupt(last_ms);
+            view.interrupt(last_seen);
         }
         if as_json {
             let view = shown.unwrap_or_else(|| RunView::new(&workflow));
             let mut value = RunStatus { view: &view, project: &project }.document();
             value["state"] = state.as_str().into();
-            value["elapsed_ms"] = json!(view.elapsed_ms(now_millis()));
+            value["elapsed_ms"] = json!(view.elapsed_ms(cliq_fs::now()));
             value["caveats"] = json!(Caveat::of_document(&value));
             ui::json(&value)?;
             return Ok(ExitCode::SUCCESS);
@@ -78,12 +77,14 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
         return "nothing has run yet: `cliq run` runs the team\n".to_owned();
     };
     // Whole seconds, so that a display that is followed changes when something does.
-    let now = now_millis();
+    let millis = cliq_fs::now().unix_millis();
+    let now = Timestamp::from_unix_millis(millis - millis % 1000);
     let title = view.title.as_ref().map(|title| format!("{}\n", ui::paint(ui::BOLD, ui::plain(title))));
     let mut out = title.unwrap_or_default();
-    let (team, run_id) = (ui::paint(ui::BOLD, &view.team), view.run_id.as_deref().unwrap_or("-"));
+    let (team, run_id) =
+        (ui::paint(ui::BOLD, &view.team), view.run_id.as_ref().map_or("-", cliq_protocol::RunId::as_str));
     out.push_str(&[&team, " ", &ui::paint(ui::DIM, run_id), "  ", state.as_str(), "\n"].concat());
-    out.push_str(&summary::table(view, project, now - now % 1000));
+    out.push_str(&summary::table(view, project, now));
     for row in (RunStatus { view, project }).rows() {
         let waiting =
             row.phase.review.as_ref().filter(|_| matches!(state, RunState::Running | RunState::Waiting));

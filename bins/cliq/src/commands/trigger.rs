@@ -114,7 +114,7 @@ async fn document(store: &SqlStore, trigger: &Trigger) -> Result<TriggerDocument
     let row = store.trigger_row(&trigger.name).await?;
     let filter = FiringFilter { trigger: Some(trigger.name.clone()), limit: 1, ..FiringFilter::default() };
     let last = store.firings(&filter).await?.pop();
-    Ok(TriggerDocument::new(trigger, row.as_ref(), last, jiff::Timestamp::now()))
+    Ok(TriggerDocument::new(trigger, row.as_ref(), last, cliq_fs::now()))
 }
 
 fn list(as_json: bool) -> Result<(), Failure> {
@@ -247,7 +247,7 @@ fn test(name: &str, payload: Option<&Utf8Path>, headers: &[String], as_json: boo
         })?;
         request.headers.insert(name.trim().to_owned(), value.trim().to_owned());
     }
-    let document = test_trigger(trigger, &request, &jiff::Timestamp::now().to_string());
+    let document = test_trigger(trigger, &request, &cliq_fs::now().to_string());
     if document.outcome == "run" {
         warn_of_unknown_teams([trigger]);
     }

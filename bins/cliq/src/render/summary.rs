@@ -8,7 +8,7 @@ use cliq_fs::CliqDir;
 use cliq_model::Caveat;
 use cliq_orchestrator::{PhaseStatus, PhaseView, PipelineStatus, RunView, SteeringView};
 use cliq_project::{PhaseRow, Project, RunStatus};
-use cliq_protocol::{CommandResult, SteeringMessage};
+use cliq_protocol::{CommandResult, SteeringMessage, Timestamp};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
 const QUOTED_LINES: usize = 12;
 
 /// The table of phases.
-pub(crate) fn table(view: &RunView, project: &Project, now_ms: i64) -> String {
+pub(crate) fn table(view: &RunView, project: &Project, now: Timestamp) -> String {
     let rows = RunStatus { view, project }.rows();
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -31,7 +31,7 @@ pub(crate) fn table(view: &RunView, project: &Project, now_ms: i64) -> String {
     }
     table.set_header(header);
     for PhaseRow { depth, phase, .. } in &rows {
-        let running = phase.running_since_ms.map_or(0, |since| (now_ms - since).max(0));
+        let running = phase.running_since_ms.map_or(0, |since| (now.unix_millis() - since).max(0));
         let idle = phase.iterations == 0;
         // Items stand below their phase.
         let depth = depth + usize::from(phase.name.item().is_some());
@@ -97,7 +97,7 @@ fn word(phase: &PhaseView) -> String {
 
 /// The whole summary, on standard output.
 pub(crate) fn show(view: &RunView, project: &Project) -> io::Result<()> {
-    let now = cliq_fs::now_millis();
+    let now = cliq_fs::now();
     ui::line("")?;
     ui::raw_styled(&table(view, project, now))?;
     if let Some(usage) = view.usage() {

@@ -163,3 +163,21 @@ fn help_texts() {
     append(&mut helps, &[], &mut all);
     insta::assert_snapshot!(all);
 }
+
+#[test]
+fn slow_tests_that_the_configuration_names_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join(".config/nextest.toml")).expect("the configuration");
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  | ")).collect();
+    assert!(names.len() > 20, "the list is not where this test looks");
+    for name in names {
+        let mut parts = name.split("::").filter(|part| !part.is_empty());
+        let folder = root.join("bins/cliq/tests").join(parts.next().unwrap_or_default());
+        assert!(folder.is_dir(), "{name}");
+        let Some(file) = parts.next() else { continue };
+        let source = fs::read_to_string(folder.join(file).with_extension("rs"));
+        let source = source.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let test = parts.next().unwrap_or_default();
+        assert!(source.contains(&format!("fn {test}")), "{name}");
+    }
+}

@@ -253,7 +253,7 @@ async fn a_dead_orchestrators_job_never_begins() {
     let launcher = hesitant(&dir);
     let mut running = launcher.launch(&job).await.expect("a pane");
     // What whoever goes on after it does.
-    end_dead_run(&dir, "run", Duration::from_secs(1));
+    end_dead_run(&dir, &cliq_protocol::RunId::parse("run").unwrap(), Duration::from_secs(1));
     assert!(!running.wait().await.expect("an end").success());
     assert!(!env.exists("began"));
     launcher.close().await;

@@ -34,12 +34,6 @@ pub(super) fn is_role_name(name: &str) -> bool {
     is_segment(name)
 }
 
-/// Whether a text is the name of a team: `@scope/name`.
-pub(super) fn is_team_name(name: &str) -> bool {
-    let parts = name.strip_prefix('@').and_then(|rest| rest.split_once('/'));
-    parts.is_some_and(|(scope, name)| is_segment(scope) && is_segment(name))
-}
-
 /// A name that is one directory entry: letters, digits, `-`, `_`.
 fn is_segment(text: &str) -> bool {
     (1..=64).contains(&text.len())
@@ -93,8 +87,8 @@ impl Definition {
         let checked = self.check();
         let (errors, warnings) = problems(&checked);
         let Some(workflow) = checked.workflow.filter(|_| errors.is_empty()) else { return Err(errors) };
-        if !is_team_name(&workflow.name) || !workflow.name.starts_with("@local/") {
-            return Err(vec![format!("`name` must be @local/NAME, and is {:?}", workflow.name)]);
+        if workflow.name.scope() != "local" {
+            return Err(vec![format!("`name` must be @local/NAME, and is {:?}", workflow.name.as_str())]);
         }
         if !workflow.agents.is_empty() {
             return Err(vec!["`agents` must be left out: the team has no programs of its own".to_owned()]);

@@ -7,7 +7,7 @@ use crate::AnyError;
 
 /// Writes a team into the teams of a cliq home. Gives its folder.
 pub(super) fn install(home: &Utf8Path, team: &CheckedDefinition) -> Result<Utf8PathBuf, AnyError> {
-    let name = team.workflow.name.strip_prefix("@local/").ok_or("the team is not of the scope @local")?;
+    let name = team.workflow.name.name();
     let scope = home.join("teams/@local");
     let target = scope.join(name);
     if target.symlink_metadata().is_ok() {

@@ -11,6 +11,7 @@ use cliq_project::{
     Check, CheckStatus, Environment, Handover, Project, REVIEW_SOCKET, ReviewBackend, ReviewSocket, Settings,
     timing,
 };
+use cliq_protocol::RunId;
 use cliq_settings::DockerSettings;
 use tokio_util::sync::CancellationToken;
 
@@ -59,7 +60,7 @@ impl Docker {
     ///
     /// # Errors
     /// Returns an error if the journal or the engine cannot be read.
-    pub async fn find_active(&self, project: &Project) -> Result<Option<String>, BackendError> {
+    pub async fn find_active(&self, project: &Project) -> Result<Option<RunId>, BackendError> {
         // Containers are of this machine, and so are locks.
         if ProjectLock::holder(project.dir())?.is_none() {
             return Ok(None);
@@ -68,7 +69,7 @@ impl Docker {
         Ok(self.is_running(&run_id).await?.then_some(run_id))
     }
 
-    async fn is_running(&self, run_id: &str) -> Result<bool, BackendError> {
+    async fn is_running(&self, run_id: &RunId) -> Result<bool, BackendError> {
         Ok(Engine::connect(&self.address).await?.find(run_id).await? == Some(ContainerState::Running))
     }
 
@@ -102,12 +103,13 @@ impl Docker {
     }
 
     /// Returns the path of the socket for reviews. Each follower of a run uses the same one.
-    fn socket(&self, run_id: &str) -> Utf8PathBuf {
-        let short = &run_id[run_id.len().saturating_sub(12)..];
+    fn socket(&self, run_id: &RunId) -> Utf8PathBuf {
+        let id = run_id.as_str();
+        let short = &id[id.len().saturating_sub(12)..];
         self.home.join("reviews").join(format!("{short}.sock"))
     }
 
-    fn take_slot(&self, run_id: &str) -> Result<Slot, BackendError> {
+    fn take_slot(&self, run_id: &RunId) -> Result<Slot, BackendError> {
         let micros = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
         Ok(Slot::take(&self.slots(), run_id, u64::try_from(micros).unwrap_or(u64::MAX))?)
     }
@@ -186,7 +188,7 @@ impl Backend for Docker {
         observer: &mut dyn RunObserver,
         cancel: &CancellationToken,
     ) -> Result<Option<RunHandle>, BackendError> {
-        let (dir, run_id) = (job.dir(), job.run_id.as_str());
+        let (dir, run_id) = (job.dir(), &job.run_id);
         let lock = follower_lock::lock(dir)?;
         let engine = Engine::connect(&self.address).await?;
         let slot = self.take_slot(run_id)?;
@@ -217,7 +219,7 @@ impl Backend for Docker {
         monitor: &mut RunMonitor<'_>,
         cancel: &CancellationToken,
     ) -> Result<Option<RunEnd>, BackendError> {
-        let run_id = job.run_id.as_str();
+        let run_id = &job.run_id;
         if handle.is_adopted {
             let lock = follower_lock::try_lock(job.dir());
             handle = handle.with(lock).with(self.take_slot(run_id)?);
@@ -247,7 +249,7 @@ impl Backend for Docker {
 /// Follows a container to its end. `cancel` cancels the run in it. A run that does not end in time is killed.
 async fn follow_container(
     engine: &Engine,
-    run_id: &str,
+    run_id: &RunId,
     monitor: &mut RunMonitor<'_>,
     grace: Duration,
     cancel: &CancellationToken,

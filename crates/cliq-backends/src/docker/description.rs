@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::SharedPath;
+use cliq_protocol::RunId;
 
 use super::DockerOptions;
 
@@ -18,7 +19,7 @@ const WORKSPACE: &str = "dev.cliq.workspace";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Job {
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Workspace of the run.
     pub workspace: Utf8PathBuf,
     /// The cliq home. In the container it is a directory of its own in memory.
@@ -35,7 +36,7 @@ pub(super) struct Job {
 
 /// The name of a run's container.
 #[must_use]
-pub(super) fn container_name(run_id: &str) -> String {
+pub(super) fn container_name(run_id: &RunId) -> String {
     format!("cliq-{run_id}")
 }
 
@@ -80,7 +81,7 @@ pub(super) fn description(job: &Job, options: &DockerOptions) -> ContainerCreate
         ..HostConfig::default()
     };
     let labels = HashMap::from([
-        (RUN.to_owned(), job.run_id.clone()),
+        (RUN.to_owned(), job.run_id.to_string()),
         (HOME.to_owned(), job.home.to_string()),
         (WORKSPACE.to_owned(), job.workspace.to_string()),
     ]);
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn a_description_has_limits_and_no_secret() {
         let job = Job {
-            run_id: "0190".to_owned(),
+            run_id: RunId::parse("0190").expect("an id"),
             workspace: "/home/ada/shop".into(),
             home: "/home/ada/.cliqrc".into(),
             mounts: vec![SharedPath { path: "/home/ada/.cliqrc/teams".into(), writable: false }],

@@ -12,6 +12,7 @@ use bollard::query_parameters::{
     RemoveContainerOptionsBuilder,
 };
 use camino::Utf8Path;
+use cliq_protocol::RunId;
 use futures_util::StreamExt;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, timeout};
@@ -169,7 +170,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine does not answer.
-    pub(super) async fn find(&self, run_id: &str) -> Result<Option<ContainerState>, DockerError> {
+    pub(super) async fn find(&self, run_id: &RunId) -> Result<Option<ContainerState>, DockerError> {
         Ok(self
             .facts(&container_name(run_id))
             .await?
@@ -228,7 +229,7 @@ impl Engine {
     /// The engine stays away.
     pub(super) async fn follow(
         &self,
-        run_id: &str,
+        run_id: &RunId,
         mut line: impl FnMut(Stream, &str),
         mut notice: impl FnMut(&str),
     ) -> Result<ContainerEnd, DockerError> {
@@ -269,7 +270,7 @@ impl Engine {
     /// The engine stays away.
     pub(super) async fn remove_ended(
         &self,
-        run_id: &str,
+        run_id: &RunId,
         mut notice: impl FnMut(&str),
     ) -> Result<(), DockerError> {
         when_back(&mut notice, || self.remove(run_id)).await
@@ -279,7 +280,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine does not answer.
-    pub(super) async fn terminate(&self, run_id: &str) -> Result<(), DockerError> {
+    pub(super) async fn terminate(&self, run_id: &RunId) -> Result<(), DockerError> {
         self.signal(run_id, "SIGTERM").await
     }
 
@@ -287,11 +288,11 @@ impl Engine {
     ///
     /// # Errors
     /// The engine does not answer.
-    pub(super) async fn kill(&self, run_id: &str) -> Result<(), DockerError> {
+    pub(super) async fn kill(&self, run_id: &RunId) -> Result<(), DockerError> {
         self.signal(run_id, "SIGKILL").await
     }
 
-    async fn signal(&self, run_id: &str, signal: &str) -> Result<(), DockerError> {
+    async fn signal(&self, run_id: &RunId, signal: &str) -> Result<(), DockerError> {
         let options = KillContainerOptionsBuilder::new().signal(signal).build();
         match self.docker.kill_container(&container_name(run_id), Some(options)).await {
             // It has ended, or is gone.
@@ -304,7 +305,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine does not answer.
-    pub(super) async fn remove(&self, run_id: &str) -> Result<(), DockerError> {
+    pub(super) async fn remove(&self, run_id: &RunId) -> Result<(), DockerError> {
         self.remove_named(&container_name(run_id)).await
     }
 
@@ -336,9 +337,9 @@ impl Engine {
         };
         let mut at_work = 0;
         for container in found {
-            let run = container.labels.as_ref().and_then(|labels| labels.get(RUN));
+            let run = container.labels.as_ref().and_then(|labels| RunId::parse(labels.get(RUN)?).ok());
             let (Some(run), Some(id)) = (run, container.id) else { continue };
-            if Slot::is_taken(places, run)? {
+            if Slot::is_taken(places, &run)? {
                 continue;
             }
             if container.state == Some(ContainerSummaryStateEnum::RUNNING) {

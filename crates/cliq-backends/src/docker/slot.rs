@@ -6,6 +6,7 @@
 use std::fs::{self, File, TryLockError};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_protocol::RunId;
 
 use super::DockerError;
 
@@ -21,7 +22,7 @@ impl Slot {
     ///
     /// # Errors
     /// The directory cannot be used.
-    pub(super) fn take(dir: &Utf8Path, run_id: &str, now: u64) -> Result<Self, DockerError> {
+    pub(super) fn take(dir: &Utf8Path, run_id: &RunId, now: u64) -> Result<Self, DockerError> {
         let failed = |path: &Utf8Path| {
             let path = path.to_owned();
             move |error| DockerError::File { path, error }
@@ -51,8 +52,8 @@ impl Slot {
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub(super) fn is_taken(dir: &Utf8Path, run_id: &str) -> Result<bool, DockerError> {
-        Ok(living(dir)?.iter().any(|name| name.split_once('.').is_some_and(|(_, run)| run == run_id)))
+    pub(super) fn is_taken(dir: &Utf8Path, run_id: &RunId) -> Result<bool, DockerError> {
+        Ok(living(dir)?.iter().any(|name| name.split_once('.').is_some_and(|(_, run)| *run_id == run)))
     }
 }
 
@@ -96,11 +97,14 @@ mod tests {
     fn slots_are_first_come_first_served_and_skip_dead_holders() {
         let dir = tempfile::tempdir().expect("a directory");
         let dir = Utf8Path::from_path(dir.path()).expect("UTF-8").join("places");
-        let place = |run: &str, now| Slot::take(&dir, run, now).expect("a place");
+        let id = |run: &str| RunId::parse(run).expect("an id");
+        let place = |run: &str, now| Slot::take(&dir, &id(run), now).expect("a place");
         let (first, second, third) = (place("a", 1), place("b", 2), place("c", 10));
         let ahead = |place: &Slot| place.ahead().expect("counted");
         assert_eq!((ahead(&first), ahead(&second), ahead(&third)), (0, 1, 2));
-        assert!(Slot::is_taken(&dir, "a").expect("known") && !Slot::is_taken(&dir, "x").expect("known"));
+        assert!(
+            Slot::is_taken(&dir, &id("a")).expect("known") && !Slot::is_taken(&dir, &id("x")).expect("known")
+        );
         drop(first);
         assert_eq!((ahead(&second), ahead(&third)), (0, 1));
         // A file that nobody has locked.

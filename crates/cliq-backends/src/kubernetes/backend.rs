@@ -6,6 +6,7 @@ use super::{Cluster, HANDOVER_FILE, JobEnd, JobState, KubernetesError, Kubernete
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_project::{Check, CheckStatus, Handover, Project, Settings, timing};
+use cliq_protocol::RunId;
 use cliq_settings::{KubernetesSettings, ReviewSettings};
 use tokio_util::sync::CancellationToken;
 
@@ -73,10 +74,10 @@ impl Kubernetes {
     pub async fn find_active(
         &self,
         project: &Project,
-        run_id: Option<&str>,
-    ) -> Result<Option<String>, BackendError> {
+        run_id: Option<&RunId>,
+    ) -> Result<Option<RunId>, BackendError> {
         let run_id = match run_id {
-            Some(run_id) => Some(run_id.to_owned()),
+            Some(run_id) => Some(run_id.clone()),
             None => last_run_id(project)?,
         };
         match run_id {
@@ -85,7 +86,7 @@ impl Kubernetes {
         }
     }
 
-    async fn is_active(&self, run_id: &str) -> Result<bool, BackendError> {
+    async fn is_active(&self, run_id: &RunId) -> Result<bool, BackendError> {
         Ok(Cluster::connect(&self.options).await?.find(run_id).await? == Some(JobState::Living))
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cliq_protocol::RunId;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -212,7 +213,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The API server does not answer, or forbids it.
-    pub(super) async fn find(&self, run_id: &str) -> Result<Option<JobState>, KubernetesError> {
+    pub(super) async fn find(&self, run_id: &RunId) -> Result<Option<JobState>, KubernetesError> {
         let Some(job) = self.ask("look at Jobs", self.jobs().get(&job_name(run_id))).await? else {
             return Ok(None);
         };
@@ -267,7 +268,7 @@ impl Cluster {
 
     /// Checks the rights to list and watch the objects of a run. A run that cannot be followed must not begin: its end would stay
     /// unknown.
-    async fn check_rights_to_follow(&self, run_id: &str) -> Result<(), KubernetesError> {
+    async fn check_rights_to_follow(&self, run_id: &RunId) -> Result<(), KubernetesError> {
         const ACTION: &str = "watch the run";
         let of_run = format!("{RUN}={run_id}");
         let one = ListParams::default().labels(&of_run).limit(1);
@@ -280,7 +281,7 @@ impl Cluster {
         Ok(())
     }
 
-    async fn begin(&self, job: &Job, run_id: &str, handover: Vec<u8>) -> Result<(), KubernetesError> {
+    async fn begin(&self, job: &Job, run_id: &RunId, handover: Vec<u8>) -> Result<(), KubernetesError> {
         let mut manifest = secret(run_id, handover);
         manifest.metadata.owner_references = Some(vec![owner(job)]);
         let making = async {
@@ -304,7 +305,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The API server does not answer or forbids it, or the pod does not end.
-    pub(super) async fn remove(&self, run_id: &str) -> Result<(), KubernetesError> {
+    pub(super) async fn remove(&self, run_id: &RunId) -> Result<(), KubernetesError> {
         let (name, jobs) = (job_name(run_id), self.jobs());
         // The Job stays until its pods are gone.
         let removed = self.ask("delete the Job", jobs.delete(&name, &DeleteParams::foreground())).await?;
@@ -333,7 +334,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The API server does not answer, or forbids it.
-    pub(super) async fn forget_secret(&self, run_id: &str) -> Result<(), KubernetesError> {
+    pub(super) async fn forget_secret(&self, run_id: &RunId) -> Result<(), KubernetesError> {
         let deleted = async { self.secrets().delete(&job_name(run_id), &DeleteParams::default()).await };
         self.ask("delete the Secret", deleted).await.map(|_| ())
     }

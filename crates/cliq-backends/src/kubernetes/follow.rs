@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
 
+use cliq_protocol::RunId;
 use futures_util::stream::{BoxStream, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -30,7 +31,7 @@ impl Cluster {
     /// The API server stays away for ten minutes, or forbids to watch.
     pub(super) async fn follow(
         &self,
-        run_id: &str,
+        run_id: &RunId,
         options: &KubernetesOptions,
         mut notice: impl FnMut(&str),
     ) -> Result<JobEnd, KubernetesError> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Cluster, JobEnd, KubernetesOptions};
 use cliq_fs::{CliqDir, PipelineStatus, write_status};
+use cliq_protocol::RunId;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +24,7 @@ const REPORT: Duration = Duration::from_secs(15);
 /// Follower of a Job that exists.
 pub(super) struct JobFollower<'a> {
     pub(super) cluster: &'a Cluster,
-    pub(super) run_id: &'a str,
+    pub(super) run_id: &'a RunId,
     pub(super) options: &'a KubernetesOptions,
     pub(super) dir: &'a CliqDir,
     /// Time that a cancelled run has to end.

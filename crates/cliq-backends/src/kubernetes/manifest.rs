@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::SharedPath;
+use cliq_protocol::RunId;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
@@ -40,7 +41,7 @@ pub(super) const HANDOVER_FILE: &str = "/run/cliq/handover";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Work {
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Workspace below the mount path of the claim.
     pub workspace: Utf8PathBuf,
     /// The cliq home. In the container it is a directory of its own in memory.
@@ -57,7 +58,7 @@ pub(super) struct Work {
 
 /// The name of a run's Job and of its Secret.
 #[must_use]
-pub(super) fn job_name(run_id: &str) -> String {
+pub(super) fn job_name(run_id: &RunId) -> String {
     format!("cliq-{run_id}")
 }
 
@@ -82,15 +83,15 @@ pub(super) fn on_claim(path: &Utf8Path, mount_path: &Utf8Path) -> Result<String,
         .ok_or_else(|| NotOnClaim { path: path.to_owned(), mount_path: mount_path.to_owned() })
 }
 
-fn labels(run_id: &str) -> BTreeMap<String, String> {
-    [("app.kubernetes.io/name", "cliq-run"), ("app.kubernetes.io/managed-by", "cliq"), (RUN, run_id)]
+fn labels(run_id: &RunId) -> BTreeMap<String, String> {
+    [("app.kubernetes.io/name", "cliq-run"), ("app.kubernetes.io/managed-by", "cliq"), (RUN, run_id.as_str())]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into()
 }
 
 /// The Secret of a run: what it gets that nobody else is to see. It cannot be changed.
 #[must_use]
-pub(super) fn secret(run_id: &str, handover: Vec<u8>) -> Secret {
+pub(super) fn secret(run_id: &RunId, handover: Vec<u8>) -> Secret {
     Secret {
         metadata: ObjectMeta {
             name: Some(job_name(run_id)),
@@ -333,7 +334,7 @@ pub(crate) mod tests {
 
     pub(crate) fn work() -> Work {
         Work {
-            run_id: "01930000-0000-7000-8000-000000000001".to_owned(),
+            run_id: RunId::parse("01930000-0000-7000-8000-000000000001").expect("an id"),
             workspace: "/data/workspaces/shop".into(),
             home: "/home/cliq/.cliqrc".into(),
             mounts: vec![SharedPath { path: "/data/home/teams".into(), writable: false }],

@@ -54,7 +54,7 @@ pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(i
 
 /// Paths of the files that a run changed or made. Without checkpoints those at the top of a workspace that was made for it.
 fn paths_of(run: &Run, project: &Project) -> Vec<String> {
-    match changes_of(project, run.id.as_str(), None, false) {
+    match changes_of(project, &run.id, None, false) {
         Ok(changes) => {
             let changes = changes.into_iter().flat_map(|activation| activation.changes);
             changes.filter(|change| change.kind != "deleted").map(|change| change.path).collect()

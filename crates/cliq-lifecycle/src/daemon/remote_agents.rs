@@ -32,11 +32,11 @@ pub(super) async fn follow(
     };
     // What an earlier attempt left says nothing of this one.
     let earlier = journal(&dir).filter(|journal| end_of(journal).is_some());
-    let earlier = earlier.and_then(|journal| journal.run_id().map(str::to_owned));
+    let earlier = earlier.and_then(|journal| journal.run_id().cloned());
     if let Err(why) = to_its_end(command, assignment, &dir, &stop).await {
         return JobOutcome::NotStarted(why);
     }
-    let journal = journal(&dir).filter(|journal| journal.run_id() != earlier.as_deref());
+    let journal = journal(&dir).filter(|journal| journal.run_id() != earlier.as_ref());
     let end = journal.as_ref().and_then(end_of);
     let role = assignment.role.as_str();
     let completed = matches!(end, Some((PipelineStatus::Completed, _)));

@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cliq_protocol::Timestamp;
+use cliq_protocol::{RunId, Timestamp};
 
 use crate::audit::AuditEntry;
 use crate::change::RunEventRow;
 use crate::evaluation::{EvaluationRow, TrialRow};
-use crate::run::{Instance, Run, RunId};
+use crate::run::{Instance, Run};
 use crate::sign_in::SignInAttempt;
 use crate::store::StoreError;
 use crate::task::{PushRow, TaskRow};

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cliq_protocol::RunId;
 
 use crate::change::{Change, RunEventRow};
 use crate::lifecycle::RunState;
 use crate::page::RunFilter;
 use crate::queue::Queue;
-use crate::run::{Instance, Run, RunId};
+use crate::run::{Instance, Run};
 use crate::store::{Outcome, StoreError};
 use crate::token::{NewToken, Token};
 use crate::usage::UsageTotals;

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 
-use crate::run::RunId;
 use crate::store::StoreError;
 use crate::task::{PushRow, StoredTask, TaskFilter, TaskRow};
+use cliq_protocol::RunId;
 
 /// Keeps tasks and push notifications. New tasks are stored with their run by [`crate::RunStore::change`].
 #[async_trait]

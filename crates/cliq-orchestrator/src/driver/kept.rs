@@ -11,7 +11,7 @@ use crate::plan::{KeptWork, RunPlan};
 
 /// Copies channels, files and command results of kept phases from the archive of the last run.
 pub(super) fn restore(plan: &RunPlan, kept: &KeptWork) -> Result<(), FsError> {
-    let archive = plan.dir.history().join(&kept.run_id);
+    let archive = plan.dir.history().join(kept.run_id.as_str());
     let names: BTreeSet<&str> = kept.phases.iter().map(|kept| kept.phase.as_str()).collect();
     let is_kept = |name: &str| names.contains(name.split('.').next().unwrap_or(name));
     for channel in entries(&archive.join("channels"))? {

@@ -71,13 +71,13 @@ pub(crate) fn put_earlier_run_aside(dir: &CliqDir) -> Result<(), FsError> {
         return Ok(());
     }
     let run_id = Journal::read(&dir.journal()).ok().flatten();
-    let run_id = run_id.as_ref().and_then(|journal| journal.run_id().map(str::to_owned));
+    let run_id = run_id.as_ref().and_then(|journal| journal.run_id().cloned());
     if let Some(run_id) = &run_id {
         // Nothing of a run whose orchestrator died lives on beside the next.
         crate::dead_run::end_dead_run(dir, run_id, Duration::from_secs(2));
     }
     let fallback = || cliq_fs::now().to_string().replace(':', "-");
-    cliq_fs::archive_run(dir, &run_id.unwrap_or_else(fallback))?;
+    cliq_fs::archive_run(dir, &run_id.map_or_else(fallback, |id| id.to_string()))?;
     let _ = fs::remove_file(dir.pipeline_status());
     Ok(())
 }

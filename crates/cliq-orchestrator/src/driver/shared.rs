@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, read_handoff};
-use cliq_protocol::{PhaseName, Timestamp, Usage};
+use cliq_protocol::{PhaseName, RunId, Timestamp, Usage};
 use cliq_workflow::{Phase, PhaseId, ResolveError, ValidatedWorkflow, Values};
 use rustix::process::Pid;
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub(super) enum Message {
 /// Facts of the run, and the way back to the dispatcher.
 pub(super) struct Shared {
     pub(super) plan: RunPlan,
-    pub(super) run_id: String,
+    pub(super) run_id: RunId,
     /// Name of this orchestrator among those that worked on the run.
     pub(super) orchestrator: String,
     pub(super) watchdog: SharedWatchdog,
@@ -122,7 +122,7 @@ impl Shared {
             ("CLIQ_DIR".to_owned(), dir.root().to_string()),
             ("CLIQ_WORKSPACE".to_owned(), self.workspace_of(phase).to_string()),
             ("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string()),
-            ("CLIQ_RUN_ID".to_owned(), self.run_id.clone()),
+            ("CLIQ_RUN_ID".to_owned(), self.run_id.to_string()),
             (RUN_PATH.to_owned(), self.run_path(phase)),
             (ORCHESTRATOR.to_owned(), self.orchestrator.clone()),
         ]);
@@ -253,7 +253,7 @@ impl Shared {
     /// Ends what is left of a phase, or of the run, outside of the process groups that were ended. Gives how much there was.
     pub(super) async fn end_orphans(&self, phase: Option<&PhaseName>) -> usize {
         let mark = Mark {
-            run_id: self.run_id.clone(),
+            run_id: Some(self.run_id.clone()),
             phase: phase.map(ToString::to_string),
             descendant: self.plan.adopts_orphans,
             except: self.watchdog_pid(),
@@ -361,7 +361,7 @@ impl Values for PhaseValues<'_> {
     }
 
     fn team_name(&self) -> String {
-        self.shared.workflow().name.clone()
+        self.shared.workflow().name.to_string()
     }
 
     fn date(&self) -> String {
@@ -377,7 +377,7 @@ impl Values for PhaseValues<'_> {
     }
 
     fn run_id(&self) -> String {
-        self.shared.run_id.clone()
+        self.shared.run_id.to_string()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use cliq_fs::{read_transcript, transcripts_of};
-use cliq_protocol::{Outcome, PhaseName, Role, TranscriptBody, TranscriptEntry};
+use cliq_protocol::{Outcome, PhaseName, Role, RunId, TranscriptBody, TranscriptEntry};
 use tracing::level_filters::LevelFilter;
 use tracing::{Span, field};
 
@@ -36,7 +36,7 @@ impl Spans {
                 self.run = Some(tracing::info_span!(
                     "run",
                     otel.name = name,
-                    run_id = view.run_id.as_deref().unwrap_or_default(),
+                    run_id = view.run_id.as_ref().map(RunId::as_str).unwrap_or_default(),
                     team = view.team.as_str(),
                     resumed,
                     outcome = field::Empty,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, FsError, IoContext, SteeringInbox, SteeringTail, append_steering, open_append};
-use cliq_protocol::{PhaseName, SteeringMessage};
+use cliq_protocol::{PhaseName, RunId, SteeringMessage};
 use cliq_workflow::PhaseId;
 use tokio::time::Instant;
 
@@ -48,7 +48,7 @@ struct Listener {
 }
 
 impl Listeners {
-    pub(super) fn new(dir: &CliqDir, run_id: &str) -> Self {
+    pub(super) fn new(dir: &CliqDir, run_id: &RunId) -> Self {
         Self {
             inbox: SteeringTail::new(&SteeringInbox::path_of(dir, run_id)),
             dir: dir.steering(run_id).join("live"),

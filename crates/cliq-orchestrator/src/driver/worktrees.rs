@@ -8,7 +8,7 @@ use std::fs;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::write_atomic;
 use cliq_git::{Git, GitError, RepositoryLock, WorktreeBranch};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{PhaseName, RunId};
 use cliq_workflow::PhaseId;
 
 use super::Driver;
@@ -84,7 +84,7 @@ pub(super) struct Repository {
     pub(super) git: Git,
     /// Directory of the worktrees.
     pub(super) place: Utf8PathBuf,
-    run_id: String,
+    run_id: RunId,
 }
 
 impl Repository {

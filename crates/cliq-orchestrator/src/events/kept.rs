@@ -1,6 +1,6 @@
 //! Phases that a run keeps from an earlier one.
 
-use cliq_protocol::{CommandResult, PhaseKind, PhaseName};
+use cliq_protocol::{CommandResult, PhaseKind, PhaseName, RunId};
 use cliq_workflow::ValidatedWorkflow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub struct KeptPhase {
     /// Type of the phase.
     pub kind: PhaseKind,
     /// Run in which it worked.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Status of the phase.
     pub status: KeptStatus,
     /// Items of a phase with `for_each`.
@@ -59,7 +59,7 @@ pub struct KeptPhase {
 
 impl KeptPhase {
     /// A phase without details.
-    pub(crate) fn new(phase: PhaseName, kind: PhaseKind, run_id: String, status: KeptStatus) -> Self {
+    pub(crate) fn new(phase: PhaseName, kind: PhaseKind, run_id: RunId, status: KeptStatus) -> Self {
         let (items, skipped, failed, results) = Default::default();
         Self { phase, kind, run_id, status, items, skipped, failed, results, answer: None }
     }

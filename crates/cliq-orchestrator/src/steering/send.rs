@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use cliq_fs::{CliqDir, FsError, ProjectLock, SignalWatch, SteeringInbox};
-use cliq_protocol::{MAX_STEERING_MESSAGES, NewSteering, PhaseKind, PhaseName, SteeringMessage};
+use cliq_protocol::{MAX_STEERING_MESSAGES, NewSteering, PhaseKind, PhaseName, RunId, SteeringMessage};
 use cliq_workflow::{ValidatedWorkflow, nearest};
 
 use crate::events::{Record, RunEvent};
@@ -30,7 +30,7 @@ pub struct SteeringReceipt {
 pub enum SteerError {
     /// The run has ended.
     #[error("run {0} has ended and takes no more messages")]
-    Ended(String),
+    Ended(RunId),
     /// The team has no such phase.
     #[error("the team has no phase `{name}`{hint}")]
     NoSuchPhase {
@@ -87,7 +87,7 @@ pub fn accepts_steering(workflow: &ValidatedWorkflow, phase: &PhaseName) -> Resu
 ///
 /// # Errors
 /// Returns an error if the run has ended or takes no such message, or a file cannot be written.
-pub fn steer(dir: &CliqDir, run_id: &str, new: NewSteering) -> Result<SteeringReceipt, SteerError> {
+pub fn steer(dir: &CliqDir, run_id: &RunId, new: NewSteering) -> Result<SteeringReceipt, SteerError> {
     let mut journal = RecordedMessages::new(dir, run_id);
     let id = new.id().to_owned();
     let mut inbox = SteeringInbox::open(dir, run_id)?;
@@ -99,7 +99,7 @@ pub fn steer(dir: &CliqDir, run_id: &str, new: NewSteering) -> Result<SteeringRe
                 return Err(SteerError::TooMany);
             }
             if !is_held(dir)? && State::of(dir, run_id)?.0 == State::Ended {
-                return Err(SteerError::Ended(run_id.to_owned()));
+                return Err(SteerError::Ended(run_id.clone()));
             }
             let message = new.received_at(cliq_fs::now());
             inbox.append(message.clone())?;
@@ -140,7 +140,7 @@ enum State {
 }
 
 impl State {
-    fn of(dir: &CliqDir, run_id: &str) -> Result<(Self, Option<Journal>), JournalError> {
+    fn of(dir: &CliqDir, run_id: &RunId) -> Result<(Self, Option<Journal>), JournalError> {
         let journal = Journal::read(&dir.journal())?.filter(|journal| journal.run_id() == Some(run_id));
         let Some(journal) = journal else { return Ok((Self::NotStarted, None)) };
         let state = if journal.has_ended() { Self::Ended } else { Self::Unfinished };
@@ -154,7 +154,7 @@ impl State {
 /// so it reads what is written here.
 fn record(
     dir: &CliqDir,
-    run_id: &str,
+    run_id: &RunId,
     stored: &SteeringMessage,
 ) -> Result<Option<SteeringReceipt>, SteerError> {
     let mut inbox = SteeringInbox::open(dir, run_id)?;
@@ -173,7 +173,7 @@ fn record(
         (State::Ended, _) => {
             // The run ended between the check and now.
             inbox.remove(&stored.id)?;
-            return Err(SteerError::Ended(run_id.to_owned()));
+            return Err(SteerError::Ended(run_id.clone()));
         }
         (State::Unfinished, Some(journal)) => journal,
     };
@@ -195,7 +195,7 @@ fn received(records: &[Record]) -> impl Iterator<Item = SteeringMessage> + '_ {
 /// Messages that the journal of a run contains, as it grows.
 struct RecordedMessages {
     follower: JournalFollower,
-    run_id: String,
+    run_id: RunId,
     is_same_run: bool,
     found: Vec<SteeringMessage>,
     changes: mpsc::Receiver<()>,
@@ -204,7 +204,7 @@ struct RecordedMessages {
 }
 
 impl RecordedMessages {
-    fn new(dir: &CliqDir, run_id: &str) -> Self {
+    fn new(dir: &CliqDir, run_id: &RunId) -> Self {
         let (sender, changes) = mpsc::channel();
         let watch = SignalWatch::new(dir.root(), move |_| {
             let _ = sender.send(());
@@ -213,7 +213,7 @@ impl RecordedMessages {
         let follower = JournalFollower::new(&dir.journal());
         Self {
             follower,
-            run_id: run_id.to_owned(),
+            run_id: run_id.clone(),
             is_same_run: false,
             found: Vec::new(),
             changes,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 use cliq_fs::{open_regular, read_limited};
+use cliq_protocol::RunId;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::time::Instant;
 
@@ -74,7 +75,7 @@ impl Pane {
             log: job.log.clone(),
             log_start,
             mark: Mark {
-                run_id: variable("CLIQ_RUN_ID").unwrap_or_default(),
+                run_id: variable("CLIQ_RUN_ID").and_then(|id| RunId::parse(&id).ok()),
                 phase: variable("CLIQ_PHASE"),
                 session: i32::try_from(pid).ok(),
                 ..Mark::default()

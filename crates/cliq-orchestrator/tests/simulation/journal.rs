@@ -4,7 +4,7 @@ use cliq_orchestrator::{
     Decision, DecisionKind, Input, Journal, Kept, KeptOutcome, KeptPhase, Limits, MergeOutcome, Record,
     RecordedBudgets, RunEvent, ValidatedWorkflow,
 };
-use cliq_protocol::{Timestamp, Usage};
+use cliq_protocol::{RunId, Timestamp, Usage};
 use cliq_workflow::PhaseId;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
         let event = match input.clone() {
             Input::Start { max_parallel, limits, kept } => RunEvent::RunStarted {
                 version: 2,
-                run_id: "r".into(),
+                run_id: RunId::parse("r").expect("an id"),
                 team: "t".into(),
                 title: None,
                 phase_count: None,

@@ -170,11 +170,8 @@ impl<'a> Gate<'a> {
     async fn listed(&self, reviews: &dyn Reviews) -> Result<Option<Review>, ReviewsError> {
         let same =
             |review: &Review| review.phase == self.ctx.phase().name && review.evaluation == self.evaluation;
-        let filter = ReviewFilter {
-            run_id: Some(self.ctx.run_id().to_owned()),
-            limit: 1000,
-            ..ReviewFilter::default()
-        };
+        let filter =
+            ReviewFilter { run_id: Some(self.ctx.run_id().clone()), limit: 1000, ..ReviewFilter::default() };
         Ok(reviews.list(&filter).await?.into_iter().filter(same).max_by_key(|review| review.attempt))
     }
 
@@ -287,7 +284,7 @@ impl<'a> Gate<'a> {
             project: self.ctx.workspace().to_owned(),
             team: run.team,
             title: run.title,
-            run_id: self.ctx.run_id().to_owned(),
+            run_id: self.ctx.run_id().clone(),
             phase: self.ctx.phase().name.clone(),
             iteration: self.ctx.iteration(),
             max_iterations: self.ctx.max_iterations(),
@@ -307,7 +304,7 @@ impl<'a> Gate<'a> {
     /// Reviews of earlier evaluations of the phase are not needed any more.
     async fn cancel_earlier(&self, found: &ExistingReview) {
         let filter = ReviewFilter {
-            run_id: Some(self.ctx.run_id().to_owned()),
+            run_id: Some(self.ctx.run_id().clone()),
             pending: true,
             ..ReviewFilter::default()
         };

@@ -49,7 +49,7 @@ pub(super) fn collect(ctx: &GateContext, project: &Project, patterns: &[String])
     }
     let timeline = match project.recorded_run(None) {
         Ok(run) => {
-            let steps = run.timeline(cliq_fs::now_millis()).steps;
+            let steps = run.timeline(cliq_fs::now()).steps;
             let skipped = steps.len().saturating_sub(MAX_STEPS);
             let entry = |step: crate::Step| {
                 let at = step.ts.time().unwrap_or(Timestamp::UNIX_EPOCH);

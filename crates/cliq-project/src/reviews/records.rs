@@ -71,7 +71,7 @@ pub fn check_record(review: &Review) -> RecordCheck {
     let written = review.project.join(&audit.file);
     let moved = || {
         let (dir, name) = (written.parent()?, written.file_name()?);
-        Some(dir.join(&review.run_id).join(name)).filter(|path| path.exists())
+        Some(dir.join(review.run_id.as_str()).join(name)).filter(|path| path.exists())
     };
     let is_own = |path: &Utf8PathBuf| {
         let bytes = read_if_exists(path, LIMIT).ok().flatten();

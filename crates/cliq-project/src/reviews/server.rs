@@ -171,7 +171,7 @@ impl Reviews for ServerReviews {
         let parts = [
             ("pending", Some(filter.pending.to_string())),
             ("project", filter.project.clone()),
-            ("run_id", filter.run_id.clone()),
+            ("run_id", filter.run_id.as_ref().map(ToString::to_string)),
             ("limit", limit),
         ];
         let parts: Vec<_> = parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();

@@ -14,7 +14,7 @@ use cliq_fs::{
 };
 use cliq_protocol::{
     AgentMessage, CommandResult, Dispatch, Envelope, GateDispatch, Incoming, Line, Object, Outgoing,
-    PhaseDispatch, PhaseInfo, PhaseKind, PhaseName, TestDispatch,
+    PhaseDispatch, PhaseInfo, PhaseKind, PhaseName, RunId, TestDispatch,
 };
 use rustix::process::{Pid, Signal};
 
@@ -195,7 +195,7 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
         }))
     };
     Ok(AgentMessage {
-        run_id: "conformance".to_owned(),
+        run_id: RunId::parse("conformance").unwrap_or_else(|_| cliq_fs::new_run_id()),
         workspace: dir.workspace().to_owned(),
         cliq_dir: dir.root().to_owned(),
         dispatch,

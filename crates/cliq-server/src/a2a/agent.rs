@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_a2a::{A2aError, Call, ErrorKind, EventNumber, Listing, SendRequest, TaskState, Version, wire};
-use cliq_model::{RunId, Scope, StoredTask, TaskFilter};
+use cliq_model::{Scope, StoredTask, TaskFilter};
+use cliq_protocol::RunId;
 use serde_json::{Value, json};
 
 use super::lookup::{find, internal};
@@ -243,7 +244,8 @@ const MAX_ACTIVE: u32 = 100_000;
 /// Returns a page of the caller's tasks, last changed first.
 async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> Result<Value, A2aError> {
     let cursor = listing.page_token.as_deref().map(|token| {
-        let parts = token.split_once('~').and_then(|(time, id)| Some((time.to_owned(), RunId::parse(id)?)));
+        let parts =
+            token.split_once('~').and_then(|(time, id)| Some((time.to_owned(), RunId::parse_uuid(id)?)));
         parts.ok_or_else(|| A2aError::wrong("pageToken", "is not a page token"))
     });
     let states = listing.state.map(states_of);

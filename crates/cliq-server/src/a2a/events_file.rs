@@ -35,7 +35,7 @@ impl TaskEventsFile {
         std::fs::create_dir_all(&signals).at("create", &signals)?;
         let file = File::options().create(true).append(true).open(&path).at("open", &path)?;
         let is_new = file.metadata().at("read", &path)?.len() == 0;
-        let team = project.workflow().map(|workflow| workflow.name).unwrap_or_default();
+        let team = project.workflow().map(|workflow| workflow.name.to_string()).unwrap_or_default();
         let context = TaskContext {
             task_id: String::new(),
             context_id: String::new(),

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use cliq_a2a::{A2aError, ErrorKind, PipelineRequest, PushConfig, SendRequest, Version, Violation, wire};
-use cliq_model::{PushRow, PushState, RunId, RunOrigin, RunSpec, StoredTask, TaskRow};
+use cliq_model::{PushRow, PushState, RunOrigin, RunSpec, StoredTask, TaskRow};
+use cliq_protocol::RunId;
 use cliq_supervisor::{AllowedTeams, InputErrors, NewRun, RequestError, RunRules, ValueError, clock};
 use serde_json::Value;
 

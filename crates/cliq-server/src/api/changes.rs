@@ -46,9 +46,8 @@ pub(crate) async fn changes(
     Query(query): Query<ChangesQuery>,
 ) -> Result<axum::Json<Changes>, Problem> {
     let run = app.run(&id).await?;
-    let read = move |run: &Run, project: &Project| {
-        changes_of(project, run.id.as_str(), query.of.as_deref(), query.patch)
-    };
+    let read =
+        move |run: &Run, project: &Project| changes_of(project, &run.id, query.of.as_deref(), query.patch);
     let activations = app.core.in_project(&run, read).await?;
     Ok(axum::Json(Changes { activations }))
 }
@@ -62,7 +61,7 @@ pub(crate) async fn checkpoints(
     Path(id): Path<String>,
 ) -> Result<axum::Json<RunCheckpoints>, Problem> {
     let run = app.run(&id).await?;
-    let read = |run: &Run, project: &Project| checkpoints_of(project, run.id.as_str());
+    let read = |run: &Run, project: &Project| checkpoints_of(project, &run.id);
     let checkpoints = app.core.in_project(&run, read).await?;
     Ok(axum::Json(RunCheckpoints { checkpoints }))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use cliq_protocol::{Object, PhaseName};
+use cliq_protocol::{Object, PhaseName, RunId};
 use cliq_review::{Answer, Choice, Content, Event, Review, ReviewFilter, Reviews, Via};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -112,7 +112,13 @@ pub(crate) async fn list(
     if strange(&query.project) || strange(&query.run_id) {
         return Err(Problem::bad_request("a parameter has a character that no name has"));
     }
-    let filter = ReviewFilter { project: query.project, run_id: query.run_id, pending: query.pending, limit };
+    let run_id = match query.run_id.as_deref().filter(|text| !text.is_empty()).map(RunId::parse) {
+        None => None,
+        Some(Ok(id)) => Some(id),
+        // No run has such an id.
+        Some(Err(_)) => return Ok(axum::Json(ReviewList { reviews: Vec::new() })),
+    };
+    let filter = ReviewFilter { project: query.project, run_id, pending: query.pending, limit };
     let reviews = app.core.reviews.list(&filter).await?;
     Ok(axum::Json(ReviewList { reviews: reviews.iter().map(document).collect() }))
 }
@@ -207,10 +213,7 @@ pub(crate) async fn create(
         && review.answers.is_empty()
         && review.comments.is_empty()
         && review.audit.is_none();
-    if !is_new
-        || [&review.run_id, &review.team].iter().any(|text| text.contains('\0'))
-        || review.project.as_str().contains('\0')
-    {
+    if !is_new || review.team.contains('\0') || review.project.as_str().contains('\0') {
         return Err(wrong("a new review is pending and has no answers".to_owned()));
     }
     Ok(axum::Json(document(&app.core.reviews.create(&review, &content).await?)))

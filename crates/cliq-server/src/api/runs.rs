@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use cliq_dashboard::graph_of_run;
-use cliq_model::{RunCursor, RunFilter, RunId, RunSpec, RunState};
-use cliq_protocol::{Budget, Timestamp};
+use cliq_model::{RunCursor, RunFilter, RunSpec, RunState};
+use cliq_protocol::{Budget, RunId, Timestamp};
 use cliq_supervisor::{RunRules, check_budget, check_phase};
 use cliq_web::{
     Caller, Json, Path, Problem, Query, Reader, RunDocument, RunSummary, Runner, find_run, list_runs,
@@ -157,7 +157,9 @@ pub(crate) async fn list(
         })
     });
     let after = query.cursor.as_deref().map(|cursor| {
-        RunId::parse(cursor).map(RunCursor).ok_or_else(|| Problem::bad_request("`cursor` is not a cursor"))
+        RunId::parse_uuid(cursor)
+            .map(RunCursor)
+            .ok_or_else(|| Problem::bad_request("`cursor` is not a cursor"))
     });
     let limit = query.limit.unwrap_or(50);
     if !(1..=MAX_PAGE).contains(&limit) {
@@ -268,7 +270,7 @@ pub(crate) async fn timeline(
         let record = project.recorded_run(Some(run.id.as_str()));
         let record =
             record.map_err(|_| Problem::not_found("the run has not started, or its record is gone"))?;
-        Ok(json!(record.timeline(cliq_fs::now_millis())))
+        Ok(json!(record.timeline(cliq_fs::now())))
     });
     timeline.await.map(axum::Json)
 }

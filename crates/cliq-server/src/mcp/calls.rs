@@ -191,7 +191,7 @@ impl Call<'_> {
                     Some(json!({"from": handoff.from, "to": handoff.to, "text": envelope["text"], "data": envelope["data"]}))
                 })
                 .collect();
-            let changes = project.and_then(|project| changes_of(&project, run.id.as_str(), None, false).ok());
+            let changes = project.and_then(|project| changes_of(&project, &run.id, None, false).ok());
             let changes = changes.into_iter().flatten().flat_map(|activation| activation.changes);
             (handoffs, changes.take(MAX_ITEMS).map(|change| json!(change)).collect::<Vec<_>>())
         });

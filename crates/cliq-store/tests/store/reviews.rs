@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use cliq_protocol::Timestamp;
-use cliq_protocol::{Object, PhaseName, ReviewSpec};
+use cliq_protocol::{Object, PhaseName, ReviewSpec, RunId, Timestamp};
 use cliq_review::{
     Answer, Choice, Content, Event, NewReview, PriorHandoff, Review, ReviewFilter, ReviewId, ReviewStore,
     Reviews, ReviewsError, StoredReviews, Via,
@@ -29,7 +28,7 @@ pub(crate) fn review(run: &str, project: &str, evaluation: u32, created: i64) ->
         project: project.into(),
         team: "@a/b".into(),
         title: None,
-        run_id: run.into(),
+        run_id: run.parse().expect("an id"),
         phase: PhaseName::parse("approval").unwrap(),
         iteration: 1,
         max_iterations: 3,
@@ -80,7 +79,7 @@ pub(crate) async fn of_two_answers_at_the_same_moment_one_counts(place: &TestDat
     for _ in 0..20 {
         let (one, two) = (place.store().await, place.store().await);
         let new = review("r1", "/p", 1, 1000);
-        let new = Review { run_id: new.id.to_string(), ..new };
+        let new = Review { run_id: new.id.as_str().parse().expect("an id"), ..new };
         let (one, two) = (StoredReviews::new(Arc::new(one), now), StoredReviews::new(Arc::new(two), now));
         one.create(&new, &Content::default()).await.unwrap();
         let answers = tokio::join!(one.apply(&new.id, approve("ann")), two.apply(&new.id, approve("bob")));
@@ -102,7 +101,7 @@ pub(crate) async fn lists_and_removal(place: &TestDatabase) {
     let list = async |filter: ReviewFilter| -> Vec<String> {
         reviews.list(&filter).await.unwrap().iter().map(Review::key).collect()
     };
-    let (project, run_id) = (Some("/p".to_owned()), Some("r2".to_owned()));
+    let (project, run_id) = (Some("/p".to_owned()), RunId::parse("r2").ok());
     assert_eq!(
         list(ReviewFilter { project: project.clone(), ..Default::default() }).await,
         ["r1/approval/2/1", "r1/approval/1/1"]

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use cliq_model::{
     Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Outcome, Run, RunCursor,
-    RunFilter, RunId, RunOrigin, RunOutcome, RunRequest, RunSpec, RunState, RunStore, RunTotals, Scope,
-    TokenKind,
+    RunFilter, RunOrigin, RunOutcome, RunRequest, RunSpec, RunState, RunStore, RunTotals, Scope, TokenKind,
 };
 use serde_json::json;
 
@@ -14,7 +13,7 @@ use crate::test_database::{Place, TestDatabase};
 
 pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
     Run {
-        id: RunId::generate(),
+        id: cliq_fs::new_run_id(),
         instance: None,
         team: team.to_owned(),
         origin: RunOrigin::Server,

@@ -1,9 +1,10 @@
 //! Tasks of A2A and receivers of push notifications.
 
 use cliq_model::{
-    Change, LifecycleEvent, NewRunEvent, Outcome, PushRow, PushState, Run, RunId, RunOrigin, RunState,
-    RunStore, TaskFilter, TaskRow, TaskStore,
+    Change, LifecycleEvent, NewRunEvent, Outcome, PushRow, PushState, Run, RunOrigin, RunState, RunStore,
+    TaskFilter, TaskRow, TaskStore,
 };
+use cliq_protocol::RunId;
 
 use crate::runs::new_run;
 use crate::test_database::Place;

@@ -130,7 +130,7 @@ impl Follower<'_> {
                     count_phases(&mut change.run, view);
                     // The clocks of its phases stop: nobody works any more.
                     let mut view = view.clone();
-                    view.interrupt(Some(cliq_fs::now_millis()));
+                    view.interrupt(Some(cliq_fs::now()));
                     let view = &view;
                     change.run.view = status_document(host, &change.run, view);
                     change.run.caveats = Caveat::of_document(&change.run.view);
@@ -162,7 +162,7 @@ impl Follower<'_> {
     /// Ends processes that a dead orchestrator left.
     fn end_leftovers(&self) {
         let Ok(dir) = CliqDir::open(&self.run.workspace) else { return };
-        let processes = cliq_orchestrator::end_dead_run(&dir, self.run.id.as_str(), GRACE);
+        let processes = cliq_orchestrator::end_dead_run(&dir, &self.run.id, GRACE);
         if processes > 0 {
             tracing::info!(run = %self.run.id, processes, "ended processes of a dead orchestrator");
         }

@@ -2,11 +2,10 @@
 
 use cliq_model::{Added, NewFiring, StoreError};
 use cliq_protocol::{lenient_json, shorten};
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Engine;
-use super::firings::{digest_of, stamp};
+use super::firings::digest_of;
 use crate::model::Source;
 use crate::signature::{Scheme, SignatureError, verify};
 
@@ -65,10 +64,11 @@ impl Engine {
         let trigger = inner.catalog().find(name).ok_or(HookRefusal::Unknown)?;
         let Source::Webhook(webhook) = &trigger.source else { return Err(HookRefusal::Unknown) };
         let secret = webhook.secret.as_ref().ok_or(HookRefusal::NoSecret)?;
-        let now = Timestamp::now();
+        let now = cliq_fs::now();
         let header =
             |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        let delivery = verify(webhook.scheme, secret.reveal(), header, body, now.as_second())?;
+        let delivery =
+            verify(webhook.scheme, secret.reveal(), header, body, now.unix_millis().div_euclid(1000))?;
         let value = parse_body(header("content-type"), body).map_err(HookRefusal::Malformed)?;
         if webhook.scheme == Scheme::Slack
             && value["type"] == "url_verification"
@@ -80,7 +80,7 @@ impl Engine {
         let is_paused = inner.store.trigger_row(name).await?.is_some_and(|row| row.is_paused);
         let firing = NewFiring {
             trigger: trigger.name.clone(),
-            at: stamp(now),
+            at: now.to_string(),
             cause: delivery.description,
             key: delivery.key,
             content_key: delivery.content_key,

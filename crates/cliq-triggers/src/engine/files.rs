@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_model::{FiringFilter, FiringState, MarkStep, NewFiring, Outcome, StoreError};
 use ignore::WalkBuilder;
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::Inner;
-use super::firings::{digest_of, stamp};
+use super::firings::digest_of;
 use crate::model::{FileSource, Source, Trigger};
 
 /// Shortest interval between two looks at the files of a project.
@@ -197,7 +196,7 @@ fn changed_names(before: Option<&Files>, after: &Files) -> Vec<String> {
 }
 
 fn firing_of(trigger: &Trigger, names: &[String], digest: &str, version: i64) -> NewFiring {
-    let now = Timestamp::now();
+    let now = cliq_fs::now();
     let cause = match names {
         [] => "files changed".to_owned(),
         [name] => format!("{name} changed"),
@@ -206,7 +205,7 @@ fn firing_of(trigger: &Trigger, names: &[String], digest: &str, version: i64) ->
     let payload = json!({"files": names, "now": now.to_string()}).to_string();
     NewFiring {
         trigger: trigger.name.clone(),
-        at: stamp(now),
+        at: now.to_string(),
         cause: cause.chars().filter(|c| !c.is_control()).take(300).collect(),
         // The same state may come again: the version of the mark tells the changes apart.
         key: format!("files:{version}:{digest}"),

@@ -7,7 +7,6 @@ use std::time::Duration;
 use cliq_model::{Firing, FiringDecision, FiringStart, RunTrigger, StoreError};
 use cliq_protocol::Profile;
 use cliq_supervisor::{Duty, NewRun, RegisterError, RequestError, RunRules, clock};
-use jiff::Timestamp;
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 
@@ -33,11 +32,6 @@ const KEPT: Duration = Duration::from_secs(90 * 86_400);
 /// SHA-256 in hexadecimal.
 pub(super) fn digest_of(bytes: &[u8]) -> String {
     hex::encode(digest(&SHA256, bytes).as_ref())
-}
-
-/// A time as it is stored.
-pub(super) fn stamp(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
 /// Outcome of a look at one firing.
@@ -168,8 +162,8 @@ async fn wait(
     inner: &Inner,
     firing: &Firing,
     group: &str,
-    running: &[cliq_model::RunId],
-    cancelled: &[cliq_model::RunId],
+    running: &[cliq_protocol::RunId],
+    cancelled: &[cliq_protocol::RunId],
 ) -> Result<Step, StoreError> {
     for run in cancelled {
         // It may have ended at this moment.

@@ -62,13 +62,8 @@ impl TestEngine {
 
     /// Stores a run that has completed. `depth` is that of the trigger that started it.
     async fn complete(&self, title: &str, depth: Option<u32>) -> Run {
-        let mut run = Run::new(
-            cliq_model::RunId::generate(),
-            "@local/first".into(),
-            RunOrigin::Server,
-            "/w".into(),
-            AT.into(),
-        );
+        let mut run =
+            Run::new(cliq_fs::new_run_id(), "@local/first".into(), RunOrigin::Server, "/w".into(), AT.into());
         title.clone_into(&mut run.title);
         run.life.state = RunState::Completed;
         run.request.trigger =

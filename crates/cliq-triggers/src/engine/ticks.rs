@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Inner;
 use super::catalog::Catalog;
-use super::firings::{digest_of, stamp};
+use super::firings::digest_of;
 use crate::model::{Source, Trigger};
 use crate::schedule::{Due, Schedule};
 
@@ -144,7 +144,7 @@ fn firing_of(trigger: &Trigger, tick: Timestamp) -> NewFiring {
     let payload = json!({"now": tick.to_string()}).to_string();
     NewFiring {
         trigger: trigger.name.clone(),
-        at: stamp(tick),
+        at: cliq_protocol::Timestamp::from_unix_millis(tick.as_millisecond()).to_string(),
         cause: format!("tick {tick}"),
         key: format!("tick:{tick}"),
         content_key: None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cliq_document::{Diagnostic, Located, Node, Record, Severity, Span, did_you_mean, finish, parse};
 use cliq_expr::{Expression, Kind};
 use cliq_model::RunState;
-use cliq_protocol::{Budget, Profile};
+use cliq_protocol::{Budget, Profile, TeamName};
 use cliq_settings::Secret;
 use cliq_workflow::parse_glob;
 
@@ -328,7 +328,7 @@ fn run(
 ) -> RunTemplate {
     let team = record.text("team");
     match &team {
-        Some(team) if !team.value.starts_with('@') || team.value.contains("..") => {
+        Some(team) if TeamName::parse(&team.value).is_err() => {
             let message = format!("{:?} is not the name of a team", team.value);
             reader.error(
                 "invalid-value",

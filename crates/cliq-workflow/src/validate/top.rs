@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use camino::{Utf8Component, Utf8Path};
-use cliq_protocol::{Budget, McpServerSpec, PhaseName};
+use cliq_protocol::{Budget, McpServerSpec, PhaseName, TeamName};
 
 use super::Context;
 use crate::model::{Agent, Input, Output, Phase, PhaseId, ValidatedWorkflow};
@@ -14,7 +14,7 @@ use cliq_document::Located;
 
 /// All of a workflow but its phases.
 pub(super) struct Details {
-    name: String,
+    name: TeamName,
     description: Option<String>,
     version: Option<semver::Version>,
     lists: [Vec<String>; 4],
@@ -54,14 +54,15 @@ impl Details {
 
 pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Option<Details> {
     let top = &cx.team.top;
-    let name = top.text("name");
-    if let Some(name) = &name
-        && !is_team_name(&name.value)
-    {
-        let message = format!("{:?} is not a valid team name", name.value);
-        let help = "write `\"@scope/name\"`, both of lower-case letters, digits, `-` and `_`";
-        problems.push(Diagnostic::error("invalid-team-name", name.span, message, help));
-    }
+    let name = top.text("name").and_then(|at| {
+        let name = TeamName::parse(&at.value).ok();
+        if name.is_none() {
+            let message = format!("{:?} is not a valid team name", at.value);
+            let help = "write `\"@scope/name\"`, both of lower-case letters, digits, `-` and `_`";
+            problems.push(Diagnostic::error("invalid-team-name", at.span, message, help));
+        }
+        name
+    });
     let version = top.text("version").and_then(|at| match semver::Version::parse(&at.value) {
         Ok(version) => Some(version),
         Err(why) => {
@@ -83,7 +84,7 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Option<
     let list = |name: &str| top.texts(name).into_iter().map(|t| t.value).collect();
     Some(Details {
         budget: cx.team.budget,
-        name: name?.value,
+        name: name?,
         description: top.text("description").map(|d| d.value),
         version,
         lists: [list("tools"), list("tags"), list("use_when"), list("not_for")],
@@ -119,14 +120,6 @@ pub(super) fn check(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) -> Option<
             })
             .collect(),
     })
-}
-
-/// `@scope/name`, both parts of lower-case letters, digits, `-` and `_`.
-fn is_team_name(text: &str) -> bool {
-    let part = |part: &str| PhaseName::parse(part).is_ok();
-    text.strip_prefix('@')
-        .and_then(|rest| rest.split_once('/'))
-        .is_some_and(|(scope, name)| part(scope) && part(name))
 }
 
 fn check_cliq_version(range: &Located<String>, problems: &mut Vec<Diagnostic>) {

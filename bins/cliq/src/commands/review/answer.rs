@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use cliq_fs::{CliqDir, ProjectLock};
-use cliq_model::{RunId, RunState, RunStore};
-use cliq_protocol::{FormFieldType, Object};
+use cliq_model::{RunState, RunStore};
+use cliq_protocol::{FormFieldType, Object, RunId};
 use cliq_review::{Answer, Choice, Event, Review, Via};
 
 use super::{ReviewSource, document, find, refused};
@@ -103,7 +103,7 @@ async fn hint_of_run(review: &Review) {
 
 /// State of the run of a review, if a server started the run. A store that cannot be read says no.
 async fn run_of_server(review: &Review) -> Option<RunState> {
-    let id = RunId::parse(&review.run_id)?;
+    let id = RunId::parse_uuid(review.run_id.as_str())?;
     let run = gateway::open().await.ok()?.run(&id).await.ok()??;
     run.origin.is_started_by_server().then_some(run.life.state)
 }

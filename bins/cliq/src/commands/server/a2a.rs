@@ -50,7 +50,7 @@ pub(super) fn instance_id(home: &Utf8Path) -> Result<String, Failure> {
         return Ok(text.trim().to_owned());
     }
     // The last part of such an id is random.
-    let id = cliq_model::RunId::generate().to_string();
+    let id = cliq_fs::new_run_id().to_string();
     let id = format!("cliq-{}", id.rsplit('-').next().unwrap_or(&id));
     std::fs::create_dir_all(home).at("create", home)?;
     write_atomic(&file, format!("{id}\n").as_bytes())?;

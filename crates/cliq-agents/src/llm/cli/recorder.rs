@@ -24,7 +24,7 @@ impl Recorder {
         let mut this = Self { file, said: String::new(), reply: None, has_replies: false, failed: None };
         this.write(TranscriptBody::Start(TranscriptStart {
             version: VERSION,
-            run_id: ctx.run_id().to_owned(),
+            run_id: ctx.run_id().clone(),
             phase: ctx.phase().name.clone(),
             activation: ctx.phase().iteration,
             agent: ctx.phase().agent.clone(),

@@ -35,7 +35,7 @@ impl ModelLoop<'_> {
         let earlier = earlier(ctx)?;
         let mut start = TranscriptStart {
             version: VERSION,
-            run_id: ctx.run_id().to_owned(),
+            run_id: ctx.run_id().clone(),
             phase: ctx.phase().name.clone(),
             activation: ctx.phase().iteration,
             agent: ctx.phase().agent.clone(),
@@ -178,7 +178,7 @@ fn earlier(ctx: &PhaseContext) -> Result<Option<Earlier>, AnyError> {
     for (activation, path) in places.chain(interrupted.map(|number| (number, of(number)))) {
         let Some(entries) = read_transcript(&path)? else { continue };
         let is_of_this_task = entries.iter().any(|entry| match &entry.body {
-            TranscriptBody::Start(start) => start.run_id == ctx.run_id() && start.agent == phase.agent,
+            TranscriptBody::Start(start) => start.run_id == *ctx.run_id() && start.agent == phase.agent,
             _ => false,
         });
         let has_task = entries.iter().any(|entry| matches!(entry.body, TranscriptBody::Message { .. }));

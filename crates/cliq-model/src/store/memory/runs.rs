@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cliq_protocol::RunId;
 
 use super::{Lease, MemoryStore, State, first, tasks, triggers};
 use crate::change::{Change, RunEventRow};
@@ -12,7 +13,7 @@ use crate::lifecycle::RunState;
 use crate::page::RunFilter;
 use crate::parking::{Cause, wake as woken};
 use crate::queue::Queue;
-use crate::run::{Instance, Run, RunId, RunOrigin, RunTotals};
+use crate::run::{Instance, Run, RunOrigin, RunTotals};
 use crate::store::{Outcome, RunCounts, RunStore, StoreError};
 use crate::token::{NewToken, Token, TokenKind};
 use crate::usage::{DayTotals, ModelTotals, UsageTotals};

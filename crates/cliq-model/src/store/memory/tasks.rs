@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 
 use async_trait::async_trait;
+use cliq_protocol::RunId;
 
 use super::{MemoryStore, State, StoredTaskRow, first};
 use crate::change::{Change, NewRunEvent};
 use crate::lifecycle::RunState;
-use crate::run::{Run, RunId};
+use crate::run::Run;
 use crate::store::{StoreError, TaskStore};
 use crate::task::{PushRow, PushState, StoredTask, TaskFilter, TaskRow};
 

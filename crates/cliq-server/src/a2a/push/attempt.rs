@@ -69,12 +69,11 @@ pub(super) fn after(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cliq_model::RunId;
     use proptest::prelude::*;
 
     fn push() -> PushRow {
         PushRow {
-            task_id: RunId::generate(),
+            task_id: cliq_fs::new_run_id(),
             id: "a".into(),
             protocol: "1.0".into(),
             url: "https://h/".into(),

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use cliq_a2a::{StreamItem, Task, TaskContext, Update, Version, wire};
 use cliq_http::{Client, Guard, Limits, Request};
-use cliq_model::{PushRow, PushState, RunId, StoreError};
+use cliq_model::{PushRow, PushState, StoreError};
+use cliq_protocol::RunId;
 use tokio::sync::Semaphore;
 
 use super::attempt::{Attempt, after};

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 
 use cliq_testkit::chain;
 
-use crate::docker::engine::{containers, inspect, project};
+use crate::containers::engine::{containers, inspect, project};
 
 /// Script that prints what the run can see and do, one line each.
 const LOOK: &str = "{ id -u; id -g; grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t' ' '; \
@@ -77,7 +77,7 @@ fn keys_arrive_and_are_not_shown() {
     let container = containers(&env.home()).remove(0);
     let shown = inspect(&container).to_string();
     assert!(!shown.contains("hush"), "{shown}");
-    let arguments = crate::docker::engine::said(&["top", &container, "-eo", "pid,args"]);
+    let arguments = crate::containers::engine::said(&["top", &container, "-eo", "pid,args"]);
     assert!(arguments.contains("cliq") && !arguments.contains("hush"), "{arguments}");
     env.write("go", "");
     let done = cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(0);

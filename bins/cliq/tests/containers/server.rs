@@ -7,7 +7,7 @@ use cliq_testkit::machine::{Machine, wait_for};
 use cliq_testkit::steps::outlives_servers_and_followers;
 use serde_json::json;
 
-use crate::docker::engine::{containers, image, of_run, running, said};
+use crate::containers::engine::{containers, image, of_run, running, said};
 
 fn machine() -> Option<Machine> {
     let image = image()?;
@@ -92,7 +92,7 @@ fn the_image_of_the_server_serves() {
     let variable = format!("CLIQ_ADMIN_TOKEN={token}");
     let run = [&["run", "-d", "--rm", "-e", &variable][..], &hardened, &["cliq-server:test"]].concat();
     let id = said(&run);
-    let shown = crate::docker::engine::inspect(&id);
+    let shown = crate::containers::engine::inspect(&id);
     let address = shown["NetworkSettings"]["IPAddress"].as_str().unwrap().to_owned();
     let base = format!("http://{address}:4100");
     let get = |path: &str| {

@@ -7,7 +7,7 @@ use cliq_testkit::chain;
 use cliq_testkit::env::Env;
 use cliq_testkit::steps::{begun, steps};
 
-use crate::docker::engine::{containers, inspect, project, said};
+use crate::containers::engine::{containers, inspect, project, said};
 
 #[test]
 fn a_run_works_in_a_container_and_leaves_none() {
@@ -116,7 +116,7 @@ fn teams_within_and_people_who_review() {
     - {name: ask, type: hug, depends_on: [inner], review: {reviewer: ada, timeout: 5m}}
     - {name: last, type: exec, depends_on: [ask], commands: [{name: c, run: 'echo last >> ran'}]}
 ";
-    let Some(image) = crate::docker::engine::image() else { return };
+    let Some(image) = crate::containers::engine::image() else { return };
     let env = Env::bare();
     env.write("../inner/team.yml", &format!("name: \"@local/inner\"\n{}", chain(&["echo inner >> ran"])));
     env.team(workflow, &[]);

@@ -1,6 +1,6 @@
 //! Sandboxes inside of containers: engines permit no namespaces there, so Landlock and seccomp hold.
 
-use crate::docker::engine::project;
+use crate::containers::engine::project;
 
 const TEAM: &str = "workflow:
   phases:

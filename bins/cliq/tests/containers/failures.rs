@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use cliq_testkit::chain;
 
-use crate::docker::engine::{containers, docker, inspect, project, said};
+use crate::containers::engine::{containers, docker, inspect, project, said};
 
 #[test]
 fn want_of_memory_is_told() {

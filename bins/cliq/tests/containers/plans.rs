@@ -4,7 +4,7 @@ use cliq_testkit::daemon::{daemon, start, status, wait_for_state};
 use cliq_testkit::env::Env;
 use cliq_testkit::plan_agents::{WAITS, agents, an_agent_outlives_the_daemon, unwanted_agents_end};
 
-use crate::docker::engine::{IMAGE, containers, docker, running, said, use_containers};
+use crate::containers::engine::{IMAGE, containers, docker, running, said, use_containers};
 
 fn project(settings: &[(&str, &str)]) -> Option<Env> {
     let env = use_containers(Env::bare(), settings)?;

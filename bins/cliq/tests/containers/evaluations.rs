@@ -2,7 +2,7 @@
 
 use cliq_testkit::chain;
 
-use crate::docker::engine::{containers, project};
+use crate::containers::engine::{containers, project};
 
 #[test]
 fn trials_work_in_containers_if_a_variant_says_so() {
